@@ -1,0 +1,107 @@
+"""Every exception that CometMQ raises on purpose.
+
+::
+
+    CometMQError
+    ├── FormatError            bytes that are not what a format says they are
+    │   └── DamagedRecord      … in a CommitLog record: says where and why
+    ├── SettingsError          a setting or a command line value that cannot be used
+    ├── StoreError             the store cannot do what was asked
+    │   ├── StoreLocked        another process has the directory open
+    │   ├── StoreDamaged       a file that cannot be used as it is: says which, and the remedy
+    │   ├── StoreNotWritable   full disk, failed sync, closed: nothing was stored
+    │   └── MessageIllegal     the message itself breaks a limit: retrying will not help
+    ├── ProtocolError          the peer broke the remoting protocol; the connection is closed
+    ├── RemoteError            the peer answered with a code other than success
+    ├── NetworkError           no connection, connection lost
+    │   └── RequestTimeout     no answer within the time given
+    └── NoRoute                no name server knows a queue for the topic
+
+``retriable`` tells a client's retry loop whether the same request may succeed on another try.
+"""
+
+from typing import ClassVar
+
+
+class CometMQError(Exception):
+    """The root: catch this to catch everything that CometMQ raises on purpose."""
+
+    retriable: ClassVar[bool] = False
+
+
+class FormatError(CometMQError):
+    """Bytes that are not what the format says they are."""
+
+
+class DamagedRecord(FormatError):
+    """A CommitLog record that fails its checks.
+
+    Attributes:
+        position: where the record begins in the buffer that was read, in bytes.
+        reason: which check failed, with the numbers.
+    """
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(f"record at {position}: {reason}")
+        self.position = position
+        self.reason = reason
+
+
+class SettingsError(CometMQError):
+    """A setting or command line value that cannot be used: names it, its limit and the remedy."""
+
+
+class StoreError(CometMQError):
+    """The store cannot do what was asked."""
+
+
+class StoreLocked(StoreError):
+    """Another process has the store directory open."""
+
+
+class StoreDamaged(StoreError):
+    """A store file that cannot be used as it is: names the file, what is wrong and the remedy."""
+
+
+class StoreNotWritable(StoreError):
+    """The store takes no messages now (full disk, failed sync, closed); nothing was stored."""
+
+    retriable = True
+
+
+class MessageIllegal(StoreError):
+    """The message breaks a limit of the format; nothing was stored and a retry will not help."""
+
+
+class ProtocolError(CometMQError):
+    """The peer broke the remoting protocol; its connection must be closed."""
+
+
+class RemoteError(CometMQError):
+    """The peer answered with a code other than success.
+
+    Attributes:
+        code: RocketMQ's response code.
+        remark: the peer's own text.
+    """
+
+    def __init__(self, code: int, remark: str) -> None:
+        super().__init__(f"code {code}: {remark}" if remark else f"code {code}")
+        self.code = code
+        self.remark = remark
+
+
+class NetworkError(CometMQError):
+    """No connection, or the connection was lost before the answer came."""
+
+    retriable = True
+
+
+class RequestTimeout(NetworkError):
+    """No answer within the time given."""
+
+
+class NoRoute(CometMQError):
+    """No name server knows a queue for the topic."""
+
+    retriable = True

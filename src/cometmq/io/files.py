@@ -1,0 +1,257 @@
+"""The file layer: every byte that the store writes, and every name it makes or removes, passes here.
+
+The store writes only by position (``pwrite``): a full disk is then an error and not a SIGBUS, the
+process's resident memory stays small, and a test layer that records these calls can rebuild any
+state that a crash could leave (``cometmq.testing`` and ``tests/`` do so). It reads through
+read-only maps, which stay coherent with the writes because both go through the page cache.
+"""
+
+import errno
+import fcntl
+import mmap
+import os
+from pathlib import Path
+from typing import Protocol
+
+from cometmq.message import Buffer
+
+TEMPORARY_SUFFIX = ".tmp"
+
+
+class File(Protocol):
+    """One open file of fixed length."""
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Its length in bytes."""
+        ...
+
+    def write(self, position: int, data: Buffer) -> None:
+        """Write all of ``data`` at ``position``. Raises OSError (ENOSPC on a full disk)."""
+        ...
+
+    def read(self, position: int, size: int) -> bytes:
+        """Read up to ``size`` bytes at ``position``; fewer only at the end of the file."""
+        ...
+
+    def view(self) -> memoryview:
+        """Give the whole file as a read-only view that shows later writes too."""
+        ...
+
+    def sync(self) -> None:
+        """Wait until all that was written is on the disk (fdatasync). Raises OSError."""
+        ...
+
+    def close(self) -> None:
+        """Let the file go; views given out must not be used after this."""
+        ...
+
+
+class FileLayer(Protocol):
+    """Names and whole files."""
+
+    def create(self, path: Path, size: int) -> File:
+        """Make a sparse file of ``size`` zero bytes, so that it is there whole or not at all."""
+        ...
+
+    def open(self, path: Path, *, writable: bool) -> File:
+        """Open an existing file at the length it has."""
+        ...
+
+    def save(self, path: Path, data: bytes) -> None:
+        """Replace the content of ``path``: after a crash the old or the new content is there, whole."""
+        ...
+
+    def load(self, path: Path) -> bytes:
+        """Read a small file whole."""
+        ...
+
+    def size(self, path: Path) -> int:
+        """Give the length of the file at ``path``."""
+        ...
+
+    def exists(self, path: Path) -> bool:
+        """Tell whether there is a file or directory at ``path``."""
+        ...
+
+    def names(self, directory: Path) -> list[str]:
+        """List the names in ``directory``, sorted; none if it does not exist."""
+        ...
+
+    def is_directory(self, path: Path) -> bool:
+        """Tell whether ``path`` is a directory."""
+        ...
+
+    def make_directory(self, path: Path) -> None:
+        """Make ``path`` and its parents, durably; no error if it is there."""
+        ...
+
+    def rename(self, old: Path, new: Path) -> None:
+        """Move ``old`` over ``new``, durably."""
+        ...
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, durably; no error if it is not there."""
+        ...
+
+    def remove_directory(self, path: Path) -> None:
+        """Remove an empty directory; no error if it is not there."""
+        ...
+
+    def lock(self, path: Path) -> int | None:
+        """Take the exclusive lock on ``path``'s first byte: a token for ``unlock``, or None if it is taken."""
+        ...
+
+    def unlock(self, token: int) -> None:
+        """Give the lock back."""
+        ...
+
+
+class DiskFile:
+    """A real file."""
+
+    def __init__(self, path: Path, fd: int) -> None:
+        self.path = path
+        self.size = os.fstat(fd).st_size
+        self._fd = fd
+        self._map: mmap.mmap | None = None
+
+    def write(self, position: int, data: Buffer) -> None:
+        """Write all of ``data`` at ``position``."""
+        written = os.pwrite(self._fd, data, position)
+        rest = memoryview(data).cast("B")[written:]
+        while rest:  # a signal or a nearly full disk can cut a write short
+            written = os.pwrite(self._fd, rest, position := position + written)
+            if written == 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+            rest = rest[written:]
+
+    def read(self, position: int, size: int) -> bytes:
+        """Read up to ``size`` bytes at ``position``."""
+        return os.pread(self._fd, size, position)
+
+    def view(self) -> memoryview:
+        """Give the whole file as a read-only view."""
+        if self.size == 0:
+            return memoryview(b"")
+        if self._map is None:
+            self._map = mmap.mmap(self._fd, self.size, access=mmap.ACCESS_READ)
+        return memoryview(self._map)
+
+    def sync(self) -> None:
+        """Wait until all that was written is on the disk."""
+        os.fdatasync(self._fd)
+
+    def close(self) -> None:
+        """Let the file go."""
+        os.close(self._fd)
+        self._map = None  # unmapped when the last view is gone
+
+
+class Disk:
+    """The real file system."""
+
+    def create(self, path: Path, size: int) -> File:
+        """Make a sparse file of ``size`` zero bytes: under a temporary name first, then renamed."""
+        temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
+        fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            os.ftruncate(fd, size)
+            os.fsync(fd)
+            self.rename(temporary, path)
+            return DiskFile(path, fd)
+        except BaseException:
+            os.close(fd)
+            raise
+
+    def open(self, path: Path, *, writable: bool) -> File:
+        """Open an existing file at the length it has."""
+        return DiskFile(path, os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC))
+
+    def save(self, path: Path, data: bytes) -> None:
+        """Replace the content of ``path`` by write, sync, rename, sync of the directory."""
+        temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        self.rename(temporary, path)
+
+    def load(self, path: Path) -> bytes:
+        """Read a small file whole."""
+        return path.read_bytes()
+
+    def size(self, path: Path) -> int:
+        """Give the length of the file at ``path``."""
+        return path.stat().st_size
+
+    def exists(self, path: Path) -> bool:
+        """Tell whether there is a file or directory at ``path``."""
+        return path.exists()
+
+    def names(self, directory: Path) -> list[str]:
+        """List the names in ``directory``, sorted; none if it does not exist."""
+        try:
+            return sorted(os.listdir(directory))
+        except FileNotFoundError:
+            return []
+
+    def is_directory(self, path: Path) -> bool:
+        """Tell whether ``path`` is a directory."""
+        return path.is_dir()
+
+    def make_directory(self, path: Path) -> None:
+        """Make ``path`` and its parents, durably."""
+        if path.is_dir():
+            return
+        self.make_directory(path.parent)
+        path.mkdir(exist_ok=True)
+        self._sync_directory(path.parent)
+
+    def rename(self, old: Path, new: Path) -> None:
+        """Move ``old`` over ``new``, durably."""
+        os.replace(old, new)
+        self._sync_directory(new.parent)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, durably."""
+        try:
+            path.unlink()
+        except FileNotFoundError:
+            return
+        self._sync_directory(path.parent)
+
+    def remove_directory(self, path: Path) -> None:
+        """Remove an empty directory."""
+        try:
+            path.rmdir()
+        except FileNotFoundError:
+            return
+        self._sync_directory(path.parent)
+
+    def lock(self, path: Path) -> int | None:
+        """Take the exclusive lock on ``path``'s first byte, as a Java broker does."""
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+        except (BlockingIOError, PermissionError):
+            os.close(fd)
+            return None
+        os.pwrite(fd, b"lock", 0)
+        return fd
+
+    def unlock(self, token: int) -> None:
+        """Give the lock back."""
+        os.close(token)
+
+    def _sync_directory(self, path: Path) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

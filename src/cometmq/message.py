@@ -1,0 +1,73 @@
+"""The values that users of every layer hold: messages and queues. Nothing here does I/O."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+Buffer = bytes | bytearray | memoryview
+"""Anything that holds bytes, until Python 3.12's ``collections.abc.Buffer`` can be relied on."""
+
+
+class MessageQueue(NamedTuple):
+    """One queue of a topic on one broker."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What an application sends.
+
+    Attributes:
+        topic: topic name, 1–127 characters of ``%|a-zA-Z0-9_-``.
+        body: the payload, at most 4 MiB.
+        tags: one tag, which consumers can filter by.
+        keys: business keys under which the message can be found later.
+        properties: further string properties; names that RocketMQ reserves are refused.
+        flag: a number of the application's own, kept as it is.
+    """
+
+    topic: str
+    body: bytes
+    tags: str | None = None
+    keys: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    flag: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message as the log holds it: what a consumer gets.
+
+    Attributes:
+        message_id: the client's unique id, or the offset id when the message has none.
+        offset_id: RocketMQ's offset message id: store host and physical offset in hex.
+        queue_offset: index of the message in its queue.
+        physical_offset: first byte of its record in the CommitLog.
+        born_time: when the producer made it, ms since the epoch.
+        store_time: when the broker appended it, ms since the epoch.
+        born_host: ``ip:port`` of the producer.
+        store_host: ``ip:port`` of the broker.
+        body: the payload, decompressed.
+    """
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    physical_offset: int
+    message_id: str
+    offset_id: str
+    tags: str | None
+    keys: tuple[str, ...]
+    properties: Mapping[str, str]
+    body: bytes
+    flag: int
+    sys_flag: int
+    born_time: int
+    born_host: str
+    store_time: int
+    store_host: str
+    reconsume_times: int
+    body_crc: int

@@ -1,0 +1,1 @@
+"""The storage engine: CommitLog, ConsumeQueue, Index, and how they survive."""
