@@ -104,7 +104,7 @@ class FileLayer(Protocol):
         ...
 
     def lock(self, path: Path) -> int | None:
-        """Take the exclusive lock on ``path``'s first byte: a token for ``unlock``, or None if it is taken."""
+        """Take the exclusive lock on ``path``'s first byte: a token for ``unlock``; None if taken."""
         ...
 
     def unlock(self, token: int) -> None:
