@@ -4,7 +4,8 @@
 
     CometMQError
     ├── FormatError            bytes that are not what a format says they are
-    │   └── DamagedRecord      … in a CommitLog record: says where and why
+    │   ├── DamagedRecord      … in a CommitLog record: says where and why
+    │   └── IllegalName        a topic or group name that breaks the rules for names
     ├── SettingsError          a setting or a command line value that cannot be used
     ├── StoreError             the store cannot do what was asked
     │   ├── StoreLocked        another process has the directory open
@@ -45,6 +46,10 @@ class DamagedRecord(FormatError):
         super().__init__(f"record at {position}: {reason}")
         self.position = position
         self.reason = reason
+
+
+class IllegalName(FormatError):
+    """A topic or group name that cannot be used: says which, the limit and the remedy."""
 
 
 class SettingsError(CometMQError):
