@@ -1,0 +1,160 @@
+"""The source's own rules, those that no linter knows. Each list of exceptions gives a reason per entry."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "cometmq"
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+SCRIPTS = SOURCES + TESTS + sorted((ROOT / "benches").rglob("*.py"))
+TEXTS = [
+    *SCRIPTS,
+    *(ROOT / name for name in ("Makefile", "pyproject.toml", ".ci/run")),
+    *sorted(ROOT.glob("*.md")),
+]
+
+LINES_MAX = 400
+LONGER: dict[str, str] = {}
+SLEEPERS: dict[str, str] = {}
+UNTESTED = {
+    "errors.py": "declarations only; every raise is tested where it is raised",
+    "message.py": "values only; used by every test",
+}
+
+
+def names(files: list[Path]) -> list[str]:
+    return [path.relative_to(ROOT).as_posix() for path in files]
+
+
+def lines_that_match(pattern: str, files: list[Path]) -> list[str]:
+    """Find every line that matches, as ``file:line``."""
+    search = re.compile(pattern).search
+    return [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in files
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if search(line)
+    ]
+
+
+def calls(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Give the line and the dotted name of every call."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield node.lineno, ast.unparse(node.func)
+
+
+def test_no_source_file_is_too_long_to_read_at_once() -> None:
+    lengths = {
+        path.relative_to(ROOT / "src").as_posix(): len(path.read_text().splitlines()) for path in SOURCES
+    }
+    assert {
+        name: length for name, length in lengths.items() if length > LINES_MAX and name not in LONGER
+    } == {}
+    assert {name for name in LONGER if lengths.get(name, 0) <= LINES_MAX} == set(), "no longer an exception"
+
+
+def test_names_say_what_a_thing_is() -> None:
+    banned = re.compile(r"(Manager|Service|Impl|Utils?|Helpers?)(?![a-z])", re.IGNORECASE)
+    classes = [
+        f"{path.relative_to(ROOT)}: {node.name}"
+        for path in SCRIPTS
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and banned.search(node.name)
+    ]
+    assert classes == []
+    assert [path for path in SCRIPTS if banned.search(path.stem)] == []
+
+
+def test_nothing_is_left_for_later() -> None:
+    assert lines_that_match(r"\b(TO[D]O|FIX[M]E|X[X]X)\b", TEXTS) == []
+
+
+def test_nobody_sleeps_where_an_event_would_do() -> None:
+    sleepers = {
+        path.relative_to(ROOT).as_posix()
+        for path in SOURCES + TESTS
+        for _, name in calls(ast.parse(path.read_text()))
+        if name in {"time.sleep", "sleep"}
+    }
+    assert sleepers == set(SLEEPERS)
+
+
+def test_a_broad_except_gives_its_reason() -> None:
+    unexplained = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in SCRIPTS
+        for source in [path.read_text()]
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ExceptHandler) and is_broad(node)
+        if "#" not in source.splitlines()[node.lineno - 1]
+    ]
+    assert unexplained == []
+
+
+def is_broad(handler: ast.ExceptHandler) -> bool:
+    """Tell whether a handler swallows any exception: one that ends in a bare ``raise`` swallows none."""
+    last = handler.body[-1]
+    if isinstance(last, ast.Raise) and last.exc is None:
+        return False
+    return handler.type is None or ast.unparse(handler.type) in {"Exception", "BaseException"}
+
+
+def test_an_ignored_warning_gives_its_code_and_its_reason() -> None:
+    ignored = re.compile(r"#\s*(noqa|type:\s*ignore)")
+    explained = re.compile(r"#\s*(noqa: [A-Z]+\d+(, ?[A-Z]+\d+)*|type: ignore\[[\w-]+(, ?[\w-]+)*\])\s+\S+")
+    unexplained = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in SCRIPTS
+        if path != Path(__file__)
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if ignored.search(line) and not explained.search(line)
+    ]
+    assert unexplained == []
+
+
+def test_no_text_names_a_folder_of_one_machine() -> None:
+    assert lines_that_match(r"""(?:^|[\s"'=(`:])/(?:work|root|home|Users|opt|usr|mnt|data)/""", TEXTS) == []
+
+
+def test_each_package_says_what_it_is() -> None:
+    silent = [
+        path
+        for path in SOURCES
+        if path.name == "__init__.py" and not ast.get_docstring(ast.parse(path.read_text()))
+    ]
+    assert names(silent) == []
+
+
+def test_each_module_has_a_test_of_its_name() -> None:
+    modules = {path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if not path.name.startswith("__")}
+    untested = {
+        module.as_posix()
+        for module in modules
+        if not (ROOT / "tests" / module.parent / f"test_{module.name}").exists()
+    }
+    assert untested - set(UNTESTED) == set()
+    assert set(UNTESTED) - untested == set(), "no longer an exception"
+
+
+def test_only_the_command_line_prints() -> None:
+    printers = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in SOURCES
+        if PACKAGE / "cli" not in path.parents
+        for line, name in calls(ast.parse(path.read_text()))
+        if name == "print"
+    ]
+    assert printers == []
+
+
+@pytest.mark.parametrize("page", names(sorted(ROOT.glob("*.md"))))
+def test_each_make_command_in_the_pages_exists(page: str) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    mentioned = set(re.findall(r"(?:^|`)make ([a-z]+)", (ROOT / page).read_text(), re.MULTILINE))
+    assert mentioned - targets == set()
