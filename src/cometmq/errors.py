@@ -52,6 +52,18 @@ class IllegalName(FormatError):
     """A topic or group name that cannot be used: says which, the limit and the remedy."""
 
 
+class HeaderError(FormatError):
+    """A header field of a command that is missing or ill-typed: the command is refused, not the connection.
+
+    Attributes:
+        field: RocketMQ's name of the field, as the wire carries it.
+    """
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"header field {field}: {reason}")
+        self.field = field
+
+
 class SettingsError(CometMQError):
     """A setting or command line value that cannot be used: names it, its limit and the remedy."""
 

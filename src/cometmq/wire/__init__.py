@@ -1,0 +1,1 @@
+"""RocketMQ's remoting protocol without I/O: frames, header fields and bodies as values."""
