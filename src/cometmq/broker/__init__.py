@@ -1,0 +1,1 @@
+"""The broker: RocketMQ's requests, answered from the store."""

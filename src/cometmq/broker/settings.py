@@ -1,0 +1,172 @@
+"""What can be set of a broker: RocketMQ's names and defaults, read from TOML or from its ``broker.conf``.
+
+One file holds the broker's settings and the store's. A real ``broker.conf`` has many names that this
+broker has no use for: they are listed in one warning and otherwise passed over. A name that is known
+and a value that cannot be used stop the start.
+"""
+
+import logging
+import socket
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from cometmq.errors import SettingsError
+from cometmq.store import settings as store_settings
+from cometmq.store.settings import StoreSettings
+
+_log = logging.getLogger(__name__)
+
+Port = Annotated[int, Meta(ge=0, le=65535)]
+Count = Annotated[int, Meta(ge=1, le=10_000)]
+Milliseconds = Annotated[int, Meta(ge=1, le=86_400_000)]
+
+
+class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The broker's settings; intervals in ms (RocketMQ: ``BrokerConfig``, ``NettyServerConfig``).
+
+    Attributes:
+        broker_name: what name servers and queues call this broker.
+        broker_cluster_name: the cluster that it belongs to.
+        broker_id: 0: a master.
+        broker_ip: the address that clients reach it by; by default what the name server sees.
+        bind_address: the address to listen at; anything but loopback opens it to the network.
+        listen_port: its port; 0 for any free one.
+        vip_channel_enable: listen at ``listen_port - 2`` too, where clients up to 4.4 send first.
+        namesrv_addr: the name servers to register with, ``host:port;host:port``.
+        broker_permission: 4 read + 2 write.
+        store_path_root_dir: the store's directory.
+        default_topic_queue_nums: queues of the topic ``TBW102``, the pattern of auto-created ones.
+        auto_create_topic_enable: whether a send may create its topic.
+        auto_create_subscription_group: whether a heartbeat or a pull may create its group.
+        cluster_topic_enable: whether a topic named like the cluster is a pattern too.
+        broker_topic_enable: whether a topic named like the broker is a pattern too.
+        region_id: the property ``MSG_REGION`` of messages.
+        trace_on: the property ``TRACE_ON`` of messages.
+        long_polling_enable: hold pulls as long as they ask for …
+        short_polling_time_mills: … or else this long.
+        lite_pull_message_enable: whether LITE_PULL_MESSAGE is answered.
+        reject_transaction_message: refuse transactional messages.
+        notify_consumer_ids_changed_enable: tell consumers of a group that its members changed.
+        flush_consumer_offset_interval: how often committed offsets are saved.
+        register_name_server_period: how often the broker registers.
+        register_broker_timeout_mills: how long a name server may take to answer.
+    """
+
+    broker_name: Annotated[str, Meta(min_length=1, max_length=127)] = msgspec.field(
+        default_factory=socket.gethostname
+    )
+    broker_cluster_name: Annotated[str, Meta(min_length=1, max_length=127)] = "DefaultCluster"
+    broker_id: Annotated[int, Meta(ge=0)] = 0
+    broker_ip: str | None = msgspec.field(default=None, name="brokerIP1")
+    bind_address: str = "127.0.0.1"
+    listen_port: Port = 10911
+    vip_channel_enable: bool = False
+    namesrv_addr: str = ""
+    broker_permission: Annotated[int, Meta(ge=0, le=7)] = 6
+    store_path_root_dir: str = "cometmq-data"
+    default_topic_queue_nums: Count = 8
+    auto_create_topic_enable: bool = True
+    auto_create_subscription_group: bool = True
+    cluster_topic_enable: bool = True
+    broker_topic_enable: bool = True
+    region_id: str = "DefaultRegion"
+    trace_on: bool = True
+    long_polling_enable: bool = True
+    short_polling_time_mills: Milliseconds = 1_000
+    lite_pull_message_enable: bool = True
+    reject_transaction_message: bool = False
+    notify_consumer_ids_changed_enable: bool = True
+    flush_consumer_offset_interval: Milliseconds = 5_000
+    register_name_server_period: Annotated[int, Meta(ge=10_000, le=60_000)] = 30_000
+    register_broker_timeout_mills: Milliseconds = 24_000
+
+    @property
+    def name_servers(self) -> tuple[str, ...]:
+        """The addresses of the name servers, ``host:port`` each."""
+        return tuple(address for part in self.namesrv_addr.split(";") if (address := part.strip()))
+
+
+class Settings(NamedTuple):
+    """What one settings file says."""
+
+    broker: BrokerSettings
+    store: StoreSettings
+
+
+def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Settings:
+    """Read ``path`` (TOML by its suffix, else ``key=value`` lines), then apply ``overrides`` by name.
+
+    Raises SettingsError if the file cannot be read, or a setting in it cannot be used.
+    """
+    values = {} if path is None else _read(path)
+    values |= overrides or {}
+    unknown = sorted(values.keys() - known_names())
+    if unknown:
+        _log.warning("%s: settings that have no effect here: %s", path, ", ".join(unknown))
+    return Settings(from_properties(values), store_settings.from_properties(values))
+
+
+def from_properties(values: Mapping[str, Any]) -> BrokerSettings:
+    """Make the broker's settings from names and values as a file holds them; others are left.
+
+    Raises SettingsError that names the setting, its value and its limit.
+    """
+    mine = {name: value for name, value in values.items() if name in BrokerSettings.__struct_encode_fields__}
+    try:
+        return msgspec.convert(mine, BrokerSettings, strict=False)
+    except msgspec.ValidationError as error:
+        name = str(error).rpartition("$.")[2].rstrip("`")
+        raise SettingsError(f"setting {name} = {mine.get(name)!r}: {error}") from None
+
+
+def known_names() -> frozenset[str]:
+    """Give the names that settings of broker and store have in files."""
+    return frozenset(BrokerSettings.__struct_encode_fields__) | store_settings.known_names()
+
+
+def as_properties(settings: Settings) -> dict[str, str]:
+    """Give all settings by their names in files, as text, sorted: what GET_BROKER_CONFIG shows."""
+    values = msgspec.to_builtins(settings.broker) | msgspec.to_builtins(settings.store)
+    return {name: _text(value) for name, value in sorted(values.items()) if value is not None}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"settings file {path} cannot be read: {error}") from None
+    return _toml(path, text) if path.suffix == ".toml" else dict(_properties(path, text))
+
+
+def _toml(path: Path, text: str) -> dict[str, Any]:
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"settings file {path} is not TOML: {error}") from None
+    for name, value in values.items():
+        if isinstance(value, dict):
+            raise SettingsError(f"settings file {path}: table [{name}]: put settings at the top level")
+    return values
+
+
+def _properties(path: Path, text: str) -> list[tuple[str, str]]:
+    """Read ``key=value`` or ``key: value`` lines; ``#`` and ``!`` begin comments."""
+    pairs = []
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.strip()
+        if not line or line[0] in "#!":
+            continue
+        ends = [at for at in (line.find("="), line.find(":")) if at > 0]
+        if not ends:
+            raise SettingsError(f"settings file {path}, line {number}: {line!r} is not key=value")
+        pairs.append((line[: min(ends)].strip(), line[min(ends) + 1 :].strip()))
+    return pairs
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,1 @@
+"""Decisions of the cluster as pure functions and state machines: events in, instructions out."""

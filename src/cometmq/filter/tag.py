@@ -1,0 +1,32 @@
+"""Tag expressions: ``*`` or ``TagA || TagB``.
+
+The broker compares hashes only (the tags code of a ConsumeQueue entry is the Java hash of the tag),
+so a message of another tag with the same hash passes; the consumer compares the text again.
+(RocketMQ: FilterAPI.java, ExpressionMessageFilter.java.)
+"""
+
+from collections.abc import Iterable
+
+from cometmq.errors import FormatError
+from cometmq.format.java_hash import tags_code
+
+ALL = "*"
+"""The expression that every message matches."""
+
+
+def parse(expression: str | None) -> frozenset[str] | None:
+    """Give the tags that ``expression`` names, or None if it wants every message.
+
+    Raises FormatError for an expression of separators only, such as ``||``.
+    """
+    if expression is None or expression in {"", ALL}:
+        return None
+    parts = expression.split("||")
+    if not any(parts):
+        raise FormatError(f"tag expression {expression!r} names no tag: write '*' or 'TagA || TagB'")
+    return frozenset(tag for part in parts if (tag := part.strip()))
+
+
+def codes(tags: Iterable[str] | None) -> frozenset[int] | None:
+    """Give the tags codes to look for in a ConsumeQueue, or None for any."""
+    return None if tags is None else frozenset(tags_code(tag) for tag in tags)

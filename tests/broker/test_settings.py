@@ -1,0 +1,96 @@
+import socket
+from pathlib import Path
+
+import pytest
+
+from cometmq.broker import settings
+from cometmq.errors import SettingsError
+
+BROKER_CONF = """
+# Licensed to nobody
+brokerClusterName = OtherCluster
+brokerName=broker-a
+brokerIP1=10.0.0.1
+listenPort=30911
+namesrvAddr=10.0.0.2:9876; 10.0.0.3:9876
+deleteWhen = 04
+autoCreateTopicEnable=false
+brokerRole = ASYNC_MASTER
+flushDiskType = SYNC_FLUSH
+mappedFileSizeCommitLog=1048576
+"""
+
+
+def test_nothing_given_means_the_defaults_of_rocketmq() -> None:
+    broker, store = settings.load(None)
+    assert broker.broker_name == socket.gethostname()
+    assert (broker.broker_cluster_name, broker.listen_port, broker.default_topic_queue_nums) == (
+        "DefaultCluster",
+        10911,
+        8,
+    )
+    assert broker.name_servers == ()
+    assert store.max_message_size == 4 * 1024 * 1024
+
+
+def test_a_real_broker_conf_is_read_and_what_has_no_effect_is_listed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text(BROKER_CONF)
+    broker, store = settings.load(path)
+    assert broker.broker_ip == "10.0.0.1"
+    assert broker.name_servers == ("10.0.0.2:9876", "10.0.0.3:9876")
+    assert not broker.auto_create_topic_enable
+    assert store.sync_flush and store.mapped_file_size_commit_log == 1048576
+    assert "brokerRole, deleteWhen" in caplog.text
+
+
+def test_toml_says_the_same_with_types(tmp_path: Path) -> None:
+    path = tmp_path / "broker.toml"
+    path.write_text('brokerName = "b"\nlistenPort = 1\nautoCreateTopicEnable = false\nmaxMessageSize = 9\n')
+    broker, store = settings.load(path)
+    assert (broker.broker_name, broker.listen_port, broker.auto_create_topic_enable) == ("b", 1, False)
+    assert store.max_message_size == 9
+
+
+def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text(BROKER_CONF)
+    assert settings.load(path, {"listenPort": 1}).broker.listen_port == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "limit"),
+    [("listenPort", "70000", "65535"), ("brokerId", "one", "int"), ("traceOn", "maybe", "bool")],
+)
+def test_a_bad_value_is_named_with_its_limit(name: str, value: str, limit: str) -> None:
+    with pytest.raises(SettingsError, match=f"setting {name} = '{value}'.*{limit}"):
+        settings.from_properties({name: value})
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "says"),
+    [
+        ("a.conf", "brokerName", "line 1.*not key=value"),
+        ("a.toml", "brokerName =", "not TOML"),
+        ("a.toml", "[broker]\nbrokerName = 'x'", "top level"),
+    ],
+)
+def test_a_file_that_cannot_be_understood_is_named(tmp_path: Path, file: str, text: str, says: str) -> None:
+    path = tmp_path / file
+    path.write_text(text)
+    with pytest.raises(SettingsError, match=says):
+        settings.load(path)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="cannot be read"):
+        settings.load(tmp_path / "none.conf")
+
+
+def test_all_settings_can_be_shown_as_text() -> None:
+    shown = settings.as_properties(settings.load(None, {"brokerName": "b"}))
+    assert shown["brokerName"] == "b" and shown["longPollingEnable"] == "true"
+    assert shown["flushDiskType"] == "ASYNC_FLUSH"
+    assert list(shown) == sorted(shown)
