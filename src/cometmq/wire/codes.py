@@ -196,7 +196,7 @@ class LanguageCode(StrEnum):
     NODE_JS = "NODE_JS"
 
     @classmethod
-    def _missing_(cls, value: object) -> "LanguageCode":
+    def _missing_(cls, _value: object) -> "LanguageCode":
         return cls.OTHER  # a language younger than this table is no reason to refuse its users
 
 
