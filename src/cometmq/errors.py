@@ -64,6 +64,13 @@ class HeaderError(FormatError):
         self.field = field
 
 
+class CutRecord(DamagedRecord):
+    """A CommitLog record that goes on where the buffer ends; nothing seen of it is wrong.
+
+    A reader of pieces tries again with more bytes. At the end of all bytes it is a torn record.
+    """
+
+
 class SettingsError(CometMQError):
     """A setting or command line value that cannot be used: names it, its limit and the remedy."""
 

@@ -1,0 +1,63 @@
+"""Host addresses as records hold them: IP address (4 or 16 bytes), then the port (4 bytes, big-endian).
+
+Source: RocketMQ: MessageExt.java (socketAddress2ByteBuffer).
+"""
+
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from typing import Final
+
+from cometmq.errors import FormatError
+from cometmq.message import Buffer
+
+IPV4_SIZE: Final = 8
+IPV6_SIZE: Final = 20
+_PORT_SIZE: Final = 4
+_PORT_MAX: Final = 0xFFFF
+
+
+def pack_host(ip: str, port: int) -> bytes:
+    """Give the 8 bytes of an IPv4 host or the 20 of an IPv6 host.
+
+    An IPv4 address that is mapped into IPv6 (``::ffff:127.0.0.1``, a peer of a dual-stack socket)
+    packs as IPv4, as it does in Java. A scope (``fe80::1%eth0``) is left out.
+
+    Raises:
+        FormatError: ``ip`` is no address in digits, or ``port`` is not in 0–65535.
+    """
+    if not 0 <= port <= _PORT_MAX:
+        raise FormatError(f"port {port} is not in 0–{_PORT_MAX}")
+    return _pack_ip(ip) + port.to_bytes(_PORT_SIZE, "big")
+
+
+def unpack_host(data: Buffer) -> tuple[str, int]:
+    """Give address and port; the port of a damaged host may lie outside 0–65535.
+
+    Raises:
+        FormatError: ``data`` is neither 8 nor 20 bytes.
+    """
+    port = int.from_bytes(data[-_PORT_SIZE:], "big", signed=True)
+    if len(data) == IPV4_SIZE:
+        return ".".join(map(str, data[:-_PORT_SIZE])), port
+    if len(data) == IPV6_SIZE:
+        return IPv6Address(bytes(data[:-_PORT_SIZE])).compressed, port
+    raise FormatError(f"a host takes {IPV4_SIZE} or {IPV6_SIZE} bytes, got {len(data)}")
+
+
+def host_text(data: Buffer) -> str:
+    """Give ``ip:port``, or ``[ip]:port`` for IPv6.
+
+    Raises:
+        FormatError: ``data`` is neither 8 nor 20 bytes.
+    """
+    ip, port = unpack_host(data)
+    return f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
+
+
+def _pack_ip(ip: str) -> bytes:
+    try:
+        if ":" not in ip:
+            return IPv4Address(ip).packed
+        address = IPv6Address(ip)
+    except AddressValueError as error:
+        raise FormatError(f"not an IP address: {error}") from None
+    return (address.ipv4_mapped or address).packed

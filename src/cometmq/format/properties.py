@@ -1,0 +1,189 @@
+r"""The properties string of a record: ``name \x01 value \x02`` again and again, in UTF-8.
+
+Reading is as lenient as RocketMQ's own parser:
+
+* pieces end at ``\x02``; the last one may lack it,
+* the first ``\x01`` of a piece ends its name; a value may hold further ones,
+* a piece without ``\x01``, with an empty name or with an empty value is passed over,
+* of several pieces of the same name the last one counts,
+* bytes that are not UTF-8 read as U+FFFD, so that every value can be printed, hashed and sent on.
+  Whoever must not lose them keeps the bytes, as ``record.Record.properties`` does.
+
+Source: RocketMQ: MessageDecoder.java (messageProperties2String, string2messageProperties), MessageConst.java.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from cometmq.errors import MessageIllegal
+from cometmq.message import Buffer
+
+MAX_LENGTH: Final = 32767
+"""Longest properties string in bytes: the record counts it in a signed 16-bit number."""
+
+NAME_END: Final = "\x01"
+VALUE_END: Final = "\x02"
+KEY_SEPARATOR: Final = " "
+
+TAGS: Final = "TAGS"
+KEYS: Final = "KEYS"
+UNIQ_KEY: Final = "UNIQ_KEY"
+WAIT: Final = "WAIT"
+DELAY: Final = "DELAY"
+RETRY_TOPIC: Final = "RETRY_TOPIC"
+REAL_TOPIC: Final = "REAL_TOPIC"
+REAL_QUEUE_ID: Final = "REAL_QID"
+TRANSACTION_PREPARED: Final = "TRAN_MSG"
+PRODUCER_GROUP: Final = "PGROUP"
+MIN_OFFSET: Final = "MIN_OFFSET"
+MAX_OFFSET: Final = "MAX_OFFSET"
+BUYER_ID: Final = "BUYER_ID"
+ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
+TRANSFER_FLAG: Final = "TRANSFER_FLAG"
+CORRECTION_FLAG: Final = "CORRECTION_FLAG"
+MQ2_FLAG: Final = "MQ2_FLAG"
+RECONSUME_TIME: Final = "RECONSUME_TIME"
+MSG_REGION: Final = "MSG_REGION"
+TRACE_ON: Final = "TRACE_ON"
+EXTEND_UNIQ_INFO: Final = "EXTEND_UNIQ_INFO"
+MAX_RECONSUME_TIMES: Final = "MAX_RECONSUME_TIMES"
+CONSUME_START_TIME: Final = "CONSUME_START_TIME"
+INNER_NUM: Final = "INNER_NUM"
+INNER_BASE: Final = "INNER_BASE"
+DUP_INFO: Final = "DUP_INFO"
+CHECK_IMMUNITY_TIME: Final = "CHECK_IMMUNITY_TIME_IN_SECONDS"
+TRANSACTION_PREPARED_QUEUE_OFFSET: Final = "TRAN_PREPARED_QUEUE_OFFSET"
+TRANSACTION_ID: Final = "__transactionId__"
+TRANSACTION_CHECK_TIMES: Final = "TRANSACTION_CHECK_TIMES"
+INSTANCE_ID: Final = "INSTANCE_ID"
+CORRELATION_ID: Final = "CORRELATION_ID"
+REPLY_TO_CLIENT: Final = "REPLY_TO_CLIENT"
+TTL: Final = "TTL"
+ARRIVE_TIME: Final = "ARRIVE_TIME"
+PUSH_REPLY_TIME: Final = "PUSH_REPLY_TIME"
+CLUSTER: Final = "CLUSTER"
+MSG_TYPE: Final = "MSG_TYPE"
+POP_CK: Final = "POP_CK"
+POP_CK_OFFSET: Final = "POP_CK_OFFSET"
+FIRST_POP_TIME: Final = "1ST_POP_TIME"
+SHARDING_KEY: Final = "__SHARDINGKEY"
+FORWARD_QUEUE_ID: Final = "PROPERTY_FORWARD_QUEUE_ID"
+REDIRECT: Final = "REDIRECT"
+INNER_MULTI_DISPATCH: Final = "INNER_MULTI_DISPATCH"
+INNER_MULTI_QUEUE_OFFSET: Final = "INNER_MULTI_QUEUE_OFFSET"
+TRACE_CONTEXT: Final = "TRACE_CONTEXT"
+TIMER_DELAY_SEC: Final = "TIMER_DELAY_SEC"
+TIMER_DELIVER_MS: Final = "TIMER_DELIVER_MS"
+BORN_HOST: Final = "__BORNHOST"
+BORN_TIMESTAMP: Final = "BORN_TIMESTAMP"
+TIMER_OUT_MS: Final = "TIMER_OUT_MS"
+TIMER_ENQUEUE_MS: Final = "TIMER_ENQUEUE_MS"
+TIMER_DEQUEUE_MS: Final = "TIMER_DEQUEUE_MS"
+TIMER_ROLL_TIMES: Final = "TIMER_ROLL_TIMES"
+TIMER_DEL_UNIQKEY: Final = "TIMER_DEL_UNIQKEY"
+TIMER_DELAY_LEVEL: Final = "TIMER_DELAY_LEVEL"
+TIMER_DELAY_MS: Final = "TIMER_DELAY_MS"
+CRC32: Final = "__CRC32#"
+DLQ_ORIGIN_TOPIC: Final = "DLQ_ORIGIN_TOPIC"
+DLQ_ORIGIN_MESSAGE_ID: Final = "DLQ_ORIGIN_MESSAGE_ID"
+
+TRANSIENT_PREFIX: Final = "__RMQ.TRANSIENT."
+"""Names that begin so are reserved too."""
+
+RESERVED: Final[frozenset[str]] = frozenset(
+    {
+        TAGS,
+        KEYS,
+        UNIQ_KEY,
+        WAIT,
+        DELAY,
+        RETRY_TOPIC,
+        REAL_TOPIC,
+        REAL_QUEUE_ID,
+        TRANSACTION_PREPARED,
+        PRODUCER_GROUP,
+        MIN_OFFSET,
+        MAX_OFFSET,
+        BUYER_ID,
+        ORIGIN_MESSAGE_ID,
+        TRANSFER_FLAG,
+        CORRECTION_FLAG,
+        MQ2_FLAG,
+        RECONSUME_TIME,
+        MSG_REGION,
+        TRACE_ON,
+        EXTEND_UNIQ_INFO,
+        MAX_RECONSUME_TIMES,
+        CONSUME_START_TIME,
+        INNER_NUM,
+        INNER_BASE,
+        DUP_INFO,
+        CHECK_IMMUNITY_TIME,
+        TRANSACTION_PREPARED_QUEUE_OFFSET,
+        TRANSACTION_ID,
+        TRANSACTION_CHECK_TIMES,
+        INSTANCE_ID,
+        CORRELATION_ID,
+        REPLY_TO_CLIENT,
+        TTL,
+        ARRIVE_TIME,
+        PUSH_REPLY_TIME,
+        CLUSTER,
+        MSG_TYPE,
+        POP_CK,
+        POP_CK_OFFSET,
+        FIRST_POP_TIME,
+        SHARDING_KEY,
+        FORWARD_QUEUE_ID,
+        REDIRECT,
+        INNER_MULTI_DISPATCH,
+        INNER_MULTI_QUEUE_OFFSET,
+        TRACE_CONTEXT,
+        TIMER_DELAY_SEC,
+        TIMER_DELIVER_MS,
+        BORN_HOST,
+        BORN_TIMESTAMP,
+        TIMER_OUT_MS,
+        TIMER_ENQUEUE_MS,
+        TIMER_DEQUEUE_MS,
+        TIMER_ROLL_TIMES,
+        TIMER_DEL_UNIQKEY,
+        TIMER_DELAY_LEVEL,
+        TIMER_DELAY_MS,
+        CRC32,
+        DLQ_ORIGIN_TOPIC,
+        DLQ_ORIGIN_MESSAGE_ID,
+    }
+)
+"""Names that have a meaning to broker or client: applications may not give them as their own."""
+
+
+def encode(properties: Mapping[str, str]) -> bytes:
+    r"""Give the properties string, in the order of the mapping.
+
+    Half a surrogate pair becomes ``?``, as in Java. An empty name or value is written, but no reader
+    will see it.
+
+    Raises:
+        MessageIllegal: a name holds ``\x01`` or ``\x02``, a value holds ``\x02``, or the string is
+            longer than ``MAX_LENGTH``.
+    """
+    text = "".join([f"{name}{NAME_END}{value}{VALUE_END}" for name, value in properties.items()])
+    if text.count(VALUE_END) != len(properties) or NAME_END in "".join(properties):
+        raise MessageIllegal(f"a property holds a separator (\x01 or \x02): {text[:200]!r}")
+    data = text.encode("utf-8", "replace")
+    if len(data) > MAX_LENGTH:
+        raise MessageIllegal(f"properties take {len(data)} bytes, the limit is {MAX_LENGTH}")
+    return data
+
+
+def decode(data: Buffer) -> dict[str, str]:
+    """Give the properties by name; never fails (see above for what is passed over)."""
+    pieces = str(data, "utf-8", "replace").split(VALUE_END)
+    parts = (piece.partition(NAME_END) for piece in pieces)
+    return {name: value for name, _, value in parts if name and value}
+
+
+def split_keys(keys: str) -> list[str]:
+    """Give the keys of a KEYS property: its parts between single blanks, without the empty ones."""
+    return [key for key in keys.split(KEY_SEPARATOR) if key]

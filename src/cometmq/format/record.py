@@ -1,0 +1,428 @@
+"""The CommitLog record, the one form in which a message is stored and in which consumers pull it.
+
+All numbers are big-endian and signed, but for MAGIC. Offsets are those with both hosts IPv4; each
+IPv6 host moves what follows it by 12.
+
+======  ======  ===========================  =========================================================
+offset  size    field                        meaning
+======  ======  ===========================  =========================================================
+0       4       TOTALSIZE                    bytes of the whole record, these 4 included
+4       4       MAGIC                        V1, V2 or BLANK: where a reader looks for a record's start
+8       4       BODYCRC                      CRC-32 of the stored body, 31 bits; protects the body alone
+12      4       QUEUEID                      which queue of the topic
+16      4       FLAG                         the application's own number
+20      8       QUEUEOFFSET                  index of the message in its queue
+28      8       PHYSICALOFFSET               CommitLog offset of byte 0: tells a record from a copy of one
+36      4       SYSFLAG                      transaction, compression, host sizes: see ``sys_flag``
+40      8       BORNTIMESTAMP                when the producer made it, ms
+48      8, 20   BORNHOST                     the producer's address: see ``host``
+56      8       STORETIMESTAMP               when the broker appended it, ms
+64      8, 20   STOREHOST                    the broker's address
+72      4       RECONSUMETIMES               how often a consumer gave it back
+76      8       PREPARED TRANSACTION OFFSET  CommitLog offset of the half message of a committed one
+84      4       BODYLEN
+88      n       body                         as sent, maybe compressed
+88 + n  1, 2    TOPICLEN                     1 byte in V1 (at most 127), 2 bytes in V2
+…       n       topic                        UTF-8
+…       2       PROPLEN                      at most 32767
+…       n       properties                   see ``properties``
+======  ======  ===========================  =========================================================
+
+V2 is written for topics of more than 127 characters. A CommitLog file ends in a BLANK of 8 bytes:
+how many bytes are left in the file, and BLANK's magic; what follows up to the end means nothing.
+
+A damaged record is told by DamagedRecord and nothing else. A topic that is not UTF-8 is no damage: it is
+read with the escapes of ``surrogateescape``, and properties stay bytes, so that encoding what was
+decoded gives back the very same bytes.
+
+Source: RocketMQ: MessageExtEncoder.java, CommitLog.java, MessageDecoder.java, MessageVersion.java.
+"""
+
+import struct
+from collections.abc import Iterator
+from struct import Struct
+from typing import Final, NamedTuple
+from zlib import crc32
+
+from cometmq.errors import CutRecord, DamagedRecord, MessageIllegal
+from cometmq.format import properties as properties_string
+from cometmq.format.host import IPV4_SIZE, IPV6_SIZE
+from cometmq.format.sys_flag import BORN_HOST_V6, HOSTS_V6, STORE_HOST_V6
+from cometmq.message import Buffer
+
+MAGIC_V1: Final = 0xDAA320A7
+MAGIC_V2: Final = 0xDAA320AB
+MAGIC_BLANK: Final = 0xCBD43194
+
+SIZE_AT: Final = 0
+MAGIC_AT: Final = 4
+BODY_CRC_AT: Final = 8
+QUEUE_ID_AT: Final = 12
+FLAG_AT: Final = 16
+QUEUE_OFFSET_AT: Final = 20
+PHYSICAL_OFFSET_AT: Final = 28
+SYS_FLAG_AT: Final = 36
+BORN_TIME_AT: Final = 40
+BORN_HOST_AT: Final = 48
+# From here on with both hosts IPv4: add HOST_GROWTH for each IPv6 host before the field.
+STORE_TIME_AT: Final = 56
+STORE_HOST_AT: Final = 64
+RECONSUME_TIMES_AT: Final = 72
+PREPARED_TRANSACTION_OFFSET_AT: Final = 76
+BODY_LENGTH_AT: Final = 84
+BODY_AT: Final = 88
+HOST_GROWTH: Final = IPV6_SIZE - IPV4_SIZE
+
+HEAD_MAX_SIZE: Final = BODY_AT + 2 * HOST_GROWTH
+"""Bytes before the body with both hosts IPv6: of so many bytes one can tell what a record claims to be."""
+MIN_SIZE: Final = BODY_AT + 1 + 2
+"""Bytes of a V1 record with IPv4 hosts and nothing in it."""
+START_SIZE: Final = 8
+"""TOTALSIZE and MAGIC, with which records and blanks begin."""
+END_FILE_MIN_BLANK: Final = START_SIZE
+"""So many bytes an append leaves free in a file, so that a blank always fits."""
+TOPIC_MAX_LENGTH_V1: Final = 127
+TOPIC_MAX_LENGTH_V2: Final = 32767
+PROPERTIES_MAX_LENGTH: Final = properties_string.MAX_LENGTH
+
+_START: Final = Struct(">iI")
+_SYS_FLAG: Final = Struct(">i")
+_SHORT: Final = Struct(">h")
+_HOSTS_SHIFT: Final = 4
+_HEADS: Final = [
+    Struct(f">iIIiiqqiq{born}sq{store}siqi")
+    for store in (IPV4_SIZE, IPV6_SIZE)
+    for born in (IPV4_SIZE, IPV6_SIZE)
+]
+"""All before the body, by the two host bits of SYSFLAG."""
+_HOST_FLAGS: Final = {
+    (IPV4_SIZE, IPV4_SIZE): 0,
+    (IPV6_SIZE, IPV4_SIZE): BORN_HOST_V6,
+    (IPV4_SIZE, IPV6_SIZE): STORE_HOST_V6,
+    (IPV6_SIZE, IPV6_SIZE): HOSTS_V6,
+}
+
+assert _START.size == START_SIZE
+assert [head.size for head in _HEADS] == [BODY_AT, BODY_AT + 12, BODY_AT + 12, HEAD_MAX_SIZE]
+assert Struct(">iIIii").size == QUEUE_OFFSET_AT
+assert Struct(">iIIiiqqiq").size == BORN_HOST_AT
+assert Struct(">iIIiiqqiq8sq8siq").size == BODY_LENGTH_AT
+assert len(_HEADS) == (HOSTS_V6 >> _HOSTS_SHIFT) + 1
+assert MIN_SIZE == 91
+
+
+class Record(NamedTuple):
+    """A record's fields.
+
+    Attributes:
+        properties: the properties string as stored: see ``properties.decode``.
+        born_time: ms since the epoch, as is ``store_time``.
+        born_host: 8 or 20 bytes, as is ``store_host``: see ``host.unpack_host``.
+        body_crc: as stored; None lets ``encode`` compute it.
+        magic: MAGIC_V1 or MAGIC_V2; None lets ``encode`` choose by the topic's length.
+    """
+
+    topic: str
+    body: bytes
+    properties: bytes
+    queue_id: int
+    queue_offset: int
+    physical_offset: int
+    flag: int
+    sys_flag: int
+    born_time: int
+    born_host: bytes
+    store_time: int
+    store_host: bytes
+    reconsume_times: int = 0
+    prepared_transaction_offset: int = 0
+    body_crc: int | None = None
+    magic: int | None = None
+
+
+class RecordHead(NamedTuple):
+    """A record's numbers, and where its parts of variable length lie; positions are those in the buffer."""
+
+    position: int
+    size: int
+    magic: int
+    body_crc: int
+    queue_id: int
+    flag: int
+    queue_offset: int
+    physical_offset: int
+    sys_flag: int
+    born_time: int
+    born_host_position: int
+    born_host_length: int
+    store_time: int
+    store_host_position: int
+    store_host_length: int
+    reconsume_times: int
+    prepared_transaction_offset: int
+    body_position: int
+    body_length: int
+    topic_position: int
+    topic_length: int
+    properties_position: int
+    properties_length: int
+
+
+def encode(record: Record) -> bytes:
+    """Give the record's bytes; the host bits of SYSFLAG follow the hosts' lengths.
+
+    Raises:
+        MessageIllegal: see ``encode_fields``.
+    """
+    return encode_fields(*record)
+
+
+def encode_fields(
+    topic: str,
+    body: Buffer,
+    properties: Buffer,
+    queue_id: int,
+    queue_offset: int,
+    physical_offset: int,
+    flag: int,
+    sys_flag: int,
+    born_time: int,
+    born_host: bytes,
+    store_time: int,
+    store_host: bytes,
+    reconsume_times: int = 0,
+    prepared_transaction_offset: int = 0,
+    body_crc: int | None = None,
+    magic: int | None = None,
+) -> bytes:
+    """Give the bytes of a record with these fields, in the order of ``Record``: what an append calls.
+
+    Raises:
+        MessageIllegal: topic or properties too long, a host of neither 8 nor 20 bytes, or a number that
+            its field cannot hold.
+    """
+    topic_bytes = topic.encode("utf-8", "surrogateescape")
+    if magic is None:
+        magic = MAGIC_V1 if len(topic) <= TOPIC_MAX_LENGTH_V1 else MAGIC_V2
+    host_flags = _HOST_FLAGS.get((len(born_host), len(store_host)))
+    if host_flags is None:
+        raise MessageIllegal(f"hosts of {len(born_host)} and {len(store_host)} bytes, must be 8 or 20")
+    head = _HEADS[host_flags >> _HOSTS_SHIFT]
+    topic_length = _topic_length_field(len(topic_bytes), magic)
+    properties_length = len(properties)
+    if properties_length > PROPERTIES_MAX_LENGTH:
+        raise MessageIllegal(
+            f"properties take {properties_length} bytes, the limit is {PROPERTIES_MAX_LENGTH}"
+        )
+    size = head.size + len(body) + len(topic_length) + len(topic_bytes) + 2 + properties_length
+    try:
+        fixed = head.pack(
+            size,
+            magic,
+            crc32(body) & 0x7FFFFFFF if body_crc is None else body_crc,
+            queue_id,
+            flag,
+            queue_offset,
+            physical_offset,
+            sys_flag & ~HOSTS_V6 | host_flags,
+            born_time,
+            born_host,
+            store_time,
+            store_host,
+            reconsume_times,
+            prepared_transaction_offset,
+            len(body),
+        )
+    except struct.error as error:
+        raise MessageIllegal(f"a number does not fit its field: {error}") from None
+    return b"".join((fixed, body, topic_length, topic_bytes, _SHORT.pack(properties_length), properties))
+
+
+def encode_blank(size: int) -> bytes:
+    """Give the 8 bytes that fill the last ``size`` bytes of a CommitLog file."""
+    return _START.pack(size, MAGIC_BLANK)
+
+
+def record_size(
+    body_length: int, topic_length: int, properties_length: int, born_v6: bool, store_v6: bool
+) -> int:
+    """Give the bytes that a record takes; all lengths in bytes of an ASCII topic (V2 above 127)."""
+    topic_width = 1 if topic_length <= TOPIC_MAX_LENGTH_V1 else 2
+    hosts = HOST_GROWTH * (born_v6 + store_v6)
+    return BODY_AT + hosts + body_length + topic_width + topic_length + 2 + properties_length
+
+
+def body_crc(body: Buffer) -> int:
+    """Give the CRC-32 of ``body`` without its highest bit, as records hold it; 0 of an empty body."""
+    return crc32(body) & 0x7FFFFFFF
+
+
+def decode(buffer: Buffer, position: int = 0, *, verify_crc: bool = True) -> Record:
+    """Give the record that begins at ``position``.
+
+    Raises:
+        CutRecord: the buffer ends before the record does.
+        DamagedRecord: the bytes are no record: says which check failed.
+    """
+    head = read_head(buffer, position)
+    if verify_crc:
+        verify_body(buffer, head)
+    return record_at(buffer, head)
+
+
+def decode_many(buffer: Buffer) -> Iterator[Record]:
+    """Give the records of a pull answer's body, which lie back to back.
+
+    Raises:
+        DamagedRecord: see ``decode``; the records before it have been given.
+    """
+    position = 0
+    while position < len(buffer):
+        head = read_head(buffer, position)
+        verify_body(buffer, head)
+        yield record_at(buffer, head)
+        position += head.size
+
+
+def read_head(
+    buffer: Buffer, position: int, end: int | None = None, *, physical_offset: int | None = None
+) -> RecordHead:
+    """Read and check all but the body's CRC of the record at ``position``; no byte past ``end`` is looked at.
+
+    With ``physical_offset`` the record must say that this is where it lies in the CommitLog. The checks
+    and their order are those that ``scan`` lists.
+
+    Raises:
+        CutRecord: the record goes on past ``end``.
+        DamagedRecord: the bytes are no record: says which check failed.
+    """
+    end = len(buffer) if end is None else min(end, len(buffer))
+    remaining = end - position
+    if position < 0:
+        raise DamagedRecord(position, "no buffer has bytes there")
+    if remaining < START_SIZE:
+        raise CutRecord(position, f"{remaining} bytes are left, a record begins with {START_SIZE}")
+    size, magic = _START.unpack_from(buffer, position)
+    if magic == MAGIC_V1:
+        topic_width, rest_max = 1, 1 + TOPIC_MAX_LENGTH_V1 + 2 + PROPERTIES_MAX_LENGTH
+    elif magic == MAGIC_V2:
+        topic_width, rest_max = 2, 2 + TOPIC_MAX_LENGTH_V2 + 2 + PROPERTIES_MAX_LENGTH
+    else:
+        raise DamagedRecord(position, f"magic {magic:#010x} is not that of a record")
+    if size < MIN_SIZE:
+        raise DamagedRecord(position, f"TOTALSIZE {size} is below the least of {MIN_SIZE}")
+    if remaining < HEAD_MAX_SIZE and size > remaining:
+        raise CutRecord(position, f"TOTALSIZE {size}, but {remaining} bytes are left")
+
+    (hosts,) = _SYS_FLAG.unpack_from(buffer, position + SYS_FLAG_AT)
+    head = _HEADS[(hosts & HOSTS_V6) >> _HOSTS_SHIFT]
+    rest_min = topic_width + 2
+    if size < head.size + rest_min:
+        raise DamagedRecord(position, f"TOTALSIZE {size} is below the least of {head.size + rest_min}")
+    (
+        _,
+        _,
+        crc,
+        queue_id,
+        flag,
+        queue_offset,
+        stored_offset,
+        sys_flag,
+        born_time,
+        born_host,
+        store_time,
+        store_host,
+        reconsume_times,
+        prepared_transaction_offset,
+        body_length,
+    ) = head.unpack_from(buffer, position)
+    rest = size - head.size - body_length
+    if body_length < 0 or not rest_min <= rest <= rest_max:
+        raise DamagedRecord(position, f"BODYLEN {body_length} cannot be in a record of {size} bytes")
+    if physical_offset is not None and stored_offset != physical_offset:
+        raise DamagedRecord(position, f"PHYSICALOFFSET {stored_offset}, but it lies at {physical_offset}")
+    if size > remaining:
+        raise CutRecord(position, f"TOTALSIZE {size}, but {remaining} bytes are left")
+
+    body_position = position + head.size
+    topic_position = body_position + body_length + topic_width
+    topic_length = int.from_bytes(buffer[topic_position - topic_width : topic_position], "big", signed=True)
+    properties_position = topic_position + topic_length + 2
+    if topic_length < 0 or properties_position > position + size:
+        raise DamagedRecord(position, f"TOPICLEN {topic_length} cannot be in a record of {size} bytes")
+    (properties_length,) = _SHORT.unpack_from(buffer, properties_position - 2)
+    if properties_length < 0 or properties_position + properties_length != position + size:
+        parts = properties_position + properties_length - position
+        raise DamagedRecord(
+            position, f"TOTALSIZE {size}, but its parts make {parts} (PROPLEN {properties_length})"
+        )
+    return RecordHead(
+        position,
+        size,
+        magic,
+        crc,
+        queue_id,
+        flag,
+        queue_offset,
+        stored_offset,
+        sys_flag,
+        born_time,
+        position + BORN_HOST_AT,
+        len(born_host),
+        store_time,
+        position + BORN_HOST_AT + len(born_host) + 8,
+        len(store_host),
+        reconsume_times,
+        prepared_transaction_offset,
+        body_position,
+        body_length,
+        topic_position,
+        topic_length,
+        properties_position,
+        properties_length,
+    )
+
+
+def verify_body(buffer: Buffer, head: RecordHead) -> None:
+    """Check the body's CRC; that of an empty body is not looked at, as RocketMQ does.
+
+    Raises:
+        DamagedRecord: it differs.
+    """
+    crc = body_crc(buffer[head.body_position : head.body_position + head.body_length])
+    if crc != head.body_crc and head.body_length:
+        raise DamagedRecord(head.position, f"BODYCRC {head.body_crc:#010x}, but the body has {crc:#010x}")
+
+
+def record_at(buffer: Buffer, head: RecordHead) -> Record:
+    """Give the record whose head has been read from ``buffer``."""
+
+    def part(position: int, length: int) -> bytes:
+        return bytes(buffer[position : position + length])
+
+    return Record(
+        str(part(head.topic_position, head.topic_length), "utf-8", "surrogateescape"),
+        part(head.body_position, head.body_length),
+        part(head.properties_position, head.properties_length),
+        head.queue_id,
+        head.queue_offset,
+        head.physical_offset,
+        head.flag,
+        head.sys_flag,
+        head.born_time,
+        part(head.born_host_position, head.born_host_length),
+        head.store_time,
+        part(head.store_host_position, head.store_host_length),
+        head.reconsume_times,
+        head.prepared_transaction_offset,
+        head.body_crc,
+        head.magic,
+    )
+
+
+def _topic_length_field(length: int, magic: int) -> bytes:
+    if magic == MAGIC_V1 and length <= TOPIC_MAX_LENGTH_V1:
+        return length.to_bytes(1, "big")
+    if magic == MAGIC_V2 and length <= TOPIC_MAX_LENGTH_V2:
+        return length.to_bytes(2, "big")
+    raise MessageIllegal(f"a topic of {length} bytes does not fit a record with magic {magic:#x}")
