@@ -1,0 +1,98 @@
+"""Headers of the requests that operators send to brokers.
+
+RocketMQ: ``CreateTopicRequestHeader.java``, ``GetConsumeStatsRequestHeader.java`` and their neighbours.
+"""
+
+from msgspec import field
+
+from cometmq.wire.headers.fields import Header, Int
+
+
+class CreateTopicHeader(Header):
+    """UPDATE_AND_CREATE_TOPIC.
+
+    Attributes:
+        default_topic: a topic name that Java clients must give and brokers ignore.
+        perm: 4 read, 2 write, 1 inherit, added up.
+        filter_type: ``SINGLE_TAG``.
+        order: whether the topic's queues are to keep their brokers when one is down.
+        attributes: ``+name=value,-name``.
+    """
+
+    topic: str
+    default_topic: str
+    read_queue_count: Int = field(name="readQueueNums")
+    write_queue_count: Int = field(name="writeQueueNums")
+    perm: Int
+    filter_type: str = field(name="topicFilterType")
+    sys_flag: Int | None = field(default=None, name="topicSysFlag")
+    order: bool = False
+    attributes: str | None = None
+    force: bool = False
+
+
+class TopicHeader(Header):
+    """A topic, nothing else: many requests about one."""
+
+    topic: str
+
+
+class GetAllTopicConfigHeader(Header):
+    """GET_ALL_TOPIC_CONFIG: all, or a page of them.
+
+    Attributes:
+        first: number of the first topic wanted, in the order of their names.
+        data_version: the version that the caller's earlier pages came from, JSON.
+        max_count: how many topics at most.
+    """
+
+    first: Int | None = field(default=None, name="topicSeq")
+    data_version: str | None = None
+    max_count: Int | None = field(default=None, name="maxTopicNum")
+
+
+class GetAllTopicConfigResponseHeader(Header):
+    """How many topics there are."""
+
+    total: Int | None = field(default=None, name="totalTopicNum")
+
+
+class GetBrokerConfigResponseHeader(Header):
+    """The version of the settings, DataVersion JSON; they are the body."""
+
+    version: str
+
+
+class GetAllGroupConfigHeader(Header):
+    """GET_ALL_SUBSCRIPTIONGROUP_CONFIG: all, or a page of them."""
+
+    first: Int | None = field(default=None, name="groupSeq")
+    data_version: str | None = None
+    max_count: Int | None = field(default=None, name="maxGroupNum")
+
+
+class GetAllGroupConfigResponseHeader(Header):
+    """How many groups there are."""
+
+    total: Int | None = field(default=None, name="totalGroupNum")
+
+
+class DeleteGroupHeader(Header):
+    """DELETE_SUBSCRIPTIONGROUP."""
+
+    group: str = field(name="groupName")
+    clean_offset: bool = False
+
+
+class GetConsumeStatsHeader(Header):
+    """GET_CONSUME_STATS: how far a group is behind, in all its topics, one, or some joined by ``;``."""
+
+    consumer_group: str
+    topic: str | None = None
+    topics: str | None = field(default=None, name="topicList")
+
+
+class GroupHeader(Header):
+    """A consumer group under the name ``group``: GET_SUBSCRIPTIONGROUP_CONFIG, QUERY_TOPICS_BY_CONSUMER."""
+
+    group: str
