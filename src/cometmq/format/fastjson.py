@@ -1,0 +1,254 @@
+"""JSON as RocketMQ writes and reads it: through fastjson, which goes beyond the standard.
+
+Written as fastjson 2.0 does for RocketMQ 5.4: members of objects in the order given; ``null`` members left
+out; integer keys without quotes; no blanks; the pretty form with one tab per level and one member per line::
+
+    {
+    →   "offsetTable":{
+    →   →   "TopicA@GroupA":{
+    →   →   →   0:17,
+    →   →   →   1:18
+    →   →   }
+    →   },
+    →   "empty":{
+    →   →
+    →   }
+    }
+
+Read, besides standard JSON: integer keys without quotes, objects as keys (``{{"topic":"T"}:1}``), names
+without quotes, single quotes, a comma before a closing bracket, raw control characters in strings, and
+anything at all after the first value. Older versions' layouts read the same.
+
+In Python an integer key is an int and an object as a key an ``ObjectKey``; all else is as in ``json``.
+
+Source: fastjson 2.0: JSONWriterUTF16.java, ObjectWriterImplMap.java; fastjson 1.2: JSONScanner.java.
+"""
+
+import json
+import math
+import re
+from typing import Any, Final
+
+import msgspec
+
+from cometmq.errors import FormatError
+from cometmq.message import Buffer
+
+DEPTH_MAX: Final = 128
+"""Deepest nesting that is read beyond the standard; standard JSON may nest as deep as the interpreter can."""
+
+
+class ObjectKey(tuple[tuple[Any, Any], ...]):
+    """An object that is the key of a member: its own members as pairs, in order.
+
+    ``ObjectKey({"topic": "T"}.items())`` makes one, ``dict(key)`` gives the object back.
+    """
+
+    __slots__ = ()
+
+
+def dumps(value: Any, *, pretty: bool = False) -> str:
+    """Write a value as RocketMQ does: pretty for files, else for the wire.
+
+    Lists take a line per element in the pretty form; tuples stay on one, as Java's arrays of numbers do.
+    Numbers that JSON lacks (NaN, infinity) become ``null``. Raises TypeError for a type that JSON lacks.
+    """
+    return _written(value, "\n" if pretty else "")
+
+
+def loads(data: str | Buffer) -> Any:
+    """Read the value at the beginning of ``data``, which is UTF-8 if it is bytes.
+
+    Raises FormatError with the position in characters if there is none or if it is nested too deep.
+    """
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        pass  # not standard JSON: the lenient way reads it, or says what is wrong
+    if isinstance(data, str):
+        return _Reader(data).value()
+    try:
+        return _Reader(str(data, "utf-8")).value()
+    except UnicodeDecodeError as error:
+        raise FormatError(f"JSON is not UTF-8 at byte {error.start}: {error.reason}") from None
+
+
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def _written(value: Any, line: str) -> str:
+    """Write a value; ``line`` begins a new line at its level, or is empty in the form without lines."""
+    if isinstance(value, str):
+        return _quoted(value)
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, dict):
+        return _written_object(value, line)
+    if isinstance(value, ObjectKey):
+        return _written_object(dict(value), line)
+    if isinstance(value, list):
+        inner = line and line + "\t"
+        return f"[{inner}{f',{inner}'.join([_written(item, inner) for item in value])}{line}]"
+    if isinstance(value, tuple):
+        return f"[{','.join([_written(item, '') for item in value])}]"
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else "null"
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON: {value!r:.80}")
+
+
+def _written_object(members: dict[Any, Any], line: str) -> str:
+    inner = line and line + "\t"
+    texts = [
+        f"{_quoted(name) if isinstance(name, str) else _written(name, inner)}:{_written(value, inner)}"
+        for name, value in members.items()
+        if value is not None
+    ]
+    return f"{{{inner}{f',{inner}'.join(texts)}{line}}}"
+
+
+_BLANKS: Final = re.compile(r"[ \t\r\n\f\b\ufeff]*")
+_STRING: Final = {  # by the quote that begins it
+    '"': re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL),
+    "'": re.compile(r"'([^'\\]*(?:\\.[^'\\]*)*)'", re.DOTALL),
+}
+_ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
+_ESCAPED: Final = {
+    **dict(zip("btnvfr\"'/\\", "\b\t\n\v\f\r\"'/\\", strict=True)),
+    **{str(number): chr(number) for number in range(8)},
+}
+_INTEGER: Final = re.compile(r"(-?[0-9]+)")
+_NUMBER: Final = re.compile(r"(-?[0-9]+)(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
+_NAME: Final = re.compile(r"[A-Za-z_$][\w$]*")
+_WORD: Final = re.compile(r"(?:true|false|null)\b")
+_WORDS: Final = {"true": True, "false": False, "null": None}
+
+
+class _Reader:
+    """Reads one value, lenient as fastjson is."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._position = 0
+        self._depth = 0
+
+    def value(self) -> Any:
+        start = self._next()
+        if start == "{":
+            return self._object()
+        if start == "[":
+            return self._array()
+        if start in _STRING:
+            return self._string(start)
+        if number := self._take(_NUMBER):
+            return self._number(number)
+        if word := self._take(_WORD):
+            return _WORDS[word[0]]
+        raise self._expected("a value")
+
+    def _object(self) -> dict[Any, Any]:
+        members = {}
+        self._enter()
+        while self._next() != "}":
+            name = self._name()
+            if self._next() != ":":
+                raise self._expected("':'")
+            self._position += 1
+            members[name] = self.value()
+            self._end_of_item("}")
+        self._leave()
+        return members
+
+    def _array(self) -> list[Any]:
+        items = []
+        self._enter()
+        while self._next() != "]":
+            items.append(self.value())
+            self._end_of_item("]")
+        self._leave()
+        return items
+
+    def _name(self) -> Any:
+        start = self._next()
+        if start in _STRING:
+            return self._string(start)
+        if start == "{":
+            return _as_key(self._object())
+        if number := self._take(_INTEGER):
+            return self._number(number)
+        if name := self._take(_NAME):
+            return name[0]
+        raise self._expected("a name")
+
+    def _string(self, quote: str) -> str:
+        found = self._take(_STRING[quote])
+        if not found:
+            raise self._expected(f"a string that ends in {quote}")
+        if "\\" not in found[1]:
+            return found[1]
+        try:
+            text = _ESCAPE.sub(_unescaped, found[1])
+        except KeyError as unknown:
+            raise _error(found.start(), f"unknown escape \\{unknown.args[0]} in a string") from None
+        # Halves of a pair come as one escape each; a half without its other one is no character.
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+    def _number(self, found: re.Match[str]) -> int | float:
+        try:
+            number = int(found[1]) if found[0] == found[1] else float(found[0])
+        except ValueError:
+            raise _error(found.start(), "more digits than the interpreter takes") from None
+        if isinstance(number, float) and math.isinf(number):
+            raise _error(found.start(), f"{found[0]:.40} is too large a number")
+        return number
+
+    def _next(self) -> str:
+        """Pass over blanks and give the character there; an empty string at the end."""
+        self._take(_BLANKS)
+        return self._text[self._position : self._position + 1]
+
+    def _take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        found = pattern.match(self._text, self._position)
+        if found:
+            self._position = found.end()
+        return found
+
+    def _end_of_item(self, closing: str) -> None:
+        following = self._next()
+        if following == ",":
+            self._position += 1
+        elif following != closing:
+            raise self._expected(f"',' or '{closing}'")
+
+    def _enter(self) -> None:
+        self._depth += 1
+        if self._depth > DEPTH_MAX:
+            raise _error(self._position, f"nested deeper than {DEPTH_MAX} levels")
+        self._position += 1
+
+    def _leave(self) -> None:
+        self._depth -= 1
+        self._position += 1
+
+    def _expected(self, expected: str) -> FormatError:
+        found = self._text[self._position : self._position + 20] or "the end"
+        return _error(self._position, f"expected {expected}, found {found!r}")
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    escape = found[1]
+    return chr(int(escape[1:], 16)) if len(escape) > 1 else _ESCAPED[escape]
+
+
+def _error(position: int, reason: str) -> FormatError:
+    return FormatError(f"JSON at character {position}: {reason}")
+
+
+def _as_key(value: Any) -> Any:
+    """Make a value that can be a key of one that cannot."""
+    if isinstance(value, dict):
+        return ObjectKey((name, _as_key(member)) for name, member in value.items())
+    return tuple(map(_as_key, value)) if isinstance(value, list) else value
