@@ -20,14 +20,17 @@ _JSON_WORD: Final = SerializeType.JSON << 24
 _BINARY_WORD: Final = SerializeType.ROCKETMQ << 24
 _LANGUAGE_NUMBER: Final = LANGUAGES.index(LANGUAGE)
 _SENTINEL_OPAQUE: Final = 2_071_831_193
+_LENGTHS: Final = tuple(_INT.pack(length) for length in range(256))
+"""Looked up for less than they are packed; longer values are packed."""
 
 
 class ResponseTemplate:
     """A success response without a body.
 
     Args:
-        names: the fields that differ from answer to answer.
-        constants: the fields that do not.
+        names: the fields that differ from answer to answer. The last may hold any text; the others
+            hold ASCII letters, digits and commas only, which no encoding has to escape.
+        constants: the fields that do not differ.
     """
 
     def __init__(self, names: tuple[str, ...], constants: Mapping[str, str]) -> None:
@@ -43,33 +46,34 @@ class ResponseTemplate:
         """Write the frame that answers ``request`` with ``values``, in the order of the names."""
         if request.serialize_type is SerializeType.ROCKETMQ:
             return self._encode_binary(request.opaque, values)
-        joined = "".join(values)
-        if not (joined.isascii() and joined.isalnum()):  # something that JSON may have to escape
+        text = values[-1]
+        if not (text.isascii() and text.isalnum()):  # something that JSON may have to escape
             fields = dict(zip(self._names, values, strict=True)) | self._constants
             return encode(response(request, ext_fields=fields))
         header = (self._json % (*values, request.opaque)).encode()
         return _PREFIX.pack(4 + len(header), _JSON_WORD | len(header)) + header
 
     def _encode_binary(self, opaque: int, values: tuple[str, ...]) -> bytes:
-        parts = [b""]
+        parts: list[bytes] = []
         for name, value in zip(self._binary_names, values, strict=True):
             text = value.encode()
-            parts += (name, _INT.pack(len(text)), text)
+            size = len(text)
+            parts += (name, _LENGTHS[size] if size < 256 else _INT.pack(size), text)
         parts.append(self._binary_constants)
-        size = sum(map(len, parts))
-        header_size = _BINARY_FIXED_SIZE + size
-        parts[0] = _BINARY_START.pack(
-            4 + header_size,
-            _BINARY_WORD | header_size,
+        fields = b"".join(parts)
+        size = _BINARY_FIXED_SIZE + len(fields)
+        start = _BINARY_START.pack(
+            4 + size,
+            _BINARY_WORD | size,
             ResponseCode.SUCCESS,
             _LANGUAGE_NUMBER,
             VERSION,
             opaque,
             RESPONSE_FLAG,
             0,
-            size,
+            len(fields),
         )
-        return b"".join(parts)
+        return start + fields
 
     def _json_template(self) -> str:
         """Encode a sample and put a placeholder where each value was."""

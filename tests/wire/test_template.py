@@ -1,0 +1,30 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cometmq.wire.frame import Command, SerializeType, encode, response
+from cometmq.wire.template import ResponseTemplate
+
+NAMES = ("msgId", "queueId", "transactionId")
+CONSTANTS = {"MSG_REGION": 'a "region" of 100%', "TRACE_ON": "true"}
+TEMPLATE = ResponseTemplate(NAMES, CONSTANTS)
+
+
+@given(
+    serialize_type=st.sampled_from(SerializeType),
+    opaque=st.integers(-(2**31), 2**31 - 1),
+    values=st.tuples(
+        *[st.from_regex(r"\A[0-9A-F,]+\Z")] * 2, st.text(st.characters(exclude_categories=["Cs"]))
+    ),
+)
+def test_an_answer_from_the_template_is_the_frame_that_encode_makes(
+    serialize_type: SerializeType, opaque: int, values: tuple[str, ...]
+) -> None:
+    request = Command(310, opaque, serialize_type=serialize_type)
+    fields = dict(zip(NAMES, values, strict=True)) | CONSTANTS
+    assert TEMPLATE.encode(request, values) == encode(response(request, ext_fields=fields))
+
+
+def test_a_field_name_is_no_placeholder() -> None:
+    template = ResponseTemplate(("%s",), {})
+    request = Command(10)
+    assert template.encode(request, ("1",)) == encode(response(request, ext_fields={"%s": "1"}))
