@@ -1,0 +1,33 @@
+"""What tests of every layer share."""
+
+import gzip
+import json
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.fixture(scope="session")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    """Give the stores that a real RocketMQ wrote, by name: copy what a test is to change."""
+    root = tmp_path_factory.mktemp("golden")
+    stores = {}
+    for archive in sorted(GOLDEN.glob("*.tgz")):
+        with tarfile.open(archive) as tar:
+            tar.extractall(root, filter="data")
+        stores[archive.stem] = root / archive.stem
+    return stores
+
+
+@pytest.fixture(scope="session")
+def golden_facts() -> Mapping[str, Any]:
+    """Give what is known of the golden stores, by name: ``store-clean``, ``store-clean-dump``, …"""
+    return {
+        path.name.removesuffix(".json.gz"): json.loads(gzip.decompress(path.read_bytes()))
+        for path in sorted(GOLDEN.glob("*.json.gz"))
+    }
