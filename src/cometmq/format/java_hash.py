@@ -7,38 +7,56 @@ MessageExtBrokerInner.java (tagsString2tagsCode).
 """
 
 from functools import lru_cache
+from operator import mul
 from struct import unpack
 from typing import Final
 
-from cometmq.message import Buffer
-
 _MASK: Final = 0xFFFFFFFF
 _SIGN: Final = 0x80000000
-_TAGS_CACHED: Final = 1024
-"""Tags are few and come again and again; keys are many and come once, so they are not cached."""
+_CHUNK: Final = 512
+_POWERS: Final = [pow(31, exponent, _MASK + 1) for exponent in range(_CHUNK + 1)]
+_CACHED: Final = 1024
+"""Topics and tags are few and come again and again; keys are many and come once: they are not cached."""
 
 
 def java_hash(text: str) -> int:
     """Give ``text.hashCode()`` of Java: a signed 32-bit number."""
-    units: Buffer | tuple[int, ...]
-    if text.isascii():
-        units = text.encode("ascii")
-    else:
-        utf16 = text.encode("utf-16-be", "surrogatepass")
-        units = unpack(f">{len(utf16) // 2}H", utf16)
-    value = 0
-    for unit in units:
-        value = (31 * value + unit) & _MASK
-    return value - ((value & _SIGN) << 1)
+    return _signed(_extend(0, text))
 
 
 def index_key_hash(topic: str, key: str) -> int:
     """Give the hash under which the index files hold ``key`` of ``topic``: 0 … 2³¹−1."""
-    value = abs(java_hash(f"{topic}#{key}"))
-    return 0 if value == _SIGN else value  # Java's abs of the least number stays negative: RocketMQ takes 0
+    value = abs(_signed(_extend(_topic_prefix(topic), key)))
+    return 0 if value == _SIGN else value  # Java's abs leaves the least number negative: RocketMQ takes 0
 
 
-@lru_cache(_TAGS_CACHED)
+@lru_cache(_CACHED)
 def tags_code(tags: str | None) -> int:
     """Give what a ConsumeQueue entry holds of ``tags``: their hash; 0 when there are none."""
     return java_hash(tags) if tags else 0
+
+
+@lru_cache(_CACHED)
+def _topic_prefix(topic: str) -> int:
+    return _extend(0, topic + "#")
+
+
+def _extend(value: int, text: str) -> int:
+    """Give the unsigned hash of a string that hashes to ``value``, followed by ``text``."""
+    units = _units(text)
+    for start in range(0, len(units), _CHUNK):
+        chunk = units[start : start + _CHUNK]
+        # The sum of unit × 31^(place from the end): one pass in C instead of one turn of a loop per unit.
+        value = (value * _POWERS[len(chunk)] + sum(map(mul, chunk[::-1], _POWERS))) & _MASK
+    return value
+
+
+def _units(text: str) -> bytes | tuple[int, ...]:
+    if text.isascii():
+        return text.encode("ascii")
+    utf16 = text.encode("utf-16-be", "surrogatepass")
+    return unpack(f">{len(utf16) // 2}H", utf16)
+
+
+def _signed(value: int) -> int:
+    return value - ((value & _SIGN) << 1)

@@ -170,7 +170,7 @@ def encode(properties: Mapping[str, str]) -> bytes:
     """
     text = "".join([f"{name}{NAME_END}{value}{VALUE_END}" for name, value in properties.items()])
     if text.count(VALUE_END) != len(properties) or NAME_END in "".join(properties):
-        raise MessageIllegal(f"a property holds a separator (\x01 or \x02): {text[:200]!r}")
+        raise MessageIllegal(f"a property holds a separator (\\x01 or \\x02): {text[:200]!r}")
     data = text.encode("utf-8", "replace")
     if len(data) > MAX_LENGTH:
         raise MessageIllegal(f"properties take {len(data)} bytes, the limit is {MAX_LENGTH}")

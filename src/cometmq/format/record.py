@@ -201,9 +201,8 @@ def encode_fields(
         MessageIllegal: topic or properties too long, a host of neither 8 nor 20 bytes, or a number that
             its field cannot hold.
     """
-    topic_bytes = topic.encode("utf-8", "surrogateescape")
-    if magic is None:
-        magic = MAGIC_V1 if len(topic) <= TOPIC_MAX_LENGTH_V1 else MAGIC_V2
+    topic_bytes = _topic_bytes(topic)
+    magic = _magic_of(topic, magic)
     host_flags = _HOST_FLAGS.get((len(born_host), len(store_host)))
     if host_flags is None:
         raise MessageIllegal(f"hosts of {len(born_host)} and {len(store_host)} bytes, must be 8 or 20")
@@ -250,6 +249,14 @@ def record_size(
     topic_width = 1 if topic_length <= TOPIC_MAX_LENGTH_V1 else 2
     hosts = HOST_GROWTH * (born_v6 + store_v6)
     return BODY_AT + hosts + body_length + topic_width + topic_length + 2 + properties_length
+
+
+def size_of(record: Record) -> int:
+    """Give the bytes that ``record`` takes."""
+    topic_width = 2 if _magic_of(record.topic, record.magic) == MAGIC_V2 else 1
+    topic_length = len(_topic_bytes(record.topic))
+    hosts = len(record.born_host) + len(record.store_host) - 2 * IPV4_SIZE
+    return BODY_AT + hosts + len(record.body) + topic_width + topic_length + 2 + len(record.properties)
 
 
 def body_crc(body: Buffer) -> int:
@@ -418,6 +425,19 @@ def record_at(buffer: Buffer, head: RecordHead) -> Record:
         head.body_crc,
         head.magic,
     )
+
+
+def _topic_bytes(topic: str) -> bytes:
+    try:
+        return topic.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise MessageIllegal(f"topic {topic!r} holds half a surrogate pair") from None
+
+
+def _magic_of(topic: str, magic: int | None) -> int:
+    if magic is not None:
+        return magic
+    return MAGIC_V1 if len(topic) <= TOPIC_MAX_LENGTH_V1 else MAGIC_V2
 
 
 def _topic_length_field(length: int, magic: int) -> bytes:

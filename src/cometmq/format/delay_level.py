@@ -1,0 +1,57 @@
+"""Delay levels: the fixed delays that a message's DELAY property chooses from, counted from 1.
+
+The broker setting ``messageDelayLevel`` lists them: numbers with a unit, between single blanks.
+Source: RocketMQ: ScheduleMessageService.java (parseDelayLevel, computeDeliverTimestamp).
+"""
+
+import re
+from typing import Final, NamedTuple
+
+from cometmq.errors import SettingsError
+
+SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
+"""Where delayed messages wait: the messages of level n in queue n − 1."""
+DEFAULT_LEVELS: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+
+_UNIT_MS: Final = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_NUMBER: Final = re.compile(r"\+?\d{1,10}", re.ASCII)
+_LEVEL: Final = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
+
+
+class DelayLevels(NamedTuple):
+    """The delays by level, in ms: ``delays_ms[0]`` is that of level 1."""
+
+    delays_ms: tuple[int, ...]
+
+    @classmethod
+    def parse(cls, text: str = DEFAULT_LEVELS) -> "DelayLevels":
+        """Read ``messageDelayLevel``.
+
+        Raises:
+            SettingsError: a part is not a number with one of the units s, m, h, d.
+        """
+        return cls(tuple(_delay_ms(part, text) for part in text.split(" ")))
+
+    @property
+    def max_level(self) -> int:
+        """The highest level; a message that asks for more gets this one."""
+        return len(self.delays_ms)
+
+    def level(self, delay: str) -> int:
+        """Give the level that the DELAY property chooses: 0 for none, also when it is no number above 0."""
+        return min(int(delay), self.max_level) if _NUMBER.fullmatch(delay) else 0
+
+    def deliver_time(self, level: int, store_time: int) -> int:
+        """Give when a message of ``level`` stored at ``store_time`` is due, ms since the epoch."""
+        return store_time + self.delays_ms[level - 1]
+
+
+def _delay_ms(part: str, text: str) -> int:
+    match = _LEVEL.fullmatch(part)
+    if match is None:
+        raise SettingsError(
+            f"messageDelayLevel {text!r}: {part!r} is no delay; write numbers with s, m, h or d between"
+            " single blanks, such as '1s 5s 2h'"
+        )
+    number, unit = match.groups()
+    return int(number) * _UNIT_MS[unit]

@@ -1,0 +1,97 @@
+"""What a record puts into the ConsumeQueue and the Index: the plain definition.
+
+====================  =====================  ===========
+transaction type      gets a queue entry     gets indexed
+====================  =====================  ===========
+NOT, COMMIT           yes                    yes
+PREPARED              no                     yes
+ROLLBACK              no                     no
+====================  =====================  ===========
+
+The index holds the record under UNIQ_KEY, then under each key of KEYS, in this order. The queue
+entry's tags code is the hash of TAGS, 0 without. In SCHEDULE_TOPIC_XXXX a DELAY above 0 replaces it by
+the time at which the message is due, so that the schedule need not read records that still wait.
+
+Half messages of RocketMQ 4.3 and later are NOT messages of a topic of their own.
+Source: RocketMQ: CommitLog.java (checkMessageAndReturnSize), CommitLogDispatcherBuildConsumeQueue
+in DefaultMessageStore.java, IndexService.java (buildIndex).
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from cometmq.format import properties
+from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
+from cometmq.format.java_hash import tags_code
+from cometmq.format.properties import split_keys
+from cometmq.format.record import Record, size_of
+from cometmq.format.sys_flag import (
+    TRANSACTION_COMMIT,
+    TRANSACTION_NOT,
+    TRANSACTION_ROLLBACK,
+    transaction_type,
+)
+
+
+class DispatchEntry(NamedTuple):
+    """What a record puts into the ConsumeQueue and the Index.
+
+    Attributes:
+        size: bytes of the record.
+        tags_code: the queue entry's: hash of the tags, or the time due in the schedule topic, ms.
+        keys: what the index holds it under, in the order of the file; doubles are held twice.
+        in_queue: whether it gets a queue entry.
+        in_index: whether it is indexed.
+    """
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    physical_offset: int
+    size: int
+    tags_code: int
+    store_time: int
+    sys_flag: int
+    keys: tuple[str, ...]
+    in_queue: bool
+    in_index: bool
+
+
+def dispatch_of(record: Record, delay_levels: DelayLevels) -> DispatchEntry:
+    """Give what ``record`` puts into the ConsumeQueue and the Index."""
+    by_name = properties.decode(record.properties)
+    transaction = transaction_type(record.sys_flag)
+    return DispatchEntry(
+        topic=record.topic,
+        queue_id=record.queue_id,
+        queue_offset=record.queue_offset,
+        physical_offset=record.physical_offset,
+        size=size_of(record),
+        tags_code=queue_tags_code(record.topic, by_name, record.store_time, delay_levels),
+        store_time=record.store_time,
+        sys_flag=record.sys_flag,
+        keys=index_keys(by_name),
+        in_queue=transaction in (TRANSACTION_NOT, TRANSACTION_COMMIT),
+        in_index=transaction != TRANSACTION_ROLLBACK,
+    )
+
+
+def queue_tags_code(
+    topic: str, by_name: Mapping[str, str], store_time: int, delay_levels: DelayLevels
+) -> int:
+    """Give the queue entry's tags code for a message with these properties.
+
+    A DELAY that is not a number counts as none; RocketMQ does not dispatch such a message at all.
+    """
+    if topic == SCHEDULE_TOPIC:
+        level = delay_levels.level(by_name.get(properties.DELAY, ""))
+        if level > 0:
+            return delay_levels.deliver_time(level, store_time)
+    return tags_code(by_name.get(properties.TAGS))
+
+
+def index_keys(by_name: Mapping[str, str]) -> tuple[str, ...]:
+    """Give the keys under which the index holds a message with these properties."""
+    unique_key = by_name.get(properties.UNIQ_KEY)
+    keys = split_keys(by_name.get(properties.KEYS, ""))
+    return (unique_key, *keys) if unique_key else tuple(keys)
