@@ -45,8 +45,8 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from cometmq.errors import CutRecord, DamagedRecord, MessageIllegal
-from cometmq.format import properties as properties_string
 from cometmq.format.host import IPV4_SIZE, IPV6_SIZE
+from cometmq.format.properties import MAX_LENGTH as PROPERTIES_MAX_LENGTH
 from cometmq.format.sys_flag import BORN_HOST_V6, HOSTS_V6, STORE_HOST_V6
 from cometmq.message import Buffer
 
@@ -83,11 +83,16 @@ END_FILE_MIN_BLANK: Final = START_SIZE
 """So many bytes an append leaves free in a file, so that a blank always fits."""
 TOPIC_MAX_LENGTH_V1: Final = 127
 TOPIC_MAX_LENGTH_V2: Final = 32767
-PROPERTIES_MAX_LENGTH: Final = properties_string.MAX_LENGTH
 
 _START: Final = Struct(">iI")
 _SYS_FLAG: Final = Struct(">i")
 _SHORT: Final = Struct(">h")
+_TOPIC_LENGTHS: Final = {MAGIC_V1: Struct(">b"), MAGIC_V2: Struct(">h")}
+_REST_MAX: Final = {
+    MAGIC_V1: 1 + TOPIC_MAX_LENGTH_V1 + 2 + PROPERTIES_MAX_LENGTH,
+    MAGIC_V2: 2 + TOPIC_MAX_LENGTH_V2 + 2 + PROPERTIES_MAX_LENGTH,
+}
+"""The most that can follow the body."""
 _HOSTS_SHIFT: Final = 4
 _HEADS: Final = [
     Struct(f">iIIiiqqiq{born}sq{store}siqi")
@@ -95,6 +100,8 @@ _HEADS: Final = [
     for born in (IPV4_SIZE, IPV6_SIZE)
 ]
 """All before the body, by the two host bits of SYSFLAG."""
+_PHYSICAL_OFFSET_FIELD: Final = 6
+_BODY_LENGTH_FIELD: Final = 14
 _HOST_FLAGS: Final = {
     (IPV4_SIZE, IPV4_SIZE): 0,
     (IPV6_SIZE, IPV4_SIZE): BORN_HOST_V6,
@@ -141,7 +148,7 @@ class Record(NamedTuple):
 
 
 class RecordHead(NamedTuple):
-    """A record's numbers, and where its parts of variable length lie; positions are those in the buffer."""
+    """All before the body, as stored, and where the other parts lie; positions are those in the buffer."""
 
     position: int
     size: int
@@ -153,27 +160,31 @@ class RecordHead(NamedTuple):
     physical_offset: int
     sys_flag: int
     born_time: int
-    born_host_position: int
-    born_host_length: int
+    born_host: bytes
     store_time: int
-    store_host_position: int
-    store_host_length: int
+    store_host: bytes
     reconsume_times: int
     prepared_transaction_offset: int
-    body_position: int
     body_length: int
+    body_position: int
     topic_position: int
     topic_length: int
     properties_position: int
     properties_length: int
 
+    @property
+    def born_host_position(self) -> int:
+        """Where BORNHOST lies."""
+        return self.position + BORN_HOST_AT
+
+    @property
+    def store_host_position(self) -> int:
+        """Where STOREHOST lies."""
+        return self.position + STORE_HOST_AT + len(self.born_host) - IPV4_SIZE
+
 
 def encode(record: Record) -> bytes:
-    """Give the record's bytes; the host bits of SYSFLAG follow the hosts' lengths.
-
-    Raises:
-        MessageIllegal: see ``encode_fields``.
-    """
+    """Give the record's bytes: see ``encode_fields``."""
     return encode_fields(*record)
 
 
@@ -197,24 +208,24 @@ def encode_fields(
 ) -> bytes:
     """Give the bytes of a record with these fields, in the order of ``Record``: what an append calls.
 
+    The host bits of SYSFLAG follow the hosts' lengths.
+
     Raises:
         MessageIllegal: topic or properties too long, a host of neither 8 nor 20 bytes, or a number that
             its field cannot hold.
     """
-    topic_bytes = _topic_bytes(topic)
-    magic = _magic_of(topic, magic)
+    magic = magic or _magic_for(topic)
     host_flags = _HOST_FLAGS.get((len(born_host), len(store_host)))
     if host_flags is None:
         raise MessageIllegal(f"hosts of {len(born_host)} and {len(store_host)} bytes, must be 8 or 20")
     head = _HEADS[host_flags >> _HOSTS_SHIFT]
-    topic_length = _topic_length_field(len(topic_bytes), magic)
     properties_length = len(properties)
     if properties_length > PROPERTIES_MAX_LENGTH:
-        raise MessageIllegal(
-            f"properties take {properties_length} bytes, the limit is {PROPERTIES_MAX_LENGTH}"
-        )
-    size = head.size + len(body) + len(topic_length) + len(topic_bytes) + 2 + properties_length
+        raise MessageIllegal(f"properties of {properties_length} bytes, the limit is {PROPERTIES_MAX_LENGTH}")
     try:
+        topic_bytes = topic.encode("utf-8", "surrogateescape")
+        topic_length = _TOPIC_LENGTHS[magic].pack(len(topic_bytes))
+        size = head.size + len(body) + len(topic_length) + len(topic_bytes) + 2 + properties_length
         fixed = head.pack(
             size,
             magic,
@@ -232,8 +243,8 @@ def encode_fields(
             prepared_transaction_offset,
             len(body),
         )
-    except struct.error as error:
-        raise MessageIllegal(f"a number does not fit its field: {error}") from None
+    except (struct.error, UnicodeEncodeError) as error:
+        raise MessageIllegal(f"topic {topic!r}: a field cannot hold its value: {error}") from None
     return b"".join((fixed, body, topic_length, topic_bytes, _SHORT.pack(properties_length), properties))
 
 
@@ -245,18 +256,24 @@ def encode_blank(size: int) -> bytes:
 def record_size(
     body_length: int, topic_length: int, properties_length: int, born_v6: bool, store_v6: bool
 ) -> int:
-    """Give the bytes that a record takes; all lengths in bytes of an ASCII topic (V2 above 127)."""
-    topic_width = 1 if topic_length <= TOPIC_MAX_LENGTH_V1 else 2
-    hosts = HOST_GROWTH * (born_v6 + store_v6)
-    return BODY_AT + hosts + body_length + topic_width + topic_length + 2 + properties_length
+    """Give the bytes that a record takes whose parts have these lengths in bytes; the topic is ASCII."""
+    v2_growth = topic_length > TOPIC_MAX_LENGTH_V1
+    return (
+        MIN_SIZE
+        + HOST_GROWTH * (born_v6 + store_v6)
+        + body_length
+        + topic_length
+        + v2_growth
+        + properties_length
+    )
 
 
 def size_of(record: Record) -> int:
     """Give the bytes that ``record`` takes."""
-    topic_width = 2 if _magic_of(record.topic, record.magic) == MAGIC_V2 else 1
-    topic_length = len(_topic_bytes(record.topic))
-    hosts = len(record.born_host) + len(record.store_host) - 2 * IPV4_SIZE
-    return BODY_AT + hosts + len(record.body) + topic_width + topic_length + 2 + len(record.properties)
+    head = _HEADS[_HOST_FLAGS[len(record.born_host), len(record.store_host)] >> _HOSTS_SHIFT]
+    topic_width = _TOPIC_LENGTHS[record.magic or _magic_for(record.topic)].size
+    topic_length = len(record.topic.encode("utf-8", "surrogateescape"))
+    return head.size + len(record.body) + topic_width + topic_length + 2 + len(record.properties)
 
 
 def body_crc(body: Buffer) -> int:
@@ -306,15 +323,11 @@ def read_head(
     end = len(buffer) if end is None else min(end, len(buffer))
     remaining = end - position
     if position < 0:
-        raise DamagedRecord(position, "no buffer has bytes there")
+        raise DamagedRecord(position, "a buffer begins at 0")
     if remaining < START_SIZE:
         raise CutRecord(position, f"{remaining} bytes are left, a record begins with {START_SIZE}")
     size, magic = _START.unpack_from(buffer, position)
-    if magic == MAGIC_V1:
-        topic_width, rest_max = 1, 1 + TOPIC_MAX_LENGTH_V1 + 2 + PROPERTIES_MAX_LENGTH
-    elif magic == MAGIC_V2:
-        topic_width, rest_max = 2, 2 + TOPIC_MAX_LENGTH_V2 + 2 + PROPERTIES_MAX_LENGTH
-    else:
+    if magic not in _TOPIC_LENGTHS:
         raise DamagedRecord(position, f"magic {magic:#010x} is not that of a record")
     if size < MIN_SIZE:
         raise DamagedRecord(position, f"TOTALSIZE {size} is below the least of {MIN_SIZE}")
@@ -323,71 +336,30 @@ def read_head(
 
     (hosts,) = _SYS_FLAG.unpack_from(buffer, position + SYS_FLAG_AT)
     head = _HEADS[(hosts & HOSTS_V6) >> _HOSTS_SHIFT]
+    topic_width = _TOPIC_LENGTHS[magic].size
     rest_min = topic_width + 2
     if size < head.size + rest_min:
         raise DamagedRecord(position, f"TOTALSIZE {size} is below the least of {head.size + rest_min}")
-    (
-        _,
-        _,
-        crc,
-        queue_id,
-        flag,
-        queue_offset,
-        stored_offset,
-        sys_flag,
-        born_time,
-        born_host,
-        store_time,
-        store_host,
-        reconsume_times,
-        prepared_transaction_offset,
-        body_length,
-    ) = head.unpack_from(buffer, position)
+    fields = head.unpack_from(buffer, position)
+    stored_offset, body_length = fields[_PHYSICAL_OFFSET_FIELD], fields[_BODY_LENGTH_FIELD]
     rest = size - head.size - body_length
-    if body_length < 0 or not rest_min <= rest <= rest_max:
+    if body_length < 0 or not rest_min <= rest <= _REST_MAX[magic]:
         raise DamagedRecord(position, f"BODYLEN {body_length} cannot be in a record of {size} bytes")
     if physical_offset is not None and stored_offset != physical_offset:
         raise DamagedRecord(position, f"PHYSICALOFFSET {stored_offset}, but it lies at {physical_offset}")
     if size > remaining:
         raise CutRecord(position, f"TOTALSIZE {size}, but {remaining} bytes are left")
 
-    body_position = position + head.size
-    topic_position = body_position + body_length + topic_width
-    topic_length = int.from_bytes(buffer[topic_position - topic_width : topic_position], "big", signed=True)
+    topic_position = position + head.size + body_length + topic_width
+    (topic_length,) = _TOPIC_LENGTHS[magic].unpack_from(buffer, topic_position - topic_width)
     properties_position = topic_position + topic_length + 2
     if topic_length < 0 or properties_position > position + size:
         raise DamagedRecord(position, f"TOPICLEN {topic_length} cannot be in a record of {size} bytes")
     (properties_length,) = _SHORT.unpack_from(buffer, properties_position - 2)
     if properties_length < 0 or properties_position + properties_length != position + size:
-        parts = properties_position + properties_length - position
-        raise DamagedRecord(
-            position, f"TOTALSIZE {size}, but its parts make {parts} (PROPLEN {properties_length})"
-        )
-    return RecordHead(
-        position,
-        size,
-        magic,
-        crc,
-        queue_id,
-        flag,
-        queue_offset,
-        stored_offset,
-        sys_flag,
-        born_time,
-        position + BORN_HOST_AT,
-        len(born_host),
-        store_time,
-        position + BORN_HOST_AT + len(born_host) + 8,
-        len(store_host),
-        reconsume_times,
-        prepared_transaction_offset,
-        body_position,
-        body_length,
-        topic_position,
-        topic_length,
-        properties_position,
-        properties_length,
-    )
+        raise DamagedRecord(position, f"PROPLEN {properties_length} does not end a record of {size} bytes")
+    parts = (position + head.size, topic_position, topic_length, properties_position, properties_length)
+    return RecordHead._make((position, *fields, *parts))
 
 
 def verify_body(buffer: Buffer, head: RecordHead) -> None:
@@ -403,23 +375,20 @@ def verify_body(buffer: Buffer, head: RecordHead) -> None:
 
 def record_at(buffer: Buffer, head: RecordHead) -> Record:
     """Give the record whose head has been read from ``buffer``."""
-
-    def part(position: int, length: int) -> bytes:
-        return bytes(buffer[position : position + length])
-
+    topic = buffer[head.topic_position : head.topic_position + head.topic_length]
     return Record(
-        str(part(head.topic_position, head.topic_length), "utf-8", "surrogateescape"),
-        part(head.body_position, head.body_length),
-        part(head.properties_position, head.properties_length),
+        str(topic, "utf-8", "surrogateescape"),
+        bytes(buffer[head.body_position : head.body_position + head.body_length]),
+        bytes(buffer[head.properties_position : head.properties_position + head.properties_length]),
         head.queue_id,
         head.queue_offset,
         head.physical_offset,
         head.flag,
         head.sys_flag,
         head.born_time,
-        part(head.born_host_position, head.born_host_length),
+        head.born_host,
         head.store_time,
-        part(head.store_host_position, head.store_host_length),
+        head.store_host,
         head.reconsume_times,
         head.prepared_transaction_offset,
         head.body_crc,
@@ -427,22 +396,5 @@ def record_at(buffer: Buffer, head: RecordHead) -> Record:
     )
 
 
-def _topic_bytes(topic: str) -> bytes:
-    try:
-        return topic.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        raise MessageIllegal(f"topic {topic!r} holds half a surrogate pair") from None
-
-
-def _magic_of(topic: str, magic: int | None) -> int:
-    if magic is not None:
-        return magic
+def _magic_for(topic: str) -> int:
     return MAGIC_V1 if len(topic) <= TOPIC_MAX_LENGTH_V1 else MAGIC_V2
-
-
-def _topic_length_field(length: int, magic: int) -> bytes:
-    if magic == MAGIC_V1 and length <= TOPIC_MAX_LENGTH_V1:
-        return length.to_bytes(1, "big")
-    if magic == MAGIC_V2 and length <= TOPIC_MAX_LENGTH_V2:
-        return length.to_bytes(2, "big")
-    raise MessageIllegal(f"a topic of {length} bytes does not fit a record with magic {magic:#x}")
