@@ -1,0 +1,91 @@
+"""The bodies of commands that are JSON: :func:`encode` and :func:`decode` one of these types.
+
+Messages travel as records (:mod:`cometmq.format.record`) or as they are; batches of them in
+:mod:`cometmq.wire.batch`; registrations have a compressed form in :mod:`cometmq.wire.bodies.registration`;
+settings are lines of text in :mod:`cometmq.wire.settings_text`.
+"""
+
+from cometmq.wire.bodies.body import Body, decode, encode, from_plain, to_plain
+from cometmq.wire.bodies.group import (
+    ClientConnection,
+    ConsumerConnections,
+    ConsumerIds,
+    ConsumerOffsets,
+    GroupConfig,
+    GroupConfigs,
+    GroupNames,
+    ProducerConnections,
+)
+from cometmq.wire.bodies.heartbeat import (
+    ConsumeFromWhere,
+    ConsumerData,
+    ConsumeType,
+    Heartbeat,
+    MessageModel,
+    ProducerData,
+    SubscriptionData,
+    tag_subscription,
+)
+from cometmq.wire.bodies.locks import LockRequest, LockResponse
+from cometmq.wire.bodies.registration import Registration
+from cometmq.wire.bodies.route import (
+    BrokerData,
+    BrokerMemberGroup,
+    BrokerMembers,
+    ClusterInfo,
+    QueueData,
+    TopicRoute,
+)
+from cometmq.wire.bodies.stats import (
+    ConsumeOffset,
+    ConsumeStats,
+    QueueOffsets,
+    TextTable,
+    TopicOffset,
+    TopicStats,
+)
+from cometmq.wire.bodies.topic import DataVersion, TopicConfig, TopicConfigs, TopicNames, TopicTable
+
+__all__ = [
+    "Body",
+    "BrokerData",
+    "BrokerMemberGroup",
+    "BrokerMembers",
+    "ClientConnection",
+    "ClusterInfo",
+    "ConsumeFromWhere",
+    "ConsumeOffset",
+    "ConsumeStats",
+    "ConsumeType",
+    "ConsumerConnections",
+    "ConsumerData",
+    "ConsumerIds",
+    "ConsumerOffsets",
+    "DataVersion",
+    "GroupConfig",
+    "GroupConfigs",
+    "GroupNames",
+    "Heartbeat",
+    "LockRequest",
+    "LockResponse",
+    "MessageModel",
+    "ProducerConnections",
+    "ProducerData",
+    "QueueData",
+    "QueueOffsets",
+    "Registration",
+    "SubscriptionData",
+    "TextTable",
+    "TopicConfig",
+    "TopicConfigs",
+    "TopicNames",
+    "TopicOffset",
+    "TopicRoute",
+    "TopicStats",
+    "TopicTable",
+    "decode",
+    "encode",
+    "from_plain",
+    "tag_subscription",
+    "to_plain",
+]

@@ -1,0 +1,103 @@
+"""Bodies about groups: their members, their settings, their offsets.
+
+RocketMQ: ``GetConsumerListByGroupResponseBody.java``, ``ConsumerConnection.java``,
+``SubscriptionGroupConfig.java``, ``ConsumerOffsetSerializeWrapper.java`` and their neighbours.
+"""
+
+from typing import Any
+
+from msgspec import field
+
+from cometmq.wire.bodies.body import Body
+from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, ConsumeType, MessageModel, SubscriptionData
+from cometmq.wire.bodies.topic import DataVersion
+from cometmq.wire.codes import LanguageCode
+
+
+class ConsumerIds(Body):
+    """GET_CONSUMER_LIST_BY_GROUP: the client ids of the members."""
+
+    ids: list[str] = field(default_factory=list, name="consumerIdList")
+
+
+class ClientConnection(Body):
+    """One member's connection."""
+
+    client_addr: str
+    client_id: str
+    language: LanguageCode
+    version: int
+
+
+class ConsumerConnections(Body):
+    """GET_CONSUMER_CONNECTION_LIST: the members of a consumer group, and what they subscribe to."""
+
+    connections: list[ClientConnection] = field(name="connectionSet")
+    consume_from_where: ConsumeFromWhere = ConsumeFromWhere.LAST_OFFSET
+    consume_type: ConsumeType = ConsumeType.CONSUME_PASSIVELY
+    message_model: MessageModel = MessageModel.CLUSTERING
+    subscriptions: dict[str, SubscriptionData] = field(default_factory=dict, name="subscriptionTable")
+
+
+class ProducerConnections(Body):
+    """GET_PRODUCER_CONNECTION_LIST: the members of a producer group."""
+
+    connections: list[ClientConnection] = field(name="connectionSet")
+
+
+class GroupNames(Body):
+    """QUERY_TOPIC_CONSUME_BY_WHO: the groups that consume a topic."""
+
+    groups: list[str] = field(default_factory=list, name="groupList")
+
+
+class GroupConfig(Body):
+    """The settings of a consumer group.
+
+    Attributes:
+        consume_timeout_minutes: how long clients may work on a message.
+        retry_policy: RocketMQ's own object, kept as it is.
+        retry_max_times: after how many tries a message goes to the dead letters.
+        slow_broker_id: the broker that slow consumers are sent to.
+    """
+
+    group: str = field(name="groupName")
+    attributes: dict[str, str] = field(default_factory=dict)
+    broker_id: int = 0
+    consume_broadcast_enable: bool = True
+    consume_enable: bool = True
+    consume_from_min_enable: bool = True
+    consume_message_orderly: bool = False
+    consume_timeout_minutes: int = field(default=15, name="consumeTimeoutMinute")
+    retry_policy: dict[str, Any] = field(
+        default_factory=lambda: {"type": "CUSTOMIZED"}, name="groupRetryPolicy"
+    )
+    sys_flag: int = field(default=0, name="groupSysFlag")
+    notify_consumer_ids_changed_enable: bool = True
+    retry_max_times: int = 16
+    retry_queue_count: int = field(default=1, name="retryQueueNums")
+    subscription_data_set: list[dict[str, Any]] | None = None
+    slow_broker_id: int = field(default=1, name="whichBrokerWhenConsumeSlowly")
+
+
+class GroupConfigs(Body):
+    """GET_ALL_SUBSCRIPTIONGROUP_CONFIG, and the file ``subscriptionGroup.json``.
+
+    Attributes:
+        forbidden: per group and topic, a bit set of what the group may not do.
+    """
+
+    data_version: DataVersion
+    forbidden: dict[str, dict[str, int]] = field(default_factory=dict, name="forbiddenTable")
+    groups: dict[str, GroupConfig] = field(default_factory=dict, name="subscriptionGroupTable")
+
+
+class ConsumerOffsets(Body):
+    """GET_ALL_CONSUMER_OFFSET, and the file ``consumerOffset.json``.
+
+    Attributes:
+        offsets: ``topic@group`` → queue id → committed queue offset.
+    """
+
+    data_version: DataVersion | None = None
+    offsets: dict[str, dict[int, int]] = field(default_factory=dict, name="offsetTable")

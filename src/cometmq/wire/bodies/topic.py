@@ -1,0 +1,75 @@
+"""Bodies about topics: their settings, the version of a table of them, their names.
+
+RocketMQ: ``TopicConfig.java``, ``DataVersion.java``, ``TopicConfigSerializeWrapper.java`` and others.
+"""
+
+from typing import Any
+
+from msgspec import field
+
+from cometmq.wire.bodies.body import Body
+
+
+class DataVersion(Body):
+    """How a table is known to have changed.
+
+    Attributes:
+        counter: of changes.
+        timestamp: of the last change, ms since the epoch.
+    """
+
+    counter: int = 0
+    state_version: int = 0
+    timestamp: int = 0
+
+    def next(self, now_ms: int) -> "DataVersion":
+        """Give the version after one more change."""
+        return DataVersion(self.counter + 1, self.state_version, now_ms)
+
+
+class TopicConfig(Body):
+    """The settings of a topic on one broker.
+
+    Attributes:
+        attributes: ``message.type`` and such.
+        order: whether the queues are to keep their brokers when one is down.
+        perm: 4 read, 2 write, 1 inherit, added up.
+    """
+
+    topic: str = field(name="topicName")
+    read_queue_count: int = field(default=16, name="readQueueNums")
+    write_queue_count: int = field(default=16, name="writeQueueNums")
+    perm: int = 6
+    filter_type: str = field(default="SINGLE_TAG", name="topicFilterType")
+    sys_flag: int = field(default=0, name="topicSysFlag")
+    order: bool = False
+    attributes: dict[str, str] = field(default_factory=dict)
+
+
+class TopicConfigs(Body):
+    """UPDATE_AND_CREATE_TOPIC_LIST: topics to make."""
+
+    topics: list[TopicConfig] = field(name="topicConfigList")
+
+
+class TopicTable(Body):
+    """GET_ALL_TOPIC_CONFIG, the file ``topics.json``, and a part of REGISTER_BROKER.
+
+    Attributes:
+        mapping_version: version of the static topics' table; only on the wire.
+        mapping_details: RocketMQ's static topics, kept as they are.
+        mapping_infos: the same for the name server.
+    """
+
+    data_version: DataVersion = field(default_factory=DataVersion)
+    topics: dict[str, TopicConfig] = field(default_factory=dict, name="topicConfigTable")
+    mapping_version: DataVersion | None = field(default=None, name="mappingDataVersion")
+    mapping_details: dict[str, Any] | None = field(default=None, name="topicQueueMappingDetailMap")
+    mapping_infos: dict[str, Any] | None = field(default=None, name="topicQueueMappingInfoMap")
+
+
+class TopicNames(Body):
+    """The names of topics, from a name server or a broker."""
+
+    topics: list[str] = field(default_factory=list, name="topicList")
+    broker_addr: str | None = None
