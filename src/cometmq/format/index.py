@@ -31,6 +31,7 @@ Offset Size Field                 What it is for
 ====== ==== ===================== ======================================================
 
 All big-endian, signed. Entry 0 exists but is never used, so a file takes ``entry_count - 1`` entries.
+Since RocketMQ 5.4 the tags are indexed too, after the keys, as if ``T#<tags>`` were a key.
 
 Source: RocketMQ ``store/index/IndexHeader.java``, ``store/index/IndexFile.java``.
 """
@@ -49,6 +50,8 @@ NO_ENTRY: Final = 0
 """What an empty slot and the end of a chain hold."""
 FIRST_ENTRY: Final = 1
 TIME_DIFF_MAX_S: Final = 0x7FFF_FFFF
+TAGS_KEY_PREFIX: Final = "T#"
+"""Goes before the tags to make them a key."""
 
 _HEADER: Final = struct.Struct(">qqqqii")
 _SLOT: Final = struct.Struct(">i")

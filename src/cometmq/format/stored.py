@@ -1,0 +1,48 @@
+"""From a record of the CommitLog to the message that a user gets."""
+
+from cometmq.format import properties
+from cometmq.format.compression import DECOMPRESSED_MAX, decompress
+from cometmq.format.host import host_text
+from cometmq.format.message_id import offset_message_id
+from cometmq.format.record import Record, body_crc
+from cometmq.format.sys_flag import COMPRESSED
+from cometmq.message import StoredMessage
+
+
+def stored_message(record: Record, *, size_max: int = DECOMPRESSED_MAX) -> StoredMessage:
+    """Give what ``record`` holds, its body decompressed, its keys split, its ids written out.
+
+    As in RocketMQ's own clients, ``sys_flag`` then no longer says that the body is compressed (only how it
+    was), while ``body_crc`` stays that of the body as stored.
+
+    Args:
+        record: as ``record.decode`` gives it.
+        size_max: most bytes that a compressed body may take when decompressed.
+
+    Raises:
+        FormatError: the compressed body cannot be decompressed: see ``compression.decompress``.
+
+    Source: RocketMQ: MessageDecoder.java (decode).
+    """
+    by_name = properties.decode(record.properties)
+    offset_id = offset_message_id(record.store_host, record.physical_offset)
+    return StoredMessage(
+        topic=record.topic,
+        queue_id=record.queue_id,
+        queue_offset=record.queue_offset,
+        physical_offset=record.physical_offset,
+        message_id=by_name.get(properties.UNIQ_KEY, offset_id),
+        offset_id=offset_id,
+        tags=by_name.get(properties.TAGS),
+        keys=tuple(properties.split_keys(by_name.get(properties.KEYS, ""))),
+        properties=by_name,
+        body=decompress(record.body, record.sys_flag, size_max=size_max),
+        flag=record.flag,
+        sys_flag=record.sys_flag & ~COMPRESSED,
+        born_time=record.born_time,
+        born_host=host_text(record.born_host),
+        store_time=record.store_time,
+        store_host=host_text(record.store_host),
+        reconsume_times=record.reconsume_times,
+        body_crc=body_crc(record.body) if record.body_crc is None else record.body_crc,
+    )
