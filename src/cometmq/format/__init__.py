@@ -1,1 +1,1 @@
-"""RocketMQ's stored formats as pure functions: bytes in, values out; no files, clock or sockets."""
+"""Every byte layout on the disk, and the only place that knows it: pure functions over bytes."""
