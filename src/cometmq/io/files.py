@@ -43,8 +43,8 @@ class File(Protocol):
         """Give the whole file as a read-only view that shows later writes too."""
         ...
 
-    def sync(self) -> None:
-        """Wait until all that was written is on the disk (fdatasync). Raises OSError."""
+    def data_end(self, position: int) -> int:
+        """Give where the last data at or behind ``position`` ends; ``position`` if only holes follow."""
         ...
 
     def close(self) -> None:
@@ -69,6 +69,10 @@ class FileLayer(Protocol):
 
     def load(self, path: Path) -> bytes:
         """Read a small file whole."""
+        ...
+
+    def sync(self, path: Path) -> None:
+        """Wait until the file at ``path`` is on the disk (fdatasync). Safe from any thread."""
         ...
 
     def size(self, path: Path) -> int:
@@ -143,9 +147,16 @@ class DiskFile:
             self._map = mmap.mmap(self._fd, self.size, access=mmap.ACCESS_READ)
         return memoryview(self._map)
 
-    def sync(self) -> None:
-        """Wait until all that was written is on the disk."""
-        os.fdatasync(self._fd)
+    def data_end(self, position: int) -> int:
+        """Give where the last data at or behind ``position`` ends, without reading holes."""
+        end = position
+        try:
+            while end < self.size:
+                end = os.lseek(self._fd, os.lseek(self._fd, end, os.SEEK_DATA), os.SEEK_HOLE)
+        except OSError as error:
+            if error.errno != errno.ENXIO:  # ENXIO: no data behind ``end``
+                raise
+        return end
 
     def close(self) -> None:
         """Let the file go."""
@@ -185,6 +196,14 @@ class Disk:
     def load(self, path: Path) -> bytes:
         """Read a small file whole."""
         return path.read_bytes()
+
+    def sync(self, path: Path) -> None:
+        """Wait until the file at ``path`` is on the disk."""
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fdatasync(fd)
+        finally:
+            os.close(fd)
 
     def size(self, path: Path) -> int:
         """Give the length of the file at ``path``."""

@@ -1,0 +1,169 @@
+"""The CommitLog: every message of every topic, one record behind the other. The only truth.
+
+Records are written by position, a batch with one call. A record never spans two files: where the next
+one does not fit, 8 bytes (how much is left, BLANK's magic) close the file.
+
+Source: RocketMQ ``store/CommitLog.java``.
+"""
+
+import errno
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from cometmq.errors import MessageIllegal, StoreNotWritable
+from cometmq.format.record import (
+    END_FILE_MIN_BLANK,
+    MAGIC_V1,
+    MAGIC_V2,
+    PHYSICAL_OFFSET_AT,
+    encode_blank,
+    encode_fields,
+)
+from cometmq.io.files import File
+from cometmq.io.open_files import OpenFiles
+from cometmq.store.append import Appended, NewMessage
+from cometmq.store.file_chain import FileChain
+
+SETTING = "mappedFileSizeCommitLog"
+
+
+class _Write(NamedTuple):
+    """One write of a batch: where, and what."""
+
+    offset: int
+    data: bytes
+
+
+class CommitLog:
+    """The log of records.
+
+    Attributes:
+        written_offset: behind the last record; all before it can be read.
+        written_time: store time of the last record, ms.
+    """
+
+    def __init__(self, files: OpenFiles, directory: Path, file_size: int) -> None:
+        self.chain = FileChain(files, directory, file_size, SETTING)
+        self.written_offset = 0
+        self.written_time = 0
+        self._failed_until = 0  # a failed write may have left bytes between here and written_offset
+
+    @property
+    def min_offset(self) -> int:
+        """Offset of the first record that is still there."""
+        return self.chain.first_offset
+
+    def append(
+        self, messages: Sequence[NewMessage], queue_offsets: Iterable[int], store_time: int
+    ) -> list[Appended]:
+        """Write the messages' records behind the last one; in the page cache on return.
+
+        Raises MessageIllegal if a record breaks a limit, StoreNotWritable if the disk refuses: nothing
+        is stored then.
+        """
+        appended: list[Appended] = []
+        writes: list[_Write] = []
+        begin = offset = self.written_offset
+        end = self._file_end(offset)
+        parts: list[bytes] = []
+        for message, queue_offset in zip(messages, queue_offsets, strict=True):
+            record = _encode(message, queue_offset, offset, store_time)
+            if offset + len(record) + END_FILE_MIN_BLANK > end:
+                self._check_fits(record)
+                if end > offset:
+                    parts.append(encode_blank(end - offset))
+                    writes.append(_Write(begin, b"".join(parts)))
+                    parts.clear()
+                begin = offset = end
+                end += self.chain.file_size
+                record = _encode(message, queue_offset, offset, store_time)
+            parts.append(record)
+            appended.append(Appended(offset, queue_offset, len(record), store_time))
+            offset += len(record)
+        writes.append(_Write(begin, b"".join(parts)))
+        self._write(writes)
+        self.written_offset = offset
+        self.written_time = store_time
+        return appended
+
+    def read(self, physical_offset: int, size: int) -> bytes | None:
+        """Give ``size`` bytes at ``physical_offset``, or None if they are not (or no longer) there."""
+        start = self.chain.start_of(physical_offset)
+        end = physical_offset + size
+        if start is None or end > self.written_offset or end > start + self.chain.file_size:
+            return None
+        at = physical_offset - start
+        return bytes(self.chain.file(start).view()[at : at + size])
+
+    def read_record(self, physical_offset: int) -> bytes | None:
+        """Give the record that begins at ``physical_offset``, or None if none does."""
+        head = self.read(physical_offset, PHYSICAL_OFFSET_AT + 8)
+        if head is None or int.from_bytes(head[PHYSICAL_OFFSET_AT:], "big") != physical_offset:
+            return None
+        size, magic = int.from_bytes(head[:4], "big"), int.from_bytes(head[4:8], "big")
+        return self.read(physical_offset, size) if magic in (MAGIC_V1, MAGIC_V2) else None
+
+    def files(self) -> list[tuple[int, File]]:
+        """Give the files with their start offsets."""
+        return [(start, self.chain.file(start)) for start in self.chain.starts]
+
+    def _file_end(self, offset: int) -> int:
+        """Give the end of the file that ``offset`` falls into; ``offset`` itself if that is not made yet."""
+        start = self.chain.start_of(offset)
+        return offset if start is None else start + self.chain.file_size
+
+    def _check_fits(self, record: bytes) -> None:
+        most = self.chain.file_size - END_FILE_MIN_BLANK
+        if len(record) > most:
+            raise MessageIllegal(
+                f"record of {len(record)} bytes: a CommitLog file takes at most {most}; "
+                f"send a smaller message or raise {SETTING}"
+            )
+
+    def _write(self, writes: Sequence[_Write]) -> None:
+        try:
+            self._clear_failed()
+            for write in writes:
+                self._failed_until = max(self._failed_until, write.offset + len(write.data))
+                if write.data:
+                    self.chain.write(write.offset, write.data)
+        except OSError as error:
+            raise StoreNotWritable(describe(error, self.chain.directory)) from error
+        self._failed_until = 0
+
+    def _clear_failed(self) -> None:
+        """Write zeros over what a failed write left: recovery must not take it for records."""
+        offset = self.written_offset
+        while offset < self._failed_until and (start := self.chain.start_of(offset)) is not None:
+            size = min(self._failed_until, start + self.chain.file_size) - offset
+            self.chain.file(start).write(offset - start, bytes(size))
+            offset += size
+        self._failed_until = 0
+
+
+def describe(error: OSError, directory: Path) -> str:
+    """Say what the disk refused, and what helps."""
+    if error.errno == errno.ENOSPC:
+        return f"disk full under {directory}: free some space; sending goes on then without a restart"
+    return f"cannot write under {directory}: {os.strerror(error.errno or 0)}"
+
+
+def _encode(message: NewMessage, queue_offset: int, physical_offset: int, store_time: int) -> bytes:
+    return encode_fields(
+        message.topic,
+        message.body,
+        message.properties,
+        message.queue_id,
+        queue_offset,
+        physical_offset,
+        message.flag,
+        message.sys_flag,
+        message.born_time,
+        message.born_host,
+        store_time,
+        message.store_host,
+        message.reconsume_times,
+        message.prepared_transaction_offset,
+    )

@@ -1,0 +1,217 @@
+"""One ConsumeQueue: where in the CommitLog each message of a queue lies.
+
+It is derived: what it holds can always be rebuilt from the CommitLog, so entries are kept in memory
+(the *tail*) and written to the file by the page. A killed process loses tails and nothing else;
+recovery dispatches those records again.
+
+Source: RocketMQ ``store/ConsumeQueue.java``.
+"""
+
+from bisect import bisect_left
+
+import numpy as np
+
+from cometmq.format.queue_entry import FILLER, SIZE, QueueEntry, pack, unpack
+from cometmq.store.file_chain import FileChain
+
+BLOCK_ENTRIES = 3_200
+"""How many entries recovery looks at together (64,000 bytes)."""
+
+ENTRY_DTYPE = np.dtype([("physical_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
+assert ENTRY_DTYPE.itemsize == SIZE
+
+_FILLER = pack(*FILLER)
+
+
+class ConsumeQueue:
+    """The entries of one queue, by queue offset.
+
+    Attributes:
+        min_offset: first queue offset whose message is still in the CommitLog.
+        max_offset: queue offset behind the last dispatched message.
+        next_offset: what the next message appended to this queue gets; ahead of ``max_offset`` while
+            dispatch waits for the disk.
+        physical_end: CommitLog offset behind the last dispatched record of this queue.
+    """
+
+    __slots__ = (
+        "_tail",
+        "_tail_start",
+        "chain",
+        "max_offset",
+        "min_offset",
+        "next_offset",
+        "physical_end",
+        "queue_id",
+        "topic",
+    )
+
+    def __init__(self, chain: FileChain, topic: str, queue_id: int) -> None:
+        self.chain = chain
+        self.topic = topic
+        self.queue_id = queue_id
+        self.min_offset = 0
+        self.max_offset = 0
+        self.next_offset = 0
+        self.physical_end = 0
+        self._tail = bytearray()
+        self._tail_start = 0  # queue offset of the tail's first entry
+
+    @property
+    def pending_bytes(self) -> int:
+        """How much is in memory only."""
+        return len(self._tail)
+
+    def put(self, queue_offset: int, physical_offset: int, size: int, tags_code: int) -> bool:
+        """Append the entry of one message; False if it is there already."""
+        if queue_offset != self.max_offset and not self._make_room(queue_offset):
+            return False
+        self._tail += pack(physical_offset, size, tags_code)
+        self.max_offset = queue_offset + 1
+        self.physical_end = physical_offset + size
+        return True
+
+    def put_run(self, queue_offset: int, entries: np.ndarray) -> int:
+        """Append consecutive entries (of ENTRY_DTYPE); gives how many were not there already."""
+        known = self.max_offset - queue_offset if self.max_offset > queue_offset else 0
+        entries = entries[known:]
+        if not len(entries):
+            return 0
+        if queue_offset + known != self.max_offset:
+            self._make_room(queue_offset)
+        self._tail += entries.tobytes()
+        self.max_offset = queue_offset + known + len(entries)
+        self.physical_end = int(entries[-1]["physical_offset"]) + int(entries[-1]["size"])
+        return len(entries)
+
+    def read(self, queue_offset: int, count: int) -> bytes:
+        """Give the entries from ``queue_offset`` on: 20 bytes each, fewer at the end."""
+        end = min(queue_offset + count, self.max_offset)
+        if queue_offset >= self._tail_start:
+            at = (queue_offset - self._tail_start) * SIZE
+            return bytes(self._tail[at : at + (end - queue_offset) * SIZE])
+        written = self.chain.read(queue_offset * SIZE, (min(end, self._tail_start) - queue_offset) * SIZE)
+        if end > self._tail_start:
+            return written + bytes(self._tail[: (end - self._tail_start) * SIZE])
+        return written
+
+    def entry(self, queue_offset: int) -> QueueEntry:
+        """Give one entry, which must be there (``min_offset`` ≤ offset < ``max_offset``)."""
+        return unpack(self.read(queue_offset, 1))
+
+    def write_back(self) -> None:
+        """Write the tail to the files. Raises OSError; the tail then stays."""
+        if self._tail:
+            self.chain.write(self._tail_start * SIZE, self._tail)
+            self._tail_start += len(self._tail) // SIZE
+            self._tail = bytearray()
+
+    def recover(self, *, trusted: bool) -> None:
+        """Find what the files hold.
+
+        Args:
+            trusted: after a clean stop, when only the last file needs to be looked at. Otherwise the
+                last three are, and the data ends at the first entry that cannot follow the one before.
+        """
+        self.chain.load()
+        starts = self.chain.starts
+        self._set_bounds(self.chain.first_offset // SIZE)
+        if not starts:
+            return
+        first = starts[-1] if trusted else starts[max(0, len(starts) - 3)]
+        self._recover_from(first // SIZE)
+        while trusted and self.max_offset * SIZE <= first and first > starts[0]:
+            first -= self.chain.file_size  # the last file was made but not written to
+            self._recover_from(first // SIZE)
+        self._clear_behind_end()
+
+    def truncate(self, physical_end: int) -> None:
+        """Cut the entries whose records do not end before CommitLog offset ``physical_end``."""
+        if self.physical_end <= physical_end:
+            return
+        first = self.chain.first_offset // SIZE
+        end = bisect_left(
+            range(first, self.max_offset), physical_end, key=lambda at: self.entry(at).physical_offset
+        )
+        self.write_back()
+        self._set_bounds(first + end)
+        self._set_physical_end(first)
+        self.min_offset = min(self.min_offset, self.max_offset)
+        self._clear_behind_end()
+
+    def correct_min_offset(self, min_physical_offset: int) -> None:
+        """Set ``min_offset`` to the first entry whose record is still in the CommitLog."""
+        first = self.chain.first_offset // SIZE if self.chain.starts else self._tail_start
+        self.min_offset = bisect_left(
+            range(first, self.max_offset), True, key=lambda at: self._is_alive(at, min_physical_offset)
+        )
+        self.min_offset += first
+
+    def _is_alive(self, queue_offset: int, min_physical_offset: int) -> bool:
+        entry = self.entry(queue_offset)
+        return entry.physical_offset >= min_physical_offset and not entry.is_filler
+
+    def _make_room(self, queue_offset: int) -> bool:
+        """Go to ``queue_offset`` with fillers, which stand for messages that are lost; False if behind."""
+        if queue_offset < self.max_offset:
+            return False
+        if self.max_offset == 0 and not self.chain.starts:
+            per_file = self.chain.file_size // SIZE
+            self._tail_start = self.max_offset = queue_offset - queue_offset % per_file
+            self.min_offset = queue_offset
+        self._tail += _FILLER * (queue_offset - self.max_offset)
+        self.max_offset = queue_offset
+        return True
+
+    def _recover_from(self, first: int) -> None:
+        """Walk the entries from queue offset ``first`` on to the end of the data."""
+        capacity = self.chain.end_offset // SIZE
+        end, last = first, -1
+        while end < capacity:
+            block = self._block(end, min(BLOCK_ENTRIES, capacity - end))
+            good, last = _count_good(block, last)
+            end += good
+            if good < len(block):
+                break
+        self._set_bounds(end)
+        self._set_physical_end(self.chain.first_offset // SIZE)
+
+    def _block(self, first: int, count: int) -> np.ndarray:
+        return np.frombuffer(self.chain.read(first * SIZE, count * SIZE), ENTRY_DTYPE)
+
+    def _set_bounds(self, end: int) -> None:
+        self.max_offset = self.next_offset = self._tail_start = end
+        self.min_offset = self.chain.first_offset // SIZE
+
+    def _set_physical_end(self, first: int) -> None:
+        self.physical_end = 0
+        for at in range(self.max_offset - 1, first - 1, -1):
+            if not (entry := self.entry(at)).is_filler:
+                self.physical_end = entry.physical_offset + entry.size
+                return
+
+    def _clear_behind_end(self) -> None:
+        """Write zeros over what lies behind the end, so that no later start takes it for entries."""
+        at, capacity = self.max_offset, self.chain.end_offset // SIZE
+        while at < capacity:
+            count = min(BLOCK_ENTRIES, capacity - at)
+            data = self.chain.read(at * SIZE, count * SIZE)
+            if not data.strip(b"\0"):
+                return
+            self.chain.write(at * SIZE, bytes(len(data)))
+            at += count
+
+
+def _count_good(block: np.ndarray, last: int) -> tuple[int, int]:
+    """Count the entries before the first that is empty or does not lie behind the one before it.
+
+    Args:
+        last: physical offset of the entry before the block, -1 if none.
+    """
+    offsets = block["physical_offset"].astype(np.int64)
+    sizes = block["size"].astype(np.int64)
+    filler = (offsets == FILLER.physical_offset) & (sizes == FILLER.size)
+    reach = np.maximum.accumulate(np.concatenate(([last], np.where(filler, -1, offsets))))
+    good = (sizes > 0) & (offsets >= 0) & (filler | (offsets > reach[:-1]))
+    count = len(block) if good.all() else int(np.argmin(good))
+    return count, int(reach[count])

@@ -1,0 +1,128 @@
+"""Dispatch in the running store: from what was appended to ConsumeQueues and Index.
+
+Queue entries are put right after the append (under SYNC_FLUSH after the sync: nobody reads what is not
+on the disk). The index follows the log by reading it, a stretch at a time, so that no append pays for
+it; a query lets it catch up first.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from cometmq.format import properties
+from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
+from cometmq.format.dispatch import queue_tags_code
+from cometmq.format.java_hash import tags_code
+from cometmq.format.sys_flag import TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
+from cometmq.store.append import Appended, NewMessage
+from cometmq.store.commit_log import CommitLog
+from cometmq.store.consume_queue import ConsumeQueue
+from cometmq.store.index import Index
+from cometmq.store.log_scan import LogScan
+from cometmq.store.replay import Replay
+
+INDEX_LAG_BYTES = 256 * 1024
+"""How far the index follows behind."""
+
+TAGS_KNOWN_MAX = 10_000
+
+
+class Arrival(NamedTuple):
+    """A message that can now be read.
+
+    Attributes:
+        next_offset: queue offset behind it.
+        tags_code: hash of its tags, 0 for none.
+    """
+
+    topic: str
+    queue_id: int
+    next_offset: int
+    tags_code: int
+
+
+class _Batch(NamedTuple):
+    end_offset: int
+    queues: Sequence[ConsumeQueue | None]
+    messages: Sequence[NewMessage]
+    appended: Sequence[Appended]
+
+
+class Dispatcher:
+    """Dispatches what is appended.
+
+    Args:
+        index: gets the keys, or None if messages are not indexed.
+
+    Attributes:
+        dispatched_offset: all records before it can be read through their queues.
+        on_arrival: called with what can newly be read.
+    """
+
+    def __init__(self, commit_log: CommitLog, index: Index | None, delay_levels: DelayLevels) -> None:
+        self.dispatched_offset = commit_log.written_offset
+        self.on_arrival: Callable[[list[Arrival]], None] = lambda _: None
+        self._log = commit_log
+        self._index = index
+        self._indexed_offset = commit_log.written_offset
+        self._delay_levels = delay_levels
+        self._replay = Replay(None, index, delay_levels)
+        self._tags_codes: dict[str | None, int] = {None: 0}
+        self._waiting: deque[_Batch] = deque()
+
+    def take(
+        self,
+        queues: Sequence[ConsumeQueue | None],
+        messages: Sequence[NewMessage],
+        appended: Sequence[Appended],
+        readable_offset: int,
+    ) -> None:
+        """Take in what was appended; dispatch all that lies before ``readable_offset``."""
+        self._waiting.append(_Batch(self._log.written_offset, queues, messages, appended))
+        self.dispatch(readable_offset)
+
+    def dispatch(self, readable_offset: int) -> None:
+        """Dispatch what waits and lies before ``readable_offset``."""
+        arrivals: list[Arrival] = []
+        while self._waiting and self._waiting[0].end_offset <= readable_offset:
+            batch = self._waiting.popleft()
+            self._put(batch, arrivals)
+            self.dispatched_offset = batch.end_offset
+        if arrivals:
+            self.on_arrival(arrivals)
+        if self.dispatched_offset - self._indexed_offset >= INDEX_LAG_BYTES:
+            self.catch_up_index()
+
+    def catch_up_index(self) -> None:
+        """Bring the index up to what is dispatched."""
+        if self._index is None or self._indexed_offset >= self.dispatched_offset:
+            return
+        scan = LogScan(self._log, self._indexed_offset, self.dispatched_offset, verify_crc=False)
+        for chunk in scan:
+            self._replay.dispatch(chunk)
+        self._indexed_offset = self.dispatched_offset
+
+    def _put(self, batch: _Batch, arrivals: list[Arrival]) -> None:
+        codes = self._tags_codes
+        for queue, message, at in zip(batch.queues, batch.messages, batch.appended, strict=True):
+            if queue is None:
+                continue
+            code = codes.get(message.tags)
+            if code is None or message.topic == SCHEDULE_TOPIC:
+                code = self._tags_code(message, at.store_time)
+            queue.put(at.queue_offset, at.physical_offset, at.size, code)
+            arrivals.append(Arrival(message.topic, message.queue_id, at.queue_offset + 1, code))
+
+    def _tags_code(self, message: NewMessage, store_time: int) -> int:
+        if message.topic == SCHEDULE_TOPIC:
+            by_name = properties.decode(message.properties)
+            return queue_tags_code(message.topic, by_name, store_time, self._delay_levels)
+        if len(self._tags_codes) > TAGS_KNOWN_MAX:
+            self._tags_codes = {None: 0}
+        code = self._tags_codes[message.tags] = tags_code(message.tags)
+        return code
+
+
+def has_queue_entry(sys_flag: int) -> bool:
+    """Tell whether a record gets a queue entry: prepared and rolled back transactions do not."""
+    return sys_flag & TRANSACTION_MASK not in (TRANSACTION_PREPARED, TRANSACTION_ROLLBACK)

@@ -1,0 +1,147 @@
+"""A log on disk: files of one fixed length, each named by the offset of its first byte.
+
+The CommitLog is one such chain, each ConsumeQueue another. Names need not begin at 0, since old
+files are deleted, but they follow one another without a gap.
+
+Source: RocketMQ ``store/MappedFileQueue.java``.
+"""
+
+from bisect import bisect_right
+from pathlib import Path
+
+from cometmq.errors import FormatError, StoreDamaged
+from cometmq.format import layout
+from cometmq.io.files import TEMPORARY_SUFFIX, File
+from cometmq.io.open_files import OpenFiles
+from cometmq.message import Buffer
+
+
+class FileChain:
+    """The files of one log, by offset.
+
+    Args:
+        files: where open files are kept.
+        directory: where the files are; made when the first one is.
+        file_size: length of each file.
+        setting: name of the setting that gives the length, for errors.
+    """
+
+    def __init__(self, files: OpenFiles, directory: Path, file_size: int, setting: str) -> None:
+        self.directory = directory
+        self.file_size = file_size
+        self.starts: list[int] = []
+        self._files = files
+        self._setting = setting
+
+    def load(self) -> None:
+        """Find the files that are there.
+
+        Raises StoreDamaged for a file of the wrong length or a gap between files. Temporary files, and
+        a last file of length 0 (what a crash while making a file can leave), are removed.
+        """
+        layer = self._files.layer
+        self.starts = []
+        for name in layer.names(self.directory):
+            if name.endswith(TEMPORARY_SUFFIX):
+                layer.remove(self.directory / name)
+                continue
+            self.starts.append(self._parse(name))
+        if self.starts and layer.size(self.path(self.starts[-1])) == 0:
+            layer.remove(self.path(self.starts.pop()))
+        for number, start in enumerate(self.starts):
+            self._check(number, start)
+
+    def path(self, start: int) -> Path:
+        """Where the file that begins at ``start`` is."""
+        return self.directory / layout.offset_name(start)
+
+    @property
+    def first_offset(self) -> int:
+        """Offset of the first byte that is there."""
+        return self.starts[0] if self.starts else 0
+
+    @property
+    def end_offset(self) -> int:
+        """Offset behind the last byte that there is room for."""
+        return self.starts[-1] + self.file_size if self.starts else 0
+
+    def start_of(self, offset: int) -> int | None:
+        """Give the start of the file that holds ``offset``, or None if it is not there."""
+        at = bisect_right(self.starts, offset) - 1
+        if at < 0 or offset >= self.starts[at] + self.file_size:
+            return None
+        return self.starts[at]
+
+    def file(self, start: int) -> File:
+        """Give the file that begins at ``start``."""
+        return self._files.get(self.path(start))
+
+    def extend(self, start: int | None = None) -> File:
+        """Make the next file; for an empty chain the one that begins at ``start`` (default 0)."""
+        if self.starts:
+            start = self.end_offset
+        start = start or 0
+        self._files.layer.make_directory(self.directory)
+        file = self._files.create(self.path(start), self.file_size)
+        self.starts.append(start)
+        return file
+
+    def write(self, offset: int, data: Buffer) -> None:
+        """Write ``data`` at ``offset``, over file borders; files are made as they are needed."""
+        view = memoryview(data)
+        while view:
+            start = self.start_of(offset)
+            if start is None:
+                first = offset - offset % self.file_size
+                file = self.extend(first)
+                start = self.starts[-1]
+            else:
+                file = self.file(start)
+            part = view[: start + self.file_size - offset]
+            file.write(offset - start, part)
+            view = view[len(part) :]
+            offset += len(part)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Read up to ``size`` bytes at ``offset``, over file borders; fewer where files are missing."""
+        parts = []
+        while size > 0 and (start := self.start_of(offset)) is not None:
+            part = self.file(start).read(offset - start, min(size, start + self.file_size - offset))
+            parts.append(part)
+            offset += len(part)
+            size -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def remove_from(self, offset: int) -> None:
+        """Remove the files that begin at or behind ``offset``."""
+        while self.starts and self.starts[-1] >= offset:
+            self._remove(self.starts.pop())
+
+    def remove(self) -> None:
+        """Remove all files, and the directory."""
+        self.remove_from(0)
+        self._files.layer.remove_directory(self.directory)
+
+    def _remove(self, start: int) -> None:
+        self._files.forget(self.path(start))
+        self._files.layer.remove(self.path(start))
+
+    def _parse(self, name: str) -> int:
+        try:
+            return layout.parse_offset_name(name)
+        except FormatError as error:
+            raise StoreDamaged(f"{self.directory / name}: {error}; move it out of the store") from None
+
+    def _check(self, number: int, start: int) -> None:
+        path = self.path(start)
+        size = self._files.layer.size(path)
+        if size != self.file_size:
+            raise StoreDamaged(
+                f"{path}: has {size} bytes, expected {self.file_size}; set {self._setting} to what the store "
+                "was written with, or restore the file"
+            )
+        if number and start != self.starts[number - 1] + self.file_size:
+            raise StoreDamaged(
+                f"{path}: the file before it ends at {self.starts[number - 1] + self.file_size}; "
+                "restore the files between them, or move the older ones out of the store"
+            )

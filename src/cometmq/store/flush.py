@@ -1,0 +1,144 @@
+"""Brings the CommitLog to the disk, in a thread of its own.
+
+Group commit: all who wait when a sync begins are answered by that one sync. Without anyone waiting the
+thread syncs at intervals, if enough pages have gathered or enough time has passed.
+
+A sync that fails is final: what the kernel threw away cannot be known, so the store takes no more
+messages until it is opened again and recovers (a retry would report success for pages that are lost).
+
+Source: RocketMQ ``store/CommitLog.java`` (GroupCommitService, FlushRealTimeService).
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from cometmq.errors import StoreNotWritable
+from cometmq.io.clock import Clock
+from cometmq.io.files import FileLayer
+from cometmq.store.commit_log import CommitLog, describe
+from cometmq.store.settings import PAGE_SIZE, StoreSettings
+
+log = logging.getLogger(__name__)
+
+Waiter = tuple[int, "Future[None]"]
+
+
+class Flusher:
+    """The thread that syncs the CommitLog.
+
+    Args:
+        on_flushed: called in the flusher's thread after each sync, before the waiters are answered.
+
+    Attributes:
+        flushed_offset: all before it is on the disk.
+        flushed_time: store time of the last message before it, ms.
+        failed: why the store must not be written to any more, or None.
+    """
+
+    def __init__(
+        self,
+        commit_log: CommitLog,
+        layer: FileLayer,
+        settings: StoreSettings,
+        clock: Clock,
+        on_flushed: Callable[[], None],
+    ) -> None:
+        self.flushed_offset = commit_log.written_offset
+        self.flushed_time = commit_log.written_time
+        self.failed: StoreNotWritable | None = None
+        self._log = commit_log
+        self._layer = layer
+        self._settings = settings
+        self._clock = clock
+        self._on_flushed = on_flushed
+        self._last_sync_ms = clock.monotonic_ms()
+        self._waiters: list[Waiter] = []
+        self._wake = threading.Condition()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="cometmq-flush", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def wait(self, offset: int) -> "Future[None]":
+        """Give a future that is done once all before ``offset`` is on the disk.
+
+        It raises StoreNotWritable if a sync failed.
+        """
+        future: Future[None] = Future()
+        with self._wake:
+            if offset <= self.flushed_offset:
+                future.set_result(None)
+            elif self.failed or self._stopping:
+                future.set_exception(self.failed or StoreNotWritable("the store is closed"))
+            else:
+                self._waiters.append((offset, future))
+                self._wake.notify()
+        return future
+
+    def stop(self) -> None:
+        """Sync what is left, answer who waits, end the thread."""
+        with self._wake:
+            self._stopping = True
+            self._wake.notify()
+        self._thread.join()
+        if not self.failed:
+            self._sync()
+        self._answer_rest()
+
+    def _run(self) -> None:
+        while not self.failed:
+            with self._wake:
+                if not self._waiters and not self._stopping:
+                    self._wake.wait(self._settings.flush_interval_commit_log / 1000)
+                if self._stopping:
+                    return
+                waiters, self._waiters = self._waiters, []
+            if waiters or self._is_due():
+                self._sync()
+            self._answer(waiters)
+        self._answer_rest()
+
+    def _is_due(self) -> bool:
+        pending = self._log.written_offset - self.flushed_offset
+        least = self._settings.flush_commit_log_least_pages * PAGE_SIZE
+        waited_ms = self._clock.monotonic_ms() - self._last_sync_ms
+        return pending > 0 and (
+            pending >= least or waited_ms >= self._settings.flush_commit_log_thorough_interval
+        )
+
+    def _sync(self) -> None:
+        time, offset = self._log.written_time, self._log.written_offset  # time first: never ahead of offset
+        chain = self._log.chain
+        try:
+            for start in list(chain.starts):
+                if start < offset and start + chain.file_size > self.flushed_offset:
+                    self._layer.sync(chain.path(start))
+        except OSError as error:
+            self.failed = StoreNotWritable(
+                f"sync failed: {describe(error, chain.directory)}; what was acknowledged since offset "
+                f"{self.flushed_offset} may not be on the disk: check the disk, then restart to recover"
+            )
+            log.critical("%s", self.failed)
+            return
+        self.flushed_offset, self.flushed_time = offset, time
+        self._last_sync_ms = self._clock.monotonic_ms()
+        self._on_flushed()
+
+    def _answer_rest(self) -> None:
+        with self._wake:
+            waiters, self._waiters = self._waiters, []
+        self._answer(waiters)
+
+    def _answer(self, waiters: list[Waiter]) -> None:
+        for offset, future in waiters:
+            if offset <= self.flushed_offset:
+                future.set_result(None)
+            elif self.failed:
+                future.set_exception(self.failed)
+            else:  # appended after the sync began: the next one answers it
+                with self._wake:
+                    self._waiters.append((offset, future))

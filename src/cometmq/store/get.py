@@ -1,0 +1,112 @@
+"""Reading a queue: from a queue offset, within limits, through a tag filter.
+
+Source: RocketMQ ``store/DefaultMessageStore.java`` (getMessage), ``store/GetMessageStatus.java``.
+"""
+
+from collections.abc import Container
+from enum import Enum, auto
+from typing import NamedTuple
+
+from cometmq.format.queue_entry import SIZE, unpack_many
+from cometmq.store.commit_log import CommitLog
+from cometmq.store.consume_queue import ConsumeQueue
+from cometmq.store.settings import StoreSettings
+
+
+class GetStatus(Enum):
+    """How a read ended; RocketMQ's names, which go to the consumer as they are."""
+
+    FOUND = auto()
+    NO_MATCHED_MESSAGE = auto()
+    MESSAGE_WAS_REMOVING = auto()
+    OFFSET_FOUND_NULL = auto()
+    OFFSET_OVERFLOW_BADLY = auto()
+    OFFSET_OVERFLOW_ONE = auto()
+    OFFSET_TOO_SMALL = auto()
+    NO_MATCHED_LOGIC_QUEUE = auto()
+    NO_MESSAGE_IN_QUEUE = auto()
+
+
+class GetResult(NamedTuple):
+    """What a read gave.
+
+    Attributes:
+        next_offset: queue offset to read from next.
+        min_offset: first queue offset that can be read.
+        max_offset: queue offset behind the last message.
+        records: the messages' CommitLog records, byte for byte.
+    """
+
+    status: GetStatus
+    next_offset: int
+    min_offset: int
+    max_offset: int
+    records: list[bytes]
+
+
+def get_messages(
+    commit_log: CommitLog,
+    queue: ConsumeQueue | None,
+    queue_offset: int,
+    settings: StoreSettings,
+    *,
+    max_count: int,
+    max_bytes: int,
+    tags_codes: Container[int] | None,
+) -> GetResult:
+    """Read messages of one queue from ``queue_offset`` on.
+
+    Args:
+        max_count: most messages wanted; the settings' own limit holds too.
+        max_bytes: most bytes wanted; the first message is given whatever its size.
+        tags_codes: the hashes of the wanted tags, or None for all. Different tags can have the same
+            hash: who must be exact compares the tags again.
+    """
+    outside = _outside(queue, queue_offset)
+    if queue is None or outside:
+        return outside or GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0, [])
+    scan_count = max(settings.max_filter_message_size, max_count * SIZE) // SIZE
+    max_count = min(max_count, settings.max_transfer_count_on_message_in_memory)
+    max_bytes = min(max_bytes, settings.max_transfer_bytes_on_message_in_memory)
+    wanted = scan_count if tags_codes is not None else max_count
+    records: list[bytes] = []
+    status, next_offset, total = GetStatus.NO_MATCHED_MESSAGE, queue_offset, 0
+    for physical_offset, size, tags_code in unpack_many(queue.read(queue_offset, wanted)):
+        if records and (len(records) >= max_count or total + size > max_bytes):
+            break
+        next_offset += 1
+        if tags_codes is not None and tags_code not in tags_codes:
+            continue
+        record = commit_log.read(physical_offset, size)
+        if record is None:
+            if not records:
+                status = GetStatus.MESSAGE_WAS_REMOVING
+            continue
+        records.append(record)
+        total += size
+    if records:
+        status = GetStatus.FOUND
+    elif next_offset == queue_offset:
+        status, next_offset = GetStatus.OFFSET_FOUND_NULL, _next_file(queue, queue_offset)
+    return GetResult(status, next_offset, queue.min_offset, queue.max_offset, records)
+
+
+def _outside(queue: ConsumeQueue | None, queue_offset: int) -> GetResult | None:
+    """Say why nothing can be at ``queue_offset``, or None if something can."""
+    if queue is None:
+        return None
+    low, high = queue.min_offset, queue.max_offset
+    if high == 0:
+        return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, low, high, [])
+    if queue_offset < low:
+        return GetResult(GetStatus.OFFSET_TOO_SMALL, low, low, high, [])
+    if queue_offset == high:
+        return GetResult(GetStatus.OFFSET_OVERFLOW_ONE, high, low, high, [])
+    if queue_offset > high:
+        return GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, high, low, high, [])
+    return None
+
+
+def _next_file(queue: ConsumeQueue, queue_offset: int) -> int:
+    per_file = queue.chain.file_size // SIZE
+    return min(queue_offset - queue_offset % per_file + per_file, queue.max_offset)

@@ -1,0 +1,92 @@
+"""All ConsumeQueues of a store, by topic and queue id; made when their first message comes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from cometmq.errors import FormatError, IllegalName, StoreDamaged
+from cometmq.format import layout
+from cometmq.io.open_files import OpenFiles
+from cometmq.store.consume_queue import ConsumeQueue
+from cometmq.store.file_chain import FileChain
+
+SETTING = "mappedFileSizeConsumeQueue"
+
+QueueKey = tuple[str, int]
+
+
+class Queues:
+    """The ConsumeQueues under one store directory.
+
+    Args:
+        files: where open files are kept.
+        root: the store directory.
+        file_size: length of a ConsumeQueue file.
+    """
+
+    def __init__(self, files: OpenFiles, root: Path, file_size: int) -> None:
+        self._files = files
+        self._root = root
+        self._file_size = file_size
+        self._queues: dict[QueueKey, ConsumeQueue] = {}
+        self._unsynced: set[ConsumeQueue] = set()
+
+    def __iter__(self) -> Iterator[ConsumeQueue]:
+        """Go through the queues."""
+        return iter(self._queues.values())
+
+    def find(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        """Give a queue, or None if it never had a message."""
+        return self._queues.get((topic, queue_id))
+
+    def get(self, topic: str, queue_id: int) -> ConsumeQueue:
+        """Give a queue, made if it is not there. Raises IllegalName for an illegal topic."""
+        queue = self._queues.get((topic, queue_id))
+        if queue is None:
+            queue = self._queues[topic, queue_id] = self._make(topic, queue_id)
+        return queue
+
+    def load(self, *, trusted: bool) -> None:
+        """Find the queues that are there, and where each ends. Raises StoreDamaged."""
+        layer = self._files.layer
+        topics = layout.consume_queues_dir(self._root)
+        for topic in layer.names(topics):
+            for name in layer.names(topics / topic):
+                queue = self._make(topic, self._parse_queue_id(topics / topic, name))
+                queue.recover(trusted=trusted)
+                self._queues[topic, queue.queue_id] = queue
+
+    def write_back(self, least_bytes: int = 1) -> None:
+        """Write the tails that have grown to ``least_bytes``. Raises OSError; what is left stays pending."""
+        for queue in self._queues.values():
+            if queue.pending_bytes >= least_bytes:
+                queue.write_back()
+                self._unsynced.add(queue)
+
+    def take_unsynced(self) -> list[Path]:
+        """Give the files that were written since the last call: they must be synced."""
+        paths = [queue.chain.path(start) for queue in self._unsynced for start in queue.chain.starts[-2:]]
+        self._unsynced.clear()
+        return paths
+
+    def delete(self, topic: str) -> None:
+        """Remove a topic's queues and their files; its messages stay in the CommitLog until they expire."""
+        for key in [key for key in self._queues if key[0] == topic]:
+            queue = self._queues.pop(key)
+            self._unsynced.discard(queue)
+            queue.chain.remove()
+        self._files.layer.remove_directory(layout.topic_dir(self._root, topic))
+
+    def delete_all(self) -> None:
+        """Remove every queue: they are about to be rebuilt."""
+        for topic in {topic for topic, _ in self._queues}:
+            self.delete(topic)
+
+    def _make(self, topic: str, queue_id: int) -> ConsumeQueue:
+        directory = layout.consume_queue_dir(self._root, topic, queue_id)
+        return ConsumeQueue(FileChain(self._files, directory, self._file_size, SETTING), topic, queue_id)
+
+    def _parse_queue_id(self, directory: Path, name: str) -> int:
+        try:
+            return layout.parse_queue_id(name)
+        except (FormatError, IllegalName) as error:
+            raise StoreDamaged(f"{directory / name}: {error}; move it out of the store") from None

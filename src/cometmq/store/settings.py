@@ -1,0 +1,102 @@
+"""What can be set of a store: RocketMQ's names and defaults, checked when they are read.
+
+In files and on the wire a setting has RocketMQ's name (``mappedFileSizeCommitLog``); in code the
+same words in snake case.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from cometmq.errors import SettingsError
+from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
+
+Positive = Annotated[int, Meta(ge=1)]
+FileSize = Annotated[int, Meta(ge=4096, le=2**31 - 1)]
+Ratio = Annotated[int, Meta(ge=1, le=100)]
+
+PAGE_SIZE = 4096
+
+
+class FlushDiskType(Enum):
+    """When a send is answered: once it is in the page cache, or once it is on the disk."""
+
+    ASYNC_FLUSH = "ASYNC_FLUSH"
+    SYNC_FLUSH = "SYNC_FLUSH"
+
+
+class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The store's settings. Sizes in bytes, intervals in ms (RocketMQ: ``MessageStoreConfig``).
+
+    Attributes:
+        mapped_file_size_commit_log: length of a CommitLog file.
+        mapped_file_size_consume_queue: length of a ConsumeQueue file, rounded up to whole entries.
+        max_hash_slot_num: slots of an index file.
+        max_index_num: entries of an index file.
+        message_index_enable: whether messages can be found by key.
+        flush_disk_type: whether a send waits for the disk.
+        sync_flush_timeout: how long a send waits for the disk at most.
+        flush_interval_commit_log: how often the CommitLog goes to the disk under ASYNC_FLUSH …
+        flush_commit_log_least_pages: … if at least this many 4 KiB pages wait …
+        flush_commit_log_thorough_interval: … or this much time has passed.
+        flush_interval_consume_queue: the same three for ConsumeQueues and Index.
+        flush_consume_queue_least_pages: see above.
+        flush_consume_queue_thorough_interval: see above.
+        max_message_size: largest body.
+        message_delay_level: the delays that messages can ask for, by level.
+        max_transfer_count_on_message_in_memory: most messages that one read gives.
+        max_transfer_bytes_on_message_in_memory: most bytes that one read gives.
+        max_filter_message_size: most bytes of ConsumeQueue that one filtered read walks.
+        max_msgs_num_batch: most messages that one query by key gives.
+    """
+
+    mapped_file_size_commit_log: FileSize = 1024 * 1024 * 1024
+    mapped_file_size_consume_queue: Annotated[int, Meta(ge=20, le=2**31 - 1)] = 6_000_000
+    max_hash_slot_num: Annotated[int, Meta(ge=1, le=100_000_000)] = 5_000_000
+    max_index_num: Annotated[int, Meta(ge=2, le=100_000_000)] = 20_000_000
+    message_index_enable: bool = True
+    flush_disk_type: FlushDiskType = FlushDiskType.ASYNC_FLUSH
+    sync_flush_timeout: Positive = 5_000
+    flush_interval_commit_log: Positive = 500
+    flush_commit_log_least_pages: Annotated[int, Meta(ge=0)] = 4
+    flush_commit_log_thorough_interval: Positive = 10_000
+    flush_interval_consume_queue: Positive = 1_000
+    flush_consume_queue_least_pages: Annotated[int, Meta(ge=0)] = 2
+    flush_consume_queue_thorough_interval: Positive = 60_000
+    max_message_size: Annotated[int, Meta(ge=1, le=16 * 1024 * 1024)] = 4 * 1024 * 1024
+    message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+    max_transfer_count_on_message_in_memory: Positive = 32
+    max_transfer_bytes_on_message_in_memory: Positive = 256 * 1024
+    max_filter_message_size: Positive = 16_000
+    max_msgs_num_batch: Positive = 64
+
+    @property
+    def sync_flush(self) -> bool:
+        """Whether a send waits for the disk."""
+        return self.flush_disk_type is FlushDiskType.SYNC_FLUSH
+
+    @property
+    def queue_file_size(self) -> int:
+        """Length of a ConsumeQueue file: whole entries only, as RocketMQ rounds it."""
+        return -(-self.mapped_file_size_consume_queue // QUEUE_ENTRY_SIZE) * QUEUE_ENTRY_SIZE
+
+
+def known_names() -> frozenset[str]:
+    """Give the names that settings have in files."""
+    return frozenset(StoreSettings.__struct_encode_fields__)
+
+
+def from_properties(values: Mapping[str, Any]) -> StoreSettings:
+    """Make settings from names and values as a file holds them; names that are not the store's are left.
+
+    Raises SettingsError that names the setting, its value and its limit.
+    """
+    mine = {name: value for name, value in values.items() if name in known_names()}
+    try:
+        return msgspec.convert(mine, StoreSettings, strict=False)
+    except msgspec.ValidationError as error:
+        name = str(error).rpartition("$.")[2].rstrip("`")
+        raise SettingsError(f"setting {name} = {mine.get(name)!r}: {error}") from None
