@@ -8,9 +8,12 @@ PREPARED              no                     yes
 ROLLBACK              no                     no
 ====================  =====================  ===========
 
-The index holds the record under UNIQ_KEY, then under each key of KEYS, in this order. The queue
-entry's tags code is the hash of TAGS, 0 without. In SCHEDULE_TOPIC_XXXX a DELAY above 0 replaces it by
-the time at which the message is due, so that the schedule need not read records that still wait.
+The index holds the record under UNIQ_KEY, then under each key of KEYS, then under ``T#`` and TAGS, in
+this order. RocketMQ adds the last one since 5.4; older brokers do not mind it.
+
+The queue entry's tags code is the hash of TAGS, 0 without. In SCHEDULE_TOPIC_XXXX a DELAY above 0
+replaces it by the time at which the message is due, so that the schedule need not read records that
+still wait.
 
 Half messages of RocketMQ 4.3 and later are NOT messages of a topic of their own.
 Source: RocketMQ: CommitLog.java (checkMessageAndReturnSize), CommitLogDispatcherBuildConsumeQueue
@@ -18,7 +21,7 @@ in DefaultMessageStore.java, IndexService.java (buildIndex).
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cometmq.format import properties
 from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
@@ -31,6 +34,9 @@ from cometmq.format.sys_flag import (
     TRANSACTION_ROLLBACK,
     transaction_type,
 )
+
+TAG_KEY_PREFIX: Final = "T#"
+"""Tells tags from keys in the index. Keys have no prefix of their own: a key ``T#x`` finds tag x too."""
 
 
 class DispatchEntry(NamedTuple):
@@ -92,6 +98,9 @@ def queue_tags_code(
 
 def index_keys(by_name: Mapping[str, str]) -> tuple[str, ...]:
     """Give the keys under which the index holds a message with these properties."""
-    unique_key = by_name.get(properties.UNIQ_KEY)
     keys = split_keys(by_name.get(properties.KEYS, ""))
-    return (unique_key, *keys) if unique_key else tuple(keys)
+    if unique_key := by_name.get(properties.UNIQ_KEY):
+        keys.insert(0, unique_key)
+    if tags := by_name.get(properties.TAGS):
+        keys.append(TAG_KEY_PREFIX + tags)
+    return tuple(keys)

@@ -88,7 +88,7 @@ DLQ_ORIGIN_TOPIC: Final = "DLQ_ORIGIN_TOPIC"
 DLQ_ORIGIN_MESSAGE_ID: Final = "DLQ_ORIGIN_MESSAGE_ID"
 
 TRANSIENT_PREFIX: Final = "__RMQ.TRANSIENT."
-"""Names that begin so are reserved too."""
+"""What begins so is a note between parts of a broker and is never stored."""
 
 RESERVED: Final[frozenset[str]] = frozenset(
     {
@@ -115,30 +115,19 @@ RESERVED: Final[frozenset[str]] = frozenset(
         EXTEND_UNIQ_INFO,
         MAX_RECONSUME_TIMES,
         CONSUME_START_TIME,
-        INNER_NUM,
-        INNER_BASE,
         DUP_INFO,
-        CHECK_IMMUNITY_TIME,
         TRANSACTION_PREPARED_QUEUE_OFFSET,
-        TRANSACTION_ID,
-        TRANSACTION_CHECK_TIMES,
         INSTANCE_ID,
         CORRELATION_ID,
         REPLY_TO_CLIENT,
         TTL,
-        ARRIVE_TIME,
         PUSH_REPLY_TIME,
         CLUSTER,
         MSG_TYPE,
         POP_CK,
         POP_CK_OFFSET,
         FIRST_POP_TIME,
-        SHARDING_KEY,
-        FORWARD_QUEUE_ID,
-        REDIRECT,
-        INNER_MULTI_DISPATCH,
         INNER_MULTI_QUEUE_OFFSET,
-        TRACE_CONTEXT,
         TIMER_DELAY_SEC,
         TIMER_DELIVER_MS,
         BORN_HOST,
@@ -155,7 +144,10 @@ RESERVED: Final[frozenset[str]] = frozenset(
         DLQ_ORIGIN_MESSAGE_ID,
     }
 )
-"""Names that have a meaning to broker or client: applications may not give them as their own."""
+"""Names that an application may not give to a property of its own, the same as in RocketMQ's Java client.
+
+The other names above have a meaning too, but some are set in just this way: CHECK_IMMUNITY_TIME, say.
+"""
 
 
 def encode(properties: Mapping[str, str]) -> bytes:
