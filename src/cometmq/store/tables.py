@@ -43,7 +43,7 @@ class JsonTable:
 
     def save(self, value: dict[Any, Any]) -> None:
         """Replace the table's content, durably. Raises OSError; the old content then stays."""
-        data = fastjson.dumps(value).encode()
+        data = fastjson.dumps(value, pretty=True).encode()
         if data == self._verified and self._layer.exists(self.path):
             return
         self._layer.make_directory(self.path.parent)
