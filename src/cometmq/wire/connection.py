@@ -6,7 +6,7 @@ The writing side needs no state: send :func:`cometmq.wire.frame.encode` of a com
 import struct
 from typing import Final
 
-from cometmq.wire.frame import PREFIX_SIZE, Command, check_header_word, check_length, decode_parts
+from cometmq.wire.frame import PREFIX_SIZE, Command, check_length, check_prefix, decode_parts
 
 _PREFIX: Final = struct.Struct(">iI")
 _LENGTH: Final = struct.Struct(">i")
@@ -39,8 +39,7 @@ class FrameReader:
         end = len(data)
         while end - position >= PREFIX_SIZE:
             length, header_word = _PREFIX.unpack_from(data, position)
-            check_length(length)
-            header_length = check_header_word(header_word, length)
+            header_length = check_prefix(length, header_word)
             frame_end = position + 4 + length
             if frame_end > end:
                 self._size_wanted = 4 + length
@@ -78,7 +77,7 @@ class FrameReader:
             if len(unfinished) < PREFIX_SIZE:
                 return position
             length, header_word = _PREFIX.unpack_from(unfinished)
-            check_header_word(header_word, length)
+            check_prefix(length, header_word)
             self._size_wanted = 4 + length
         missing = self._size_wanted - len(unfinished)
         if missing > len(data) - position:
@@ -89,7 +88,7 @@ class FrameReader:
         body_at = PREFIX_SIZE + (header_word & 0xFFFFFF)
         with memoryview(unfinished) as view:
             header, body = bytes(view[PREFIX_SIZE:body_at]), bytes(view[body_at:])
-        commands.append(decode_parts(header_word >> 24, header, body))
+        commands.append(decode_parts(header_word, header, body))
         self._unfinished = bytearray()
         self._size_wanted = PREFIX_SIZE
         return position + missing

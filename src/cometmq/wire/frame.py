@@ -31,7 +31,7 @@ Offset  Size  Field
 
 import struct
 from enum import IntEnum
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -60,6 +60,10 @@ class SerializeType(IntEnum):
 
     JSON = 0
     ROCKETMQ = 1
+
+
+_HEADER_LENGTH_MASK: Final = 0xFFFFFF
+_HEADER_WORD_MAX: Final = SerializeType.ROCKETMQ << 24 | _HEADER_LENGTH_MASK
 
 
 class Command(msgspec.Struct):
@@ -103,7 +107,7 @@ class Command(msgspec.Struct):
             parts.append("oneway")
         parts += [f"{_shown(name)}={_shown(value)}" for name, value in self.ext_fields.items()]
         if self.remark:
-            parts.append(repr(_shown(self.remark)))
+            parts.append(f'"{_shown(self.remark)}"')
         return " ".join([*parts, f"[{len(self.body)} bytes]"])
 
 
@@ -153,12 +157,10 @@ def decode(frame: Buffer) -> Command:
     if len(frame) < PREFIX_SIZE:
         raise ProtocolError(f"frame of {len(frame)} bytes, expected at least {PREFIX_SIZE}")
     length, header_word = _PREFIX.unpack_from(frame)
-    check_length(length)
+    body_at = PREFIX_SIZE + check_prefix(length, header_word)
     if len(frame) != 4 + length:
         raise ProtocolError(f"frame of {len(frame)} bytes, its LENGTH says {4 + length}")
-    header_length = check_header_word(header_word, length)
-    body_at = PREFIX_SIZE + header_length
-    return decode_parts(header_word >> 24, bytes(frame[PREFIX_SIZE:body_at]), bytes(frame[body_at:]))
+    return decode_parts(header_word, bytes(frame[PREFIX_SIZE:body_at]), bytes(frame[body_at:]))
 
 
 def check_length(length: int) -> None:
@@ -171,41 +173,59 @@ def check_length(length: int) -> None:
         raise ProtocolError(f"frame length {length} is outside 4 to {FRAME_LENGTH_MAX}")
 
 
-def check_header_word(header_word: int, length: int) -> int:
-    """Give HEADER_LENGTH from the word that holds it and SERIALIZE_TYPE.
+def check_prefix(length: int, header_word: int) -> int:
+    """Judge a frame by its first 8 bytes; give HEADER_LENGTH.
 
     Raises:
-        ProtocolError: the type is unknown or the header would not fit into a frame of ``length``.
+        ProtocolError: no frame can have this length, the serialize type is unknown, or the header
+            would not fit into the frame.
     """
-    if header_word >> 24 > SerializeType.ROCKETMQ:
+    check_length(length)
+    header_length = header_word & _HEADER_LENGTH_MASK
+    if header_word > _HEADER_WORD_MAX:
         raise ProtocolError(f"serialize type {header_word >> 24} is neither 0 (JSON) nor 1 (ROCKETMQ)")
-    header_length = header_word & 0xFFFFFF
     if header_length > length - 4:
         raise ProtocolError(f"header of {header_length} bytes does not fit a frame of length {length}")
     return header_length
 
 
-def decode_parts(serialize_type: int, header: bytes, body: bytes) -> Command:
+def decode_parts(header_word: int, header: bytes, body: bytes) -> Command:
     """Read the header of a frame that has been cut into its parts.
 
     Raises:
         ProtocolError: the header is not what its type says.
     """
-    if serialize_type == SerializeType.JSON:
+    if header_word <= _HEADER_LENGTH_MASK:  # the serialize type is 0
         return _decode_json_header(header, body)
     return _decode_binary_header(header, body)
+
+
+_Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+"""Java's ``int``: what a binary header can hold, and so what a command of either kind may."""
 
 
 class _JsonHeader(msgspec.Struct, rename={"ext_fields": "extFields"}):
     """The JSON header as nearly all clients write it: read in one go."""
 
-    code: int
+    code: _Int
     ext_fields: dict[str, str] = {}
-    flag: int = 0
+    flag: _Int = 0
     language: LanguageCode = LanguageCode.OTHER
-    opaque: int = 0
+    opaque: _Int = 0
     remark: str | None = None
-    version: int = 0
+    version: _Int = 0
+
+
+class _LooseJsonHeader(msgspec.Struct, rename={"ext_fields": "extFields"}):
+    """The JSON header as some clients write it: numbers as strings, field values of any simple type."""
+
+    code: _Int
+    ext_fields: dict[str, str | int | float | bool | None] | None = None
+    flag: _Int | None = 0
+    language: str | int | None = None
+    opaque: _Int | None = 0
+    remark: str | None = None
+    version: _Int | None = 0
 
 
 class _JsonHeaderOut(
@@ -227,21 +247,8 @@ class _JsonHeaderOut(
     version: int
 
 
-class _LooseJsonHeader(msgspec.Struct, rename={"ext_fields": "extFields"}):
-    """The JSON header as some clients write it: numbers as strings, field values of any type."""
-
-    code: int
-    ext_fields: dict[str, msgspec.Raw] | None = None
-    flag: int | None = 0
-    language: str | int | None = None
-    opaque: int | None = 0
-    remark: str | None = None
-    version: int | None = 0
-
-
 _HEADER_DECODER: Final = msgspec.json.Decoder(_JsonHeader)
 _LOOSE_HEADER_DECODER: Final = msgspec.json.Decoder(_LooseJsonHeader, strict=False)
-_STRING_DECODER: Final = msgspec.json.Decoder(str)
 _ENCODER: Final = msgspec.json.Encoder()
 _MALFORMED: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
@@ -284,12 +291,12 @@ def _decode_json_header(header: bytes, body: bytes) -> Command:
 def _decode_loose_json_header(header: bytes) -> _JsonHeader:
     try:
         fields = _LOOSE_HEADER_DECODER.decode(header)
-        ext_fields = {name: _text(raw) for name, raw in (fields.ext_fields or {}).items()}
     except _MALFORMED as error:
         raise ProtocolError(f"JSON header of {len(header)} bytes, {_excerpt(header)}: {error}") from None
+    ext_fields = fields.ext_fields or {}
     return _JsonHeader(
         fields.code,
-        {name: value for name, value in ext_fields.items() if value is not None},
+        {name: _text(value) for name, value in ext_fields.items() if value is not None},
         fields.flag or 0,
         LanguageCode(str(fields.language)),
         fields.opaque or 0,
@@ -298,12 +305,11 @@ def _decode_loose_json_header(header: bytes) -> _JsonHeader:
     )
 
 
-def _text(raw: msgspec.Raw) -> str | None:
-    """Give the text of a JSON value: a number or boolean as it was written, null as absent."""
-    value = bytes(raw)
-    if value.startswith(b'"'):
-        return _STRING_DECODER.decode(value)
-    return None if value == b"null" else value.decode()
+def _text(value: str | float) -> str:
+    """Give a field's value as the string that it should have been."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
 
 
 def _encode_binary_header(command: Command) -> bytes:
@@ -376,11 +382,16 @@ def _code_name(command: Command) -> str:
         return f"code {command.code}"
 
 
-def _shown(text: str) -> str:
-    """Give ``text`` on one line: the middle left out when long, control characters escaped."""
-    if len(text) > _SHOWN_LENGTH:
-        half = _SHOWN_LENGTH // 2
-        text = f"{text[:half]}…{text[-half:]}"
+def _shown(value: object) -> str:
+    """Give ``value`` on one line: the middle left out when long, control characters escaped."""
+    text = str(value)
+    if len(text) <= _SHOWN_LENGTH:
+        return _printable(text)
+    half = _SHOWN_LENGTH // 2
+    return f"{_printable(text[:half])}…{_printable(text[-half:])}"
+
+
+def _printable(text: str) -> str:
     return text if text.isprintable() else text.encode("unicode_escape").decode()
 
 

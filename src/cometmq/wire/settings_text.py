@@ -14,7 +14,7 @@ RocketMQ: ``MixAll.java`` (properties2String, string2Properties).
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from cometmq.errors import FormatError
@@ -36,34 +36,52 @@ def decode(data: Buffer) -> dict[str, str]:
         text = str(data, "utf-8")
     except UnicodeDecodeError as error:
         raise FormatError(f"settings are not UTF-8 at byte {error.start}: {error.reason}") from None
-    pairs = [_pair(line) for line in _LOGICAL_LINE.findall(text) if _meaningful(line)]
-    return dict(pairs)
+    return dict(_pair(line) for line in _logical_lines(text))
 
 
-# A line with those that backslashes at its end add to it.
-_LOGICAL_LINE: Final = re.compile(r"(?:[^\\\r\n]|\\(?:\r\n|.|\n|$))+", re.DOTALL)
-_CONTINUATION: Final = re.compile(r"\\(?:\r\n|\r|\n)[ \t\f]*")
-_NAME: Final = re.compile(r"((?:[^\\=: \t\f]|\\.)*)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)
-_ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.|$)", re.DOTALL)
+_BLANKS: Final = " \t\f"
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+_BACKSLASHES: Final = re.compile(r"\\*$")
+_NAME: Final = re.compile(r"((?:[^\\=: \t\f]|\\.)*)[ \t\f]*[=:]?[ \t\f]*")
+_ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.|$)")
 _ESCAPED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-def _meaningful(line: str) -> bool:
-    content = line.lstrip(" \t\f")
-    return bool(content) and content[0] not in "#!"
+def _logical_lines(text: str) -> Iterator[str]:
+    """Give the lines that mean something, each with those that it goes on in."""
+    lines = iter(_LINE_END.split(text))
+    for line in lines:
+        whole = line.lstrip(_BLANKS)
+        if not whole or whole[0] in "#!":
+            continue
+        while _goes_on(whole):
+            whole = whole[:-1] + next(lines, "").lstrip(_BLANKS)
+        yield whole
+
+
+def _goes_on(line: str) -> bool:
+    """Whether the backslash at the end, if any, is not itself escaped by one."""
+    backslashes = _BACKSLASHES.search(line)
+    return backslashes is not None and len(backslashes[0]) % 2 == 1
 
 
 def _pair(line: str) -> tuple[str, str]:
-    joined = _CONTINUATION.sub("", line).strip("\r\n").lstrip(" \t\f")
-    name = _NAME.match(joined)
+    name = _NAME.match(line)
     assert name is not None, "the pattern matches the empty string"
-    return _ESCAPE.sub(_unescaped, name[1]), _ESCAPE.sub(_unescaped, joined[name.end() :])
+    return _unescaped(name[1]), _unescaped(line[name.end() :])
 
 
-def _unescaped(escape: re.Match[str]) -> str:
-    meant = escape[1]
-    if meant == "u":
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+    # Halves of a pair come as one escape each; a half without its other one is no character.
+    return _ESCAPE.sub(_meant, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _meant(escape: re.Match[str]) -> str:
+    character = escape[1]
+    if character == "u":
         raise FormatError(f"settings have an escape without four hexadecimal digits: {escape.string[:80]!r}")
-    if len(meant) > 1:
-        return chr(int(meant[1:], 16))
-    return _ESCAPED.get(meant, meant)
+    if len(character) > 1:
+        return chr(int(character[1:], 16))
+    return _ESCAPED.get(character, character)
