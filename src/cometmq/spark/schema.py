@@ -1,0 +1,89 @@
+"""The columns of a message in Spark: one table, which is both the code's and the reader's.
+
+Each column may be null as far as Spark is told; a meaning says so where it happens.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from cometmq.errors import SettingsError
+
+
+class Column(NamedTuple):
+    """A column: what Spark takes it for, how it travels to Spark, and what it means."""
+
+    spark: DataType
+    arrow: pa.DataType
+    meaning: str
+
+
+_TEXT = (StringType(), pa.string())
+_INT = (IntegerType(), pa.int32())
+_LONG = (LongType(), pa.int64())
+_TIME = (TimestampType(), pa.timestamp("us", tz="UTC"))
+_BYTES = (BinaryType(), pa.binary())
+_TEXTS = (ArrayType(StringType()), pa.list_(pa.field("element", pa.string())))
+_TEXT_BY_TEXT = (MapType(StringType(), StringType()), pa.map_(pa.string(), pa.string()))
+
+COLUMNS: Final[Mapping[str, Column]] = {
+    "topic": Column(*_TEXT, "topic name"),
+    "queue_id": Column(*_INT, "which queue of the topic"),
+    "queue_offset": Column(*_LONG, "index of the message in its queue"),
+    "physical_offset": Column(*_LONG, "first byte of its record in the CommitLog"),
+    "offset_id": Column(*_TEXT, "RocketMQ's offset message id: store host and physical offset in hex"),
+    "unique_id": Column(*_TEXT, "the id that its producer gave it (UNIQ_KEY); null when it gave none"),
+    "tags": Column(*_TEXT, "its tag; null when it has none"),
+    "keys": Column(*_TEXTS, "business keys, under which it can be found; empty when it has none"),
+    "properties": Column(*_TEXT_BY_TEXT, "all its properties, those in columns of their own among them"),
+    "body": Column(*_BYTES, "the payload, decompressed; null when it cannot be decompressed (PERMISSIVE)"),
+    "born_time": Column(*_TIME, "when its producer made it"),
+    "store_time": Column(*_TIME, "when the broker appended it"),
+    "born_host": Column(*_TEXT, "ip:port of its producer"),
+    "store_host": Column(*_TEXT, "ip:port of the broker"),
+    "reconsume_times": Column(*_INT, "how often consumers gave it back"),
+    "sys_flag": Column(*_INT, "compression, transaction state and host sizes: MessageSysFlag's bits"),
+    "flag": Column(*_INT, "the application's own number"),
+    "body_crc": Column(*_INT, "CRC-32 of the body as stored, 31 bits"),
+}
+
+
+def spark_schema(columns: Iterable[str] = COLUMNS) -> StructType:
+    """Give the Spark schema of ``columns``, in their order."""
+    return StructType([StructField(name, COLUMNS[name].spark) for name in columns])
+
+
+def arrow_schema(columns: Iterable[str] = COLUMNS) -> pa.Schema:
+    """Give the Arrow schema of ``columns``, in their order: what Spark demands of each batch."""
+    return pa.schema([pa.field(name, COLUMNS[name].arrow) for name in columns])
+
+
+def columns_of(schema: StructType) -> tuple[str, ...]:
+    """Give the columns that a schema asks for.
+
+    Raises:
+        SettingsError: a column does not exist, or has another type.
+    """
+    for field in schema.fields:
+        column = COLUMNS.get(field.name)
+        if column is None:
+            raise SettingsError(f"schema: there is no column {field.name}, use some of {', '.join(COLUMNS)}")
+        if field.dataType != column.spark:
+            asked, right = field.dataType.simpleString(), column.spark.simpleString()
+            raise SettingsError(
+                f"schema: column {field.name} is of type {right}, not {asked}: cast it after reading"
+            )
+    return tuple(schema.fieldNames())

@@ -1,0 +1,104 @@
+"""A Spark session that starts anywhere: with a Java that it finds, on this interpreter, quietly."""
+
+import atexit
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from cometmq.spark.java import find_java, java_home
+
+LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
+STOP_SECONDS_MAX: Final = 20
+JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+NO_PERF_DATA: Final = "-XX:-UsePerfData"
+"""Java then leaves no folder for its monitoring tools in the system's temporary folder."""
+
+LOCAL_DEFAULTS: Final = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+"""For a session in this process alone; a session on a cluster has settings of its own there."""
+
+DEFAULTS: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def session(
+    master: str = "local[*]", app_name: str = "cometmq", *, work_dir: Path | None = None, **conf: str
+) -> SparkSession:
+    """Give this process's Spark session; start it, and a Java for it, if there is none.
+
+    Args:
+        master: Spark's master URL; ``local[2]`` runs on two threads of this machine.
+        app_name: what Spark calls the application.
+        work_dir: the folder for the files that Java and Spark keep while they run; a temporary one when
+            not given. What they write there is gone when this process has ended.
+        conf: Spark's own settings, over the defaults above: ``**{"spark.driver.memory": "4g"}``.
+
+    Raises:
+        SettingsError: there is no Java that Spark can run on.
+    """
+    settings: dict[str, str] = {}
+    environment = {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON") or sys.executable}
+    if SparkContext._active_spark_context is None:  # noqa: SLF001  Spark offers no other way to ask
+        settings |= DEFAULTS | (LOCAL_DEFAULTS if master.startswith("local") else {})
+    if SparkContext._gateway is None:  # noqa: SLF001  no Java was started yet
+        folder = (work_dir or _temporary_folder()).absolute()
+        settings |= {"spark.local.dir": str(folder)}
+        conf = conf | {JAVA_OPTIONS: f"{_java_options(folder)} {conf.get(JAVA_OPTIONS, '')}".strip()}
+        environment |= {"JAVA_HOME": str(java_home(find_java(), folder)), "SPARK_LAUNCHER_OPTS": NO_PERF_DATA}
+        atexit.register(_end_java)
+    builder = SparkSession.builder.master(master).appName(app_name)
+    for name, value in (settings | conf).items():
+        builder = builder.config(name, value)
+    with _environment(environment):
+        return builder.getOrCreate()
+
+
+def _temporary_folder() -> Path:
+    folder = tempfile.TemporaryDirectory(prefix="cometmq-spark-", ignore_cleanup_errors=True)
+    atexit.register(folder.cleanup)  # runs after _end_java, which is registered later
+    return Path(folder.name)
+
+
+def _java_options(folder: Path) -> str:
+    options = [
+        f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}",
+        f"-Djava.io.tmpdir={folder}",
+        NO_PERF_DATA,
+    ]
+    return shlex.join(options)
+
+
+def _end_java() -> None:
+    """Wait until Spark's Java has ended and removed its files: it ends when its standard input does."""
+    process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001  Spark offers no other way to wait
+    if process is not None and process.stdin is not None:
+        process.stdin.close()
+        process.wait(STOP_SECONDS_MAX)
+
+
+@contextmanager
+def _environment(changes: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for the processes started inside the block."""
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

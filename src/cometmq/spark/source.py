@@ -1,0 +1,107 @@
+"""The Spark source "rocketmq": the records of a store's CommitLog files, with no broker.
+
+::
+
+    spark.read.format("rocketmq").option("topic", "orders").load("store")
+
+``options`` lists what can be asked for, ``schema`` the columns.
+"""
+
+import logging
+import mmap
+import sys
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from cometmq import kernels
+from cometmq.errors import StoreDamaged
+from cometmq.kernels.ops import TIME_MAX, Longs, Ops, Scan
+from cometmq.spark.options import ReadOptions, parse
+from cometmq.spark.schema import COLUMNS, columns_of, spark_schema
+from cometmq.spark.splits import LogFile, Piece, gaps, log_files, splits
+from cometmq.spark.walk import Damage, scans
+
+log = logging.getLogger(__name__)
+
+
+class RocketMQSource(DataSource):
+    """What Spark asks for a schema and a reader. Both raise SettingsError for what cannot be used."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Give the name to be used in ``format(…)``."""
+        return "rocketmq"
+
+    def schema(self) -> StructType:
+        """Give the columns that the options ask for."""
+        return spark_schema(parse(self.options).columns or COLUMNS)
+
+    def reader(self, schema: StructType) -> "LogReader":
+        """Give the reader of the columns in ``schema``."""
+        return LogReader(parse(self.options), columns_of(schema))
+
+
+class LogReader(DataSourceReader):
+    """Plans the tasks of a read, on the driver, and reads one of them, on an executor."""
+
+    def __init__(self, options: ReadOptions, columns: tuple[str, ...]) -> None:
+        self._options = options
+        self._columns = columns
+
+    def partitions(self) -> list[InputPartition]:
+        """Give one partition for each split of the files; a single one for all when there is a limit.
+
+        Raises:
+            SettingsError: there are no such files.
+            StoreDamaged: files are missing between others (FAILFAST).
+        """
+        files = log_files(self._options.path)
+        for end, begin in gaps(files):
+            self._tell(f"{self._options.path}: the CommitLog has no file with the offsets {end} to {begin}")
+        whole = sys.maxsize if self._options.limit else self._options.bytes_per_partition
+        return [InputPartition(pieces) for pieces in splits(files, whole)]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Give the records of a partition that are asked for, in batches.
+
+        Raises:
+            StoreDamaged: bytes before other records are no record (FAILFAST).
+            OSError: a file is gone, or cannot be read.
+        """
+        pieces: list[Piece] = (partition and partition.value) or []  # a read without partitions gets None
+        ops = kernels.load()
+        left = self._options.limit or sys.maxsize
+        for piece in pieces:
+            data = _mapped(piece.file)
+            for scan in scans(data, piece, ops, on_damage=self._tell):
+                rows = self._select(ops, data, scan)[:left]
+                if len(rows):
+                    yield ops.arrow(data, scan, rows, self._columns)
+                left -= len(rows)
+                if left == 0:
+                    return
+
+    def _select(self, ops: Ops, data: memoryview, scan: Scan) -> Longs:
+        begin, end = self._options.starting_time, self._options.ending_time
+        return ops.select(
+            data,
+            scan,
+            topics=self._options.topics,
+            begin_time=0 if begin is None else begin,
+            end_time=TIME_MAX if end is None else end,
+        )
+
+    def _tell(self, damage: Damage | str) -> None:
+        if self._options.fail_on_damage:
+            raise StoreDamaged(f"{damage}; mode PERMISSIVE passes over it")
+        log.warning("%s", damage)
+
+
+def _mapped(file: LogFile) -> memoryview:
+    with file.path.open("rb") as opened:
+        mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+    mapped.madvise(mmap.MADV_SEQUENTIAL)
+    return memoryview(mapped)

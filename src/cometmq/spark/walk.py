@@ -1,0 +1,89 @@
+"""The true records that begin in a piece of a CommitLog file, found without what lies before it.
+
+Theory of operation. From a good record the next position is where it ends; from anything else it is the
+next true record, found by its magic and its own physical offset. Both depend on the position alone, not
+on how the reader came there. So whoever starts at the first true record from a piece's start on meets
+the records that a reader of the whole file meets there; and as each piece leaves out what begins behind
+its end, every record is read once, however a file is cut.
+
+Whatever is no record and has true records after it, in this file or a later one, is damage. What is no
+record and has none after it is the end of the log: a broker that was killed leaves a torn record there.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from cometmq.format.record import HEAD_MAX_SIZE, RecordHead
+from cometmq.format.scan import check, find_next_record
+from cometmq.kernels.ops import Ops, Scan
+from cometmq.spark.splits import Piece
+
+ROWS_MAX: Final = 65_536
+BYTES_MAX: Final = 16 * 1024 * 1024
+"""Of one scan; a single record may be larger."""
+
+
+class Damage(NamedTuple):
+    """Bytes of a file that are no record, and have records after them."""
+
+    piece: Piece
+    start: int
+    end: int
+
+    def __str__(self) -> str:
+        file, offset = self.piece.file, self.piece.file.base_offset + self.start
+        up_to = "the next record" if self.end < file.end else "the end"
+        lost = f"{self.end - self.start} bytes up to {up_to} are damaged"
+        return f"{file.path}: at position {self.start} (physical offset {offset}) {lost}"
+
+
+def scans(
+    data: memoryview,
+    piece: Piece,
+    ops: Ops,
+    *,
+    on_damage: Callable[[Damage], None],
+    rows_max: int = ROWS_MAX,
+    bytes_max: int = BYTES_MAX,
+) -> Iterator[Scan]:
+    """Scan the records that begin in ``piece`` of the file whose bytes are ``data``, some at a time.
+
+    Each scan has one record or more, at most ``rows_max``, that take at most ``bytes_max`` bytes unless
+    it is a single one. ``on_damage`` is told of damage that begins in the piece; it may raise.
+    """
+    base_offset, file_end = piece.file.base_offset, piece.file.end
+    position = piece.start and _next_record(data, piece, piece.start, piece.end)
+    while position is not None and position < piece.end:
+        window_end = min(position + bytes_max, piece.end)
+        scan = ops.scan(data, base_offset=base_offset, start=position, end=window_end, max_records=rows_max)
+        if scan.count == 0:  # the record is larger than the window, or crosses the piece's end
+            scan = ops.scan(data, base_offset=base_offset, start=position, end=file_end, max_records=1)
+        if scan.count:
+            yield scan
+            position = scan.stop_position
+        else:
+            position = _after_damage(data, piece, position, on_damage)
+
+
+def _after_damage(
+    data: memoryview, piece: Piece, position: int, on_damage: Callable[[Damage], None]
+) -> int | None:
+    """Give the next record of the piece after the bad bytes at ``position``, having told of the damage."""
+    file = piece.file
+    found = _next_record(data, piece, position + 1, file.end)
+    if found is not None or piece.more_follows:
+        on_damage(Damage(piece, position, file.end if found is None else found))
+    return found
+
+
+def _next_record(data: memoryview, piece: Piece, start: int, limit: int) -> int | None:
+    """Give the position of the first whole record that begins at ``start`` or later, and before ``limit``."""
+    base_offset, file_end = piece.file.base_offset, piece.file.end
+    search_end = min(limit + HEAD_MAX_SIZE, file_end)
+    while (found := find_next_record(data, start, base_offset=base_offset, end=search_end)) is not None:
+        if found >= limit:
+            return None
+        if isinstance(check(data, found, file_end, base_offset=base_offset), RecordHead):
+            return found
+        start = found + 1
+    return None

@@ -1,0 +1,49 @@
+import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import LongType, StringType, StructType
+
+from cometmq.errors import SettingsError
+from cometmq.spark.schema import COLUMNS, arrow_schema, columns_of, spark_schema
+
+
+def test_batches_are_of_the_types_that_spark_demands() -> None:
+    assert to_arrow_schema(spark_schema(), timezone="UTC").equals(arrow_schema())
+
+
+def test_the_words_of_a_message_are_columns() -> None:
+    words = (
+        "topic",
+        "queue_id",
+        "queue_offset",
+        "physical_offset",
+        "store_time",
+        "born_time",
+        "tags",
+        "keys",
+        "body",
+    )
+    assert set(words) <= set(COLUMNS)
+
+
+def test_columns_come_in_the_order_asked() -> None:
+    assert spark_schema(["body", "topic"]).fieldNames() == ["body", "topic"]
+    assert arrow_schema(["body", "topic"]).names == ["body", "topic"]
+
+
+def test_a_schema_of_the_users_own_chooses_columns() -> None:
+    assert columns_of(StructType().add("tags", StringType()).add("queue_offset", LongType())) == (
+        "tags",
+        "queue_offset",
+    )
+
+
+def test_an_unknown_column_is_refused() -> None:
+    with pytest.raises(SettingsError, match="there is no column tag, use some of topic, queue_id"):
+        columns_of(StructType().add("tag", StringType()))
+
+
+def test_another_type_is_refused() -> None:
+    with pytest.raises(
+        SettingsError, match="column queue_id is of type int, not bigint: cast it after reading"
+    ):
+        columns_of(StructType().add("queue_id", LongType()))
