@@ -1,0 +1,216 @@
+"""A disk in memory: a file layer that can be full, refuse to sync, lose power, and be looked into.
+
+What a program writes is at once readable, as through a page cache; what it syncs, and the names it
+makes durable, outlive ``after_power_loss``. ``after_kill`` keeps all that was written.
+"""
+
+import errno
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from cometmq.io.files import File
+from cometmq.message import Buffer
+
+BLOCK_SIZE = 4096
+
+
+@dataclass(slots=True)
+class _Content:
+    """A file's bytes: as written, and as they were at its last sync."""
+
+    data: bytearray
+    synced: bytes = b""
+    blocks: set[int] = field(default_factory=set)
+    """Numbers of the blocks that take space; the others are holes."""
+
+
+class MemoryFile:
+    """One open file of a MemoryDisk."""
+
+    def __init__(self, disk: "MemoryDisk", path: Path, content: _Content) -> None:
+        self.path = path
+        self._disk = disk
+        self._content = content
+
+    @property
+    def size(self) -> int:
+        """Its length in bytes."""
+        return len(self._content.data)
+
+    def write(self, position: int, data: Buffer) -> None:
+        """Write all of ``data``, or as much as the disk has room for and then raise ENOSPC."""
+        view = memoryview(data).cast("B")
+        fits = self._disk.take_space(self._content, position, len(view))
+        self._content.data[position : position + fits] = view[:fits]
+        if fits < len(view):
+            raise _os_error(errno.ENOSPC, self.path)
+
+    def read(self, position: int, size: int) -> bytes:
+        """Read up to ``size`` bytes at ``position``."""
+        return bytes(self._content.data[position : position + size])
+
+    def view(self) -> memoryview:
+        """Give the whole file as a read-only view."""
+        return memoryview(self._content.data).toreadonly()
+
+    def data_end(self, position: int) -> int:
+        """Give where the last data at or behind ``position`` ends."""
+        last = max(self._content.blocks, default=-1)
+        return max(position, min((last + 1) * BLOCK_SIZE, self.size))
+
+    def close(self) -> None:
+        """Nothing to let go."""
+
+
+class MemoryDisk:
+    """A file layer in memory.
+
+    Args:
+        space_bytes: how much data fits; holes take none.
+
+    Attributes:
+        space_bytes: can be changed while in use: a disk that fills up, or is cleaned.
+        fail_sync: when True every sync raises EIO.
+        sync_count: how many file syncs there were.
+    """
+
+    def __init__(self, space_bytes: int = 2**40) -> None:
+        self.space_bytes = space_bytes
+        self.fail_sync = False
+        self.sync_count = 0
+        self._files: dict[Path, _Content] = {}
+        self._directories: set[Path] = {Path("/")}
+        self._locked: set[Path] = set()
+
+    def after_kill(self) -> Self:
+        """Give the disk as a killed process leaves it: all that was written is there."""
+        return self._copy({path: bytes(content.data) for path, content in self._files.items()})
+
+    def after_power_loss(self) -> Self:
+        """Give the disk as a machine without power leaves it at worst: only what was synced is there."""
+        synced = {}
+        for path, content in self._files.items():
+            synced[path] = content.synced + bytes(len(content.data) - len(content.synced))
+        return self._copy(synced)
+
+    def create(self, path: Path, size: int) -> File:
+        """Make a sparse file of ``size`` zero bytes."""
+        self._need_parent(path)
+        content = self._files[path] = _Content(bytearray(size))
+        return MemoryFile(self, path, content)
+
+    def open(self, path: Path, *, writable: bool) -> File:  # noqa: ARG002 - all files here are writable
+        """Open an existing file."""
+        return MemoryFile(self, path, self._content(path))
+
+    def save(self, path: Path, data: bytes) -> None:
+        """Replace the content of ``path``, durably."""
+        self._need_parent(path)
+        content = _Content(bytearray(len(data)), synced=data)
+        if self.take_space(content, 0, len(data)) < len(data):
+            raise _os_error(errno.ENOSPC, path)
+        content.data[:] = data
+        self._files[path] = content
+
+    def load(self, path: Path) -> bytes:
+        """Read a small file whole."""
+        return bytes(self._content(path).data)
+
+    def sync(self, path: Path) -> None:
+        """Make what was written to ``path`` outlive a loss of power."""
+        if self.fail_sync:
+            raise _os_error(errno.EIO, path)
+        content = self._content(path)
+        content.synced = bytes(content.data)
+        self.sync_count += 1
+
+    def size(self, path: Path) -> int:
+        """Give the length of the file at ``path``."""
+        return len(self._content(path).data)
+
+    def exists(self, path: Path) -> bool:
+        """Tell whether there is a file or directory at ``path``."""
+        return path in self._files or path in self._directories
+
+    def names(self, directory: Path) -> list[str]:
+        """List the names in ``directory``, sorted."""
+        paths = self._files.keys() | self._directories
+        return sorted(path.name for path in paths if path.parent == directory and path != directory)
+
+    def is_directory(self, path: Path) -> bool:
+        """Tell whether ``path`` is a directory."""
+        return path in self._directories
+
+    def make_directory(self, path: Path) -> None:
+        """Make ``path`` and its parents."""
+        self._directories.update((path, *path.parents))
+
+    def rename(self, old: Path, new: Path) -> None:
+        """Move ``old`` over ``new``."""
+        self._files[new] = self._content(old)
+        del self._files[old]
+
+    def remove(self, path: Path) -> None:
+        """Remove a file; no error if it is not there."""
+        self._files.pop(path, None)
+
+    def remove_directory(self, path: Path) -> None:
+        """Remove an empty directory; no error if it is not there."""
+        if self.names(path):
+            raise _os_error(errno.ENOTEMPTY, path)
+        self._directories.discard(path)
+
+    def lock(self, path: Path) -> int | None:
+        """Take the lock on ``path``."""
+        if path in self._locked:
+            return None
+        self._locked.add(path)
+        self._files.setdefault(path, _Content(bytearray(b"lock")))
+        return hash(path)
+
+    def unlock(self, token: int) -> None:
+        """Give the lock back."""
+        self._locked = {path for path in self._locked if hash(path) != token}
+
+    def put(self, path: Path, data: bytes) -> None:
+        """Set up a file that has been on the disk for long."""
+        blocks = {
+            at // BLOCK_SIZE for at in range(0, len(data), BLOCK_SIZE) if any(data[at : at + BLOCK_SIZE])
+        }
+        self._files[path] = _Content(bytearray(data), data, blocks)
+
+    def take_space(self, content: _Content, position: int, size: int) -> int:
+        """Reserve the blocks under a write; gives how many of its bytes fit."""
+        free = self.space_bytes // BLOCK_SIZE - sum(len(other.blocks) for other in self._files.values())
+        for block in range(position // BLOCK_SIZE, -(-(position + size) // BLOCK_SIZE)):
+            if block not in content.blocks:
+                if free <= 0:
+                    return max(block * BLOCK_SIZE - position, 0)
+                content.blocks.add(block)
+                free -= 1
+        return size
+
+    def _copy(self, files: dict[Path, bytes]) -> Self:
+        other = type(self)(self.space_bytes)
+        other.make_directory(Path("/"))
+        for directory in self._directories:
+            other.make_directory(directory)
+        for path, data in files.items():
+            other.put(path, data)
+        return other
+
+    def _content(self, path: Path) -> _Content:
+        try:
+            return self._files[path]
+        except KeyError:
+            raise _os_error(errno.ENOENT, path) from None
+
+    def _need_parent(self, path: Path) -> None:
+        if path.parent not in self._directories:
+            raise _os_error(errno.ENOENT, path.parent)
+
+
+def _os_error(number: int, path: Path) -> OSError:
+    return OSError(number, os.strerror(number), str(path))

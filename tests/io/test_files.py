@@ -1,0 +1,106 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cometmq.io.files import Disk, FileLayer
+from cometmq.testing.memory_disk import MemoryDisk
+
+
+@pytest.fixture(params=["disk", "memory"])
+def layer(request: pytest.FixtureRequest, tmp_path: Path) -> FileLayer:
+    if request.param == "disk":
+        return Disk()
+    disk = MemoryDisk()
+    disk.make_directory(tmp_path)
+    return disk
+
+
+def test_a_new_file_is_all_zeros_and_takes_no_space(tmp_path: Path) -> None:
+    file = Disk().create(tmp_path / "a", 1 << 30)
+    assert (file.size, file.read(12345, 4)) == (1 << 30, bytes(4))
+    assert file.data_end(0) == 0
+    assert (tmp_path / "a").stat().st_blocks < 100
+    file.close()
+
+
+def test_what_is_written_can_be_read_and_is_seen_by_a_view(layer: FileLayer, tmp_path: Path) -> None:
+    file = layer.create(tmp_path / "a", 10_000)
+    view = file.view()
+    file.write(4_000, b"hello")
+    assert file.read(3_999, 7) == b"\0hello\0"
+    assert bytes(view[4_000:4_005]) == b"hello"
+    assert 4_005 <= file.data_end(0) <= 8_192
+    assert file.data_end(9_000) == 9_000
+    view.release()
+    file.close()
+
+
+def test_reading_behind_the_end_gives_what_is_there(layer: FileLayer, tmp_path: Path) -> None:
+    file = layer.create(tmp_path / "a", 10)
+    assert file.read(8, 5) == bytes(2)
+    file.close()
+
+
+def test_save_replaces_the_content_whole(layer: FileLayer, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    layer.save(path, b"first, long")
+    layer.save(path, b"second")
+    assert layer.load(path) == b"second"
+    assert layer.names(tmp_path) == ["table"]
+
+
+def test_names_are_sorted_and_of_a_missing_directory_there_are_none(layer: FileLayer, tmp_path: Path) -> None:
+    layer.make_directory(tmp_path / "b" / "c")
+    layer.save(tmp_path / "a", b"")
+    assert layer.names(tmp_path) == ["a", "b"]
+    assert layer.names(tmp_path / "nowhere") == []
+    assert layer.is_directory(tmp_path / "b" / "c") and not layer.is_directory(tmp_path / "a")
+
+
+def test_removing_what_is_not_there_is_no_error(layer: FileLayer, tmp_path: Path) -> None:
+    layer.remove(tmp_path / "nothing")
+    layer.remove_directory(tmp_path / "nothing")
+
+
+def test_rename_moves_over_what_is_there(layer: FileLayer, tmp_path: Path) -> None:
+    layer.save(tmp_path / "old", b"1")
+    layer.save(tmp_path / "new", b"2")
+    layer.rename(tmp_path / "old", tmp_path / "new")
+    assert layer.load(tmp_path / "new") == b"1"
+    assert not layer.exists(tmp_path / "old")
+
+
+def test_a_lock_that_another_process_holds_is_refused(tmp_path: Path) -> None:
+    token = Disk().lock(tmp_path / "lock")
+    assert token is not None
+    other = "import sys, pathlib; from cometmq.io.files import Disk; print(Disk().lock(pathlib.Path(sys.argv[1])))"
+    result = subprocess.run(
+        [sys.executable, "-c", other, tmp_path / "lock"], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "None\n"
+    Disk().unlock(token)
+    assert (tmp_path / "lock").read_bytes() == b"lock"
+
+
+def test_the_memory_disk_says_when_it_is_full(tmp_path: Path) -> None:
+    disk = MemoryDisk(space_bytes=8_192)
+    disk.make_directory(tmp_path)
+    file = disk.create(tmp_path / "a", 100_000)
+    with pytest.raises(OSError, match="No space left"):
+        file.write(4_000, bytes(range(256)) * 32)
+    assert file.read(4_000, 256) == bytes(range(256))
+    disk.space_bytes = 1 << 20
+    file.write(4_000, b"x" * 10_000)
+
+
+def test_the_memory_disk_keeps_what_was_synced_over_a_loss_of_power(tmp_path: Path) -> None:
+    disk = MemoryDisk()
+    disk.make_directory(tmp_path)
+    file = disk.create(tmp_path / "a", 10)
+    file.write(0, b"kept")
+    disk.sync(tmp_path / "a")
+    file.write(4, b"lost")
+    assert disk.after_power_loss().load(tmp_path / "a") == b"kept" + bytes(6)
+    assert disk.after_kill().load(tmp_path / "a") == b"keptlost" + bytes(2)
