@@ -46,7 +46,7 @@ class FrameReader:
                 break
             header_at = position + PREFIX_SIZE
             body_at = header_at + header_length
-            commands.append(decode_parts(header_word >> 24, data[header_at:body_at], data[body_at:frame_end]))
+            commands.append(decode_parts(header_word, data[header_at:body_at], data[body_at:frame_end]))
             position = frame_end
         if position < end:
             self._keep(data[position:])
@@ -62,10 +62,10 @@ class FrameReader:
         return len(self._unfinished)
 
     def _keep(self, data: bytes) -> None:
-        """Begin an unfinished frame with ``data``."""
-        if len(data) >= _LENGTH.size:
-            check_length(_LENGTH.unpack_from(data)[0])
+        """Add ``data`` to an unfinished frame that was not yet judged."""
         self._unfinished += data
+        if len(self._unfinished) >= _LENGTH.size:
+            check_length(_LENGTH.unpack_from(self._unfinished)[0])
 
     def _finish_frame(self, data: bytes, commands: list[Command]) -> int:
         """Add ``data`` to the unfinished frame, as far as it belongs to it; give how much did."""
