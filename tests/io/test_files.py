@@ -75,32 +75,10 @@ def test_rename_moves_over_what_is_there(layer: FileLayer, tmp_path: Path) -> No
 def test_a_lock_that_another_process_holds_is_refused(tmp_path: Path) -> None:
     token = Disk().lock(tmp_path / "lock")
     assert token is not None
-    other = "import sys, pathlib; from cometmq.io.files import Disk; print(Disk().lock(pathlib.Path(sys.argv[1])))"
+    other = "import sys, pathlib as p, cometmq.io.files as f; print(f.Disk().lock(p.Path(sys.argv[1])))"
     result = subprocess.run(
         [sys.executable, "-c", other, tmp_path / "lock"], capture_output=True, text=True, check=True
     )
     assert result.stdout == "None\n"
     Disk().unlock(token)
     assert (tmp_path / "lock").read_bytes() == b"lock"
-
-
-def test_the_memory_disk_says_when_it_is_full(tmp_path: Path) -> None:
-    disk = MemoryDisk(space_bytes=8_192)
-    disk.make_directory(tmp_path)
-    file = disk.create(tmp_path / "a", 100_000)
-    with pytest.raises(OSError, match="No space left"):
-        file.write(4_000, bytes(range(256)) * 32)
-    assert file.read(4_000, 256) == bytes(range(256))
-    disk.space_bytes = 1 << 20
-    file.write(4_000, b"x" * 10_000)
-
-
-def test_the_memory_disk_keeps_what_was_synced_over_a_loss_of_power(tmp_path: Path) -> None:
-    disk = MemoryDisk()
-    disk.make_directory(tmp_path)
-    file = disk.create(tmp_path / "a", 10)
-    file.write(0, b"kept")
-    disk.sync(tmp_path / "a")
-    file.write(4, b"lost")
-    assert disk.after_power_loss().load(tmp_path / "a") == b"kept" + bytes(6)
-    assert disk.after_kill().load(tmp_path / "a") == b"keptlost" + bytes(2)

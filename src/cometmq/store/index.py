@@ -168,10 +168,12 @@ class Index:
 
     Attributes:
         end_offset: CommitLog offset of the newest record that is in the index, -1 if none.
+        is_whole: whether loading found all that a clean stop leaves: no file, or the directory, is missing.
     """
 
     def __init__(self, files: OpenFiles, root: Path, slot_count: int, entry_count: int) -> None:
         self.end_offset = -1
+        self.is_whole = False
         self._files = files
         self._root = root
         self._slot_count = slot_count
@@ -182,6 +184,7 @@ class Index:
         """Find the files. One that is damaged is set aside with all behind it: they will be rebuilt."""
         layer = self._files.layer
         directory = layout.index_dir(self._root)
+        self.is_whole = layer.exists(directory)
         names = layer.names(directory)
         for number, name in enumerate(names):
             if name.endswith(TEMPORARY_SUFFIX):
@@ -194,6 +197,7 @@ class Index:
             except FormatError as error:
                 log.warning("%s; it is set aside and rebuilt from the CommitLog", error)
                 self._set_aside([directory / other for other in names[number:]])
+                self.is_whole = False
                 break
             if not trusted:
                 file.repair()
@@ -238,6 +242,7 @@ class Index:
 
     def write_back(self) -> None:
         """Write what is in memory only. Raises OSError; it then stays."""
+        self._files.layer.make_directory(layout.index_dir(self._root))
         for file in self._index[-1:]:
             file.write_back()
 

@@ -114,7 +114,7 @@ def _begin(
         begin = max((queue.physical_end for queue in queues), default=first)
     else:
         begin = _vouched_start(commit_log, checkpoint)
-    if index is not None:
+    if index is not None and not (clean and index.is_whole):
         begin = min(begin, index.end_offset)
     return begin if commit_log.chain.start_of(begin) is not None else first
 

@@ -11,15 +11,14 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from cometmq.errors import FormatError, StoreLocked, StoreNotWritable
+from cometmq.errors import StoreLocked, StoreNotWritable
 from cometmq.format import layout
-from cometmq.format.checkpoint import SIZE as CHECKPOINT_SIZE
-from cometmq.format.checkpoint import Checkpoint
 from cometmq.format.delay_level import DelayLevels
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import Disk, FileLayer
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.append import Appended, NewMessage
+from cometmq.store.checkpoint import CheckpointFile
 from cometmq.store.commit_log import CommitLog, describe
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.dispatch import Arrival, Dispatcher, has_queue_entry
@@ -114,7 +113,7 @@ class MessageStore:
         if settings.message_index_enable:
             self._index = Index(self._files, root, settings.max_hash_slot_num, settings.max_index_num)
         self._delay_levels = DelayLevels.parse(settings.message_delay_level)
-        self._checkpoint = self._load_checkpoint()
+        self._checkpoint = CheckpointFile(self._files, layout.checkpoint_path(root))
         self.recovered = self._recover(progress)
         self._dispatcher = Dispatcher(self._log, self._index, self._delay_levels)
         self._run_soon = run_soon
@@ -289,7 +288,7 @@ class MessageStore:
         thorough = now - self._last_thorough_ms >= settings.flush_consume_queue_thorough_interval
         least = 1 if thorough else settings.flush_consume_queue_least_pages * PAGE_SIZE
         self._write_back(least, index=thorough)
-        self._save_checkpoint()
+        self.vouch(0)
         if not thorough or self._derived_failed:
             return []
         self._last_thorough_ms = now
@@ -308,9 +307,10 @@ class MessageStore:
 
     def vouch(self, dispatched_time: int) -> None:
         """Note in the checkpoint that ConsumeQueues are on the disk up to a store time, ms."""
-        newest = max(dispatched_time, self._checkpoint.logics_msg_timestamp)
-        self._checkpoint = self._checkpoint._replace(logics_msg_timestamp=newest)
-        self._save_checkpoint()
+        try:
+            self._checkpoint.renew(flushed_time=self._flusher.flushed_time, dispatched_time=dispatched_time)
+        except OSError as error:
+            log.warning("checkpoint not renewed: %s", describe(error, self.root))
 
     def close(self) -> None:
         """Write and sync everything; a store closed so is opened quickly. May be called twice."""
@@ -325,7 +325,7 @@ class MessageStore:
         if failed is None:
             self.sync_files(self._derived_files())
             self.vouch(self._log.written_time)
-            self._layer.sync(layout.checkpoint_path(self.root))
+            self._checkpoint.sync()
             self._layer.remove(layout.abort_path(self.root))
         else:
             log.error("%s is not closed cleanly: %s", self.root, failed)
@@ -336,6 +336,7 @@ class MessageStore:
 
     def _recover(self, progress: Progress | None) -> Recovered:
         clean = not self._layer.exists(layout.abort_path(self.root))
+        self._checkpoint.load()
         self._log.chain.load()
         self._queues.load(trusted=clean)
         if self._index is not None:
@@ -345,7 +346,7 @@ class MessageStore:
             self._queues,
             self._index,
             clean=clean,
-            checkpoint=self._checkpoint,
+            checkpoint=self._checkpoint.value,
             delay_levels=self._delay_levels,
             layer=self._layer,
             root=self.root,
@@ -394,24 +395,3 @@ class MessageStore:
     def _derived_files(self) -> list[Path]:
         index = self._index.paths()[-2:] if self._index is not None else []
         return self._queues.take_unsynced() + index
-
-    def _load_checkpoint(self) -> Checkpoint:
-        path = layout.checkpoint_path(self.root)
-        if not self._layer.exists(path):
-            return Checkpoint()
-        try:
-            return Checkpoint.unpack(self._layer.load(path))
-        except FormatError as error:
-            log.warning("%s: %s; recovery reads the whole log", path, error)
-            return Checkpoint()
-
-    def _save_checkpoint(self) -> None:
-        path = layout.checkpoint_path(self.root)
-        newest = max(self._flusher.flushed_time, self._checkpoint.physic_msg_timestamp)
-        self._checkpoint = self._checkpoint._replace(physic_msg_timestamp=newest)
-        try:
-            if not self._layer.exists(path):
-                self._files.create(path, CHECKPOINT_SIZE)
-            self._files.get(path).write(0, self._checkpoint.pack())
-        except OSError as error:
-            log.warning("checkpoint not renewed: %s", describe(error, self.root))

@@ -1,0 +1,240 @@
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
+
+from cometmq.errors import MessageIllegal, StoreLocked, StoreNotWritable
+from cometmq.format import layout
+from cometmq.format.record import decode
+from cometmq.io.clock import ManualClock
+from cometmq.store import FlushDiskType, GetStatus, MessageStore
+from cometmq.store.dispatch import Arrival
+from cometmq.testing.memory_disk import MemoryDisk
+
+SYNC = msgspec.structs.replace(SMALL, flush_disk_type=FlushDiskType.SYNC_FLUSH)
+
+
+def bodies(store: MessageStore, topic: str = "Orders", queue_id: int = 0) -> list[bytes]:
+    """All messages of a queue, read as a consumer does."""
+    found: list[bytes] = []
+    offset = store.min_queue_offset(topic, queue_id)
+    while (result := store.get(topic, queue_id, offset)).status is GetStatus.FOUND:
+        found += [decode(record).body for record in result.records]
+        offset = result.next_offset
+    return found
+
+
+def test_what_is_appended_is_read_in_order(open_store: OpenStore) -> None:
+    store = open_store()
+    appended = store.append([new_message(body=b"%d" % n) for n in range(5)])
+    assert [at.queue_offset for at in appended] == [0, 1, 2, 3, 4]
+    assert bodies(store) == [b"0", b"1", b"2", b"3", b"4"]
+
+
+def test_each_queue_counts_for_itself(open_store: OpenStore) -> None:
+    store = open_store()
+    appended = store.append([new_message(queue_id=n % 2) for n in range(4)])
+    assert [at.queue_offset for at in appended] == [0, 0, 1, 1]
+    assert sorted(store.queues()) == [("Orders", 0), ("Orders", 1)]
+
+
+def test_messages_roll_over_files_of_every_kind_and_stay_readable(open_store: OpenStore) -> None:
+    store = open_store()
+    for n in range(200):
+        store.append([new_message(body=b"%d" % n * 10, keys=f"k{n}")])
+    assert store.written_offset > 3 * SMALL.mapped_file_size_commit_log
+    assert bodies(store) == [b"%d" % n * 10 for n in range(200)]
+    assert [decode(r).body for n in (0, 99, 199) for r in store.query("Orders", f"k{n}").records] == [
+        b"%d" % n * 10 for n in (0, 99, 199)
+    ]
+
+
+def test_an_arrival_is_told_for_each_message_that_can_be_read(open_store: OpenStore) -> None:
+    store = open_store()
+    told: list[Arrival] = []
+    store.on_arrival(told.extend)
+    store.append([new_message(tags="TagA"), new_message(queue_id=3)])
+    assert told == [Arrival("Orders", 0, 1, 2598919), Arrival("Orders", 3, 1, 0)]
+
+
+def test_prepared_and_rolled_back_messages_get_no_queue_offset(open_store: OpenStore) -> None:
+    store = open_store()
+    prepared, rolled_back, normal = store.append([new_message(sys_flag=flag) for flag in (4, 12, 0)])
+    assert (prepared.queue_offset, rolled_back.queue_offset, normal.queue_offset) == (0, 0, 0)
+    assert store.max_queue_offset("Orders", 0) == 1
+
+
+def test_a_message_that_no_file_can_hold_is_refused_and_nothing_of_its_batch_is_stored(
+    open_store: OpenStore,
+) -> None:
+    store = open_store()
+    with pytest.raises(MessageIllegal, match=r"record of \d+ bytes: a CommitLog file takes at most 8184"):
+        store.append([new_message(), new_message(body=b"x" * 9_000)])
+    assert store.written_offset == 0
+    assert store.append([new_message()])[0].queue_offset == 0
+
+
+def test_a_store_that_is_open_cannot_be_opened_again(open_store: OpenStore) -> None:
+    open_store()
+    with pytest.raises(StoreLocked, match="another process"):
+        open_store()
+
+
+def test_a_closed_store_says_so(open_store: OpenStore) -> None:
+    store = open_store()
+    store.close()
+    with pytest.raises(StoreNotWritable, match="closed"):
+        store.append([new_message()])
+    store.close()
+
+
+def test_after_a_clean_stop_nothing_is_walked_but_the_last_record(
+    open_store: OpenStore, disk: MemoryDisk
+) -> None:
+    store = open_store()
+    store.append([new_message(body=b"%d" % n) for n in range(100)])
+    store.close()
+    assert not disk.exists(layout.abort_path(ROOT))
+    store = open_store()
+    assert store.recovered.clean and store.recovered.messages <= 1
+    assert bodies(store) == [b"%d" % n for n in range(100)]
+    assert store.append([new_message()])[0].queue_offset == 100
+
+
+def test_after_a_kill_every_appended_message_is_there(open_store: OpenStore, disk: MemoryDisk) -> None:
+    store = open_store()
+    for n in range(100):
+        store.append([new_message(body=b"%d" % n, keys=f"k{n}", queue_id=n % 3)])
+    again = open_store(files=disk.after_kill())
+    assert not again.recovered.clean
+    assert [bodies(again, queue_id=queue_id) for queue_id in range(3)] == [
+        [b"%d" % n for n in range(queue_id, 100, 3)] for queue_id in range(3)
+    ]
+    assert len(again.query("Orders", "k77").records) == 1
+    assert again.append([new_message(queue_id=1)])[0].queue_offset == 33
+
+
+def test_after_a_loss_of_power_sync_flush_has_every_acknowledged_message(
+    open_store: OpenStore, disk: MemoryDisk
+) -> None:
+    store = open_store(SYNC)
+    for n in range(60):
+        store.append([new_message(body=b"%d" % n)])
+    again = open_store(SYNC, files=disk.after_power_loss())
+    assert bodies(again) == [b"%d" % n for n in range(60)]
+
+
+def test_one_sync_answers_all_who_wait(open_store: OpenStore, disk: MemoryDisk) -> None:
+    asked: list[object] = []
+    store = open_store(SYNC, run_soon=asked.append)
+    for _ in range(50):
+        store.append([new_message()])
+    futures = [store.wait_flushed() for _ in range(50)]
+    for future in futures:
+        future.result(timeout=10)
+    assert disk.sync_count <= 50 // 2
+
+
+def test_under_sync_flush_nothing_is_readable_before_it_is_on_the_disk(open_store: OpenStore) -> None:
+    asked: list[object] = []
+    store = open_store(SYNC, run_soon=asked.append)
+    store.append([new_message()])
+    store.wait_flushed().result(timeout=10)
+    assert store.max_queue_offset("Orders", 0) == 0
+    for call in asked:
+        assert callable(call)
+        call()
+    assert store.max_queue_offset("Orders", 0) == 1
+
+
+def test_a_failed_sync_ends_all_sending_until_the_store_is_opened_again(
+    open_store: OpenStore, disk: MemoryDisk
+) -> None:
+    store = open_store(SYNC, run_soon=lambda _: None)
+    disk.fail_sync = True
+    store.append([new_message()])
+    with pytest.raises(StoreNotWritable, match="sync failed"):
+        store.wait_flushed().result(timeout=10)
+    disk.fail_sync = False
+    with pytest.raises(StoreNotWritable, match="restart to recover"):
+        store.append([new_message()])
+    with pytest.raises(StoreNotWritable):
+        store.wait_flushed().result(timeout=10)
+    assert not isinstance(store.wait_flushed().exception(timeout=10), FutureTimeoutError)
+
+
+def test_a_full_disk_refuses_messages_and_loses_none(open_store: OpenStore, disk: MemoryDisk) -> None:
+    store = open_store()
+    disk.space_bytes = 32_768
+    stored: list[bytes] = []
+
+    def fill() -> None:
+        for n in range(500):
+            store.append([new_message(body=b"%d" % n * 20)])
+            stored.append(b"%d" % n * 20)
+
+    with pytest.raises(StoreNotWritable, match="disk full"):
+        fill()
+    assert len(stored) > 10
+    assert bodies(store) == stored
+    with pytest.raises(StoreNotWritable):
+        store.append([new_message()])
+
+    disk.space_bytes = 1 << 20
+    assert store.append([new_message(body=b"after")])[0].queue_offset == len(stored)
+    again = open_store(files=disk.after_kill())
+    assert bodies(again) == [*stored, b"after"]
+
+
+def test_writing_back_goes_on_when_space_is_freed(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+) -> None:
+    store = open_store()
+    store.append([new_message()])
+    disk.space_bytes = 0
+    clock.advance(SMALL.flush_consume_queue_thorough_interval)
+    assert store.tick() == []
+    with pytest.raises(StoreNotWritable, match="disk full"):
+        store.append([new_message()])
+    disk.space_bytes = 1 << 20
+    store.append([new_message()])
+    assert store.not_writable is None
+
+
+def test_the_checkpoint_vouches_for_queues_only_after_a_thorough_round(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+) -> None:
+    store = open_store(run_soon=lambda _: None)
+    store.append([new_message()])
+    clock.advance(SMALL.flush_interval_consume_queue)
+    assert store.tick() == []
+    clock.advance(SMALL.flush_consume_queue_thorough_interval)
+    paths = store.tick()
+    assert layout.consume_queue_path(ROOT, "Orders", 0, 0) in paths
+    store.sync_files(paths)
+    store.vouch(store.dispatched_time)
+    assert disk.load(layout.checkpoint_path(ROOT))[8:16] == (1_700_000_000_000).to_bytes(8, "big")
+
+
+def test_a_deleted_topic_is_gone_and_begins_anew(open_store: OpenStore) -> None:
+    store = open_store()
+    store.append([new_message("A"), new_message("B")])
+    store.delete_topic("A")
+    assert store.queues() == [("B", 0)]
+    assert store.get("A", 0, 0).status is GetStatus.NO_MATCHED_LOGIC_QUEUE
+
+
+def test_queues_and_index_are_rebuilt_when_they_are_missing(tmp_path: Path, clock: ManualClock) -> None:
+    with MessageStore.open(tmp_path, SMALL, clock=clock) as store:
+        for n in range(100):
+            store.append([new_message(body=b"%d" % n, keys=f"k{n}")])
+    queue = (tmp_path / "consumequeue/Orders/0" / "0".zfill(20)).read_bytes()
+    for path in [*tmp_path.glob("consumequeue/*/*/*"), *tmp_path.glob("index/*")]:
+        path.unlink()
+    with MessageStore.open(tmp_path, SMALL, clock=clock) as store:
+        assert store.recovered.messages == 100
+        assert bodies(store) == [b"%d" % n for n in range(100)]
+        assert len(store.query("Orders", "k5").records) == 1
+    assert (tmp_path / "consumequeue/Orders/0" / "0".zfill(20)).read_bytes() == queue

@@ -1,0 +1,27 @@
+from pathlib import Path
+
+import pytest
+
+from cometmq.testing.memory_disk import MemoryDisk
+
+
+def test_the_memory_disk_says_when_it_is_full(tmp_path: Path) -> None:
+    disk = MemoryDisk(space_bytes=8_192)
+    disk.make_directory(tmp_path)
+    file = disk.create(tmp_path / "a", 100_000)
+    with pytest.raises(OSError, match="No space left"):
+        file.write(4_000, bytes(range(256)) * 32)
+    assert file.read(4_000, 256) == bytes(range(256))
+    disk.space_bytes = 1 << 20
+    file.write(4_000, b"x" * 10_000)
+
+
+def test_the_memory_disk_keeps_what_was_synced_over_a_loss_of_power(tmp_path: Path) -> None:
+    disk = MemoryDisk()
+    disk.make_directory(tmp_path)
+    file = disk.create(tmp_path / "a", 10)
+    file.write(0, b"kept")
+    disk.sync(tmp_path / "a")
+    file.write(4, b"lost")
+    assert disk.after_power_loss().load(tmp_path / "a") == b"kept" + bytes(6)
+    assert disk.after_kill().load(tmp_path / "a") == b"keptlost" + bytes(2)
