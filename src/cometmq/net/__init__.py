@@ -1,0 +1,1 @@
+"""Sockets: the asyncio server and client that carry the remoting protocol."""

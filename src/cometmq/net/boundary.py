@@ -1,0 +1,55 @@
+"""The request boundary: where any failure to answer a request becomes an error answer.
+
+A failure of one request must harm neither the connection, nor the other requests of the same socket
+read, nor the event loop. So this is the one place that catches every exception. A handler draws the
+boundary around as little as one answer serves: a single request, or the sends of one batch.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final, ParamSpec, Protocol
+
+from cometmq.errors import FormatError, ProtocolError
+from cometmq.message import Buffer
+from cometmq.wire.codes import ResponseCode
+from cometmq.wire.frame import Command, response
+
+REMARK: Final = "internal error ({}): the server's log has the details"
+
+_log = logging.getLogger(__name__)
+_P = ParamSpec("_P")
+
+
+class Answerer(Protocol):
+    """The side that answers: a server's session, or a client's connection that the server asks."""
+
+    def send(self, data: Buffer | Command) -> None:
+        """Send an encoded or yet to be encoded command soon."""
+        ...
+
+
+def attempt(
+    peer: Answerer,
+    commands: Sequence[Command],
+    handle: Callable[_P, None],
+    *args: _P.args,
+    **kwargs: _P.kwargs,
+) -> None:
+    """Call ``handle``; if it raises, answer SYSTEM_ERROR to each of ``commands`` that wants an answer.
+
+    What the peer did wrong (a missing field, an illegal name) it is told in full. Of an error of our
+    own it is told the kind only, and the log gets the traceback: messages may name files and values.
+    """
+    try:
+        handle(*args, **kwargs)
+    except (ProtocolError, FormatError) as error:
+        _log.info("refused a request of %s: %s", peer, error)
+        remark = str(error)
+    except Exception as error:  # noqa: BLE001 the request boundary: see the module's text
+        _log.exception("failed to answer %s: %s", peer, ", ".join(map(str, commands)) or "no request")
+        remark = REMARK.format(type(error).__name__)
+    else:
+        return
+    for command in commands:
+        if not command.is_response and not command.is_oneway:
+            peer.send(response(command, ResponseCode.SYSTEM_ERROR, remark))

@@ -1,0 +1,315 @@
+"""The asyncio client: requests out, answers matched to them, and what servers ask of their own accord.
+
+All that is sent during one turn of the event loop leaves in one transport write, so a thousand
+concurrent requests cost one system call.
+"""
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable
+from typing import Final, NamedTuple, cast
+
+from cometmq.errors import NetworkError, ProtocolError, RequestTimeout
+from cometmq.message import Buffer
+from cometmq.net.address import parse_address
+from cometmq.net.boundary import attempt
+from cometmq.net.flow import UNSENT_MAX, Outbox
+from cometmq.wire.codes import ResponseCode
+from cometmq.wire.connection import FrameReader
+from cometmq.wire.frame import ONEWAY_FLAG, RESPONSE_FLAG, Command, encode, response
+
+CONNECT_TIMEOUT_MS: Final = 3_000
+REQUEST_TIMEOUT_MS: Final = 3_000
+CLOSE_MS_MAX: Final = 1_000
+"""How long ``close`` lets a server take what was sent."""
+OPAQUE_MAX: Final = 0x7FFF_FFFF
+
+_log = logging.getLogger(__name__)
+
+
+def refuse_request(connection: "Connection", command: Command) -> None:
+    """Answer a server's request as one that is not known here."""
+    if not command.is_oneway:
+        remark = f" request type {command.code} not supported"
+        connection.send(response(command, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark))
+
+
+class Connection(asyncio.Protocol):
+    """One connection to a server.
+
+    Deadlines need no timer per request: one timer waits for the earliest of them, and looks through
+    all that is pending when it fires.
+
+    Args:
+        address: what the server is called in errors and logs.
+        on_request: takes what the server asks or tells (codes 39, 40, …); answers go through ``send``.
+
+    Attributes:
+        closed: the connection is lost or was closed: no request can be made.
+    """
+
+    def __init__(
+        self, address: str, on_request: Callable[["Connection", Command], None] = refuse_request
+    ) -> None:
+        self.address = address
+        self.closed = False
+        self._on_request = on_request
+        self._loop = asyncio.get_running_loop()
+        self._reader = FrameReader()
+        self._opaque = 0
+        self._pending: dict[int, _Waiting] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = math.inf
+        self._heard_at = -math.inf
+        self._room = asyncio.Event()
+        self._lost = asyncio.Event()
+
+    def __str__(self) -> str:
+        return self.address
+
+    @classmethod
+    async def open(
+        cls,
+        address: str,
+        on_request: Callable[["Connection", Command], None] = refuse_request,
+        timeout_ms: int = CONNECT_TIMEOUT_MS,
+    ) -> "Connection":
+        """Connect.
+
+        Raises:
+            SettingsError: ``address`` is no address.
+            NetworkError: nobody answers there, or not within ``timeout_ms``.
+        """
+        host, port = parse_address(address)
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                _, connection = await loop.create_connection(lambda: cls(address, on_request), host, port)
+        except TimeoutError as error:
+            raise NetworkError(f"no connection to {address} within {timeout_ms} ms") from error
+        except OSError as error:
+            raise NetworkError(f"no connection to {address}: {error.strerror or error}") from error
+        return connection
+
+    def request(self, command: Command, timeout_ms: int = REQUEST_TIMEOUT_MS) -> "asyncio.Future[Command]":
+        """Send a request; its opaque number is set here. The future gives the answer, whatever its code.
+
+        Raises:
+            NetworkError: the connection is closed (at once), or is lost before the answer (future).
+            RequestTimeout: no answer within ``timeout_ms`` (future).
+            ProtocolError: the command cannot be encoded.
+        """
+        self._opaque = opaque = self._opaque + 1 & OPAQUE_MAX
+        command.opaque = opaque
+        self._put(command)
+        answer: asyncio.Future[Command] = self._loop.create_future()
+        deadline = self._loop.time() + timeout_ms / 1000
+        self._pending[opaque] = _Waiting(answer, deadline, timeout_ms)
+        if deadline < self._timer_at:
+            self._set_timer(deadline)
+        return answer
+
+    def oneway(self, command: Command) -> None:
+        """Send a request that wants no answer. Raises NetworkError if the connection is closed."""
+        self._opaque = command.opaque = self._opaque + 1 & OPAQUE_MAX
+        command.flag |= ONEWAY_FLAG
+        self._put(command)
+
+    def send(self, data: Buffer | Command) -> None:
+        """Answer what the server asked, soon; into the void if the connection is closed."""
+        if not self.closed:
+            self._put(data)
+
+    async def drained(self) -> None:
+        """Wait while the server leaves so much unread that more would only fill our memory."""
+        await self._room.wait()
+
+    async def close(self) -> None:
+        """Send what is waiting, then close; pending requests fail with NetworkError."""
+        if not self.closed:
+            self._end("closed here")
+            self._outbox.close()
+        try:
+            async with asyncio.timeout(CLOSE_MS_MAX / 1000):
+                await self._lost.wait()
+        except TimeoutError:
+            self._outbox.abort()
+            await self._lost.wait()
+
+    def abort(self, reason: str) -> None:
+        """Close at once; pending requests fail with NetworkError."""
+        if not self.closed:
+            self._end(reason)
+            self._outbox.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin (called by asyncio)."""
+        transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its ancestry
+        self._outbox = Outbox(transport, stops_reading=False, unsent_max=UNSENT_MAX)
+        self._room.set()
+
+    def data_received(self, data: bytes) -> None:
+        """Take one socket read (called by asyncio)."""
+        self._heard_at = self._loop.time()
+        try:
+            commands = self._reader.receive_data(data)
+        except ProtocolError as error:
+            self.abort(str(error))
+            return
+        self._outbox.cork()
+        pending = self._pending
+        for command in commands:
+            if not command.flag & RESPONSE_FLAG:
+                attempt(self, (command,), self._on_request, self, command)
+            elif (waiting := pending.pop(command.opaque, None)) and not waiting.answer.done():
+                waiting.answer.set_result(command)
+        self._outbox.flush()
+
+    def pause_writing(self) -> None:
+        """Note that the server reads too slowly (called by asyncio)."""
+        self._outbox.congest()
+        self._room.clear()
+
+    def resume_writing(self) -> None:
+        """Note that the server has caught up (called by asyncio)."""
+        self._outbox.drain()
+        self._room.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End (called by asyncio)."""
+        self._end(str(exc or "closed by the server"))
+        self._outbox.discard()
+        self._lost.set()
+
+    def _put(self, data: Buffer | Command) -> None:
+        if self.closed:
+            raise NetworkError(f"the connection to {self.address} is closed")
+        if not self._outbox.put(encode(data) if isinstance(data, Command) else data):
+            raise NetworkError(f"{self.address} has left {self._outbox.unsent} bytes unread")
+
+    def _end(self, reason: str) -> None:
+        """Take no more requests and fail those that wait."""
+        if self.closed:
+            return
+        _log.debug("the connection to %s is gone: %s", self.address, reason)
+        self.closed = True
+        self._room.set()
+        if self._timer is not None:
+            self._timer.cancel()
+        for waiting in self._pending.values():
+            if not waiting.answer.done():
+                waiting.answer.set_exception(NetworkError(f"lost {self.address}: {reason}"))
+        self._pending.clear()
+
+    def _set_timer(self, deadline: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = deadline
+        self._timer = self._loop.call_at(deadline, self._expire)
+
+    def _expire(self) -> None:
+        """Fail the requests whose time is up, and set the timer for the earliest of the others."""
+        now = max(self._loop.time(), self._timer_at)  # the loop may fire within its clock's resolution
+        expired = [(opaque, waiting) for opaque, waiting in self._pending.items() if waiting.deadline <= now]
+        for opaque, waiting in expired:
+            del self._pending[opaque]
+            if not waiting.answer.done():
+                waiting.answer.set_exception(
+                    RequestTimeout(f"no answer from {self.address} within {waiting.timeout_ms} ms")
+                )
+        self._timer_at = math.inf
+        if self._pending:
+            self._set_timer(min(waiting.deadline for waiting in self._pending.values()))
+        if any(self._heard_at < waiting.deadline - waiting.timeout_ms / 1000 for _, waiting in expired):
+            self.abort("it answers nothing at all")  # the next request finds out whether it is there
+
+
+class _Waiting(NamedTuple):
+    """A request that waits for its answer."""
+
+    answer: "asyncio.Future[Command]"
+    deadline: float
+    timeout_ms: int
+
+
+class Connections:
+    """One shared connection per address, opened when it is first needed and again after a loss.
+
+    Args:
+        on_request: takes what any server asks or tells.
+        connect_timeout_ms: how long to wait for a server to accept.
+    """
+
+    def __init__(
+        self,
+        on_request: Callable[[Connection, Command], None] = refuse_request,
+        connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
+    ) -> None:
+        self._on_request = on_request
+        self._connect_timeout_ms = connect_timeout_ms
+        self._open: dict[str, Connection] = {}
+        self._opening: dict[str, asyncio.Task[Connection]] = {}
+        self._closed = False
+
+    async def request(self, address: str, command: Command, timeout_ms: int = REQUEST_TIMEOUT_MS) -> Command:
+        """Ask the server at ``address``, and give its answer, whatever its code.
+
+        Raises:
+            SettingsError: ``address`` is no address.
+            NetworkError: no connection, or it was lost before the answer.
+            RequestTimeout: no answer within ``timeout_ms`` from when there was a connection.
+            ProtocolError: the command cannot be encoded.
+        """
+        connection = await self.connect(address)
+        return await connection.request(command, timeout_ms)
+
+    async def oneway(self, address: str, command: Command) -> None:
+        """Tell the server at ``address``; waits only for a connection with room. Raises like ``request``."""
+        connection = await self.connect(address)
+        await connection.drained()
+        connection.oneway(command)
+
+    async def connect(self, address: str) -> Connection:
+        """Give the connection to ``address``. Raises SettingsError or NetworkError."""
+        connection = self._open.get(address)
+        if connection is not None and not connection.closed:
+            return connection
+        if self._closed:
+            raise NetworkError(f"no connection to {address}: this client is closed")
+        task = self._opening.get(address)
+        if task is None:
+            task = asyncio.create_task(self._connect(address))
+            task.add_done_callback(_retrieve_error)
+            self._opening[address] = task
+        try:
+            # Others may wait for the same connection: that one of them gives up is not their concern.
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not task.cancelled():
+                raise
+            raise NetworkError(f"no connection to {address}: this client was closed") from None
+
+    async def close(self) -> None:
+        """Close all connections; none is opened any more."""
+        self._closed = True
+        opening = list(self._opening.values())
+        for task in opening:
+            task.cancel()
+        await asyncio.gather(*opening, return_exceptions=True)
+        await asyncio.gather(*(connection.close() for connection in self._open.values()))
+        self._open.clear()
+
+    async def _connect(self, address: str) -> Connection:
+        try:
+            connection = await Connection.open(address, self._on_request, self._connect_timeout_ms)
+            self._open[address] = connection
+            return connection
+        finally:
+            del self._opening[address]
+
+
+def _retrieve_error(task: "asyncio.Task[Connection]") -> None:
+    """Keep asyncio from logging a failure that nobody waits for any more."""
+    if not task.cancelled():
+        task.exception()

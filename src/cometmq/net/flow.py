@@ -1,0 +1,142 @@
+"""Back-pressure: how much may wait to be sent on one connection, and what follows if nobody reads it.
+
+::
+
+    unsent bytes   0 ────────── LOW_WATER ────────── HIGH_WATER ──────────────── UNSENT_MAX
+                   all is read  └ reading resumes    └ reading stops,            └ the connection
+                   and answered   and deferred         large answers can           is cut
+                                  answers are made     be deferred
+
+A peer that never reads can thus make a server hold at most ``UNSENT_MAX`` and one answer more.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from cometmq.message import Buffer
+
+HIGH_WATER: Final = 1 << 20
+LOW_WATER: Final = 1 << 18
+UNSENT_MAX: Final = 1 << 25
+"""Two of the largest frames (bytes)."""
+
+JOIN_MAX: Final = 1 << 16
+"""Up to this many bytes are copied into one buffer; more go to the socket as a list of buffers."""
+
+
+class Outbox:
+    """What one connection has still to send: joined, counted and bounded.
+
+    All that is put in during one turn of the event loop leaves in one transport write: at the end of
+    the socket read that caused it (``cork`` … ``flush``), or else at the end of the turn.
+
+    Args:
+        transport: where to.
+        stops_reading: whether the peer's own bytes are left unread while it does not take ours. True on
+            servers only: if both sides did so, each could wait for the other for ever.
+        unsent_max: bytes above which ``put`` refuses.
+    """
+
+    __slots__ = (
+        "_corked",
+        "_deferred",
+        "_loop",
+        "_pending",
+        "_pending_size",
+        "_stops_reading",
+        "_transport",
+        "_unsent_max",
+        "congested",
+    )
+
+    def __init__(
+        self, transport: asyncio.Transport, *, stops_reading: bool, unsent_max: int = UNSENT_MAX
+    ) -> None:
+        self.congested = False
+        self._transport = transport
+        self._stops_reading = stops_reading
+        self._unsent_max = unsent_max
+        self._loop = asyncio.get_running_loop()
+        self._pending: list[Buffer] = []
+        self._pending_size = 0
+        self._corked = False
+        self._deferred: deque[Callable[[], None]] = deque()
+        transport.set_write_buffer_limits(high=HIGH_WATER, low=LOW_WATER)
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that the operating system has not yet taken."""
+        return self._pending_size + self._transport.get_write_buffer_size()
+
+    def put(self, data: Buffer) -> bool:
+        """Send ``data`` soon; False, and nothing is taken, if the peer has left too much unread."""
+        size = len(data)
+        if self.congested and self.unsent + size > self._unsent_max:
+            return False
+        self._pending.append(data)
+        self._pending_size += size
+        if self._pending_size >= HIGH_WATER:
+            self.flush()  # so that whoever makes the next answer sees the congestion
+        elif not self._corked:
+            self._corked = True
+            self._loop.call_soon(self.flush)
+        return True
+
+    def cork(self) -> None:
+        """Collect what is put in until ``flush``, which the caller must call in the same turn."""
+        self._corked = True
+
+    def flush(self) -> None:
+        """Hand all that was collected to the transport, in one write."""
+        self._corked = False
+        pending, size = self._pending, self._pending_size
+        if not pending:
+            return
+        self._pending, self._pending_size = [], 0
+        if self._transport.is_closing():
+            return
+        if len(pending) == 1:
+            self._transport.write(pending[0])
+        elif size <= JOIN_MAX:
+            self._transport.write(b"".join(pending))
+        else:
+            self._transport.writelines(pending)
+
+    def when_drained(self, action: Callable[[], None]) -> None:
+        """Run ``action`` now, or once the peer has read enough; never, if the connection ends before."""
+        if self.congested:
+            self._deferred.append(action)
+        else:
+            action()
+
+    def congest(self) -> None:
+        """Note that the transport's buffer has passed its high-water mark."""
+        self.congested = True
+        if self._stops_reading:
+            self._transport.pause_reading()
+
+    def drain(self) -> None:
+        """Note that the transport's buffer has fallen below its low-water mark."""
+        self.congested = False
+        while self._deferred and not self.congested:
+            self._deferred.popleft()()
+        if self._stops_reading and not self.congested:
+            self._transport.resume_reading()
+
+    def close(self) -> None:
+        """Let what was put in leave, then close; what was deferred is not done."""
+        self.flush()
+        self._deferred.clear()
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once, and forget all that is unsent."""
+        self.discard()
+        self._transport.abort()
+
+    def discard(self) -> None:
+        """Forget everything: the connection is gone."""
+        self._pending, self._pending_size = [], 0
+        self._deferred.clear()

@@ -1,0 +1,290 @@
+"""The asyncio server: connections in, commands to a handler, answers out.
+
+One socket read gives all the commands that it completed to the handler in one call, and all answers
+made during that call leave in one write. The server knows frames and limits; what a command means is
+the handler's business.
+"""
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, Protocol, cast
+
+from cometmq.errors import ProtocolError, SettingsError
+from cometmq.format.host import host_text, pack_host, unpack_host
+from cometmq.io.clock import Clock, SystemClock
+from cometmq.message import Buffer
+from cometmq.net.boundary import attempt
+from cometmq.net.flow import UNSENT_MAX, Outbox
+from cometmq.wire.connection import FrameReader
+from cometmq.wire.frame import Command, encode
+
+BACKLOG: Final = 1024
+IDLE_MS_MAX: Final = 120_000
+"""A peer that neither sends nor takes a byte for so long is gone (RocketMQ: NettyServerConfig.java)."""
+PARTIAL_FRAME_MS_MAX: Final = 30_000
+"""A frame that takes longer to arrive is of a peer that hangs, or of one that is after our memory."""
+SWEEP_INTERVAL_MS: Final = 5_000
+STOP_MS_MAX: Final = 3_000
+"""How long ``stop`` lets peers take what was already answered."""
+
+TLS_HANDSHAKE: Final = 0x16
+"""The first byte of a TLS connection; the first byte of a frame is 0 or 1."""
+
+_log = logging.getLogger(__name__)
+
+
+class RequestHandler(Protocol):
+    """What a server does with commands."""
+
+    def handle(self, session: "Session", commands: list[Command]) -> None:
+        """Answer, now or later, all the commands that one socket read completed."""
+        ...
+
+    def closed(self, session: "Session") -> None:
+        """Forget a session: its connection is gone."""
+        ...
+
+
+class Server:
+    """Listens, and keeps the sessions.
+
+    Args:
+        handler: answers the commands. What it raises is answered with SYSTEM_ERROR; to spare the other
+            commands of the same read, it draws the boundary itself (``net.boundary.attempt``).
+        clock: measures silence.
+        unsent_max: bytes that may wait for one peer to read them before its connection is cut.
+    """
+
+    def __init__(
+        self, handler: RequestHandler, *, clock: Clock | None = None, unsent_max: int = UNSENT_MAX
+    ) -> None:
+        self.handler = handler
+        self.clock = clock or SystemClock()
+        self.unsent_max = unsent_max
+        self.sessions: set[Session] = set()
+        self._listeners: list[asyncio.Server] = []
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._empty = asyncio.Event()
+        self._stopping = False
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen on ``host:port``, a port of 0 meaning any free one; may be called for several addresses.
+
+        Returns:
+            The port.
+
+        Raises:
+            SettingsError: the address cannot be listened on: in use, not of this machine, not permitted.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            listener = await loop.create_server(lambda: Session(self), host, port, backlog=BACKLOG)
+        except OSError as error:
+            raise SettingsError(f"cannot listen on {host}:{port}: {_remedy(error)}") from error
+        self._stopping = False
+        self._listeners.append(listener)
+        if self._sweeper is None:
+            self._tick()
+        bound_port: int = listener.sockets[0].getsockname()[1]
+        return bound_port
+
+    async def stop(self) -> None:
+        """Listen no more; let the peers take what was answered, then close their connections."""
+        self._stopping = True
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+        for listener in self._listeners:
+            listener.close()
+        for session in list(self.sessions):
+            session.close()
+        try:
+            async with asyncio.timeout(STOP_MS_MAX / 1000):
+                await self._all_gone()
+        except TimeoutError:
+            for session in list(self.sessions):
+                session.abort("it does not take its answers, and the server stops")
+            await self._all_gone()
+        for listener in self._listeners:
+            await listener.wait_closed()
+        self._listeners.clear()
+
+    def sweep(self) -> None:
+        """Close the sessions that are silent or stuck; called each ``SWEEP_INTERVAL_MS``."""
+        now_ms = self.clock.monotonic_ms()
+        for session in list(self.sessions):
+            session.sweep(now_ms)
+
+    def add(self, session: "Session") -> None:
+        """Keep a new session."""
+        self.sessions.add(session)
+        self._empty.clear()
+        if self._stopping:
+            session.close()
+
+    def remove(self, session: "Session") -> None:
+        """Let go of a session whose connection is gone."""
+        if session in self.sessions:
+            self.sessions.remove(session)
+            attempt(session, (), self.handler.closed, session)
+        if not self.sessions:
+            self._empty.set()
+
+    def _tick(self) -> None:
+        self.sweep()
+        loop = asyncio.get_running_loop()
+        self._sweeper = loop.call_later(SWEEP_INTERVAL_MS / 1000, self._tick)
+
+    async def _all_gone(self) -> None:
+        while self.sessions:
+            await self._empty.wait()
+
+
+class Session(asyncio.Protocol):
+    """One peer's connection, as the handler sees it.
+
+    Attributes:
+        peer: the peer's IP address and port; an IPv4 address mapped into IPv6 is given as IPv4.
+        born_host: the same as records hold it, 8 or 20 bytes.
+        attributes: whatever the handler wants to remember of this peer.
+        closed: nothing that is sent from now on will arrive.
+    """
+
+    peer: tuple[str, int]
+    born_host: bytes
+
+    def __init__(self, server: Server) -> None:
+        self.attributes: dict[str, Any] = {}
+        self.closed = False
+        self._server = server
+        self._reader = FrameReader()
+        self._heard = False
+        self._commands_read = 0
+        self._commands_at_sweep = 0
+        self._quiet_since_ms = self._stuck_since_ms = server.clock.monotonic_ms()
+
+    def __str__(self) -> str:
+        return host_text(self.born_host)
+
+    @property
+    def congested(self) -> bool:
+        """Whether the peer leaves so much unread that large answers should wait: see ``when_drained``."""
+        return self._outbox.congested
+
+    def send(self, data: Buffer | Command) -> None:
+        """Send an encoded frame, or a command, soon; into the void if the session is closed."""
+        if self.closed:
+            return
+        if not self._outbox.put(encode(data) if isinstance(data, Command) else data):
+            self.abort(f"it has left {self._outbox.unsent} bytes of answers unread")
+
+    def when_drained(self, action: Callable[[], None], *commands: Command) -> None:
+        """Run ``action`` when the peer has room for a large answer: at once, later, or never if it goes.
+
+        Args:
+            action: makes the answer and sends it.
+            commands: those that ``action`` answers; if it fails they are answered SYSTEM_ERROR.
+        """
+        if not self.closed:
+            self._outbox.when_drained(partial(attempt, self, commands, action))
+
+    def close(self) -> None:
+        """Send what was answered, then close."""
+        if not self.closed:
+            self._outbox.close()
+            self.closed = True
+
+    def abort(self, reason: str) -> None:
+        """Close at once, whatever is still unsent, and log the reason."""
+        _log.warning("cut the connection of %s: %s", self, reason)
+        self.closed = True
+        self._outbox.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin (called by asyncio)."""
+        transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its ancestry
+        self._outbox = Outbox(transport, stops_reading=True, unsent_max=self._server.unsent_max)
+        address = transport.get_extra_info("peername")
+        if address is None:  # gone before anybody looked
+            transport.abort()
+            return
+        self.born_host = pack_host(address[0], address[1])
+        self.peer = unpack_host(self.born_host)
+        self._server.add(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Take one socket read (called by asyncio)."""
+        self._heard = True
+        if data[0] == TLS_HANDSHAKE and not self._commands_read and not self._reader.unfinished_size:
+            self._refuse("it speaks TLS, which is not offered here: turn TLS off in the client")
+            return
+        try:
+            commands = self._reader.receive_data(data)
+        except ProtocolError as error:
+            self._refuse(str(error))
+            return
+        if commands:
+            self._commands_read += len(commands)
+            self._outbox.cork()
+            attempt(self, commands, self._server.handler.handle, self, commands)
+            self._outbox.flush()
+
+    def eof_received(self) -> None:
+        """Note that the peer will send no more (called by asyncio, which then closes)."""
+        if not self._reader.eof():
+            self._refuse(f"it ended in the middle of a frame, after {self._reader.unfinished_size} bytes")
+
+    def pause_writing(self) -> None:
+        """Note that the peer reads too slowly (called by asyncio)."""
+        self._outbox.congest()
+
+    def resume_writing(self) -> None:
+        """Note that the peer has caught up (called by asyncio)."""
+        self._heard = True
+        self._outbox.drain()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End (called by asyncio)."""
+        _log.debug("the connection of %s is gone: %s", self, exc or "closed")
+        self.closed = True
+        self._outbox.discard()
+        self._server.remove(self)
+
+    def sweep(self, now_ms: int) -> None:
+        """Close if the peer has been silent, or stuck in the middle of one frame, for too long."""
+        if self._heard:
+            self._heard = False
+            self._quiet_since_ms = now_ms
+        elif now_ms - self._quiet_since_ms >= IDLE_MS_MAX:
+            self.abort(f"idle for {IDLE_MS_MAX // 1000} s")
+            return
+        progress = self._commands_read - self._commands_at_sweep
+        self._commands_at_sweep = self._commands_read
+        # While we do not read, because the peer does not, a frame cannot be finished.
+        if progress or not self._reader.unfinished_size or self.congested:
+            self._stuck_since_ms = now_ms
+        elif now_ms - self._stuck_since_ms >= PARTIAL_FRAME_MS_MAX:
+            self.abort(
+                f"a frame has not been finished in {PARTIAL_FRAME_MS_MAX // 1000} s,"
+                f" {self._reader.unfinished_size} bytes of it came"
+            )
+
+    def _refuse(self, cause: str) -> None:
+        """Close because the peer broke the protocol; it may still take the answers made before."""
+        _log.warning("closed the connection of %s: %s", self, cause)
+        self.close()
+
+
+def _remedy(error: OSError) -> str:
+    """Say what is wrong with an address, and what to do about it."""
+    if error.errno == errno.EADDRINUSE:
+        return "another process listens there; stop it or choose another port"
+    if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
+        return "it is no address of this machine; use one that is, or 127.0.0.1"
+    if error.errno == errno.EACCES:
+        return "not permitted; choose a port above 1023"
+    return error.strerror or str(error)

@@ -1,0 +1,213 @@
+"""The outbox against a transport that the test plays."""
+
+import asyncio
+from collections.abc import Iterable
+from functools import partial
+
+import pytest
+
+from cometmq.message import Buffer
+from cometmq.net.flow import HIGH_WATER, JOIN_MAX, Outbox
+
+MIB = 1 << 20
+
+
+class PlayedTransport(asyncio.Transport):
+    """Takes everything, keeps it, and says how full it is as the test likes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: list[bytes] = []
+        self.buffered = 0
+        self.reading = True
+        self.closing = False
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self.limits = low, high
+
+    def get_write_buffer_size(self) -> int:
+        return self.buffered
+
+    def write(self, data: Buffer) -> None:
+        assert not self.closing
+        self.writes.append(bytes(data))
+
+    def writelines(self, list_of_data: Iterable[Buffer]) -> None:
+        self.write(b"".join(list_of_data))
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def close(self) -> None:
+        self.closing = True
+
+    def abort(self) -> None:
+        self.closing = True
+
+
+def outbox_of(transport: PlayedTransport, *, stops_reading: bool = True) -> Outbox:
+    return Outbox(transport, stops_reading=stops_reading, unsent_max=4 * MIB)
+
+
+async def end_of_turn() -> None:
+    """Return when all that was scheduled before has run."""
+    turned = asyncio.Event()
+    asyncio.get_running_loop().call_soon(turned.set)
+    await turned.wait()
+
+
+def test_all_that_is_put_in_one_turn_leaves_in_one_write() -> None:
+    async def main() -> None:
+        transport = PlayedTransport()
+        outbox = outbox_of(transport)
+        for number in range(1000):
+            assert outbox.put(b"%d;" % number)
+        assert transport.writes == []
+        await end_of_turn()
+        assert transport.writes == [b"".join(b"%d;" % number for number in range(1000))]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("size", [JOIN_MAX // 4, JOIN_MAX])
+def test_what_is_put_between_cork_and_flush_leaves_in_one_write(size: int) -> None:
+    async def main() -> None:
+        transport = PlayedTransport()
+        outbox = outbox_of(transport)
+        outbox.cork()
+        outbox.put(memoryview(bytes(size)))
+        outbox.put(bytearray(b"tail"))
+        outbox.flush()
+        assert transport.writes == [bytes(size) + b"tail"]
+        outbox.put(b"late")
+        await end_of_turn()
+        assert transport.writes[1:] == [b"late"]
+
+    asyncio.run(main())
+
+
+def test_reading_stops_while_the_peer_does_not_read_and_goes_on_after() -> None:
+    async def main() -> None:
+        transport = PlayedTransport()
+        outbox = outbox_of(transport)
+        outbox.congest()
+        assert outbox.congested and not transport.reading
+        outbox.drain()
+        assert not outbox.congested and transport.reading
+
+    asyncio.run(main())
+
+
+def test_a_client_reads_on_while_the_server_does_not_read() -> None:
+    async def main() -> None:
+        transport = PlayedTransport()
+        outbox = outbox_of(transport, stops_reading=False)
+        outbox.congest()
+        assert outbox.congested and transport.reading
+
+    asyncio.run(main())
+
+
+def test_nothing_is_taken_above_the_limit_of_unsent_bytes() -> None:
+    async def main() -> None:
+        transport = PlayedTransport()
+        outbox = outbox_of(transport)
+        outbox.congest()
+        transport.buffered = 4 * MIB - 10
+        assert outbox.put(b"x" * 10)
+        assert outbox.unsent == 4 * MIB
+        assert not outbox.put(b"x")
+        assert outbox.unsent == 4 * MIB
+
+    asyncio.run(main())
+
+
+def test_one_answer_larger_than_the_limit_can_be_sent_to_a_peer_that_reads() -> None:
+    async def main() -> None:
+        transport = PlayedTransport()
+        assert outbox_of(transport).put(bytes(8 * MIB))
+        assert [len(data) for data in transport.writes] == [8 * MIB]
+
+    asyncio.run(main())
+
+
+def test_a_large_answer_leaves_at_once_so_that_the_next_one_sees_the_congestion() -> None:
+    async def main() -> None:
+        transport = PlayedTransport()
+        outbox = outbox_of(transport)
+        outbox.cork()
+        outbox.put(bytes(HIGH_WATER))
+        assert [len(data) for data in transport.writes] == [HIGH_WATER]
+
+    asyncio.run(main())
+
+
+def test_deferred_answers_are_made_in_order_until_the_peer_is_congested_again() -> None:
+    async def main() -> None:
+        outbox = outbox_of(PlayedTransport())
+        done: list[int] = []
+
+        def answer(number: int) -> None:
+            done.append(number)
+            if number % 2:
+                outbox.congest()
+
+        answer(1)
+        for number in range(2, 6):
+            outbox.when_drained(partial(answer, number))
+        assert done == [1]
+        outbox.drain()
+        assert done == [1, 2, 3]
+        outbox.drain()
+        assert done == [1, 2, 3, 4, 5]
+        outbox.drain()
+        outbox.when_drained(partial(answer, 6))
+        assert done[-1] == 6
+
+    asyncio.run(main())
+
+
+def test_reading_stays_stopped_if_the_deferred_answers_congest_the_peer_again() -> None:
+    async def main() -> None:
+        transport = PlayedTransport()
+        outbox = outbox_of(transport)
+        outbox.congest()
+        outbox.when_drained(outbox.congest)
+        outbox.drain()
+        assert outbox.congested and not transport.reading
+
+    asyncio.run(main())
+
+
+def test_close_sends_what_was_put_in_and_drops_what_was_deferred() -> None:
+    async def main() -> None:
+        transport = PlayedTransport()
+        outbox = outbox_of(transport)
+        outbox.put(b"last words")
+        outbox.congest()
+        outbox.when_drained(lambda: pytest.fail("deferred beyond the end"))
+        outbox.close()
+        outbox.drain()
+        assert transport.writes == [b"last words"] and transport.closing
+        outbox.put(b"too late")
+        await end_of_turn()
+
+    asyncio.run(main())
+
+
+def test_abort_forgets_everything() -> None:
+    async def main() -> None:
+        transport = PlayedTransport()
+        outbox = outbox_of(transport)
+        outbox.put(b"never sent")
+        outbox.abort()
+        await end_of_turn()
+        assert transport.writes == [] and transport.closing and outbox.unsent == 0
+
+    asyncio.run(main())
