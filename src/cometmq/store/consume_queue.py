@@ -142,14 +142,20 @@ class ConsumeQueue:
     def correct_min_offset(self, min_physical_offset: int) -> None:
         """Set ``min_offset`` to the first entry whose record is still in the CommitLog."""
         first = self.chain.first_offset // SIZE if self.chain.starts else self._tail_start
-        self.min_offset = bisect_left(
-            range(first, self.max_offset), True, key=lambda at: self._is_alive(at, min_physical_offset)
+        alive = bisect_left(
+            range(first, self.max_offset),
+            min_physical_offset,
+            key=lambda at: self._behind_fillers(at)[1].physical_offset,
         )
-        self.min_offset += first
+        self.min_offset = self._behind_fillers(first + alive)[0]
 
-    def _is_alive(self, queue_offset: int, min_physical_offset: int) -> bool:
-        entry = self.entry(queue_offset)
-        return entry.physical_offset >= min_physical_offset and not entry.is_filler
+    def _behind_fillers(self, queue_offset: int) -> tuple[int, QueueEntry]:
+        """Give the first entry at or behind ``queue_offset`` that stands for a message, with its offset."""
+        while queue_offset < self.max_offset:
+            if not (entry := self.entry(queue_offset)).is_filler:
+                return queue_offset, entry
+            queue_offset += 1
+        return queue_offset, QueueEntry(self.physical_end, 0, 0)
 
     def _make_room(self, queue_offset: int) -> bool:
         """Go to ``queue_offset`` with fillers, which stand for messages that are lost; False if behind."""

@@ -202,7 +202,9 @@ class Index:
             if not trusted:
                 file.repair()
             self._index.append(file)
-        if self._index and self._index[-1].header.next_entry > FIRST_ENTRY:
+        if self._index and self._index[-1].header.next_entry == FIRST_ENTRY:
+            self._remove_last()  # made, and not written to before the end
+        if self._index:
             self.end_offset = self._index[-1].header.end_physical_offset
 
     def insert(self, key_hashes: Ints, physical_offsets: Longs, store_times: Longs) -> None:
@@ -253,9 +255,7 @@ class Index:
     def remove_from(self, physical_offset: int) -> None:
         """Remove the files that know records at or behind ``physical_offset``: they must be rebuilt."""
         while self._index and self.end_offset >= physical_offset:
-            file = self._index.pop()
-            self._files.forget(file.path)
-            self._files.layer.remove(file.path)
+            self._remove_last()
             self.end_offset = self._index[-1].header.end_physical_offset if self._index else -1
 
     def _open_file(self, time_ms: int) -> IndexFile:
@@ -272,6 +272,11 @@ class Index:
         file.create(last.header if last is not None else None)
         self._index.append(file)
         return file
+
+    def _remove_last(self) -> None:
+        file = self._index.pop()
+        self._files.forget(file.path)
+        self._files.layer.remove(file.path)
 
     def _file(self, path: Path) -> IndexFile:
         return IndexFile(self._files, path, self._slot_count, self._entry_count)
