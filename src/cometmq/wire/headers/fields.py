@@ -84,18 +84,18 @@ def _explain(header_type: type[Header], ext_fields: dict[str, str], reason: str)
         value = ext_fields.get(known.encode_name)
         if value is None:
             if known.required:
-                return HeaderError(known.encode_name, f"missing, expected {_type_name(known.type)}")
+                return HeaderError(known.encode_name, f"missing, expected {type_name(known.type)}")
             continue
         try:
             msgspec.convert(value, known.type, strict=False)
         except (msgspec.ValidationError, UnicodeError):
             shown = value if len(value) <= _SHOWN_LENGTH else f"{value[:_SHOWN_LENGTH]}…"
-            return HeaderError(known.encode_name, f"{shown!r} is not {_type_name(known.type)}")
+            return HeaderError(known.encode_name, f"{shown!r} is not {type_name(known.type)}")
     return HeaderError("?", reason)
 
 
-def _type_name(field_type: object) -> str:
-    """Name a field's type as RocketMQ's documents do."""
+def type_name(field_type: object) -> str:
+    """Say in words what a field's type expects."""
     text = str(field_type)
     for mark, name in (
         ("bool", "a boolean"),
