@@ -211,8 +211,8 @@ def encode_fields(
     The host bits of SYSFLAG follow the hosts' lengths.
 
     Raises:
-        MessageIllegal: topic or properties too long, a host of neither 8 nor 20 bytes, or a number that
-            its field cannot hold.
+        MessageIllegal: topic or properties too long, a host of neither 8 nor 20 bytes, another magic,
+            or a number that its field cannot hold.
     """
     magic = magic or _magic_for(topic)
     host_flags = _HOST_FLAGS.get((len(born_host), len(store_host)))
@@ -243,7 +243,7 @@ def encode_fields(
             prepared_transaction_offset,
             len(body),
         )
-    except (struct.error, UnicodeEncodeError) as error:
+    except (struct.error, UnicodeEncodeError, KeyError) as error:
         raise MessageIllegal(f"topic {topic!r}: a field cannot hold its value: {error}") from None
     return b"".join((fixed, body, topic_length, topic_bytes, _SHORT.pack(properties_length), properties))
 
