@@ -113,13 +113,22 @@ def _plain_key(key: Any, *, standard: bool) -> Any:
 
 
 def _tidied(value: Any) -> Any:
-    """Take out nulls and turn the objects that stand for a queue into MessageQueues."""
+    """Take out nulls and turn the objects that stand for a queue into what a MessageQueue is read from."""
     if isinstance(value, dict):
         if value.keys() == _QUEUE_NAMES:
-            return MessageQueue(value["topic"], value["brokerName"], value["queueId"])
-        return {_tidied(key): _tidied(member) for key, member in value.items() if member is not None}
-    if isinstance(value, fastjson.ObjectKey):
-        return _tidied(dict(value))
+            return _queue(value)
+        return {_tidied_key(key): _tidied(member) for key, member in value.items() if member is not None}
     if isinstance(value, list):
         return [_tidied(item) for item in value]
     return value
+
+
+def _tidied_key(key: Any) -> Any:
+    if isinstance(key, fastjson.ObjectKey) and (members := dict(key)).keys() == _QUEUE_NAMES:
+        return _queue(members)
+    return key
+
+
+def _queue(members: dict[Any, Any]) -> tuple[Any, ...]:
+    """Give a queue as a tuple: msgspec checks the types in one, and would take a MessageQueue as it is."""
+    return members["topic"], members["brokerName"], members["queueId"]

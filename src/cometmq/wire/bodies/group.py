@@ -87,7 +87,7 @@ class GroupConfigs(Body):
         forbidden: per group and topic, a bit set of what the group may not do.
     """
 
-    data_version: DataVersion
+    data_version: DataVersion = field(default_factory=DataVersion)
     forbidden: dict[str, dict[str, int]] = field(default_factory=dict, name="forbiddenTable")
     groups: dict[str, GroupConfig] = field(default_factory=dict, name="subscriptionGroupTable")
 

@@ -31,6 +31,9 @@ from cometmq.wire.bodies.body import encode as encode_json
 from cometmq.wire.bodies.topic import DataVersion, TopicConfig, TopicTable
 from cometmq.wire.codes import Version
 
+DECOMPRESSED_MAX: Final = 16 * 1024 * 1024
+"""The longest body after decompression, bytes: what an uncompressed one may have at most."""
+
 _INT: Final = struct.Struct(">i")
 
 
@@ -59,7 +62,7 @@ def decode(data: Buffer, *, compressed: bool = False, version: int = Version.V5_
     """
     if not compressed:
         return decode_json(Registration, data)
-    reader = _Reader(decompress(data, COMPRESSED))
+    reader = _Reader(decompress(data, COMPRESSED, size_max=DECOMPRESSED_MAX))
     data_version = from_plain(DataVersion, fastjson.loads(reader.text()))
     topics = [_topic(reader.text()) for _ in range(reader.count())]
     registration = from_plain(Registration, {"filterServerList": fastjson.loads(reader.text())})
