@@ -1,0 +1,46 @@
+"""``python -m cometmq.kernels``: compile the kernels into the on-disk cache, so that they load at once.
+
+Worth running when an image is built. With ``--with-parent``, as a broker runs it, it works in the
+background and stops when its standard input ends.
+"""
+
+import logging
+import os
+import signal
+import sys
+import threading
+from typing import Final, NoReturn
+
+from cometmq.kernels import cache
+from cometmq.kernels.loading import WITH_PARENT
+
+log = logging.getLogger("cometmq.kernels")
+
+NICENESS: Final = 10
+
+
+def main() -> None:
+    """Compile, unless that has been done."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    signal.signal(signal.SIGTERM, _leave)
+    if WITH_PARENT in sys.argv[1:]:
+        os.nice(NICENESS)
+        threading.Thread(target=_watch_parent, daemon=True).start()
+    if cache.is_warm():
+        log.info("the kernels are compiled already")
+        return
+    cache.load_compiled()
+    log.info("the kernels are compiled")
+
+
+def _leave(*_: object) -> NoReturn:
+    sys.exit(1)  # by way of the exception, so that what was begun is removed
+
+
+def _watch_parent() -> None:
+    sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    main()

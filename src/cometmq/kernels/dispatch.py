@@ -1,0 +1,175 @@
+"""The dispatch kernels: number the queues of scanned records, then read tags and keys.
+
+They do for many records what ``format.dispatch`` defines for one.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+
+from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
+from cometmq.format.index import TAGS_KEY_PREFIX
+from cometmq.format.java_hash import java_hash
+from cometmq.format.properties import KEY_SEPARATOR
+from cometmq.format.sys_flag import (
+    TRANSACTION_COMMIT,
+    TRANSACTION_MASK,
+    TRANSACTION_NOT,
+    TRANSACTION_ROLLBACK,
+)
+from cometmq.kernels.jit import (
+    Bytes,
+    Flags,
+    Ints,
+    Longs,
+    byte_at,
+    bytes_in,
+    doubled,
+    flags_in,
+    inlined,
+    int32,
+    int64,
+    ints_in,
+    ints_out,
+    kernel,
+    longs_in,
+    longs_out,
+    types,
+    uint32,
+)
+from cometmq.kernels.numbering import number_texts
+from cometmq.kernels.ops import Dispatch, Scan
+from cometmq.kernels.property import known_properties
+from cometmq.kernels.text import hash_on, hash_text
+from cometmq.message import Buffer
+
+_TAGS_PREFIX: Final = tuple(TAGS_KEY_PREFIX.encode())
+_BLANK: Final = ord(KEY_SEPARATOR)
+_DIGITS_MAX: Final = 10
+_INT_MAX: Final = 0x7FFF_FFFF
+
+
+def dispatch(buffer: Buffer | Bytes, scan: Scan, delay_levels: DelayLevels) -> Dispatch:
+    """Dispatch records: see ``ops.Ops.dispatch``."""
+    data = np.frombuffer(buffer, np.uint8)
+    queue = np.empty(scan.count, np.int32)
+    firsts = number_texts(data, scan.topic_position, scan.topic_length, scan.queue_id, queue)
+    queues = [(_topic(data, scan, record), int(scan.queue_id[record])) for record in firsts.tolist()]
+    tags_code = np.empty(scan.count, np.int64)
+    transaction = scan.sys_flag & TRANSACTION_MASK
+    in_index = transaction != TRANSACTION_ROLLBACK
+    key_hash, key_record = _read(
+        data,
+        scan.properties_position,
+        scan.properties_length,
+        scan.store_time,
+        in_index,
+        queue,
+        np.array([java_hash(f"{topic}#") for topic, _ in queues], np.int32),
+        np.array([topic == SCHEDULE_TOPIC for topic, _ in queues], np.bool_),
+        np.array(delay_levels.delays_ms, np.int64),
+        tags_code,
+    )
+    in_queue = (transaction == TRANSACTION_NOT) | (transaction == TRANSACTION_COMMIT)
+    return Dispatch(queues, queue, tags_code, in_queue, in_index, key_hash, key_record)
+
+
+def _topic(data: Bytes, scan: Scan, record: int) -> str:
+    begin = int(scan.topic_position[record])
+    topic = data[begin : begin + int(scan.topic_length[record])].tobytes()
+    return topic.decode("utf-8", "surrogateescape")
+
+
+@inlined
+def _key_hash(seed: Any, buffer: Bytes, position: int, end: int) -> Any:
+    """Give the index's hash of a key: Java's absolute value of the least number stays negative, so 0."""
+    value = abs(int64(int32(hash_text(seed, buffer, position, end))))
+    return value if value <= _INT_MAX else 0
+
+
+@inlined
+def _tags_seed(value: Any) -> Any:
+    for i in range(len(_TAGS_PREFIX)):
+        value = hash_on(value, _TAGS_PREFIX[i])
+    return value
+
+
+@inlined
+def _level(buffer: Bytes, position: int, end: int, max_level: int) -> Any:
+    """Give the delay level that the text asks for; 0 if it is no number above 0."""
+    if position < end and byte_at(buffer, position) == ord("+"):
+        position += 1
+    if position == end or end - position > _DIGITS_MAX:
+        return 0
+    asked = int64(0)
+    while position < end:
+        digit = byte_at(buffer, position) - int64(ord("0"))
+        if digit < 0 or digit > 9:
+            return 0
+        asked = asked * 10 + digit
+        position += 1
+    return min(asked, max_level)
+
+
+@kernel(
+    types.Tuple((ints_out, longs_out))(
+        bytes_in,
+        longs_in,
+        ints_in,
+        longs_in,
+        flags_in,
+        ints_in,
+        ints_in,
+        flags_in,
+        longs_in,
+        longs_out,
+    )
+)
+def _read(
+    buffer: Bytes,
+    properties_position: Longs,
+    properties_length: Ints,
+    store_time: Longs,
+    in_index: Flags,
+    queue: Ints,
+    topic_hash: Ints,
+    is_delayed: Flags,
+    delays_ms: Longs,
+    tags_code: Longs,
+) -> tuple[Ints, Longs]:
+    """Set the tags codes; give hash and record of each key.
+
+    ``topic_hash`` and ``is_delayed`` are by queue: the hash of ``topic#`` and whether it is a schedule's.
+    """
+    room = 2 * len(queue) + 16
+    key_hash, key_record = np.empty(room, np.int32), np.empty(room, np.int64)
+    count = 0
+    for i in range(len(queue)):
+        unique_key, unique_key_end, tags, tags_end, keys, keys_end, delay, delay_end = known_properties(
+            buffer, properties_position[i], properties_position[i] + properties_length[i]
+        )
+        level = _level(buffer, delay, delay_end, len(delays_ms)) if is_delayed[queue[i]] else 0
+        if level > 0:
+            tags_code[i] = store_time[i] + delays_ms[level - 1]
+        else:
+            tags_code[i] = int32(hash_text(uint32(0), buffer, tags, tags_end))
+        if not in_index[i]:
+            continue
+        seed = uint32(topic_hash[queue[i]])
+        while count + 3 + (keys_end - keys) // 2 > len(key_hash):
+            key_hash, key_record = doubled(key_hash), doubled(key_record)
+        if unique_key < unique_key_end:
+            key_hash[count], key_record[count] = _key_hash(seed, buffer, unique_key, unique_key_end), i
+            count += 1
+        while keys < keys_end:
+            key_end = keys
+            while key_end < keys_end and byte_at(buffer, key_end) != _BLANK:
+                key_end += 1
+            if keys < key_end:
+                key_hash[count], key_record[count] = _key_hash(seed, buffer, keys, key_end), i
+                count += 1
+            keys = key_end + 1
+        if tags < tags_end:
+            key_hash[count], key_record[count] = _key_hash(_tags_seed(seed), buffer, tags, tags_end), i
+            count += 1
+    return key_hash[:count].copy(), key_record[:count].copy()

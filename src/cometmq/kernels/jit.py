@@ -1,0 +1,108 @@
+"""How kernels are compiled, and how they read and write the big-endian numbers of the disk.
+
+A kernel has one explicit signature: importing its module then compiles it or takes it from Numba's
+on-disk cache, and no call ever compiles. It holds no GIL, so a thread can scan while the event loop
+runs. What kernels call is compiled into them (``inlined``) and not cached by itself.
+"""
+
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeAlias, TypeVar
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+types: Any = numba.types
+
+Bytes: TypeAlias = NDArray[np.uint8]
+Ints: TypeAlias = NDArray[np.int32]
+Longs: TypeAlias = NDArray[np.int64]
+Flags: TypeAlias = NDArray[np.bool_]
+
+none = types.void
+# Inside kernels these convert. To mypy they are Any, for what they make is a plain number to Numba.
+int8: Any = np.int8
+int16: Any = np.int16
+int32: Any = np.int32
+int64: Any = np.int64
+uint8: Any = np.uint8
+uint32: Any = np.uint32
+uintp: Any = np.uintp
+
+long = types.int64
+bytes_in = types.Array(types.uint8, 1, "C", readonly=True)
+ints_in = types.Array(types.int32, 1, "C", readonly=True)
+longs_in = types.Array(types.int64, 1, "C", readonly=True)
+flags_in = types.Array(types.boolean, 1, "C", readonly=True)
+bytes_out = types.Array(types.uint8, 1, "C")
+ints_out = types.Array(types.int32, 1, "C")
+longs_out = types.Array(types.int64, 1, "C")
+flags_out = types.Array(types.boolean, 1, "C")
+
+
+def kernel(signature: object) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Compile a function for one signature, or take it from the on-disk cache."""
+    decorate: Callable[[Callable[P, R]], Callable[P, R]] = numba.njit(
+        signature, cache=True, nogil=True, error_model="numpy"
+    )
+    return decorate
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function that kernels may call."""
+    compiled: Callable[P, R] = numba.njit(nogil=True, error_model="numpy")(function)
+    return compiled
+
+
+@inlined
+def byte_at(buffer: Bytes, position: int) -> Any:
+    """Read a byte; the unsigned index spares Numba's test for negative ones, which costs a third."""
+    return buffer[uintp(position)]
+
+
+@inlined
+def short_at(buffer: Bytes, position: int) -> Any:
+    """Read a signed 16-bit number."""
+    return int16(byte_at(buffer, position) << 8 | byte_at(buffer, position + 1))
+
+
+@inlined
+def int_at(buffer: Bytes, position: int) -> Any:
+    """Read a signed 32-bit number."""
+    return int32(
+        byte_at(buffer, position) << 24
+        | byte_at(buffer, position + 1) << 16
+        | byte_at(buffer, position + 2) << 8
+        | byte_at(buffer, position + 3)
+    )
+
+
+@inlined
+def long_at(buffer: Bytes, position: int) -> Any:
+    """Read a signed 64-bit number."""
+    return int_at(buffer, position) << 32 | int_at(buffer, position + 4) & 0xFFFFFFFF
+
+
+@inlined
+def put_int(buffer: Bytes, position: int, value: int) -> None:
+    """Write a 32-bit number."""
+    for i in range(4):
+        buffer[uintp(position + i)] = uint8(value >> (24 - 8 * i))
+
+
+@inlined
+def put_long(buffer: Bytes, position: int, value: int) -> None:
+    """Write a 64-bit number."""
+    for i in range(8):
+        buffer[uintp(position + i)] = uint8(value >> (56 - 8 * i))
+
+
+@inlined
+def doubled(array: Any) -> Any:
+    """Give a copy with twice the room."""
+    longer = np.empty(2 * len(array), array.dtype)
+    longer[: len(array)] = array
+    return longer

@@ -1,0 +1,128 @@
+"""Switching from the plain operations to the compiled ones, while the process serves.
+
+Loading runs in a thread. With a warm cache that is 0.3–0.5 s of importing Numba and linking machine
+code; the interpreter changes threads every 5 ms, and LLVM's work holds no GIL. Compiling would keep the
+interpreter busy for half a minute, so the first time ever a child process does it. The child ends with
+its parent, however that ends: it watches a pipe that only the parent holds open.
+"""
+
+import atexit
+import logging
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Final, cast
+
+from cometmq.kernels import cache, plain
+from cometmq.kernels.ops import Ops
+
+log = logging.getLogger(__name__)
+
+STOP_SECONDS_MAX: Final = 5
+"""How long a child that compiles is given to clean up."""
+WITH_PARENT: Final = "--with-parent"
+
+_current: Ops = plain
+_lock = threading.Lock()
+
+
+def current() -> Ops:
+    """Give the operations: the compiled ones if they are loaded, otherwise the plain ones."""
+    return _current
+
+
+def load() -> Ops:
+    """Load the compiled operations here and now, which may mean to compile: see ``cache.load_compiled``."""
+    global _current  # noqa: PLW0603  what is loaded is loaded for the process
+    with _lock:
+        if _current is plain:
+            _current = cast(Ops, cache.load_compiled())
+    return _current
+
+
+def load_in_background(on_loaded: Callable[[], None] | None = None) -> "Loading":
+    """Begin to load the compiled operations; ``current`` gives them when they are there.
+
+    If that fails, a warning is logged and the plain ones stay.
+
+    Args:
+        on_loaded: called from the loading thread when they are.
+    """
+    return Loading(on_loaded)
+
+
+class Loading:
+    """A loading under way."""
+
+    def __init__(self, on_loaded: Callable[[], None] | None = None) -> None:
+        self._on_loaded = on_loaded
+        self._stopping = threading.Event()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._child_lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="load-kernels", daemon=True)
+        self._thread.start()
+        atexit.register(self.stop)
+
+    def stop(self) -> None:
+        """Give up what is not loaded yet; waits, seldom over a second, until thread and child are gone."""
+        self._stopping.set()
+        with self._child_lock:
+            child = self._child
+        if child is not None:
+            _end(child)
+        self._thread.join()
+        atexit.unregister(self.stop)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until the loading has ended, well or not; tells whether it has."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            if not cache.is_warm():
+                log.info("compiling the kernels, once for this version and machine")
+                self._compile()
+            if self._stopping.is_set():
+                return
+            load()
+        except Exception as error:  # noqa: BLE001  whatever Numba, LLVM or the disk have against it: all works without
+            log.warning("the kernels cannot be loaded, the slower plain operations stay: %r", error)
+            return
+        log.info("the kernels are loaded")
+        if self._on_loaded is not None:
+            self._on_loaded()
+
+    def _compile(self) -> None:
+        """Run a child that compiles. Raises RuntimeError if it fails, but not if it was stopped."""
+        with self._child_lock:
+            if self._stopping.is_set():
+                return
+            self._child = subprocess.Popen(  # noqa: S603  this interpreter and this package
+                [sys.executable, "-m", "cometmq.kernels", WITH_PARENT],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+            )
+        assert self._child.stderr is not None
+        complaint = self._child.stderr.read().decode(errors="replace")
+        code = self._child.wait()
+        _close(self._child)
+        if code and not self._stopping.is_set():
+            raise RuntimeError(f"compiling ended with code {code}: {complaint.strip()[-500:]}")
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    child.terminate()
+    try:
+        child.wait(STOP_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+def _close(child: subprocess.Popen[bytes]) -> None:
+    for pipe in (child.stdin, child.stderr):
+        if pipe is not None:
+            pipe.close()

@@ -1,0 +1,203 @@
+"""The bulk operations, their values, and what they promise, whoever carries them out.
+
+``plain`` says in readable Python what each operation means; ``compiled`` does the same with Numba. Both
+modules are an ``Ops``. Results are structs of arrays: one numpy array per field, one place per record.
+"""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cometmq.format.delay_level import DelayLevels
+from cometmq.format.scan import StopReason
+from cometmq.message import Buffer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Bytes: TypeAlias = NDArray[np.uint8]
+Ints: TypeAlias = NDArray[np.int32]
+Longs: TypeAlias = NDArray[np.int64]
+Flags: TypeAlias = NDArray[np.bool_]
+
+PAGE_SIZE: Final = 4096
+TIME_MAX: Final = 2**63 - 1
+
+
+class Scan(NamedTuple):
+    """The records that a scan met. Positions are bytes in the scanned buffer.
+
+    Attributes:
+        physical_offset: as the record has it, which is ``base_offset + position``.
+        topic_position, body_position, properties_position: where these bytes begin; ``…_length`` of them.
+        born_host_position, store_host_position: address (4 or 16 bytes), then port (4 bytes).
+        stop_position: the first byte that was not scanned.
+        stop_reason: why it was not.
+    """
+
+    position: Longs
+    queue_offset: Longs
+    physical_offset: Longs
+    born_time: Longs
+    store_time: Longs
+    prepared_transaction_offset: Longs
+    topic_position: Longs
+    body_position: Longs
+    properties_position: Longs
+    born_host_position: Longs
+    store_host_position: Longs
+    size: Ints
+    queue_id: Ints
+    flag: Ints
+    sys_flag: Ints
+    reconsume_times: Ints
+    body_crc: Ints
+    topic_length: Ints
+    body_length: Ints
+    properties_length: Ints
+    born_host_length: Ints
+    store_host_length: Ints
+    stop_position: int
+    stop_reason: StopReason
+
+    @property
+    def count(self) -> int:  # type: ignore[override]  # a tuple's own count() is of no use here
+        """How many records there are."""
+        return len(self.position)
+
+
+class Dispatch(NamedTuple):
+    """What scanned records put into the ConsumeQueues and the Index: see ``format.dispatch``.
+
+    Attributes:
+        queues: topic and queue id of each queue met, in the order of their first records.
+        queue: by record, which of ``queues`` it belongs to.
+        tags_code: by record, the queue entry's tags code.
+        in_queue: by record, whether it gets a queue entry.
+        in_index: by record, whether it is indexed.
+        key_hash: by key, in the order in which the index takes them.
+        key_record: by key, its record's place in the scan; only records that are indexed occur.
+    """
+
+    queues: list[tuple[str, int]]
+    queue: Ints
+    tags_code: Longs
+    in_queue: Flags
+    in_index: Flags
+    key_hash: Ints
+    key_record: Longs
+
+
+class Ops(Protocol):
+    """The bulk operations. Buffers are only read, unless said otherwise."""
+
+    def crc32(self, buffer: Buffer | Bytes) -> int:
+        """Give the CRC-32 that ``zlib.crc32`` gives."""
+        ...
+
+    def java_hash_many(self, blob: Buffer | Bytes, offsets: Longs) -> Ints:
+        """Give Java's hash of many texts: text ``i`` is UTF-8 in ``blob[offsets[i]:offsets[i + 1]]``."""
+        ...
+
+    def scan(
+        self,
+        buffer: Buffer | Bytes,
+        *,
+        base_offset: int,
+        start: int = 0,
+        end: int | None = None,
+        verify_crc: bool = True,
+        max_records: int | None = None,
+    ) -> Scan:
+        """Scan the records of a buffer by the rules of ``format.scan``.
+
+        A result takes about 130 bytes per record, so a caller bounds its memory by ``max_records``: a scan
+        that ends with so many records has reason LIMIT, and the next one starts at its ``stop_position``.
+
+        Args:
+            base_offset: CommitLog offset of the buffer's byte 0.
+            start: position of the first record.
+            end: where to stop as if the buffer ended there.
+        """
+        ...
+
+    def dispatch(self, buffer: Buffer | Bytes, scan: Scan, delay_levels: DelayLevels) -> Dispatch:
+        """Tell what the scanned records of ``buffer`` put into ConsumeQueues and Index."""
+        ...
+
+    def index_insert(
+        self,
+        image: Bytes,
+        dirty_pages: Flags,
+        entries: Bytes,
+        key_hashes: Ints,
+        physical_offsets: Longs,
+        store_times: Longs,
+        *,
+        entry_count: int,
+    ) -> int:
+        """Insert keys into an index file, in order, until it or ``entries`` is full; give how many were.
+
+        Args:
+            image: the file's header and slots as on the disk; changed.
+            dirty_pages: set True for each page of 4,096 bytes of ``image`` that was changed.
+            entries: gets the new entries; its first 20 bytes are the next one at the time of the call.
+            key_hashes: as ``format.java_hash.index_key_hash`` gives them.
+            entry_count: how many entries the file has room for, the unused first one included.
+        """
+        ...
+
+    def index_find(
+        self,
+        image: Bytes,
+        written: Bytes,
+        tail: Bytes,
+        key_hash: int,
+        *,
+        begin_time: int,
+        end_time: int,
+        max_count: int,
+    ) -> list[int]:
+        """Find records by key: their physical offsets, newest first, at most ``max_count``.
+
+        Other keys of the same hash are found too: compare the records' own keys.
+
+        Args:
+            image: the file's header and slots.
+            written: its entries from number 0 on, as far as they are in the file.
+            tail: the entries that follow them and are not in the file yet.
+            begin_time: the earliest store time wanted, ms; the index knows it to the second.
+            end_time: the latest.
+        """
+        ...
+
+    def select(
+        self,
+        buffer: Buffer | Bytes,
+        scan: Scan,
+        *,
+        topics: Collection[str] | None = None,
+        begin_time: int = 0,
+        end_time: int = TIME_MAX,
+    ) -> Longs:
+        """Choose records: their places in the scan, in order.
+
+        Args:
+            topics: which topics; None for all.
+            begin_time: earliest store time, ms.
+            end_time: store time before which records are chosen, ms.
+        """
+        ...
+
+    def arrow(
+        self, buffer: Buffer | Bytes, scan: Scan, rows: Longs, columns: Collection[str]
+    ) -> "pa.RecordBatch":
+        """Gather columns of the chosen records: ``plain_arrow.TYPES`` names them; needs pyarrow.
+
+        Raises:
+            KeyError: there is no such column.
+            OverflowError: a column of these records takes more than 2 GiB.
+        """
+        ...

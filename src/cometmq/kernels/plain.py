@@ -1,0 +1,248 @@
+"""The operations in plain Python: what they mean, and what serves until the compiled ones are loaded."""
+
+import zlib
+from collections.abc import Collection, Iterable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from cometmq.format import index, properties
+from cometmq.format.delay_level import DelayLevels
+from cometmq.format.dispatch import index_keys, queue_tags_code
+from cometmq.format.java_hash import index_key_hash, java_hash
+from cometmq.format.record import RecordHead
+from cometmq.format.scan import StopReason, check
+from cometmq.format.sys_flag import (
+    TRANSACTION_COMMIT,
+    TRANSACTION_MASK,
+    TRANSACTION_NOT,
+    TRANSACTION_ROLLBACK,
+)
+from cometmq.kernels.ops import PAGE_SIZE, TIME_MAX, Bytes, Dispatch, Flags, Ints, Longs, Scan
+from cometmq.message import Buffer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_LONG_SIGN: Final = 2**63
+_INT_SIGN: Final = 2**31
+
+
+def crc32(buffer: Buffer | Bytes) -> int:
+    """See ``ops.Ops.crc32``."""
+    return zlib.crc32(_view(buffer))
+
+
+def java_hash_many(blob: Buffer | Bytes, offsets: Longs) -> Ints:
+    """See ``ops.Ops.java_hash_many``."""
+    data, bounds = _view(blob), offsets.tolist()
+    texts = [str(data[begin:end], "utf-8", "replace") for begin, end in pairwise(bounds)]
+    return _ints(map(java_hash, texts))
+
+
+def scan(
+    buffer: Buffer | Bytes,
+    *,
+    base_offset: int,
+    start: int = 0,
+    end: int | None = None,
+    verify_crc: bool = True,
+    max_records: int | None = None,
+) -> Scan:
+    """See ``ops.Ops.scan``."""
+    data = _view(buffer)
+    end = len(data) if end is None else min(end, len(data))
+    heads: list[RecordHead] = []
+    position = start
+    while isinstance(
+        found := check(data, position, end, base_offset=base_offset, verify_crc=verify_crc), RecordHead
+    ):
+        if len(heads) == max_records:
+            break
+        heads.append(found)
+        position += found.size
+    reason = StopReason.LIMIT if isinstance(found, RecordHead) else found.reason
+    return Scan(
+        position=_longs(head.position for head in heads),
+        queue_offset=_longs(head.queue_offset for head in heads),
+        physical_offset=_longs(head.physical_offset for head in heads),
+        born_time=_longs(head.born_time for head in heads),
+        store_time=_longs(head.store_time for head in heads),
+        prepared_transaction_offset=_longs(head.prepared_transaction_offset for head in heads),
+        topic_position=_longs(head.topic_position for head in heads),
+        body_position=_longs(head.body_position for head in heads),
+        properties_position=_longs(head.properties_position for head in heads),
+        born_host_position=_longs(head.born_host_position for head in heads),
+        store_host_position=_longs(head.store_host_position for head in heads),
+        size=_ints(head.size for head in heads),
+        queue_id=_ints(head.queue_id for head in heads),
+        flag=_ints(head.flag for head in heads),
+        sys_flag=_ints(head.sys_flag for head in heads),
+        reconsume_times=_ints(head.reconsume_times for head in heads),
+        body_crc=_ints((head.body_crc ^ _INT_SIGN) - _INT_SIGN for head in heads),
+        topic_length=_ints(head.topic_length for head in heads),
+        body_length=_ints(head.body_length for head in heads),
+        properties_length=_ints(head.properties_length for head in heads),
+        born_host_length=_ints(len(head.born_host) for head in heads),
+        store_host_length=_ints(len(head.store_host) for head in heads),
+        stop_position=position,
+        stop_reason=reason,
+    )
+
+
+def dispatch(buffer: Buffer | Bytes, scan: Scan, delay_levels: DelayLevels) -> Dispatch:
+    """See ``ops.Ops.dispatch``."""
+    data = _view(buffer)
+    numbers: dict[tuple[str, int], int] = {}
+    queue, tags_code, key_hash, key_record = [], [], [], []
+    transaction = scan.sys_flag & TRANSACTION_MASK
+    in_index = transaction != TRANSACTION_ROLLBACK
+    parts = zip(
+        texts(data, scan.topic_position, scan.topic_length, "surrogateescape"),
+        map(properties.decode, slices(data, scan.properties_position, scan.properties_length)),
+        scan.queue_id.tolist(),
+        scan.store_time.tolist(),
+        in_index.tolist(),
+        strict=True,
+    )
+    for record, (topic, by_name, queue_id, store_time, indexed) in enumerate(parts):
+        queue.append(numbers.setdefault((topic, queue_id), len(numbers)))
+        code = queue_tags_code(topic, by_name, store_time, delay_levels)
+        tags_code.append((code + _LONG_SIGN) % (2 * _LONG_SIGN) - _LONG_SIGN)
+        for key in index_keys(by_name) if indexed else ():
+            key_hash.append(index_key_hash(topic, key))
+            key_record.append(record)
+    in_queue = (transaction == TRANSACTION_NOT) | (transaction == TRANSACTION_COMMIT)
+    return Dispatch(
+        list(numbers),
+        _ints(queue),
+        _longs(tags_code),
+        in_queue,
+        in_index,
+        _ints(key_hash),
+        _longs(key_record),
+    )
+
+
+def index_insert(
+    image: Bytes,
+    dirty_pages: Flags,
+    entries: Bytes,
+    key_hashes: Ints,
+    physical_offsets: Longs,
+    store_times: Longs,
+    *,
+    entry_count: int,
+) -> int:
+    """See ``ops.Ops.index_insert``."""
+    file = _view(image)
+    slot_count = (len(file) - index.HEADER_SIZE) // index.SLOT_SIZE
+    header = index.IndexHeader.unpack(file)
+    room = min(len(entries) // index.ENTRY_SIZE, entry_count - header.next_entry)
+    keys = list(zip(key_hashes.tolist(), physical_offsets.tolist(), store_times.tolist(), strict=True))
+    taken = keys[: max(room, 0)]
+    for i, (key_hash, physical_offset, store_time) in enumerate(taken):
+        position = index.slot_position(index.slot_of(key_hash, slot_count))
+        previous = index.unpack_slot(file, position)
+        if not index.NO_ENTRY < previous <= header.next_entry:
+            previous = index.NO_ENTRY
+        time_diff = index.time_diff_s(store_time, header.begin_time)
+        entry = index.IndexEntry(key_hash, physical_offset, time_diff, previous)
+        _view(entries)[i * index.ENTRY_SIZE : (i + 1) * index.ENTRY_SIZE] = entry.pack()
+        file[position : position + index.SLOT_SIZE] = index.pack_slot(header.next_entry)
+        dirty_pages[position // PAGE_SIZE] = True
+        if header.next_entry == index.FIRST_ENTRY:
+            header = header._replace(begin_time=store_time, begin_physical_offset=physical_offset)
+        header = header._replace(
+            end_time=store_time,
+            end_physical_offset=physical_offset,
+            used_slots=header.used_slots + (previous == index.NO_ENTRY),
+            next_entry=header.next_entry + 1,
+        )
+    if taken:
+        file[: index.HEADER_SIZE] = header.pack()
+        dirty_pages[0] = True
+    return len(taken)
+
+
+def index_find(
+    image: Bytes,
+    written: Bytes,
+    tail: Bytes,
+    key_hash: int,
+    *,
+    begin_time: int,
+    end_time: int,
+    max_count: int,
+) -> list[int]:
+    """See ``ops.Ops.index_find``."""
+    file, parts = _view(image), (_view(written), _view(tail))
+    slot_count = (len(file) - index.HEADER_SIZE) // index.SLOT_SIZE
+    header = index.IndexHeader.unpack(file)
+    number = index.unpack_slot(file, index.slot_position(index.slot_of(key_hash, slot_count)))
+    last = min(header.next_entry, sum(map(len, parts)) // index.ENTRY_SIZE)
+    found: list[int] = []
+    while index.NO_ENTRY < number < last and len(found) < max_count:
+        position = number * index.ENTRY_SIZE
+        in_tail = position >= len(parts[0])
+        entry = index.IndexEntry.unpack(parts[in_tail], position - in_tail * len(parts[0]))
+        store_time = entry.store_time(header.begin_time)
+        if entry.time_diff_s < 0:
+            break
+        if entry.key_hash == key_hash and begin_time <= store_time <= end_time:
+            found.append(entry.physical_offset)
+        if store_time < begin_time:
+            break
+        last = number  # a chain goes back in the file; one that does not is damaged, and could be endless
+        number = entry.previous
+    return found
+
+
+def select(
+    buffer: Buffer | Bytes,
+    scan: Scan,
+    *,
+    topics: Collection[str] | None = None,
+    begin_time: int = 0,
+    end_time: int = TIME_MAX,
+) -> Longs:
+    """See ``ops.Ops.select``."""
+    names = texts(_view(buffer), scan.topic_position, scan.topic_length, "surrogateescape")
+    return _longs(
+        row
+        for row, (topic, time) in enumerate(zip(names, scan.store_time.tolist(), strict=True))
+        if (topics is None or topic in topics) and begin_time <= time < end_time
+    )
+
+
+def arrow(buffer: Buffer | Bytes, scan: Scan, rows: Longs, columns: Collection[str]) -> "pa.RecordBatch":
+    """See ``ops.Ops.arrow``."""
+    from cometmq.kernels import plain_arrow  # noqa: PLC0415  pyarrow is large, and only Spark has it
+
+    return plain_arrow.gather(buffer, scan, rows, columns)
+
+
+def slices(data: memoryview, positions: Longs, lengths: Ints) -> list[memoryview]:
+    """Give the parts of ``data`` that begin at ``positions``."""
+    return [
+        data[begin : begin + length]
+        for begin, length in zip(positions.tolist(), lengths.tolist(), strict=True)
+    ]
+
+
+def texts(data: memoryview, positions: Longs, lengths: Ints, errors: str) -> list[str]:
+    """Give the parts of ``data`` that begin at ``positions``, decoded."""
+    return [str(part, "utf-8", errors) for part in slices(data, positions, lengths)]
+
+
+def _view(buffer: Buffer | Bytes) -> memoryview:
+    return np.frombuffer(buffer, np.uint8).data
+
+
+def _longs(numbers: Iterable[int]) -> Longs:
+    return np.fromiter(numbers, np.int64)
+
+
+def _ints(numbers: Iterable[int]) -> Ints:
+    return np.fromiter(numbers, np.int32)

@@ -1,0 +1,106 @@
+"""The Arrow columns of records: their types, and how to make them in plain Python.
+
+================  ==========================================================================
+column            content
+================  ==========================================================================
+topic             bytes that are not UTF-8 are replaced, here as in all texts
+unique_id, tags   null when there is none
+keys              empty when there are none
+properties        all of them; of several of one name the last one
+body              as stored: compressed if ``sys_flag`` says so
+born_time         UTC, to the millisecond, as is store_time
+born_host         ``ip:port`` or ``[ip]:port``, as is store_host
+offset_id         store host and physical offset in hex: RocketMQ's offset message id
+================  ==========================================================================
+
+The other columns are the record's numbers.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from cometmq.format import properties
+from cometmq.format.host import host_text
+from cometmq.format.message_id import offset_message_id
+from cometmq.kernels.ops import Bytes, Longs, Scan
+from cometmq.message import Buffer
+
+_TIME: Final = pa.timestamp("us", tz="UTC")
+
+TYPES: Final[Mapping[str, pa.DataType]] = {
+    "topic": pa.string(),
+    "queue_id": pa.int32(),
+    "queue_offset": pa.int64(),
+    "physical_offset": pa.int64(),
+    "offset_id": pa.string(),
+    "unique_id": pa.string(),
+    "tags": pa.string(),
+    "keys": pa.list_(pa.field("element", pa.string())),
+    "properties": pa.map_(pa.string(), pa.string()),
+    "body": pa.binary(),
+    "born_time": _TIME,
+    "store_time": _TIME,
+    "born_host": pa.string(),
+    "store_host": pa.string(),
+    "reconsume_times": pa.int32(),
+    "sys_flag": pa.int32(),
+    "flag": pa.int32(),
+    "body_crc": pa.int32(),
+}
+
+SIZE_MAX: Final = 2**31 - 1
+"""Bytes that one column of texts can hold: their offsets are 32-bit numbers."""
+
+TIME_MAX_MS: Final = (2**63 - 1) // 1000
+"""What an Arrow time in µs can hold; only a damaged record has a later one."""
+
+
+def gather(buffer: Buffer | Bytes, scan: Scan, rows: Longs, columns: Collection[str]) -> pa.RecordBatch:
+    """See ``ops.Ops.arrow``."""
+    data = np.frombuffer(buffer, np.uint8).data
+    arrays = [
+        pa.array([_value(data, scan, row, name) for row in rows.tolist()], TYPES[name]) for name in columns
+    ]
+    return pa.record_batch(arrays, schema=schema(columns))
+
+
+def schema(columns: Collection[str]) -> pa.Schema:
+    """Give the schema of ``columns``, in their order. Raises KeyError if there is no such column."""
+    return pa.schema([pa.field(name, TYPES[name]) for name in columns])
+
+
+def _value(data: memoryview, scan: Scan, row: int, column: str) -> Any:
+    def part(name: str) -> memoryview:
+        begin, length = (int(getattr(scan, f"{name}_{what}")[row]) for what in ("position", "length"))
+        return data[begin : begin + length]
+
+    match column:
+        case "topic":
+            return str(part("topic"), "utf-8", "replace")
+        case "body":
+            return part("body").tobytes()
+        case "born_host" | "store_host":
+            return host_text(part(column))
+        case "offset_id":
+            return offset_message_id(part("store_host").tobytes(), int(scan.physical_offset[row]))
+        case "unique_id" | "tags" | "keys" | "properties":
+            return _from_properties(properties.decode(part("properties")), column)
+        case "born_time" | "store_time":
+            return max(-TIME_MAX_MS, min(int(getattr(scan, column)[row]), TIME_MAX_MS)) * 1000
+        case _:
+            return int(getattr(scan, column)[row])
+
+
+def _from_properties(by_name: Mapping[str, str], column: str) -> Any:
+    match column:
+        case "unique_id":
+            return by_name.get(properties.UNIQ_KEY)
+        case "tags":
+            return by_name.get(properties.TAGS)
+        case "keys":
+            return properties.split_keys(by_name.get(properties.KEYS, ""))
+        case _:
+            return list(by_name.items())

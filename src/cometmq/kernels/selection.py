@@ -1,0 +1,36 @@
+"""Choosing records by topic and store time."""
+
+from collections.abc import Collection
+
+import numpy as np
+
+from cometmq.kernels.jit import Bytes, Longs
+from cometmq.kernels.numbering import number_texts
+from cometmq.kernels.ops import TIME_MAX, Scan
+from cometmq.message import Buffer
+
+
+def select(
+    buffer: Buffer | Bytes,
+    scan: Scan,
+    *,
+    topics: Collection[str] | None = None,
+    begin_time: int = 0,
+    end_time: int = TIME_MAX,
+) -> Longs:
+    """Choose records: see ``ops.Ops.select``."""
+    chosen = (scan.store_time >= begin_time) & (scan.store_time < end_time)
+    if topics is not None:
+        data = np.frombuffer(buffer, np.uint8)
+        numbers = np.empty(scan.count, np.int32)
+        firsts = number_texts(
+            data, scan.topic_position, scan.topic_length, np.zeros(scan.count, np.int32), numbers
+        )
+        wanted = {topic.encode("utf-8", "surrogateescape") for topic in topics}
+        begins, lengths = scan.topic_position[firsts].tolist(), scan.topic_length[firsts].tolist()
+        is_wanted = [
+            data[begin : begin + length].tobytes() in wanted
+            for begin, length in zip(begins, lengths, strict=True)
+        ]
+        chosen &= np.array(is_wanted, np.bool_)[numbers]
+    return np.flatnonzero(chosen)

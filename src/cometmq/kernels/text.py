@@ -1,0 +1,106 @@
+"""UTF-8 inside kernels: Java's string hash and the check that bytes are UTF-8 at all.
+
+What is not UTF-8 reads as Python decodes it with ``errors="replace"``: each longest beginning of a
+sequence that cannot be completed is one U+FFFD.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+
+from cometmq.kernels.jit import (
+    Bytes,
+    Ints,
+    Longs,
+    byte_at,
+    bytes_in,
+    inlined,
+    int32,
+    int64,
+    ints_out,
+    kernel,
+    longs_in,
+    none,
+    uint32,
+)
+from cometmq.message import Buffer
+
+_REPLACEMENT: Final = 0xFFFD
+MALFORMED: Final = -1
+
+
+def java_hash_many(blob: Buffer | Bytes, offsets: Longs) -> Ints:
+    """Hash texts: see ``ops.Ops.java_hash_many``."""
+    data = np.frombuffer(blob, np.uint8)
+    assert len(offsets) > 0 and offsets[0] >= 0 and offsets[-1] <= len(data)
+    hashes = np.empty(len(offsets) - 1, np.int32)
+    _java_hash_many(data, offsets, hashes)
+    return hashes
+
+
+@inlined
+def code_point(buffer: Bytes, position: int, end: int) -> Any:
+    """Decode one code point: it and its length; -1 and how many bytes to pass over if it is malformed."""
+    lead = int64(byte_at(buffer, position))
+    low, high = 0x80, 0xBF
+    if lead < 0x80:
+        return lead, 1
+    if lead < 0xC2 or lead > 0xF4:
+        return MALFORMED, 1
+    if lead < 0xE0:
+        length = 2
+    elif lead < 0xF0:
+        length = 3
+        if lead == 0xE0:
+            low = 0xA0  # shorter forms exist
+        elif lead == 0xED:
+            high = 0x9F  # surrogates
+    else:
+        length = 4
+        if lead == 0xF0:
+            low = 0x90
+        elif lead == 0xF4:
+            high = 0x8F  # past U+10FFFF
+    code = lead & (0x7F >> length)
+    for i in range(1, length):
+        if position + i >= end:
+            return MALFORMED, i
+        byte = int64(byte_at(buffer, position + i))
+        if byte < low or byte > high:
+            return MALFORMED, i
+        code = code << 6 | byte & 0x3F
+        low, high = 0x80, 0xBF
+    return code, length
+
+
+@inlined
+def hash_on(value: Any, unit: int) -> Any:
+    """Take one UTF-16 unit into a hash."""
+    return uint32(value * uint32(31) + uint32(unit))
+
+
+@inlined
+def hash_text(value: Any, buffer: Bytes, position: int, end: int) -> Any:
+    """Take the UTF-8 from ``position`` to ``end`` into a hash, an unsigned 32-bit number."""
+    while position < end:
+        byte = byte_at(buffer, position)
+        if byte < 0x80:
+            value = hash_on(value, byte)
+            position += 1
+            continue
+        code, size = code_point(buffer, position, end)
+        if code == MALFORMED:
+            value = hash_on(value, _REPLACEMENT)
+        elif code > 0xFFFF:
+            value = hash_on(value, 0xD800 + ((code - 0x10000) >> 10))
+            value = hash_on(value, 0xDC00 + (code & 0x3FF))
+        else:
+            value = hash_on(value, code)
+        position += size
+    return value
+
+
+@kernel(none(bytes_in, longs_in, ints_out))
+def _java_hash_many(blob: Bytes, offsets: Longs, hashes: Ints) -> None:
+    for i in range(len(hashes)):
+        hashes[i] = int32(hash_text(uint32(0), blob, offsets[i], offsets[i + 1]))
