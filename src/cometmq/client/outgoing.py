@@ -1,0 +1,117 @@
+"""From an application's message to the fields and bytes of a send request.
+
+Source: RocketMQ ``client/Validators.java``, ``DefaultMQProducerImpl.java`` (sendKernelImpl).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cometmq.errors import MessageIllegal
+from cometmq.format import compression, properties, sys_flag
+from cometmq.format.layout import valid_topic
+from cometmq.message import Message, MessageQueue
+from cometmq.wire import batch
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import Command
+from cometmq.wire.headers import SendHeaderV2, fields
+
+BODY_SIZE_MAX = 4 * 1024 * 1024
+COMPRESS_OVER_BYTES = 4096
+DEFAULT_TOPIC = "TBW102"
+DEFAULT_TOPIC_QUEUES = 4
+
+
+class Outgoing(NamedTuple):
+    """A message, or a batch, ready to be sent to any queue of its topic."""
+
+    topic: str
+    message_id: str
+    properties: str
+    body: bytes
+    flag: int
+    sys_flag: int
+    is_batch: bool
+
+    def request(self, group: str, queue: MessageQueue, born_time: int) -> Command:
+        """Make the request that sends it to ``queue``."""
+        header = SendHeaderV2(
+            producer_group=group,
+            topic=self.topic,
+            default_topic=DEFAULT_TOPIC,
+            default_topic_queue_count=DEFAULT_TOPIC_QUEUES,
+            queue_id=queue.queue_id,
+            sys_flag=self.sys_flag,
+            born_time=born_time,
+            flag=self.flag,
+            properties=self.properties,
+            batch=self.is_batch,
+            broker_name=queue.broker_name,
+        )
+        code = RequestCode.SEND_BATCH_MESSAGE if self.is_batch else RequestCode.SEND_MESSAGE_V2
+        return Command(code, ext_fields=fields(header), body=self.body)
+
+
+def one(message: Message, unique_id: str, *, compress_over: int | None = COMPRESS_OVER_BYTES) -> Outgoing:
+    """Prepare one message; a body longer than ``compress_over`` bytes is compressed.
+
+    Raises MessageIllegal or IllegalName if the message breaks a limit.
+    """
+    _check(message)
+    body, flags = message.body, 0
+    if compress_over is not None and len(body) >= compress_over:
+        body = compression.compress(body, sys_flag.CompressionType.ZLIB)
+        flags = sys_flag.compressed_with(0, sys_flag.CompressionType.ZLIB)
+    text = _properties(message, unique_id).decode()
+    return Outgoing(message.topic, unique_id, text, body, message.flag, flags, is_batch=False)
+
+
+def many(messages: Sequence[Message], unique_ids: Sequence[str], batch_id: str) -> Outgoing:
+    """Prepare a batch: messages of one topic that go to one queue together.
+
+    Raises MessageIllegal or IllegalName if a message or the batch breaks a limit.
+    """
+    if not messages:
+        raise MessageIllegal("batch without messages: give it at least one")
+    topics = {message.topic for message in messages}
+    if len(topics) != 1:
+        raise MessageIllegal(f"batch for the topics {sorted(topics)}: all must have the same one")
+    for message in messages:
+        _check(message)
+    parts = [
+        batch.BatchMessage(message.body, _properties(message, unique_id), message.flag)
+        for message, unique_id in zip(messages, unique_ids, strict=True)
+    ]
+    body = batch.encode(parts)
+    if len(body) > BODY_SIZE_MAX:
+        raise MessageIllegal(
+            f"batch of {len(body)} bytes: a broker takes at most {BODY_SIZE_MAX}; send fewer at once"
+        )
+    own = {properties.UNIQ_KEY: batch_id, properties.WAIT: "true"}
+    text = properties.encode(own).decode()
+    return Outgoing(messages[0].topic, unique_ids[0], text, body, 0, 0, is_batch=True)
+
+
+def _check(message: Message) -> None:
+    valid_topic(message.topic)
+    if not message.body:
+        raise MessageIllegal("body is empty: RocketMQ takes no message without one")
+    if len(message.body) > BODY_SIZE_MAX:
+        raise MessageIllegal(f"body of {len(message.body)} bytes: at most {BODY_SIZE_MAX} are taken")
+    for name, value in message.properties.items():
+        if name in properties.RESERVED or name.startswith(properties.TRANSIENT_PREFIX):
+            raise MessageIllegal(f"property {name!r} is RocketMQ's own: choose another name")
+        if not name or not value:
+            raise MessageIllegal(f"property {name!r} = {value!r}: neither name nor value may be empty")
+    if any(not key or properties.KEY_SEPARATOR in key for key in message.keys):
+        raise MessageIllegal(f"keys {message.keys!r}: a key must not be empty nor hold a blank")
+
+
+def _properties(message: Message, unique_id: str) -> bytes:
+    by_name = dict(message.properties)
+    if message.keys:
+        by_name[properties.KEYS] = properties.KEY_SEPARATOR.join(message.keys)
+    by_name[properties.UNIQ_KEY] = unique_id
+    by_name[properties.WAIT] = "true"
+    if message.tags:
+        by_name[properties.TAGS] = message.tags
+    return properties.encode(by_name)

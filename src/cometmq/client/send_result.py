@@ -1,0 +1,36 @@
+"""What a send gave."""
+
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from cometmq.message import MessageQueue
+from cometmq.wire.codes import ResponseCode
+
+
+class SendStatus(IntEnum):
+    """How safely a message is stored; it is stored in every case."""
+
+    SEND_OK = ResponseCode.SUCCESS
+    FLUSH_DISK_TIMEOUT = ResponseCode.FLUSH_DISK_TIMEOUT
+    FLUSH_SLAVE_TIMEOUT = ResponseCode.FLUSH_SLAVE_TIMEOUT
+    SLAVE_NOT_AVAILABLE = ResponseCode.SLAVE_NOT_AVAILABLE
+
+
+STORED: Final = frozenset(status.value for status in SendStatus)
+"""The response codes that say that the message is stored."""
+
+
+class SendResult(NamedTuple):
+    """Where a message went.
+
+    Attributes:
+        message_id: the message's unique id, made by the producer; of a batch, the first message's.
+        offset_ids: the broker's id of each message: what ``cometmq store find --id`` takes.
+        queue_offset: of the message, or of the first of a batch.
+    """
+
+    status: SendStatus
+    message_id: str
+    offset_ids: list[str]
+    queue: MessageQueue
+    queue_offset: int
