@@ -14,6 +14,7 @@ from cometmq.format import layout
 from cometmq.io.files import TEMPORARY_SUFFIX, File
 from cometmq.io.open_files import OpenFiles
 from cometmq.message import Buffer
+from cometmq.store.finding import Finding, Severity
 
 
 class FileChain:
@@ -39,17 +40,25 @@ class FileChain:
         Raises StoreDamaged for a file of the wrong length or a gap between files. Temporary files, and
         a last file of length 0 (what a crash while making a file can leave), are removed.
         """
-        layer = self._files.layer
+        names = self._files.layer.names(self.directory)
+        for name in names:
+            if self._is_unfinished(name, is_last=name == names[-1]):
+                self._files.layer.remove(self.directory / name)
+        for finding in self.look():
+            raise StoreDamaged(str(finding))
+
+    def look(self) -> list[Finding]:
+        """Find the files that are there and change nothing; give those that are left out, and the gaps."""
         self.starts = []
-        for name in layer.names(self.directory):
-            if name.endswith(TEMPORARY_SUFFIX):
-                layer.remove(self.directory / name)
-                continue
-            self.starts.append(self._parse(name))
-        if self.starts and layer.size(self.path(self.starts[-1])) == 0:
-            layer.remove(self.path(self.starts.pop()))
-        for number, start in enumerate(self.starts):
-            self._check(number, start)
+        findings = []
+        names = self._files.layer.names(self.directory)
+        for name in names:
+            if self._is_unfinished(name, is_last=name == names[-1]):
+                path, what = self.directory / name, "a file that was being made when the process ended"
+                findings.append(Finding(Severity.RECOVERY, path, None, None, what))
+            elif (finding := self._check(name)) is not None:
+                findings.append(finding)
+        return findings
 
     def path(self, start: int) -> Path:
         """Where the file that begins at ``start`` is."""
@@ -126,22 +135,37 @@ class FileChain:
         self._files.forget(self.path(start))
         self._files.layer.remove(self.path(start))
 
-    def _parse(self, name: str) -> int:
-        try:
-            return layout.parse_offset_name(name)
-        except FormatError as error:
-            raise StoreDamaged(f"{self.directory / name}: {error}; move it out of the store") from None
+    def _is_unfinished(self, name: str, *, is_last: bool) -> bool:
+        path = self.directory / name
+        layer = self._files.layer
+        return name.endswith(TEMPORARY_SUFFIX) or (
+            is_last and not layer.is_directory(path) and layer.size(path) == 0
+        )
 
-    def _check(self, number: int, start: int) -> None:
-        path = self.path(start)
+    def _check(self, name: str) -> Finding | None:
+        """Take the file ``name`` into the chain, or say why not; a file behind a gap is taken."""
+        path = self.directory / name
+        try:
+            start = layout.parse_offset_name(name)
+        except FormatError as error:
+            return _damage(path, str(error), "move it out of the store")
         size = self._files.layer.size(path)
         if size != self.file_size:
-            raise StoreDamaged(
-                f"{path}: has {size} bytes, expected {self.file_size}; set {self._setting} to what the store "
-                "was written with, or restore the file"
+            return _damage(
+                path,
+                f"has {size} bytes, expected {self.file_size}",
+                f"set {self._setting} to what the store was written with, or restore the file",
             )
-        if number and start != self.starts[number - 1] + self.file_size:
-            raise StoreDamaged(
-                f"{path}: the file before it ends at {self.starts[number - 1] + self.file_size}; "
-                "restore the files between them, or move the older ones out of the store"
+        expected = self.end_offset
+        self.starts.append(start)
+        if len(self.starts) > 1 and start != expected:
+            return _damage(
+                path,
+                f"the file before it ends at {expected}",
+                "restore the files between them, or move the older ones out of the store",
             )
+        return None
+
+
+def _damage(path: Path, what: str, remedy: str) -> Finding:
+    return Finding(Severity.DAMAGE, path, None, None, what, remedy)
