@@ -87,8 +87,8 @@ class Additions:
     def _completed(data: bytes, named: dict[str, str], unique_key: str) -> Completed:
         if len(data) > MAX_LENGTH:
             raise MessageIllegal(
-                f"the properties, with what the broker adds, take {len(data)} bytes: the limit is {MAX_LENGTH}; "
-                "send fewer or shorter ones"
+                f"the properties, with what the broker adds, take {len(data)} bytes: "
+                f"the limit is {MAX_LENGTH}; send fewer or shorter ones"
             )
         return Completed(data, named, named.get(TAGS) or None, unique_key, named.get(WAIT) != "false")
 

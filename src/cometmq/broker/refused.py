@@ -1,6 +1,6 @@
 """A request that the broker refuses: RocketMQ's response code and a text for people."""
 
-from cometmq.errors import CometMQError
+from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
 from cometmq.wire.codes import ResponseCode
 
 
@@ -13,6 +13,17 @@ class Refused(CometMQError):
     """
 
     def __init__(self, code: ResponseCode, remark: str) -> None:
-        super().__init__(f"{code.name}: {remark}")
+        super().__init__(remark)
         self.code = code
         self.remark = remark
+
+
+def code_of(error: CometMQError) -> ResponseCode:
+    """Give the response code that tells a peer of ``error``; the remark is the error's text."""
+    if isinstance(error, Refused):
+        return error.code
+    if isinstance(error, MessageIllegal):
+        return ResponseCode.MESSAGE_ILLEGAL
+    if isinstance(error, StoreNotWritable):
+        return ResponseCode.SERVICE_NOT_AVAILABLE
+    return ResponseCode.SYSTEM_ERROR

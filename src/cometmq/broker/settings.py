@@ -15,9 +15,10 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from cometmq.errors import SettingsError
+from cometmq.errors import FormatError, SettingsError
 from cometmq.store import settings as store_settings
 from cometmq.store.settings import StoreSettings
+from cometmq.wire import settings_text
 
 _log = logging.getLogger(__name__)
 
@@ -140,7 +141,7 @@ def _read(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"settings file {path} cannot be read: {error}") from None
-    return _toml(path, text) if path.suffix == ".toml" else dict(_properties(path, text))
+    return _toml(path, text) if path.suffix == ".toml" else _properties(path, text)
 
 
 def _toml(path: Path, text: str) -> dict[str, Any]:
@@ -154,18 +155,11 @@ def _toml(path: Path, text: str) -> dict[str, Any]:
     return values
 
 
-def _properties(path: Path, text: str) -> list[tuple[str, str]]:
-    """Read ``key=value`` or ``key: value`` lines; ``#`` and ``!`` begin comments."""
-    pairs = []
-    for number, raw in enumerate(text.splitlines(), 1):
-        line = raw.strip()
-        if not line or line[0] in "#!":
-            continue
-        ends = [at for at in (line.find("="), line.find(":")) if at > 0]
-        if not ends:
-            raise SettingsError(f"settings file {path}, line {number}: {line!r} is not key=value")
-        pairs.append((line[: min(ends)].strip(), line[min(ends) + 1 :].strip()))
-    return pairs
+def _properties(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return dict(settings_text.decode(text.encode()))
+    except FormatError as error:
+        raise SettingsError(f"settings file {path} is not key=value lines: {error}") from None
 
 
 def _text(value: object) -> str:

@@ -17,6 +17,7 @@ from cometmq.wire.bodies.group import (
     ProducerConnections,
 )
 from cometmq.wire.bodies.heartbeat import (
+    ClientConfigCheck,
     ConsumeFromWhere,
     ConsumerData,
     ConsumeType,
@@ -51,6 +52,7 @@ __all__ = [
     "BrokerData",
     "BrokerMemberGroup",
     "BrokerMembers",
+    "ClientConfigCheck",
     "ClientConnection",
     "ClusterInfo",
     "ConsumeFromWhere",

@@ -1,6 +1,7 @@
 """HEART_BEAT: which groups a client is in, and what it subscribes to.
 
-RocketMQ: ``HeartbeatData.java``, ``ConsumerData.java``, ``ProducerData.java``, ``SubscriptionData.java``.
+RocketMQ: ``HeartbeatData.java``, ``ConsumerData.java``, ``ProducerData.java``, ``SubscriptionData.java``,
+``CheckClientRequestBody.java``.
 """
 
 from enum import StrEnum
@@ -96,6 +97,14 @@ class Heartbeat(Body):
         for consumer in consumers if isinstance(consumers, list) else ():
             if isinstance(consumer, dict):
                 _name_numbers(consumer)
+
+
+class ClientConfigCheck(Body):
+    """CHECK_CLIENT_CONFIG: would the broker understand this subscription; asked for other than tags."""
+
+    client_id: str
+    group: str
+    subscription: SubscriptionData = field(name="subscriptionData")
 
 
 def tag_subscription(topic: str, expression: str | None, version: int) -> SubscriptionData:

@@ -1,0 +1,139 @@
+"""What operators ask about the broker itself. (RocketMQ: AdminBrokerProcessor.java.)"""
+
+import shutil
+from typing import Final
+
+from cometmq.broker.rates import Rates, sum_text
+from cometmq.broker.refused import Refused
+from cometmq.broker.settings import Settings, as_properties
+from cometmq.format import layout
+from cometmq.format.fastjson import dumps
+from cometmq.io.clock import Clock
+from cometmq.net.server import Session
+from cometmq.store.seek import record_store_time
+from cometmq.store.store import MessageStore
+from cometmq.wire import settings_text
+from cometmq.wire.bodies import DataVersion, TextTable, encode, to_plain
+from cometmq.wire.codes import VERSION, ResponseCode, version_name
+from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import GetBrokerConfigResponseHeader, fields
+
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+_POOLS: Final = ("send", "pull", "litePull", "query", "ack")
+_NOT_HERE: Final = dict.fromkeys(
+    (
+        *(
+            f"{pool}ThreadPoolQueue{what}"
+            for pool in _POOLS
+            for what in ("Size", "Capacity", "HeadWaitTimeMills")
+        ),
+        "EndTransactionQueueSize",
+        "EndTransactionThreadPoolQueueCapacity",
+        "dispatchMaxBuffer",
+        "getMessageEntireTimeMax",
+        "msgGetTotalTodayMorning",
+        "msgGetTotalYesterdayMorning",
+        "msgPutTotalTodayMorning",
+        "msgPutTotalYesterdayMorning",
+        "pageCacheLockTimeMills",
+        "putLatency99",
+        "putLatency999",
+        "putMessageEntireTimeMax",
+        "timerCongestNum",
+        "timerDequeueTps",
+        "timerEnqueueTps",
+        "timerOffsetBehind",
+        "timerReadBehind",
+    ),
+    "0",
+)
+"""What operators' tools read and this broker has nothing to tell of: it has no thread pools, no timer."""
+
+
+class BrokerAdmin:
+    """Tells operators of the broker."""
+
+    def __init__(self, settings: Settings, store: MessageStore, rates: Rates, clock: Clock) -> None:
+        self._settings = settings
+        self._store = store
+        self._rates = rates
+        self._clock = clock
+        self._started_ms = clock.now_ms()
+        self._started_monotonic_ms = clock.monotonic_ms()
+
+    def settings(self, _: Session, command: Command) -> Command:
+        """GET_BROKER_CONFIG: all settings as text."""
+        header = GetBrokerConfigResponseHeader(dumps(to_plain(DataVersion(timestamp=self._started_ms))))
+        body = settings_text.encode(as_properties(self._settings))
+        return response(command, ext_fields=fields(header), body=body)
+
+    def change_settings(self, _: Session, __: Command) -> Command:
+        """UPDATE_BROKER_CONFIG: refused, nothing can be changed from afar."""
+        raise Refused(
+            ResponseCode.NO_PERMISSION,
+            "no setting of this broker can be changed while it runs: change its file and restart it",
+        )
+
+    def runtime_info(self, _: Session, command: Command) -> Command:
+        """GET_BROKER_RUNTIME_INFO: how it is doing, by RocketMQ's keys."""
+        return response(command, body=encode(TextTable(self._versions() | self._disk() | self._traffic())))
+
+    def _versions(self) -> dict[str, str]:
+        up_s = (self._clock.monotonic_ms() - self._started_monotonic_ms) // 1000
+        minutes, seconds = divmod(up_s, 60)
+        hours, minutes = divmod(minutes, 60)
+        days, hours = divmod(hours, 24)
+        return {
+            "bootTimestamp": str(self._started_ms),
+            "startAcceptSendRequestTimeStamp": "0",
+            "brokerActive": "true",
+            "brokerVersion": str(int(VERSION)),
+            "brokerVersionDesc": version_name(VERSION),
+            "runtime": f"[ {days} days, {hours} hours, {minutes} minutes, {seconds} seconds ]",
+        }
+
+    def _disk(self) -> dict[str, str]:
+        store = self._store
+        path = layout.commitlog_dir(store.root)
+        usage = shutil.disk_usage(store.root)
+        ratio = str((usage.total - usage.free) / usage.total)
+        oldest = store.read_record(store.min_offset)
+        return {
+            "commitLogDirCapacity": f"Total : {_size(usage.total)}, Free : {_size(usage.free)}.",
+            "commitLogDiskRatio": ratio,
+            f"commitLogDiskRatio_{path}": ratio,
+            "consumeQueueDiskRatio": ratio,
+            "commitLogMinOffset": str(store.min_offset),
+            "commitLogMaxOffset": str(store.written_offset),
+            "dispatchBehindBytes": str(store.written_offset - store.dispatched_offset),
+            "remainHowManyDataToFlush": _size(store.written_offset - store.flushed_offset),
+            "remainTransientStoreBufferNumbs": "0",
+            "earliestMessageTimeStamp": str(-1 if oldest is None else record_store_time(oldest)),
+        }
+
+    def _traffic(self) -> dict[str, str]:
+        rates = self._rates
+        stored, given = rates.stored.total, rates.given.total
+        return _NOT_HERE | {
+            "putTps": rates.stored.text(),
+            "getFoundTps": rates.found.text(),
+            "getMissTps": rates.missed.text(),
+            "getTotalTps": sum_text(rates.found, rates.missed),
+            "getTransferredTps": rates.given.text(),
+            "putMessageTimesTotal": str(stored),
+            "putMessageSizeTotal": str(rates.stored_bytes.total),
+            "putMessageAverageSize": str(rates.stored_bytes.total / stored if stored else 0.0),
+            "putMessageFailedTimes": str(rates.refused.total),
+            "msgPutTotalTodayNow": str(stored),  # since the start: days are not told apart
+            "msgGetTotalTodayNow": str(given),
+        }
+
+
+def _size(count: int) -> str:
+    """Write a number of bytes as RocketMQ does: ``1.5 GiB``."""
+    value, unit = float(count), 0
+    while value >= 1024 and unit + 1 < len(_UNITS):
+        value, unit = value / 1024, unit + 1
+    return f"{count} B" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"

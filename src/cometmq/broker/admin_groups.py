@@ -1,0 +1,168 @@
+"""What operators ask and order about groups. (RocketMQ: AdminBrokerProcessor.java.)"""
+
+from collections.abc import Mapping
+
+from cometmq.broker.consumers import ConsumerGroup, Consumers
+from cometmq.broker.groups import Groups
+from cometmq.broker.offsets import Offsets
+from cometmq.broker.producers import Member, Producers
+from cometmq.broker.refused import Refused
+from cometmq.broker.topics import Topics
+from cometmq.errors import IllegalName
+from cometmq.format import fastjson
+from cometmq.format.layout import valid_group
+from cometmq.message import MessageQueue
+from cometmq.net.server import Session
+from cometmq.store.store import MessageStore
+from cometmq.wire.bodies import (
+    ClientConnection,
+    ConsumeOffset,
+    ConsumerConnections,
+    ConsumeStats,
+    GroupConfig,
+    ProducerConnections,
+    TopicNames,
+    decode,
+    encode,
+)
+from cometmq.wire.codes import ResponseCode
+from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import (
+    ConsumerGroupHeader,
+    DeleteGroupHeader,
+    GetAllGroupConfigHeader,
+    GetAllGroupConfigResponseHeader,
+    GetConsumeStatsHeader,
+    GroupHeader,
+    ProducerGroupHeader,
+    fields,
+    parse,
+)
+
+
+class GroupAdmin:
+    """Carries out what operators want of groups."""
+
+    def __init__(
+        self,
+        groups: Groups,
+        consumers: Consumers[Session],
+        producers: Producers[Session],
+        offsets: Offsets,
+        topics: Topics,
+        store: MessageStore,
+        *,
+        broker_name: str,
+    ) -> None:
+        self._groups = groups
+        self._consumers = consumers
+        self._producers = producers
+        self._offsets = offsets
+        self._topics = topics
+        self._store = store
+        self._broker_name = broker_name
+
+    def create(self, _: Session, command: Command) -> Command:
+        """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP."""
+        group = decode(GroupConfig, command.body)
+        try:
+            self._groups.put(group)
+        except IllegalName as error:
+            raise Refused(ResponseCode.INVALID_PARAMETER, str(error)) from None
+        return response(command)
+
+    def delete(self, _: Session, command: Command) -> Command:
+        """DELETE_SUBSCRIPTIONGROUP, with its offsets if so ordered."""
+        header = parse(DeleteGroupHeader, command.ext_fields)
+        self._groups.delete(valid_group(header.group))
+        if header.clean_offset:
+            self._offsets.delete_group(header.group)
+        return response(command)
+
+    def config(self, _: Session, command: Command) -> Command:
+        """GET_SUBSCRIPTIONGROUP_CONFIG."""
+        name = parse(GroupHeader, command.ext_fields).group
+        group = self._groups.find(name)
+        if group is None:
+            raise Refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"No group in this broker. group:{name}")
+        return response(command, body=encode(group))
+
+    def all_configs(self, _: Session, command: Command) -> Command:
+        """GET_ALL_SUBSCRIPTIONGROUP_CONFIG: all of them, or a page."""
+        header = parse(GetAllGroupConfigHeader, command.ext_fields)
+        table = self._groups.as_table()
+        total = len(table.groups)
+        if header.max_count is not None:
+            first = header.first or 0
+            page = sorted(table.groups)[first : first + header.max_count]
+            table.groups = {name: table.groups[name] for name in page}
+        answer = fields(GetAllGroupConfigResponseHeader(total))
+        return response(command, ext_fields=answer, body=encode(table))
+
+    def all_offsets(self, _: Session, command: Command) -> Command:
+        """GET_ALL_CONSUMER_OFFSET."""
+        return response(command, body=fastjson.dumps(self._offsets.as_plain()).encode())
+
+    def consumers(self, _: Session, command: Command) -> Command:
+        """GET_CONSUMER_CONNECTION_LIST: the members of a group and what it subscribes to."""
+        name = parse(ConsumerGroupHeader, command.ext_fields).consumer_group
+        group = self._consumers.find(name)
+        if group is None or not group.members:
+            raise Refused(ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{name}] not online")
+        answer = ConsumerConnections(
+            _connections(group.members),
+            group.consume_from_where,
+            group.consume_type,
+            group.message_model,
+            {topic: subscription.data for topic, subscription in group.subscriptions.items()},
+        )
+        return response(command, body=encode(answer))
+
+    def producers(self, _: Session, command: Command) -> Command:
+        """GET_PRODUCER_CONNECTION_LIST."""
+        name = parse(ProducerGroupHeader, command.ext_fields).producer_group
+        members = self._producers.members(name)
+        if not members:
+            raise Refused(ResponseCode.SYSTEM_ERROR, f"the producer group[{name}] not exist")
+        return response(command, body=encode(ProducerConnections(_connections(members))))
+
+    def topics(self, _: Session, command: Command) -> Command:
+        """QUERY_TOPICS_BY_CONSUMER: the topics in which a group has offsets."""
+        name = parse(GroupHeader, command.ext_fields).group
+        return response(command, body=encode(TopicNames(topics=sorted(self._offsets.topics_of(name)))))
+
+    def progress(self, _: Session, command: Command) -> Command:
+        """GET_CONSUME_STATS: how far a group is behind in each queue."""
+        header = parse(GetConsumeStatsHeader, command.ext_fields)
+        name = header.consumer_group
+        named = [header.topic] if header.topic else (header.topics or "").split(";")
+        topics = {topic for topic in named if topic} or self._offsets.topics_of(name)
+        group = self._consumers.find(name)
+        offsets = {
+            MessageQueue(topic, self._broker_name, queue_id): self._behind(name, topic, queue_id)
+            for topic in sorted(topics)
+            if _concerns(group, topic) and (config := self._topics.find(topic)) is not None
+            for queue_id in range(config.read_queue_count)
+        }
+        return response(command, body=encode(ConsumeStats(offsets=offsets)))
+
+    def _behind(self, group: str, topic: str, queue_id: int) -> ConsumeOffset:
+        committed = self._offsets.committed(group, topic, queue_id) or 0
+        return ConsumeOffset(
+            broker_offset=self._store.max_queue_offset(topic, queue_id),
+            consumer_offset=committed,
+            last_time=max(self._store.store_time_at(topic, queue_id, committed - 1), 0),
+            pull_offset=max(committed, self._offsets.pulled(group, topic, queue_id) or 0),
+        )
+
+
+def _concerns(group: ConsumerGroup[Session] | None, topic: str) -> bool:
+    """Tell whether a topic matters for a group: not if its members no longer subscribe to it."""
+    return group is None or not group.members or topic in group.subscriptions
+
+
+def _connections(members: Mapping[Session, Member]) -> list[ClientConnection]:
+    return [
+        ClientConnection(str(session), member.client_id, member.language, member.version)
+        for session, member in members.items()
+    ]

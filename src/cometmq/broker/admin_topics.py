@@ -1,0 +1,191 @@
+"""What operators ask and order about topics. (RocketMQ: AdminBrokerProcessor.java.)"""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from cometmq.broker.consumers import Consumers
+from cometmq.broker.offsets import Offsets
+from cometmq.broker.refused import Refused
+from cometmq.broker.topics import Topics, is_system_topic
+from cometmq.errors import IllegalName
+from cometmq.format.layout import valid_topic
+from cometmq.message import MessageQueue
+from cometmq.net.server import Session
+from cometmq.store.store import MessageStore
+from cometmq.wire.bodies import (
+    DataVersion,
+    GroupNames,
+    TopicConfig,
+    TopicConfigs,
+    TopicNames,
+    TopicOffset,
+    TopicStats,
+    decode,
+    encode,
+)
+from cometmq.wire.codes import ResponseCode
+from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import (
+    CreateTopicHeader,
+    GetAllTopicConfigHeader,
+    GetAllTopicConfigResponseHeader,
+    TopicHeader,
+    fields,
+    parse,
+)
+
+QUEUE_COUNT_MAX: Final = 65_535
+PERM_MAX: Final = 7
+
+ATTRIBUTES: Final = {
+    "queue.type": {"SimpleCQ"},
+    "cleanup.policy": {"DELETE"},
+    "message.type": {"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"},
+}
+"""The attributes that a topic can have here, with their values."""
+
+
+class TopicAdmin:
+    """Carries out what operators want of topics."""
+
+    def __init__(
+        self,
+        topics: Topics,
+        store: MessageStore,
+        offsets: Offsets,
+        consumers: Consumers[Session],
+        *,
+        broker_name: str,
+    ) -> None:
+        self._topics = topics
+        self._store = store
+        self._offsets = offsets
+        self._consumers = consumers
+        self._broker_name = broker_name
+
+    def create(self, _: Session, command: Command) -> Command:
+        """UPDATE_AND_CREATE_TOPIC."""
+        header = parse(CreateTopicHeader, command.ext_fields)
+        wanted = TopicConfig(
+            order=header.order,
+            perm=header.perm,
+            read_queue_count=header.read_queue_count,
+            filter_type=header.filter_type,
+            topic=header.topic,
+            sys_flag=header.sys_flag or 0,
+            write_queue_count=header.write_queue_count,
+        )
+        known = self._topics.find(header.topic)
+        attributes = _changed(known.attributes if known else {}, header.attributes or "")
+        self._put(replace(wanted, attributes=attributes))
+        return response(command)
+
+    def create_many(self, _: Session, command: Command) -> Command:
+        """UPDATE_AND_CREATE_TOPIC_LIST."""
+        for topic in decode(TopicConfigs, command.body).topics:
+            known = self._topics.find(topic.topic)
+            changes = ",".join(
+                name if name.startswith("-") else f"{name}={value}"
+                for name, value in topic.attributes.items()
+            )
+            self._put(replace(topic, attributes=_changed(known.attributes if known else {}, changes)))
+        return response(command)
+
+    def delete(self, _: Session, command: Command) -> Command:
+        """DELETE_TOPIC_IN_BROKER: the topic, its queues and the offsets in it."""
+        name = _checked_name(parse(TopicHeader, command.ext_fields).topic)
+        self._topics.delete(name)
+        self._store.delete_topic(name)
+        self._offsets.delete_topic(name)
+        return response(command)
+
+    def config(self, _: Session, command: Command) -> Command:
+        """GET_TOPIC_CONFIG."""
+        return response(command, body=encode(self._find(parse(TopicHeader, command.ext_fields).topic)))
+
+    def all_configs(self, _: Session, command: Command) -> Command:
+        """GET_ALL_TOPIC_CONFIG: all of them, or a page."""
+        header = parse(GetAllTopicConfigHeader, command.ext_fields)
+        table = self._topics.as_table()
+        total = len(table.topics)
+        if header.max_count is not None:
+            first = header.first or 0
+            page = sorted(table.topics)[first : first + header.max_count]
+            table.topics = {name: table.topics[name] for name in page}
+        table.mapping_version, table.mapping_details = DataVersion(), {}
+        answer = fields(GetAllTopicConfigResponseHeader(total))
+        return response(command, ext_fields=answer, body=encode(table))
+
+    def stats(self, _: Session, command: Command) -> Command:
+        """GET_TOPIC_STATS_INFO: the ends of each queue."""
+        topic = self._find(parse(TopicHeader, command.ext_fields).topic)
+        queue_ids = range(max(topic.read_queue_count, topic.write_queue_count))
+        offsets = {
+            MessageQueue(topic.topic, self._broker_name, queue_id): self._ends(topic.topic, queue_id)
+            for queue_id in queue_ids
+        }
+        return response(command, body=encode(TopicStats(offsets)))
+
+    def groups(self, _: Session, command: Command) -> Command:
+        """QUERY_TOPIC_CONSUME_BY_WHO: the groups that consume it now or have done so."""
+        name = parse(TopicHeader, command.ext_fields).topic
+        groups = self._consumers.groups_of(name) | self._offsets.groups_of(name)
+        return response(command, body=encode(GroupNames(sorted(groups))))
+
+    def system_topics(self, _: Session, command: Command) -> Command:
+        """GET_SYSTEM_TOPIC_LIST_FROM_BROKER."""
+        names = [topic.topic for topic in self._topics if is_system_topic(topic.topic)]
+        return response(command, body=encode(TopicNames(topics=sorted(names))))
+
+    def _find(self, name: str) -> TopicConfig:
+        topic = self._topics.find(name)
+        if topic is None:
+            raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic[{name}]")
+        return topic
+
+    def _put(self, topic: TopicConfig) -> None:
+        _checked_name(topic.topic)
+        for what, number, most in (
+            ("readQueueNums", topic.read_queue_count, QUEUE_COUNT_MAX),
+            ("writeQueueNums", topic.write_queue_count, QUEUE_COUNT_MAX),
+            ("perm", topic.perm, PERM_MAX),
+        ):
+            if not 0 <= number <= most:
+                raise Refused(
+                    ResponseCode.INVALID_PARAMETER,
+                    f"topic {topic.topic}: {what} {number} is not in 0 to {most}",
+                )
+        self._topics.put(topic)
+
+    def _ends(self, topic: str, queue_id: int) -> TopicOffset:
+        low = self._store.min_queue_offset(topic, queue_id)
+        high = self._store.max_queue_offset(topic, queue_id)
+        return TopicOffset(max(self._store.store_time_at(topic, queue_id, high - 1), 0), high, low)
+
+
+def _checked_name(name: str) -> str:
+    try:
+        valid_topic(name)
+    except IllegalName as error:
+        raise Refused(ResponseCode.INVALID_PARAMETER, str(error)) from None
+    if is_system_topic(name):
+        raise Refused(ResponseCode.SYSTEM_ERROR, f"The topic[{name}] is conflict with system topic.")
+    return name
+
+
+def _changed(attributes: dict[str, str], changes: str) -> dict[str, str]:
+    """Apply ``+name=value,-name``. Raises Refused for what a topic cannot have here."""
+    changed = dict(attributes)
+    for change in filter(None, changes.split(",")):
+        name, _, value = change[1:].partition("=")
+        if change[0] == "-":
+            changed.pop(name, None)
+        elif change[0] == "+" and value in ATTRIBUTES.get(name, ()):
+            changed[name] = value
+        else:
+            known = "; ".join(f"+{known}={'|'.join(sorted(ATTRIBUTES[known]))}" for known in ATTRIBUTES)
+            raise Refused(
+                ResponseCode.INVALID_PARAMETER, f"attribute {change[:60]!r}: use -name or one of {known}"
+            )
+    return changed

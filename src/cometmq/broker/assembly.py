@@ -1,0 +1,176 @@
+"""The parts that answer requests, put together: each gets the few others that it needs, nobody the whole."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from cometmq.broker.additions import Additions
+from cometmq.broker.admin_broker import BrokerAdmin
+from cometmq.broker.admin_groups import GroupAdmin
+from cometmq.broker.admin_topics import TopicAdmin
+from cometmq.broker.client_requests import ClientRequests
+from cometmq.broker.consumers import Consumers
+from cometmq.broker.groups import Groups
+from cometmq.broker.locks import QueueLocks
+from cometmq.broker.offsets import Offsets
+from cometmq.broker.producers import Producers
+from cometmq.broker.pull import Pulls
+from cometmq.broker.query import Queries
+from cometmq.broker.rates import Rates
+from cometmq.broker.requests import Handler, Requests
+from cometmq.broker.retry import Retries
+from cometmq.broker.send import Sends
+from cometmq.broker.settings import BrokerSettings, Settings
+from cometmq.broker.subscriptions import Subscriptions
+from cometmq.broker.targets import Targets
+from cometmq.broker.topics import Topics, boot_topics
+from cometmq.format import layout
+from cometmq.format.host import pack_host
+from cometmq.format.java_hash import java_hash
+from cometmq.format.message_id import UniqueIdMaker
+from cometmq.io.clock import Clock
+from cometmq.io.files import FileLayer
+from cometmq.net.server import Session
+from cometmq.store.store import MessageStore
+from cometmq.store.tables import JsonTable
+from cometmq.wire.codes import RequestCode
+
+PORT_SIZE = 4
+
+
+class Assembly:
+    """One broker's parts over its open store.
+
+    Args:
+        ip: under which clients reach the broker.
+        port: under which clients reach the broker.
+
+    Raises:
+        StoreDamaged: a table of the broker holds something else than it should.
+    """
+
+    def __init__(
+        self, settings: Settings, store: MessageStore, files: FileLayer, clock: Clock, ip: str, port: int
+    ) -> None:
+        own, host = settings.broker, pack_host(ip, port)
+        table = _tables(files, store.root)
+        self.topics = Topics(table("topics"), clock, boot_topics(own))
+        self.offsets = Offsets(table("consumerOffset"), clock)
+        self.rates = Rates(clock)
+        groups = Groups(table("subscriptionGroup"), clock, auto_create=own.auto_create_subscription_group)
+        self.topics.load()
+        groups.load()
+        self.offsets.load(store.max_queue_offset)
+
+        producers, consumers = Producers[Session](clock), Consumers[Session](clock)
+        locks = QueueLocks(clock)
+        permission = own.broker_permission
+        self.pulls = Pulls(
+            store,
+            Subscriptions(self.topics, groups, consumers, permission=permission),
+            self.offsets,
+            self.rates,
+            clock,
+            short_polling_ms=None if own.long_polling_enable else own.short_polling_time_mills,
+            lite_pull=own.lite_pull_message_enable,
+        )
+        self.clients = ClientRequests(
+            producers,
+            consumers,
+            groups,
+            self.topics,
+            locks,
+            clock,
+            notify=own.notify_consumer_ids_changed_enable,
+        )
+        sends = Sends(
+            store,
+            Targets(self.topics, groups, locks, permission=permission),
+            _additions(own, host, clock),
+            self.rates,
+            store_host=host,
+            constants={"MSG_REGION": own.region_id, "TRACE_ON": str(own.trace_on).lower()},
+        )
+        handlers = _handlers(
+            self.pulls,
+            self.clients,
+            Queries(store, self.topics, groups, self.offsets),
+            Retries(store, self.topics, groups, self.rates, store_host=host, permission=permission),
+            TopicAdmin(self.topics, store, self.offsets, consumers, broker_name=own.broker_name),
+            GroupAdmin(
+                groups,
+                consumers,
+                producers,
+                self.offsets,
+                self.topics,
+                store,
+                broker_name=own.broker_name,
+            ),
+            BrokerAdmin(settings, store, self.rates, clock),
+        )
+        self.requests = Requests(sends.handle, handlers, [self.pulls.closed, self.clients.closed])
+
+
+def _handlers(
+    pulls: Pulls,
+    clients: ClientRequests,
+    queries: Queries,
+    retries: Retries,
+    topics: TopicAdmin,
+    groups: GroupAdmin,
+    broker: BrokerAdmin,
+) -> dict[int, Handler]:
+    """Say who answers what; any other request is answered as not supported."""
+    return {
+        RequestCode.PULL_MESSAGE: pulls.handle,
+        RequestCode.LITE_PULL_MESSAGE: pulls.handle,
+        RequestCode.CONSUMER_SEND_MSG_BACK: retries.send_back,
+        RequestCode.HEART_BEAT: clients.heartbeat,
+        RequestCode.UNREGISTER_CLIENT: clients.unregister,
+        RequestCode.CHECK_CLIENT_CONFIG: clients.check_config,
+        RequestCode.GET_CONSUMER_LIST_BY_GROUP: clients.consumer_ids,
+        RequestCode.LOCK_BATCH_MQ: clients.lock,
+        RequestCode.UNLOCK_BATCH_MQ: clients.unlock,
+        RequestCode.QUERY_CONSUMER_OFFSET: queries.committed_offset,
+        RequestCode.UPDATE_CONSUMER_OFFSET: queries.commit_offset,
+        RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: queries.offset_by_time,
+        RequestCode.GET_MAX_OFFSET: queries.max_offset,
+        RequestCode.GET_MIN_OFFSET: queries.min_offset,
+        RequestCode.GET_EARLIEST_MSG_STORETIME: queries.earliest_store_time,
+        RequestCode.VIEW_MESSAGE_BY_ID: queries.message_by_id,
+        RequestCode.QUERY_MESSAGE: queries.messages_by_key,
+        RequestCode.UPDATE_AND_CREATE_TOPIC: topics.create,
+        RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: topics.create_many,
+        RequestCode.DELETE_TOPIC_IN_BROKER: topics.delete,
+        RequestCode.GET_TOPIC_CONFIG: topics.config,
+        RequestCode.GET_ALL_TOPIC_CONFIG: topics.all_configs,
+        RequestCode.GET_TOPIC_STATS_INFO: topics.stats,
+        RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: topics.groups,
+        RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: topics.system_topics,
+        RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: groups.create,
+        RequestCode.DELETE_SUBSCRIPTIONGROUP: groups.delete,
+        RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: groups.config,
+        RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: groups.all_configs,
+        RequestCode.GET_ALL_CONSUMER_OFFSET: groups.all_offsets,
+        RequestCode.GET_CONSUMER_CONNECTION_LIST: groups.consumers,
+        RequestCode.GET_PRODUCER_CONNECTION_LIST: groups.producers,
+        RequestCode.GET_CONSUME_STATS: groups.progress,
+        RequestCode.QUERY_TOPICS_BY_CONSUMER: groups.topics,
+        RequestCode.GET_BROKER_CONFIG: broker.settings,
+        RequestCode.UPDATE_BROKER_CONFIG: broker.change_settings,
+        RequestCode.GET_BROKER_RUNTIME_INFO: broker.runtime_info,
+    }
+
+
+def _tables(files: FileLayer, root: Path) -> Callable[[str], JsonTable]:
+    return lambda name: JsonTable(files, layout.config_path(root, name))
+
+
+def _additions(settings: BrokerSettings, host: bytes, clock: Clock) -> Additions:
+    maker = UniqueIdMaker(host[:-PORT_SIZE], os.getpid(), java_hash(settings.broker_name))
+    return Additions(
+        region=settings.region_id,
+        trace_on=settings.trace_on,
+        cluster=settings.broker_cluster_name,
+        make_unique_key=lambda: maker.make(clock.now_ms()),
+    )

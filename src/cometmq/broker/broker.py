@@ -1,0 +1,161 @@
+"""The broker: what starts in which order, what happens again and again, what stops in which order."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Final
+
+from cometmq import kernels
+from cometmq.broker.assembly import Assembly
+from cometmq.broker.own_address import own_ip
+from cometmq.broker.periodic import Periodic
+from cometmq.broker.registration import NameServers
+from cometmq.broker.requests import Starting
+from cometmq.broker.settings import BrokerSettings, Settings
+from cometmq.io.clock import Clock, SystemClock
+from cometmq.io.files import Disk, FileLayer
+from cometmq.net.address import address_text
+from cometmq.net.server import Server
+from cometmq.store.settings import StoreSettings
+from cometmq.store.store import MessageStore
+
+VIP_PORT_BELOW: Final = 2
+"""The VIP port is the listen port less so many."""
+
+TICK_MS: Final = 1_000
+SILENCE_CHECK_MS: Final = 10_000
+
+_log = logging.getLogger(__name__)
+
+
+class Broker:
+    """One broker: a store, and the requests that it answers from it.
+
+    Args:
+        clock: gives the time to the store and to all that expires.
+        files: how the store gets at its files.
+        load_kernels: whether to load the compiled operations in the background.
+
+    Attributes:
+        port: where it listens, once started.
+        address: where clients reach it, ``ip:port``, once started.
+    """
+
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        store_settings: StoreSettings | None = None,
+        *,
+        clock: Clock | None = None,
+        files: FileLayer | None = None,
+        load_kernels: bool = True,
+    ) -> None:
+        self.port = settings.listen_port
+        self.address = ""
+        self._settings = Settings(settings, store_settings or StoreSettings())
+        self._clock = clock or SystemClock()
+        self._files = files or Disk()
+        self._load_kernels = load_kernels
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._started = AsyncExitStack()
+
+    async def start(self) -> None:
+        """Open the store, listen, and register with the name servers.
+
+        Raises:
+            SettingsError: an address cannot be used.
+            StoreLocked: another process has the store open.
+            StoreDamaged: a file of the store cannot be used as it is.
+            OSError: the disk refuses.
+        """
+        settings = self._settings.broker
+        async with AsyncExitStack() as stack:
+            store = await self._open_store()
+            stack.callback(store.close)
+            server = Server(Starting(), clock=self._clock)
+            stack.push_async_callback(server.stop)
+            ip = own_ip(settings)
+            self.port = await server.start(settings.bind_address, settings.listen_port)
+            self.address = address_text(ip, self.port)
+            if settings.vip_channel_enable:
+                await server.start(settings.bind_address, self.port - VIP_PORT_BELOW)
+            parts = Assembly(self._settings, store, self._files, self._clock, ip, self.port)
+            stack.callback(self._save_offsets, parts)
+            server.handler = parts.requests
+            stack.push_async_callback(self._finish_tasks)
+            stack.callback(self._begin_periodic(store, parts).stop)
+            if self._load_kernels:
+                stack.push_async_callback(asyncio.to_thread, kernels.load_in_background().stop)
+            name_servers = NameServers(parts.topics, settings, self.address)
+            stack.push_async_callback(name_servers.stop)
+            await name_servers.start()
+            self._started = stack.pop_all()
+        _log.info("broker %s serves at %s", settings.broker_name, self.address)
+
+    async def stop(self) -> None:
+        """Leave the name servers, close the connections, save all and close the store."""
+        await self._started.aclose()
+
+    async def _open_store(self) -> MessageStore:
+        """Open the store in a thread: recovery may take long, and others share this loop."""
+        run_soon = asyncio.get_running_loop().call_soon_threadsafe
+        return await asyncio.to_thread(
+            MessageStore.open,
+            Path(self._settings.broker.store_path_root_dir),
+            self._settings.store,
+            files=self._files,
+            clock=self._clock,
+            run_soon=run_soon,
+        )
+
+    def _begin_periodic(self, store: MessageStore, parts: Assembly) -> Periodic:
+        periodic = Periodic()
+        periodic.every(TICK_MS, parts.pulls.expire)
+        periodic.every(TICK_MS, parts.rates.sample)
+        periodic.every(TICK_MS, lambda: self._tick(store))
+        periodic.every(SILENCE_CHECK_MS, parts.clients.close_silent)
+        interval_ms = self._settings.broker.flush_consumer_offset_interval
+        periodic.every(interval_ms, lambda: self._write_offsets(parts))
+        return periodic
+
+    def _tick(self, store: MessageStore) -> None:
+        """Let the store keep up; its files go to the disk in a thread."""
+        if paths := store.tick():
+            dispatched_time = store.dispatched_time
+
+            async def sync() -> None:
+                await asyncio.to_thread(store.sync_files, paths)
+                store.vouch(dispatched_time)
+
+            self._begin(sync())
+
+    def _write_offsets(self, parts: Assembly) -> None:
+        """Write the committed offsets, in a thread."""
+        if (copy := parts.offsets.take_changed()) is not None:
+
+            async def write() -> None:
+                await asyncio.to_thread(parts.offsets.write, copy)
+
+            self._begin(write())
+
+    def _save_offsets(self, parts: Assembly) -> None:
+        """Write the committed offsets here and now: the broker stops."""
+        try:
+            parts.offsets.save()
+        except OSError as error:
+            _log.error("the consumers' offsets of the last seconds are not saved: %s", error)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._end)
+
+    def _end(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("saving in the background failed, it will be tried again: %s", error)
+
+    async def _finish_tasks(self) -> None:
+        await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,0 +1,146 @@
+"""What clients tell of themselves: heartbeats, goodbyes, who is in a group, queue locks.
+
+(RocketMQ: ClientManageProcessor.java, ConsumerManageProcessor.java.)
+"""
+
+from itertools import count
+
+from cometmq.broker.consumers import Consumers, Notify
+from cometmq.broker.groups import Groups
+from cometmq.broker.locks import QueueLocks
+from cometmq.broker.producers import Member, Producers
+from cometmq.broker.refused import Refused
+from cometmq.broker.subscriptions import check_expression_type
+from cometmq.broker.topics import Topics
+from cometmq.errors import IllegalName
+from cometmq.format.layout import RETRY_PREFIX, valid_group
+from cometmq.io.clock import Clock
+from cometmq.net.server import Session
+from cometmq.wire.bodies import (
+    ClientConfigCheck,
+    ConsumerData,
+    ConsumerIds,
+    Heartbeat,
+    LockRequest,
+    LockResponse,
+    decode,
+    encode,
+)
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import ONEWAY_FLAG, Command, response
+from cometmq.wire.headers import (
+    ConsumerGroupHeader,
+    HeartbeatResponseHeader,
+    UnregisterClientHeader,
+    fields,
+    parse,
+)
+
+
+class ClientRequests:
+    """Keeps the registries of producers and consumers, and tells consumers when their group changes."""
+
+    def __init__(
+        self,
+        producers: Producers[Session],
+        consumers: Consumers[Session],
+        groups: Groups,
+        topics: Topics,
+        locks: QueueLocks,
+        clock: Clock,
+        *,
+        notify: bool,
+    ) -> None:
+        self._producers = producers
+        self._consumers = consumers
+        self._groups = groups
+        self._topics = topics
+        self._locks = locks
+        self._clock = clock
+        self._notify_enabled = notify
+        self._opaque = count()
+
+    def heartbeat(self, session: Session, command: Command) -> Command:
+        """HEART_BEAT: the client lives, is in these groups and wants these topics."""
+        beat = decode(Heartbeat, command.body)
+        member = Member(beat.client_id, command.language, command.version, self._clock.monotonic_ms())
+        for producer in beat.producers:
+            self._producers.heartbeat(session, valid_group(producer.group), member)
+        for consumer in beat.consumers:
+            self._take_consumer(session, consumer, member)
+        return response(command, ext_fields=fields(HeartbeatResponseHeader(supports_heartbeat_v2=False)))
+
+    def unregister(self, session: Session, command: Command) -> Command:
+        """UNREGISTER_CLIENT: the client leaves its groups."""
+        header = parse(UnregisterClientHeader, command.ext_fields)
+        if header.producer_group:
+            self._producers.unregister(session, header.producer_group)
+        if header.consumer_group:
+            self._notify(self._consumers.unregister(session, header.consumer_group))
+        return response(command)
+
+    def check_config(self, _: Session, command: Command) -> Command:
+        """CHECK_CLIENT_CONFIG: would the broker understand a subscription."""
+        check = decode(ClientConfigCheck, command.body)
+        check_expression_type(check.subscription.expression_type)
+        return response(command)
+
+    def consumer_ids(self, _: Session, command: Command) -> Command:
+        """GET_CONSUMER_LIST_BY_GROUP: the client ids of a group's members."""
+        name = parse(ConsumerGroupHeader, command.ext_fields).consumer_group
+        group = self._consumers.find(name)
+        if group is None or not group.members:
+            raise Refused(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {name}")
+        return response(command, body=encode(ConsumerIds([m.client_id for m in group.members.values()])))
+
+    def lock(self, _: Session, command: Command) -> Command:
+        """LOCK_BATCH_MQ: a client of an orderly group takes queues."""
+        wanted = decode(LockRequest, command.body)
+        granted = self._locks.lock(wanted.consumer_group, wanted.client_id, wanted.queues)
+        return response(command, body=encode(LockResponse(granted)))
+
+    def unlock(self, _: Session, command: Command) -> Command:
+        """UNLOCK_BATCH_MQ: it gives them back."""
+        released = decode(LockRequest, command.body)
+        self._locks.unlock(released.consumer_group, released.client_id, released.queues)
+        return response(command)
+
+    def closed(self, session: Session) -> None:
+        """Take a lost connection's client out of all groups, and tell the others."""
+        self._producers.closed(session)
+        for notify in self._consumers.closed(session):
+            self._notify(notify)
+
+    def close_silent(self) -> None:
+        """Close the connections whose client has been silent too long; call it every few seconds."""
+        for session in self._producers.silent() | self._consumers.silent():
+            session.close()
+        self._consumers.forget_empty()
+
+    def _take_consumer(self, session: Session, data: ConsumerData, member: Member) -> None:
+        try:
+            group = self._groups.find_or_create(data.group)
+        except IllegalName:
+            return  # as RocketMQ: such a group is passed over
+        if group is None:
+            return
+        if group.retry_queue_count > 0:
+            self._topics.create_for_group(RETRY_PREFIX + data.group, group.retry_queue_count)
+        self._notify(self._consumers.heartbeat(session, data, member))
+
+    def _notify(self, notify: Notify[Session] | None) -> None:
+        if notify is None or not self._notify_enabled:
+            return
+        group = self._groups.find(notify.group)
+        if group is not None and not group.notify_consumer_ids_changed_enable:
+            return
+        ext_fields = fields(ConsumerGroupHeader(notify.group))
+        for session in notify.channels:
+            session.send(
+                Command(
+                    RequestCode.NOTIFY_CONSUMER_IDS_CHANGED,
+                    next(self._opaque) & 0x7FFF_FFFF,
+                    ONEWAY_FLAG,
+                    ext_fields=ext_fields,
+                )
+            )

@@ -1,0 +1,125 @@
+"""How far each consumer group has consumed each queue: ``config/consumerOffset.json``.
+
+::
+
+    {"dataVersion": {…}, "groupTopicMap": {group: [topic]}, "offsetTable": {"topic@group": {0: 17, 1: 5}}}
+
+``groupTopicMap`` is written as RocketMQ writes it and never read. Saved every few seconds and at the
+stop, so a killed broker may hand out messages again that a consumer had already acknowledged.
+(RocketMQ: ConsumerOffsetManager.java.)
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from cometmq.broker import saved
+from cometmq.io.clock import Clock
+from cometmq.store.tables import JsonTable
+from cometmq.wire.bodies import ConsumerOffsets, DataVersion, to_plain
+
+_log = logging.getLogger(__name__)
+
+SEPARATOR: Final = "@"
+"""Between topic and group in a key; no name can hold it."""
+
+
+class Offsets:
+    """Committed offsets by group, topic and queue."""
+
+    def __init__(self, table: JsonTable, clock: Clock) -> None:
+        self._table = table
+        self._version = DataVersion(timestamp=clock.now_ms())
+        self._changed = False
+        self._committed: dict[str, dict[int, int]] = {}
+        self._pulled: dict[str, dict[int, int]] = {}
+
+    def load(self, max_offset: Callable[[str, int], int]) -> None:
+        """Read the table; no offset may lie beyond what its queue holds after recovery.
+
+        Raises StoreDamaged if the file holds something else than offsets.
+        """
+        content = saved.load(self._table, ConsumerOffsets)
+        if content is None:
+            return
+        self._version = content.data_version or self._version
+        self._committed = content.offsets
+        for key, queues in self._committed.items():
+            topic = key.partition(SEPARATOR)[0]
+            for queue_id, offset in queues.items():
+                limit = max_offset(topic, queue_id)
+                if offset > limit:
+                    _log.warning(
+                        "%s queue %d: committed %d, but the queue ends at %d", key, queue_id, offset, limit
+                    )
+                    queues[queue_id] = limit
+                    self._changed = True
+
+    def take_changed(self) -> dict[str, Any] | None:
+        """Give a copy to write if anything was committed since the last time."""
+        if not self._changed:
+            return None
+        self._changed = False
+        return self.as_plain()
+
+    def write(self, copy: dict[str, Any]) -> None:
+        """Write a copy, in any thread. Raises OSError: it is due again then."""
+        try:
+            self._table.save(copy)
+        except OSError:
+            self._changed = True
+            raise
+
+    def save(self) -> None:
+        """Write what was committed since the last time. Raises OSError."""
+        if (copy := self.take_changed()) is not None:
+            self.write(copy)
+
+    def as_plain(self) -> dict[str, Any]:
+        """Give a copy of the table in RocketMQ's form."""
+        topics: dict[str, list[str]] = {}
+        for key in self._committed:
+            topic, _, group = key.partition(SEPARATOR)
+            topics.setdefault(group, []).append(topic)
+        offsets = {key: dict(queues) for key, queues in self._committed.items()}
+        return {"dataVersion": to_plain(self._version), "groupTopicMap": topics, "offsetTable": offsets}
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Note that ``group`` has consumed all before ``offset``; it may go back."""
+        self._changed = True
+        self._committed.setdefault(f"{topic}{SEPARATOR}{group}", {})[queue_id] = offset
+
+    def committed(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Give the committed offset, or None if there is none."""
+        queues = self._committed.get(f"{topic}{SEPARATOR}{group}")
+        return None if queues is None else queues.get(queue_id)
+
+    def note_pulled(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Note that ``group`` has been given all before ``offset``: for operators only, not saved."""
+        self._pulled.setdefault(f"{topic}{SEPARATOR}{group}", {})[queue_id] = offset
+
+    def pulled(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Give how far the group has pulled since the broker started, or None."""
+        return self._pulled.get(f"{topic}{SEPARATOR}{group}", {}).get(queue_id)
+
+    def groups_of(self, topic: str) -> set[str]:
+        """Give the groups that have committed offsets in ``topic``."""
+        return {key.partition(SEPARATOR)[2] for key in self._committed if key.startswith(topic + SEPARATOR)}
+
+    def topics_of(self, group: str) -> set[str]:
+        """Give the topics in which ``group`` has committed offsets."""
+        return {key.partition(SEPARATOR)[0] for key in self._committed if key.endswith(SEPARATOR + group)}
+
+    def delete_topic(self, topic: str) -> None:
+        """Forget all offsets in ``topic``."""
+        self._delete(topic + SEPARATOR, "")
+
+    def delete_group(self, group: str) -> None:
+        """Forget all offsets of ``group``."""
+        self._delete("", SEPARATOR + group)
+
+    def _delete(self, start: str, end: str) -> None:
+        for table in (self._committed, self._pulled):
+            for key in [key for key in table if key.startswith(start) and key.endswith(end)]:
+                del table[key]
+                self._changed = True

@@ -1,0 +1,49 @@
+"""Under which IP address others reach this broker."""
+
+import ipaddress
+import socket
+from typing import Final
+
+from cometmq.broker.settings import BrokerSettings
+from cometmq.errors import SettingsError
+from cometmq.net.address import parse_address
+
+LOOPBACK: Final = "127.0.0.1"
+
+_SOMEWHERE: Final = ("192.0.2.1", 9)
+"""An address of a network that is only for examples: the route to it is the default route."""
+
+
+def own_ip(settings: BrokerSettings) -> str:
+    """Give brokerIP1 if it is set; else the address listened at; else the one that name servers see.
+
+    Raises SettingsError if brokerIP1 is no address and no known name.
+    """
+    if settings.broker_ip:
+        return _resolved(settings.broker_ip, "brokerIP1")
+    bound = ipaddress.ip_address(_resolved(settings.bind_address, "bindAddress"))
+    if not bound.is_unspecified:
+        return str(bound)
+    name_servers = [parse_address(address) for address in settings.name_servers]
+    return _towards([*name_servers, _SOMEWHERE])
+
+
+def _resolved(host: str, setting: str) -> str:
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise SettingsError(f"setting {setting} = {host!r}: {error}; give an IP address") from None
+    return str(found[0][4][0]).partition("%")[0]
+
+
+def _towards(peers: list[tuple[str, int]]) -> str:
+    """Give the address that the machine would send from to the first peer that it has a route to."""
+    for host, port in peers:
+        try:
+            family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+            with socket.socket(family, kind, protocol) as probe:
+                probe.connect(address)  # sends nothing: it only chooses a route
+                return str(probe.getsockname()[0])
+        except OSError:
+            continue
+    return LOOPBACK

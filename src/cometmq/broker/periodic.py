@@ -1,0 +1,27 @@
+"""Things that the loop does again and again."""
+
+import asyncio
+from collections.abc import Callable
+
+
+class Periodic:
+    """Calls functions at intervals; one that raises is reported by the loop and called again all the same."""
+
+    def __init__(self) -> None:
+        self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
+
+    def every(self, interval_ms: int, action: Callable[[], None]) -> None:
+        """Call ``action`` each ``interval_ms`` from now on."""
+
+        def fire() -> None:
+            self._timers[action] = loop.call_later(interval_ms / 1000, fire)
+            action()
+
+        loop = asyncio.get_running_loop()
+        self._timers[action] = loop.call_later(interval_ms / 1000, fire)
+
+    def stop(self) -> None:
+        """Call nothing any more."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()

@@ -1,0 +1,195 @@
+"""PULL_MESSAGE and LITE_PULL_MESSAGE, held while there is nothing new (long polling).
+
+A pull is looked at once when it comes. If nothing is new and it may wait, it is held; it is looked at
+again when a message that it wants arrives, or when its time is up, and answered then whatever is found.
+(RocketMQ: PullMessageProcessor.java, PullRequestHoldService.java.)
+"""
+
+import asyncio
+from collections.abc import Container
+from functools import partial
+from typing import Final, NamedTuple
+
+from cometmq.broker.offsets import Offsets
+from cometmq.broker.rates import Rates
+from cometmq.broker.refused import Refused
+from cometmq.broker.subscriptions import Subscriptions
+from cometmq.cluster.hold import HeldPull, PullHold
+from cometmq.io.clock import Clock
+from cometmq.net.boundary import attempt
+from cometmq.net.server import Session
+from cometmq.store.dispatch import Arrival
+from cometmq.store.get import GetResult, GetStatus
+from cometmq.store.store import MessageStore
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import PullFlag, PullHeader, PullResponseHeader, fields, parse
+
+SUSPEND_MS_MAX: Final = 120_000
+"""No pull is held for longer, whatever it asks for: after so long a silent connection is closed."""
+
+BYTES_MIN: Final = 100
+BYTES_MAX: Final = 128 * 1024 * 1024
+"""Bounds of what a pull may ask for (RocketMQ: DefaultMessageStore.getMessage)."""
+
+CODES: Final = {
+    GetStatus.FOUND: ResponseCode.SUCCESS,
+    GetStatus.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    GetStatus.MESSAGE_WAS_REMOVING: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    GetStatus.NO_MATCHED_LOGIC_QUEUE: ResponseCode.PULL_OFFSET_MOVED,
+    GetStatus.NO_MESSAGE_IN_QUEUE: ResponseCode.PULL_OFFSET_MOVED,
+    GetStatus.OFFSET_FOUND_NULL: ResponseCode.PULL_NOT_FOUND,
+    GetStatus.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
+    GetStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
+    GetStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
+}
+_EMPTY: Final = (GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE)
+
+
+class _Pull(NamedTuple):
+    """A pull that passed the checks."""
+
+    session: Session
+    command: Command
+    header: PullHeader
+    tags_codes: Container[int] | None
+
+
+class Pulls:
+    """Answers pulls and holds those that wait.
+
+    Args:
+        short_polling_ms: how long to hold instead of what the pull asks for, or None.
+        lite_pull: whether LITE_PULL_MESSAGE is answered.
+    """
+
+    def __init__(
+        self,
+        store: MessageStore,
+        subscriptions: Subscriptions,
+        offsets: Offsets,
+        rates: Rates,
+        clock: Clock,
+        *,
+        short_polling_ms: int | None,
+        lite_pull: bool,
+    ) -> None:
+        self._store = store
+        self._subscriptions = subscriptions
+        self._offsets = offsets
+        self._rates = rates
+        self._clock = clock
+        self._short_polling_ms = short_polling_ms
+        self._lite_pull = lite_pull
+        self._hold = PullHold[_Pull]()
+        self._awake: list[_Pull] = []
+        store.on_arrival(self.arrive)
+
+    @property
+    def held_count(self) -> int:
+        """How many pulls wait."""
+        return len(self._hold)
+
+    def handle(self, session: Session, command: Command) -> None:
+        """Answer a pull, or hold it. Raises CometMQError if it must be refused."""
+        if command.code == RequestCode.LITE_PULL_MESSAGE and not self._lite_pull:
+            raise Refused(
+                ResponseCode.NO_PERMISSION,
+                "LITE_PULL_MESSAGE is switched off here: set litePullMessageEnable, or send PULL_MESSAGE",
+            )
+        header = parse(PullHeader, command.ext_fields)
+        pull = _Pull(session, command, header, self._subscriptions.tags_codes(header))
+        if header.sys_flag & PullFlag.COMMIT_OFFSET:
+            self._offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
+        session.when_drained(partial(self._look, pull), command)
+
+    def arrive(self, arrivals: list[Arrival]) -> None:
+        """Note what can newly be read; all whom it concerns are answered at the end of the loop's turn."""
+        if awake := self._hold.arrive(arrivals):
+            if not self._awake:
+                asyncio.get_running_loop().call_soon(self._answer_awake)
+            self._awake += awake
+
+    def expire(self) -> None:
+        """Answer the pulls whose time is up; call it every second."""
+        for pull in self._hold.expire(self._clock.monotonic_ms()):
+            self._answer_safely(pull)
+
+    def closed(self, session: Session) -> None:
+        """Forget the pulls of a connection that is gone."""
+        self._hold.forget(session)
+
+    def _answer_awake(self) -> None:
+        awake, self._awake = self._awake, []
+        for pull in awake:
+            self._answer_safely(pull)
+
+    def _answer_safely(self, pull: _Pull) -> None:
+        attempt(
+            pull.session,
+            (pull.command,),
+            pull.session.when_drained,
+            partial(self._answer, pull),
+            pull.command,
+        )
+
+    def _look(self, pull: _Pull) -> None:
+        """Look for the first time: answer, or hold if nothing is new."""
+        result = self._get(pull)
+        if _code(pull, result) is not ResponseCode.PULL_NOT_FOUND or not self._wait(pull):
+            self._send(pull, result)
+
+    def _answer(self, pull: _Pull) -> None:
+        """Look again and answer, whatever is found."""
+        self._send(pull, self._get(pull))
+
+    def _get(self, pull: _Pull) -> GetResult:
+        header = pull.header
+        most = BYTES_MAX if header.max_message_bytes is None else header.max_message_bytes
+        return self._store.get(
+            header.topic,
+            header.queue_id,
+            header.queue_offset,
+            max(header.max_message_count, 1),
+            min(max(most, BYTES_MIN), BYTES_MAX),
+            pull.tags_codes,
+        )
+
+    def _wait(self, pull: _Pull) -> bool:
+        """Hold a pull, if it may wait and there is room."""
+        header = pull.header
+        wait_ms = min(header.suspend_timeout_ms, SUSPEND_MS_MAX)
+        if self._short_polling_ms is not None:
+            wait_ms = self._short_polling_ms
+        if not header.sys_flag & PullFlag.SUSPEND or wait_ms <= 0 or pull.command.is_oneway:
+            return False
+        return self._hold.hold(
+            HeldPull(
+                ticket=pull,
+                owner=pull.session,
+                topic=header.topic,
+                queue_id=header.queue_id,
+                queue_offset=header.queue_offset,
+                tags_codes=pull.tags_codes,
+                deadline_ms=self._clock.monotonic_ms() + wait_ms,
+            )
+        )
+
+    def _send(self, pull: _Pull, result: GetResult) -> None:
+        header = pull.header
+        self._offsets.note_pulled(header.consumer_group, header.topic, header.queue_id, result.next_offset)
+        if result.records:
+            self._rates.found.total += 1
+            self._rates.given.total += len(result.records)
+        else:
+            self._rates.missed.total += 1
+        answer = fields(PullResponseHeader(0, result.next_offset, result.min_offset, result.max_offset))
+        code, body = _code(pull, result), b"".join(result.records)
+        pull.session.send(response(pull.command, code, result.status.name, answer, body))
+
+
+def _code(pull: _Pull, result: GetResult) -> ResponseCode:
+    """Give the response code of a read; of an empty queue the first offset is right, and any other is not."""
+    if result.status in _EMPTY and pull.header.queue_offset == 0:
+        return ResponseCode.PULL_NOT_FOUND
+    return CODES[result.status]

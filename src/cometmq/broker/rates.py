@@ -1,0 +1,74 @@
+"""How much goes through the broker: totals, and averages over the last 10, 60 and 600 seconds."""
+
+from collections import deque
+from typing import Final
+
+from cometmq.io.clock import Clock
+
+SAMPLE_INTERVAL_MS: Final = 1_000
+SPANS_S: Final = (10, 60, 600)
+
+
+class Rate:
+    """One count that only grows."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._samples: deque[tuple[int, int]] = deque()
+
+    def sample(self, now_ms: int) -> None:
+        """Note the total at ``now_ms``, on the monotonic clock; call it every second."""
+        self._samples.append((now_ms, self.total))
+        while self._samples[0][0] < now_ms - SPANS_S[-1] * 1000:
+            self._samples.popleft()
+
+    def per_second(self) -> tuple[float, ...]:
+        """Give the averages over the last 10, 60 and 600 seconds, as far as the samples go."""
+        if len(self._samples) < 2:
+            return tuple(0.0 for _ in SPANS_S)
+        now_ms, total = self._samples[-1]
+        averages = []
+        for span in SPANS_S:
+            since = now_ms - span * 1000
+            then_ms, then_total = next(sample for sample in self._samples if sample[0] >= since)
+            averages.append((total - then_total) * 1000 / (now_ms - then_ms) if then_ms < now_ms else 0.0)
+        return tuple(averages)
+
+    def text(self) -> str:
+        """Give the averages as RocketMQ's runtime info has them: ``a b c``."""
+        return sum_text(self)
+
+
+class Rates:
+    """All counts of one broker.
+
+    Attributes:
+        stored: messages stored.
+        stored_bytes: bytes of their records.
+        refused: messages that could not be stored.
+        found: pulls that gave messages.
+        missed: pulls that gave none.
+        given: messages given to consumers.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.stored = Rate()
+        self.stored_bytes = Rate()
+        self.refused = Rate()
+        self.found = Rate()
+        self.missed = Rate()
+        self.given = Rate()
+        self._clock = clock
+
+    def sample(self) -> None:
+        """Note all totals; call it every second."""
+        now_ms = self._clock.monotonic_ms()
+        for rate in (self.stored, self.stored_bytes, self.refused, self.found, self.missed, self.given):
+            rate.sample(now_ms)
+
+
+def sum_text(*rates: Rate) -> str:
+    """Give the averages of several counts together, as RocketMQ's runtime info has them: ``a b c``."""
+    return " ".join(
+        str(sum(averages)) for averages in zip(*[rate.per_second() for rate in rates], strict=True)
+    )

@@ -1,0 +1,148 @@
+"""Keeping every name server informed: who this broker is and which topics it has.
+
+Each name server has a task of its own, so that one that is away delays nobody. A task registers at the
+start, as soon as a topic changes (many changes in one turn of the loop are one registration), and
+otherwise at intervals. (RocketMQ: BrokerController.registerBrokerAll, BrokerOuterAPI.java.)
+"""
+
+import asyncio
+import logging
+from typing import Final
+
+from msgspec.structs import replace
+
+from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.topics import READ_WRITE, Topics
+from cometmq.errors import CometMQError, RemoteError
+from cometmq.net.address import address_text, parse_address
+from cometmq.net.client import Connections
+from cometmq.wire.bodies import DataVersion, Registration, TopicConfig, TopicTable, encode
+from cometmq.wire.bodies.registration import body_crc
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command
+from cometmq.wire.headers import BrokerHeader, RegisterBrokerHeader, fields
+
+FIRST_WAIT_S: Final = 1.0
+"""How long a start waits for the name servers to know the broker."""
+
+RETRY_MS: Final = 1_000
+"""Until the next try with a name server that did not answer; doubled each time, up to the usual interval."""
+
+UNREGISTER_TIMEOUT_MS: Final = 1_000
+
+_log = logging.getLogger(__name__)
+
+
+class NameServers:
+    """The name servers of one broker.
+
+    Args:
+        address: where clients reach this broker, ``ip:port``.
+    """
+
+    def __init__(self, topics: Topics, settings: BrokerSettings, address: str) -> None:
+        self._topics = topics
+        self._settings = settings
+        self._address = address
+        self._connections = Connections()
+        self._changed = {server: asyncio.Event() for server in settings.name_servers}
+        self._reached = {server: asyncio.Event() for server in settings.name_servers}
+        self._away: set[str] = set()  # those of which the log says so already
+        self._tasks: list[asyncio.Task[None]] = []
+        topics.on_change.append(self.register_soon)
+
+    async def start(self) -> None:
+        """Begin to register; returns when all know the broker, or after a moment."""
+        if not self._changed:
+            return
+        self._tasks = [asyncio.create_task(self._keep_registered(server)) for server in self._changed]
+        waits = [asyncio.create_task(event.wait()) for event in self._reached.values()]
+        _, late = await asyncio.wait(waits, timeout=FIRST_WAIT_S)
+        for wait in late:
+            wait.cancel()
+
+    def register_soon(self) -> None:
+        """Register with all, at the end of this turn of the loop."""
+        for changed in self._changed.values():
+            changed.set()
+
+    async def stop(self) -> None:
+        """Tell those who can be reached that the broker goes, and end."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        reached = [server for server, event in self._reached.items() if event.is_set()]
+        await asyncio.gather(*map(self._unregister, reached))
+        await self._connections.close()
+
+    async def _keep_registered(self, server: str) -> None:
+        period_ms = self._settings.register_name_server_period
+        retry_ms = RETRY_MS
+        while True:
+            changed = self._changed[server]
+            changed.clear()
+            if await self._register(server):
+                wait_ms, retry_ms = period_ms, RETRY_MS
+            else:
+                wait_ms, retry_ms = retry_ms, min(2 * retry_ms, period_ms)
+            try:
+                await asyncio.wait_for(changed.wait(), wait_ms / 1000)
+            except TimeoutError:
+                continue
+
+    async def _register(self, server: str) -> bool:
+        """Register once; tell whether the name server has taken it."""
+        reached = self._reached[server]
+        try:
+            timeout_ms = self._settings.register_broker_timeout_mills
+            _check(await self._connections.request(server, self._registration(), timeout_ms))
+        except CometMQError as error:
+            level = logging.DEBUG if server in self._away else logging.WARNING
+            _log.log(level, "name server %s does not take the registration, trying again: %s", server, error)
+            self._away.add(server)
+            reached.clear()
+            return False
+        if not reached.is_set():
+            _log.info("name server %s knows this broker, %s", server, self._address)
+        self._away.discard(server)
+        reached.set()
+        return True
+
+    async def _unregister(self, server: str) -> None:
+        header = BrokerHeader(*self._identity())
+        command = Command(RequestCode.UNREGISTER_BROKER, ext_fields=fields(header))
+        try:
+            _check(await self._connections.request(server, command, UNREGISTER_TIMEOUT_MS))
+        except CometMQError as error:
+            _log.info("name server %s was not told that the broker stops: %s", server, error)
+
+    def _registration(self) -> Command:
+        table = TopicTable(
+            self._topics.data_version,
+            mapping_version=DataVersion(),
+            topics={topic.topic: self._permitted(topic) for topic in self._topics},
+            mapping_details={},
+            mapping_infos={},
+        )
+        body = encode(Registration(table=table))
+        host, port = parse_address(self._address)
+        header = RegisterBrokerHeader(
+            *self._identity(), ha_server_addr=address_text(host, port + 1), body_crc=body_crc(body)
+        )
+        return Command(RequestCode.REGISTER_BROKER, ext_fields=fields(header), body=body)
+
+    def _identity(self) -> tuple[str, str, str, int]:
+        settings = self._settings
+        return settings.broker_name, self._address, settings.broker_cluster_name, settings.broker_id
+
+    def _permitted(self, topic: TopicConfig) -> TopicConfig:
+        """Take from a topic's perm what the broker does not permit at all."""
+        permission = self._settings.broker_permission
+        if permission & READ_WRITE == READ_WRITE:
+            return topic
+        return replace(topic, perm=topic.perm & permission)
+
+
+def _check(answer: Command) -> None:
+    if answer.code != ResponseCode.SUCCESS:
+        raise RemoteError(answer.code, answer.remark or "")

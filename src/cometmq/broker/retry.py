@@ -1,0 +1,107 @@
+"""CONSUMER_SEND_MSG_BACK: what a consumer could not handle comes again, or goes to the dead letters.
+
+It comes again at once: the wait that RocketMQ's delay levels give is not offered yet.
+(RocketMQ: AbstractSendMessageProcessor.consumerSendMsgBack.)
+"""
+
+from itertools import count
+from typing import Final
+
+from cometmq.broker.groups import Groups
+from cometmq.broker.rates import Rates
+from cometmq.broker.refused import Refused
+from cometmq.broker.topics import PERM_WRITE, Topics
+from cometmq.format import properties
+from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
+from cometmq.format.message_id import offset_message_id
+from cometmq.format.properties import DELAY, ORIGIN_MESSAGE_ID, RETRY_TOPIC, TAGS, WAIT
+from cometmq.format.record import Record, decode
+from cometmq.net.server import Session
+from cometmq.store.append import NewMessage
+from cometmq.store.store import MessageStore
+from cometmq.wire.bodies import GroupConfig
+from cometmq.wire.codes import ResponseCode, Version
+from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import SendBackHeader, parse
+
+FIRST_DELAY_LEVEL: Final = 3
+"""Of the first retry, when the consumer leaves it to the broker; each further one is higher."""
+
+
+class Retries:
+    """Takes messages back."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        topics: Topics,
+        groups: Groups,
+        rates: Rates,
+        *,
+        store_host: bytes,
+        permission: int,
+    ) -> None:
+        self._store = store
+        self._topics = topics
+        self._groups = groups
+        self._rates = rates
+        self._store_host = store_host
+        self._permission = permission
+        self._turn = count()
+
+    def send_back(self, _: Session, command: Command) -> Command:
+        """Append the message once more, under the group's retry or dead letter topic."""
+        header = parse(SendBackHeader, command.ext_fields)
+        group = self._groups.find(header.group)
+        if group is None:
+            raise Refused(
+                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+                f"subscription group not exist, {header.group}: create it, or start a consumer of it first",
+            )
+        if not self._permission & PERM_WRITE:
+            raise Refused(ResponseCode.NO_PERMISSION, "this broker takes no messages: see brokerPermission")
+        if group.retry_queue_count <= 0:
+            return response(command)
+        data = self._store.read_record(header.physical_offset)
+        if data is None:
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.physical_offset}"
+            )
+        message = self._again(decode(data), header, group, _times_max(header, group, command.version))
+        appended = self._store.append([message])
+        self._rates.stored.total += 1
+        self._rates.stored_bytes.total += appended[0].size
+        return response(command)
+
+    def _again(
+        self, record: Record, header: SendBackHeader, group: GroupConfig, times_max: int
+    ) -> NewMessage:
+        named = properties.decode(record.properties)
+        named.setdefault(RETRY_TOPIC, record.topic)
+        named.setdefault(ORIGIN_MESSAGE_ID, offset_message_id(record.store_host, record.physical_offset))
+        named[WAIT] = "false"
+        if record.reconsume_times >= times_max or header.delay_level < 0:
+            named[DELAY] = "0"
+            topic = self._topics.create_for_group(DLQ_PREFIX + group.group)
+        else:
+            named[DELAY] = str(header.delay_level or FIRST_DELAY_LEVEL + record.reconsume_times)
+            topic = self._topics.create_for_group(RETRY_PREFIX + group.group, group.retry_queue_count)
+        return NewMessage(
+            topic.topic,
+            next(self._turn) % max(topic.write_queue_count, 1),
+            record.body,
+            properties.encode(named),
+            record.born_time,
+            record.born_host,
+            self._store_host,
+            named.get(TAGS),
+            record.flag,
+            record.sys_flag,
+            record.reconsume_times + 1,
+        )
+
+
+def _times_max(header: SendBackHeader, group: GroupConfig, version: int) -> int:
+    if version >= Version.V3_4_9 and header.max_reconsume_times is not None:
+        return header.max_reconsume_times
+    return group.retry_max_times

@@ -1,0 +1,262 @@
+"""SEND_MESSAGE, its V2 and batches. This is the hot path.
+
+All sends of one socket read become one append, and one wait for the disk where they want that. What is
+the same from message to message is prepared: the topic's checks, the added properties, the answer's
+text. (RocketMQ: SendMessageProcessor.java.)
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import count
+from typing import Final, NamedTuple
+
+from cometmq.broker.additions import Additions
+from cometmq.broker.disk_wait import DiskWait
+from cometmq.broker.rates import Rates
+from cometmq.broker.refused import Refused, code_of
+from cometmq.broker.targets import Target, Targets
+from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
+from cometmq.format.layout import RETRY_PREFIX
+from cometmq.format.message_id import offset_message_id
+from cometmq.format.properties import (
+    DELAY,
+    TIMER_DELAY_MS,
+    TIMER_DELAY_SEC,
+    TIMER_DELIVER_MS,
+    TRANSACTION_PREPARED,
+)
+from cometmq.format.sys_flag import TRANSACTION_MASK
+from cometmq.net.server import Session
+from cometmq.store.append import Appended, NewMessage
+from cometmq.store.store import MessageStore
+from cometmq.wire import batch
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import SendHeader, SendHeaderV2, parse
+from cometmq.wire.template import ResponseTemplate
+
+HEADERS: Final[dict[int, type[SendHeader]]] = {
+    RequestCode.SEND_MESSAGE: SendHeader,
+    RequestCode.SEND_MESSAGE_V2: SendHeaderV2,
+    RequestCode.SEND_BATCH_MESSAGE: SendHeaderV2,
+}
+"""The codes that are sends."""
+
+_TIMERS: Final = (TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS)
+_RARE: Final = frozenset({TRANSACTION_PREPARED, DELAY, *_TIMERS})
+
+
+class _Sent(NamedTuple):
+    """One send on its way: which of the batch's messages are its own, and what its answer says."""
+
+    command: Command
+    begin: int
+    end: int
+    queue_id: int
+    unique_key: str
+    wait: bool
+
+
+class Sends:
+    """Takes messages, stores them and answers.
+
+    Args:
+        store_host: the broker's address as records hold it.
+        constants: fields that each answer carries.
+    """
+
+    def __init__(
+        self,
+        store: MessageStore,
+        targets: Targets,
+        additions: Additions,
+        rates: Rates,
+        *,
+        store_host: bytes,
+        constants: dict[str, str],
+    ) -> None:
+        self._store = store
+        self._targets = targets
+        self._additions = additions
+        self._rates = rates
+        self._store_host = store_host
+        self._host_id = store_host.hex().upper()
+        self._constants = constants
+        self._names = ("msgId", "queueId", "queueOffset", "transactionId")
+        self._template = ResponseTemplate(self._names, constants)
+        self._turn = count()
+        self._body_size_max = store.settings.max_message_size
+
+    def handle(self, session: Session, commands: Sequence[Command]) -> None:
+        """Store and answer the sends of one socket read."""
+        messages: list[NewMessage] = []
+        sends: list[_Sent] = []
+        for command in commands:
+            begin = len(messages)
+            try:
+                sends.append(self._take(session, command, messages))
+            except CometMQError as error:
+                self._refuse(session, command, code_of(error), str(error))
+                del messages[begin:]
+        if messages:
+            self._append(session, sends, messages)
+
+    def _take(self, session: Session, command: Command, messages: list[NewMessage]) -> _Sent:
+        """Check one send and add its messages. Raises CometMQError: see ``code_of``."""
+        header = parse(HEADERS[command.code], command.ext_fields)
+        target = self._targets.find(header, command.version)
+        queue_id = self._queue_id(header.queue_id, target)
+        body = command.body
+        if not 0 < len(body) <= self._body_size_max:
+            raise MessageIllegal(
+                f"the body has {len(body)} bytes: send 1 to {self._body_size_max} (maxMessageSize)"
+            )
+        begin = len(messages)
+        if header.batch or command.code == RequestCode.SEND_BATCH_MESSAGE:
+            unique_key, wait = self._take_batch(session, header, target, queue_id, body, messages)
+            return _Sent(command, begin, len(messages), queue_id, unique_key, wait)
+        completed = self._additions.complete(header.properties)
+        if header.sys_flag & TRANSACTION_MASK or not _RARE.isdisjoint(completed.named):
+            _check_rare(header, completed.named)
+        messages.append(
+            NewMessage(
+                target.topic,
+                queue_id,
+                body,
+                completed.data,
+                header.born_time,
+                session.born_host,
+                self._store_host,
+                completed.tags,
+                header.flag,
+                header.sys_flag,
+                header.reconsume_times,
+            )
+        )
+        return _Sent(command, begin, begin + 1, queue_id, completed.unique_key, completed.wait)
+
+    def _queue_id(self, wanted: int, target: Target) -> int:
+        """Give the queue that a send goes to: the one it names, or any in turn. Raises Refused."""
+        if wanted >= target.queue_count:
+            raise Refused(
+                ResponseCode.INVALID_PARAMETER,
+                f"topic {target.topic} has no queue {wanted}: it has {target.queue_count}, from 0 on",
+            )
+        if wanted >= 0:
+            return wanted
+        if not target.write_queue_count:
+            raise Refused(ResponseCode.INVALID_PARAMETER, f"topic {target.topic} has no queue to write to")
+        return next(self._turn) % target.write_queue_count
+
+    def _take_batch(
+        self,
+        session: Session,
+        header: SendHeader,
+        target: Target,
+        queue_id: int,
+        body: bytes,
+        messages: list[NewMessage],
+    ) -> tuple[str, bool]:
+        """Add the messages of a batch; give its own unique key and whether it waits for the disk."""
+        whole = self._additions.complete(header.properties)
+        rare = header.sys_flag & TRANSACTION_MASK or not _RARE.isdisjoint(whole.named)
+        if rare or header.topic.startswith(RETRY_PREFIX):
+            raise MessageIllegal(
+                f"a batch takes no delayed, transactional or {RETRY_PREFIX} messages: send them one by one"
+            )
+        for member in batch.decode(body):
+            completed = self._additions.complete_member(member.properties)
+            messages.append(
+                NewMessage(
+                    target.topic,
+                    queue_id,
+                    member.body,
+                    completed.data,
+                    header.born_time,
+                    session.born_host,
+                    self._store_host,
+                    completed.tags,
+                    member.flag,
+                    header.sys_flag,
+                    header.reconsume_times,
+                )
+            )
+        return whole.unique_key, whole.wait
+
+    def _append(self, session: Session, sends: list[_Sent], messages: list[NewMessage]) -> None:
+        try:
+            appended = self._store.append(messages)
+        except StoreNotWritable as error:
+            self._refuse_all(session, sends, ResponseCode.SERVICE_NOT_AVAILABLE, str(error))
+        except MessageIllegal as error:
+            if len(sends) == 1:
+                self._refuse_all(session, sends, ResponseCode.MESSAGE_ILLEGAL, str(error))
+                return
+            for sent in sends:  # one of them is to blame, the others are not
+                own = messages[sent.begin : sent.end]
+                self._append(session, [sent._replace(begin=0, end=len(own))], own)
+        else:
+            self._rates.stored.total += len(messages)
+            self._rates.stored_bytes.total += self._store.written_offset - appended[0].physical_offset
+            self._answer_when_safe(session, sends, appended)
+
+    def _answer_when_safe(self, session: Session, sends: list[_Sent], appended: list[Appended]) -> None:
+        """Answer at once, or under SYNC_FLUSH, to those who want to wait, when the disk has the messages."""
+        settings = self._store.settings
+        waiting = [sent for sent in sends if sent.wait] if settings.sync_flush else []
+        if not waiting:
+            self._answer(session, sends, appended)
+            return
+        self._answer(session, [sent for sent in sends if not sent.wait], appended)
+        answer = partial(self._answer, session, waiting, appended)
+        DiskWait(self._store.wait_flushed(), settings.sync_flush_timeout, answer)
+
+    def _answer(
+        self, session: Session, sends: list[_Sent], appended: list[Appended], unsafe: str | None = None
+    ) -> None:
+        """Answer success, or FLUSH_DISK_TIMEOUT with the reason ``unsafe``."""
+        for command, begin, end, queue_id, unique_key, _ in sends:
+            if command.is_oneway:
+                continue
+            first = appended[begin]
+            if end == begin + 1:
+                message_id = f"{self._host_id}{first.physical_offset:016X}"
+            else:
+                ids = (
+                    offset_message_id(self._store_host, one.physical_offset) for one in appended[begin:end]
+                )
+                message_id = ",".join(ids)
+            values = (message_id, str(queue_id), str(first.queue_offset), unique_key)
+            if unsafe is None:
+                session.send(self._template.encode(command, values))
+            else:
+                fields = dict(zip(self._names, values, strict=True)) | self._constants
+                session.send(response(command, ResponseCode.FLUSH_DISK_TIMEOUT, unsafe, fields))
+
+    def _refuse_all(self, session: Session, sends: list[_Sent], code: ResponseCode, remark: str) -> None:
+        for sent in sends:
+            self._refuse(session, sent.command, code, remark)
+
+    def _refuse(self, session: Session, command: Command, code: ResponseCode, remark: str) -> None:
+        self._rates.refused.total += 1
+        if not command.is_oneway:
+            session.send(response(command, code, remark, self._constants))
+
+
+def _check_rare(header: SendHeader, named: dict[str, str]) -> None:
+    """Refuse what this broker cannot do yet: better than to store a message that never or wrongly arrives."""
+    if header.sys_flag & TRANSACTION_MASK or named.get(TRANSACTION_PREPARED) == "true":
+        raise Refused(
+            ResponseCode.NO_PERMISSION,
+            f"transactional messages (property {TRANSACTION_PREPARED}) are not supported by this broker yet: "
+            "send the message without a transaction",
+        )
+    if header.topic.startswith(RETRY_PREFIX):
+        return  # a consumer sends back: the message comes again without waiting
+    for name in (DELAY, *_TIMERS):
+        value = named.get(name, "0")
+        if value != "0" and not value.startswith("-"):
+            raise MessageIllegal(
+                f"property {name} = {value[:20]!r}: delayed messages are not supported by this broker yet: "
+                "send the message without a delay"
+            )

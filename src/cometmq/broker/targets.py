@@ -1,0 +1,107 @@
+"""Where a send goes: the topic that it names, created if need be, or a group's dead letters.
+
+The checks come in RocketMQ's order, with its codes. (RocketMQ: AbstractSendMessageProcessor.msgCheck,
+SendMessageProcessor.handleRetryAndDLQ.)
+"""
+
+from typing import Final, NamedTuple
+
+from cometmq.broker.groups import Groups
+from cometmq.broker.locks import QueueLocks
+from cometmq.broker.refused import Refused
+from cometmq.broker.topics import AUTO_CREATE_TOPIC, NOT_FOR_PRODUCERS, PERM_WRITE, Topics
+from cometmq.errors import IllegalName
+from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX, valid_topic
+from cometmq.wire.bodies import TopicConfig
+from cometmq.wire.codes import ResponseCode, Version
+from cometmq.wire.headers import SendHeader
+
+TARGETS_MAX: Final = 10_000
+"""So many topics are remembered as checked."""
+
+
+class Target(NamedTuple):
+    """A topic that takes messages.
+
+    Attributes:
+        queue_count: queue ids at or above it are refused.
+        write_queue_count: a message without a queue id goes to one of so many.
+    """
+
+    topic: str
+    queue_count: int
+    write_queue_count: int
+
+
+class Targets:
+    """Finds where sends go; remembers the answer for plain topics until any topic changes."""
+
+    def __init__(self, topics: Topics, groups: Groups, locks: QueueLocks, *, permission: int) -> None:
+        self._topics = topics
+        self._groups = groups
+        self._locks = locks
+        self._permission = permission
+        self._checked: dict[str, Target] = {}
+        topics.on_change.append(self._checked.clear)
+
+    def find(self, header: SendHeader, version: int) -> Target:
+        """Give where a message goes. Raises Refused."""
+        return self._checked.get(header.topic) or self._check(header, version)
+
+    def _check(self, header: SendHeader, version: int) -> Target:
+        name = header.topic
+        topic = self._topics.find(name)
+        if not self._permission & PERM_WRITE and topic is not None and topic.order:
+            raise Refused(
+                ResponseCode.NO_PERMISSION,
+                f"this broker takes no messages for ordered topics such as {name}: brokerPermission "
+                f"is {self._permission}, writing needs {PERM_WRITE}",
+            )
+        try:
+            valid_topic(name)
+        except IllegalName as error:
+            raise Refused(ResponseCode.INVALID_PARAMETER, str(error)) from None
+        if name in NOT_FOR_PRODUCERS:
+            raise Refused(
+                ResponseCode.NO_PERMISSION, f"topic {name} is the broker's own: send to one of yours"
+            )
+        if name.startswith(RETRY_PREFIX):
+            return self._retry(header, version)
+        target = _target(topic or self._create(header))
+        if len(self._checked) >= TARGETS_MAX:
+            self._checked.clear()
+        self._checked[name] = target
+        return target
+
+    def _create(self, header: SendHeader) -> TopicConfig:
+        topic = self._topics.create_by_send(
+            header.topic, pattern=header.default_topic, queue_count=header.default_topic_queue_count
+        )
+        if topic is None:
+            raise Refused(
+                ResponseCode.TOPIC_NOT_EXIST,
+                f"topic {header.topic} does not exist and {header.default_topic!r} is no pattern to make it "
+                f"from: create it, or set autoCreateTopicEnable and send with {AUTO_CREATE_TOPIC}",
+            )
+        return topic
+
+    def _retry(self, header: SendHeader, version: int) -> Target:
+        """Judge a message that a consumer sends back by itself: to its retry topic or to the dead letters."""
+        group_name = header.topic.removeprefix(RETRY_PREFIX)
+        group = self._groups.find(group_name)
+        if group is None:
+            raise Refused(
+                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+                f"consumer group {group_name} does not exist: create it, or start a consumer of it first",
+            )
+        times_max = group.retry_max_times
+        if version >= Version.V3_4_9 and header.max_reconsume_times is not None:
+            times_max = header.max_reconsume_times
+        if header.reconsume_times > times_max or self._locks.is_orderly(group_name):
+            return _target(self._topics.create_for_group(DLQ_PREFIX + group_name))
+        return _target(self._topics.create_for_group(header.topic))
+
+
+def _target(topic: TopicConfig) -> Target:
+    most = max(topic.read_queue_count, topic.write_queue_count)
+    return Target(topic.topic, most, topic.write_queue_count)
