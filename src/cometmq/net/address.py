@@ -1,6 +1,7 @@
 """Addresses as people and name servers write them: ``host:port``, or ``[ip]:port`` for IPv6."""
 
 import re
+import socket
 from typing import Final
 
 from cometmq.errors import SettingsError
@@ -27,3 +28,11 @@ def parse_address(text: str) -> tuple[str, int]:
 def address_text(host: str, port: int) -> str:
     """Write an address as ``parse_address`` reads it."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def free_port() -> int:
+    """Give a TCP port of the loopback address that nobody listens on just now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
