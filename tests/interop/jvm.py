@@ -1,0 +1,132 @@
+"""The real Apache RocketMQ's jars, and the small Java programs that drive them.
+
+Maven fetches the jars once for each content of ``pom.xml``, javac compiles a folder of programs once for
+each content of its sources; both lie under ``target/``, in folders named after that content, so a changed
+file is never judged by a stale class.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+TARGET = HERE / "target"
+POM = HERE / "pom.xml"
+PROGRAMS = HERE / "java"
+SILENT = {"rmq.logback.configurationFile": str(HERE / "silent-logback.xml")}
+SMALL_HEAP = ("-Xms256m", "-Xmx512m")
+
+
+# ``run`` with its home filled in, as the tests are given it.
+Run = Callable[..., list[dict[str, Any]]]
+
+
+def jars() -> Path:
+    """Give the folder of Apache RocketMQ's jars, fetched when this ``pom.xml`` was never seen before."""
+
+    def fetch(folder: Path) -> None:
+        goal = "dependency:copy-dependencies"
+        _tool("mvn", "-q", "-B", "-f", POM, goal, f"-DoutputDirectory={folder}")
+
+    return _made_once("jars", [POM], fetch)
+
+
+def rocketmq_version() -> str:
+    """Give the version of the Apache RocketMQ that ``jars`` fetched."""
+    (jar,) = jars().glob("rocketmq-broker-*.jar")
+    return jar.stem.rpartition("-")[2]
+
+
+def class_path(programs: Path | None = None) -> str:
+    """Give a Java class path: the jars, and the compiled programs of a folder when one is given."""
+    libraries = f"{jars()}/*"
+    if programs is None:
+        return libraries
+    sources = sorted(programs.glob("*.java"))
+
+    def compile_sources(folder: Path) -> None:
+        _tool("javac", "-nowarn", "-proc:none", "-cp", libraries, "-d", folder, *sources)
+
+    return f"{_made_once('classes', [POM, *sources], compile_sources)}:{libraries}"
+
+
+def command(
+    main_class: str,
+    *arguments: object,
+    home: Path,
+    programs: Path | None = None,
+    options: Sequence[str] = SMALL_HEAP,
+    properties: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Give the command line that runs a Java class; RocketMQ writes its logs below ``home``."""
+    defined = {"user.home": str(home), "rocketmq.client.logRoot": str(home / "logs")} | dict(properties or {})
+    return [
+        _path_of("java"),
+        *options,
+        *(f"-D{name}={value}" for name, value in defined.items()),
+        "-cp",
+        class_path(programs),
+        main_class,
+        *map(str, arguments),
+    ]
+
+
+def environment(home: Path) -> dict[str, str]:
+    """Give the environment that RocketMQ's own programs want."""
+    return os.environ | {"ROCKETMQ_HOME": str(home)}
+
+
+def run(
+    main_class: str,
+    *arguments: object,
+    home: Path,
+    programs: Path = PROGRAMS,
+    properties: Mapping[str, str] | None = None,
+    timeout_s: float = 300,
+) -> list[dict[str, Any]]:
+    """Run one of the programs to its end and give the JSON lines it printed.
+
+    Raises:
+        AssertionError: it ended with another status than 0; says what it printed.
+        subprocess.TimeoutExpired: it did not end in time, and was killed.
+    """
+    line = command(
+        main_class, *arguments, home=home, programs=programs, properties=SILENT | dict(properties or {})
+    )
+    done = subprocess.run(
+        line, env=environment(home), capture_output=True, text=True, timeout=timeout_s, check=False
+    )
+    tail = f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    assert done.returncode == 0, f"{main_class} ended with {done.returncode}:\n{tail}"
+    return [json.loads(text) for text in done.stdout.splitlines() if text.startswith("{")]
+
+
+def _made_once(name: str, inputs: Iterable[Path], make: Callable[[Path], None]) -> Path:
+    content = hashlib.sha256(b"".join(path.read_bytes() for path in inputs)).hexdigest()
+    folder = TARGET / f"{name}-{content[:12]}"
+    if not folder.exists():
+        TARGET.mkdir(exist_ok=True)
+        unfinished = Path(tempfile.mkdtemp(dir=TARGET, prefix=f"{name}-unfinished-"))
+        make(unfinished)
+        unfinished.rename(folder)  # whole or not at all: an interrupted fetch leaves no half folder
+    return folder
+
+
+def _tool(name: str, *arguments: object) -> None:
+    done = subprocess.run(
+        [_path_of(name), *map(str, arguments)], capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, f"{name} failed:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+
+
+def _path_of(name: str) -> str:
+    home = os.environ.get("JAVA_HOME")
+    found = (home and shutil.which(name, path=f"{home}/bin")) or shutil.which(name)
+    assert found, f"{name} is not on PATH: the interop tests and benches need a JDK (11 or newer) and Maven"
+    return found

@@ -1,0 +1,263 @@
+"""Brokers as processes: the real Apache RocketMQ and CometMQ, started and stopped alike.
+
+``rocketmq`` and ``cometmq`` are context managers over a store directory. Each gives a ``Peer`` that answers
+requests, and stops it cleanly at the end, so that two of them nested one after the other on one directory
+are a store's move from one broker to the other. Ports are free loopback ones; processes are ended by their
+id, and die with the test run even when that is killed.
+"""
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.interop import jvm
+
+HOST = "127.0.0.1"
+START_TIMEOUT_S = 60
+STOP_TIMEOUT_S = 60
+OUTPUT_LINES_KEPT = 200
+PORTS = range(20_000, 32_000)  # below those that the kernel gives to outgoing connections
+
+# RocketMQ refuses a send that has waited in its queue for 200 ms, and drops it when it was oneway; on a slow
+# machine a burst of 10,000 waits longer.
+PATIENT: dict[str, object] = {"waitTimeMillsInSendQueue": 20_000}
+
+# RocketMQ's broker reaches into the JDK for direct buffers and mapped files.
+BROKER_OPENS = tuple(
+    f"--add-{kind}=java.base/{package}=ALL-UNNAMED"
+    for kind, package in [
+        ("exports", "sun.nio.ch"),
+        ("opens", "java.nio"),
+        ("opens", "sun.nio.ch"),
+        ("opens", "jdk.internal.ref"),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A broker and its name server that answer requests.
+
+    Attributes:
+        name: which product it is: ``rocketmq`` or ``cometmq``.
+        namesrv: the name server's address, ``host:port``.
+        broker: the broker's address, ``host:port``.
+        pid: the broker's process id.
+        store: its store directory.
+    """
+
+    name: str
+    namesrv: str
+    broker: str
+    pid: int
+    store: Path
+
+
+class Process:
+    """A child process that is ready to serve: it has printed its ready text.
+
+    As a context manager it ends the child by a signal: SIGTERM, or SIGKILL for a crash.
+
+    Raises:
+        AssertionError: it ended, or was silent, before it was ready; says what it printed.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        ready: str,
+        environment: Mapping[str, str],
+        ended_by: signal.Signals = signal.SIGTERM,
+    ) -> None:
+        self._ready_text = ready
+        self._ended_by = ended_by
+        self._ready_or_ended = threading.Event()
+        self._is_ready = False
+        self._output: deque[str] = deque(maxlen=OUTPUT_LINES_KEPT)
+        self._child = subprocess.Popen(
+            [*_dies_with_parent(), *command],
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._read_output, daemon=True)
+        self._reader.start()
+        self._ready_or_ended.wait(START_TIMEOUT_S)
+        if not self._is_ready:
+            self._end(signal.SIGKILL)
+            raise AssertionError(f"{' '.join(command)}\nwas not ready:\n{self.output}")
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._child.pid
+
+    @property
+    def output(self) -> str:
+        """The last lines that it printed."""
+        return "".join(self._output)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end(self._ended_by)
+
+    def _end(self, with_signal: signal.Signals) -> None:
+        try:
+            if self._child.poll() is None:
+                self._child.send_signal(with_signal)
+                self._child.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+            raise AssertionError(f"did not stop within {STOP_TIMEOUT_S} s:\n{self.output}") from None
+        finally:
+            self._reader.join()
+
+    def _read_output(self) -> None:
+        assert self._child.stdout
+        with self._child.stdout as lines:
+            for line in lines:
+                self._output.append(line)
+                if self._ready_text in line:
+                    self._is_ready = True
+                    self._ready_or_ended.set()
+        self._ready_or_ended.set()
+
+
+@contextlib.contextmanager
+def rocketmq(
+    store: Path,
+    settings: Mapping[str, object] | None = None,
+    *,
+    port: int | None = None,
+    ended_by: signal.Signals = signal.SIGTERM,
+    heap: Sequence[str] = (*jvm.SMALL_HEAP, "-XX:MaxDirectMemorySize=512m"),
+) -> Iterator[Peer]:
+    """Run the real name server and broker on ``store``; ``settings`` are added to broker.conf."""
+    home = store.with_name(f"{store.name}-rocketmq")
+    home.mkdir(parents=True, exist_ok=True)
+    port = port or free_port()
+    namesrv = f"{HOST}:{free_port()}"
+    namesrv_conf = {
+        "listenPort": namesrv.partition(":")[2],
+        "bindAddress": HOST,
+        "kvConfigPath": home / "kv.json",
+        "configStorePath": home / "namesrv.properties",
+    }
+    broker_conf = {
+        "listenPort": port,
+        "bindAddress": HOST,
+        "brokerIP1": HOST,
+        "namesrvAddr": namesrv,
+        "storePathRootDir": store,
+        "storePathCommitLog": store / "commitlog",
+        **(settings or {}),
+    }
+    with (
+        _java_process(
+            "org.apache.rocketmq.namesrv.NamesrvStartup",
+            home,
+            "-c",
+            write_settings(home / "namesrv.conf", namesrv_conf),
+            ended_by=signal.SIGKILL,  # it keeps nothing, and a clean stop takes it seconds
+        ),
+        _java_process(
+            "org.apache.rocketmq.broker.BrokerStartup",
+            home,
+            "-c",
+            write_settings(home / "broker.conf", broker_conf),
+            ended_by=ended_by,
+            options=(*heap, *BROKER_OPENS),
+        ) as broker,
+    ):
+        yield Peer("rocketmq", namesrv, f"{HOST}:{port}", broker.pid, store)
+
+
+@contextlib.contextmanager
+def cometmq(
+    store: Path,
+    settings: Mapping[str, object] | None = None,
+    *,
+    port: int | None = None,
+    ended_by: signal.Signals = signal.SIGTERM,
+) -> Iterator[Peer]:
+    """Run ``cometmq dev`` on ``store``; ``settings`` go to it in a broker.conf, as an operator would do."""
+    store.parent.mkdir(parents=True, exist_ok=True)
+    port = port or free_port()
+    namesrv_port = free_port()
+    command = cometmq_command(store, port=port, namesrv_port=namesrv_port)
+    if settings:
+        path = write_settings(store.with_name(f"{store.name}-broker.conf"), settings)
+        command += ["--config", str(path)]
+    with Process(command, ready=f"{HOST}:{port}", environment=os.environ, ended_by=ended_by) as broker:
+        yield Peer("cometmq", f"{HOST}:{namesrv_port}", f"{HOST}:{port}", broker.pid, store)
+
+
+START = {"rocketmq": rocketmq, "cometmq": cometmq}
+
+
+def cometmq_command(store: Path, *, port: int, namesrv_port: int) -> list[str]:
+    """Give the command line of ``cometmq dev`` from this interpreter's environment."""
+    return [
+        str(Path(sys.executable).with_name("cometmq")),
+        "dev",
+        *("--host", HOST),
+        *("--port", str(port)),
+        *("--namesrv-port", str(namesrv_port)),
+        *("--store", str(store)),
+    ]
+
+
+def free_port() -> int:
+    """Give a loopback port that is free, as are the two that a RocketMQ broker opens beside its own."""
+    while True:
+        port = random.choice(PORTS)
+        with contextlib.ExitStack() as held, contextlib.suppress(OSError):
+            for needed in (port, port - 2, port + 1):  # its "VIP" port and its replication port
+                held.enter_context(socket.socket()).bind((HOST, needed))
+            return port
+
+
+def write_settings(path: Path, settings: Mapping[str, object]) -> Path:
+    """Write a Java properties file, the format of broker.conf."""
+    path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    return path
+
+
+def _java_process(
+    main_class: str,
+    home: Path,
+    *arguments: object,
+    ended_by: signal.Signals,
+    options: Sequence[str] = jvm.SMALL_HEAP,
+) -> Process:
+    return Process(
+        jvm.command(main_class, *arguments, home=home, options=options),
+        ready="boot success",
+        environment=jvm.environment(home),
+        ended_by=ended_by,
+    )
+
+
+def _dies_with_parent() -> list[str]:
+    setpriv = shutil.which("setpriv")  # util-linux; without it only a killed test run leaves processes
+    return [setpriv, "--pdeathsig", "KILL"] if setpriv else []

@@ -1,0 +1,55 @@
+import hashlib
+import re
+from pathlib import Path
+
+import pytest
+from tests.interop.jvm import Run
+from tests.interop.peers import Peer
+
+pytestmark = pytest.mark.interop
+
+# Commands, and what the output of each must show. {…} is filled in by the test.
+COMMANDS = {
+    "clusterList": "DefaultCluster .* 0 +{broker}",
+    "brokerStatus -b {broker}": "brokerVersionDesc .*: V",
+    "topicList": "(?m)^Admin$",
+    "topicRoute -t Admin": r'"readQueueNums":4',
+    "topicStatus -t Admin": r"(?s)#Max Offset.* 0 +0 +\d+ .* 3 +0 +\d+ ",
+    "updateTopic -c DefaultCluster -t AdminMade -r 3 -w 3": "create topic to {broker} success",
+    "topicRoute -t AdminMade": '"writeQueueNums":3',
+    "queryMsgById -t Admin -i {offset_id}": "OffsetID: +{offset_id}",
+    "queryMsgByKey -t Admin -k admin-0": "{message_id}",
+    "queryMsgByUniqueKey -t Admin -i {message_id}": r"Keys: +\[admin-0 ",
+    "deleteTopic -c DefaultCluster -t AdminMade": r"delete topic \[AdminMade\] from NameServer success",
+}
+
+
+def test_mqadmin_commands_do_what_they_are_asked(broker: Peer, run_java: Run, tmp_path: Path) -> None:
+    run_java("CreateTopic", broker.namesrv, broker.broker, 4, "Admin")
+    sent = run_java("SendKeyed", broker.namesrv, "Admin", "admin", 20)[0]
+    values = {
+        "broker": broker.broker,
+        "offset_id": sent["offsetMessageId"],
+        "message_id": sent["messageId"],
+    }
+    commands = tmp_path / "commands"
+    commands.write_text("\n".join(command.format(**values) for command in COMMANDS))
+
+    answers = run_java("Mqadmin", broker.namesrv, commands)
+
+    bodies = bodies_written("".join(answer["output"] for answer in answers))
+    for answer, expected in zip(answers, COMMANDS.values(), strict=True):
+        output = answer["output"]
+        assert re.search(expected.format(**values), output), f"mqadmin {answer['command']}:\n{output}"
+        assert "Exception" not in output, f"mqadmin {answer['command']}:\n{output}"
+        print(f"\n{broker.name}: mqadmin {answer['command']}", end="")
+    assert [hashlib.sha1(body).hexdigest() for body in bodies] == [sent["bodySha1"]]
+
+
+def bodies_written(output: str) -> list[bytes]:
+    """Take the message bodies that mqadmin leaves in files of its own choice."""
+    paths = {Path(path) for path in re.findall(r"Message Body Path: +(\S+)", output)}
+    bodies = [path.read_bytes() for path in paths]
+    for path in paths:
+        path.unlink()
+    return bodies

@@ -1,0 +1,61 @@
+import pytest
+from tests.interop.jvm import Run
+from tests.interop.peers import Peer
+
+pytestmark = pytest.mark.interop
+
+COUNT = 10_000
+QUEUES = 4
+KINDS = 4  # sync, async, oneway, batch
+PROMPT = {"rocketmq.client.rebalance.waitInterval": "1000"}  # the client's default is 20 s
+
+
+def test_consumers_receive_each_message_that_was_meant_for_them_once(
+    broker: Peer, serialize_type: str, run_java: Run
+) -> None:
+    sent, pushed, pulled, places = run_java(
+        "SendAndReceive",
+        broker.namesrv,
+        f"SendAndReceive-{serialize_type}",
+        COUNT,
+        properties={"rocketmq.serialize.type": serialize_type},
+    )
+    print(f"\n{broker.name} {serialize_type}: {sent}\n  {pushed}\n  {pulled}\n  {places}")
+
+    assert sent == {"sent": KINDS * COUNT, "answered": (KINDS - 1) * COUNT, "failed": []}
+    of_tags_a_and_b = KINDS * sum(number % 3 != 2 for number in range(COUNT))
+    assert pushed == {"consumer": "push"} | each_once(of_tags_a_and_b)
+    assert pulled == {"consumer": "litePull"} | each_once(KINDS * COUNT)
+    assert places["misplaced"] == []
+    assert len(places["queues"]) == QUEUES
+    assert places["lastOffsets"] == {queue: length - 1 for queue, length in places["queues"].items()}
+
+
+def test_a_message_that_failed_comes_again_from_the_retry_topic(broker: Peer, run_java: Run) -> None:
+    first, second, strange = run_java("Retry", broker.namesrv, "Retry", 200, properties=PROMPT)
+    print(f"\n{broker.name}: {first}\n  {second}\n  {strange}")
+
+    assert first == {"consumer": "first try"} | each_once(200)
+    assert second == {"consumer": "second try"} | each_once(200)
+    assert strange == {"strange": {}}
+
+
+def test_orderly_consumers_share_the_queues_and_keep_their_order(broker: Peer, run_java: Run) -> None:
+    run_java("CreateTopic", broker.namesrv, broker.broker, QUEUES, "Orderly")
+
+    received, order = run_java("Orderly", broker.namesrv, "Orderly", 2000, properties=PROMPT)
+    print(f"\n{broker.name}: {received}\n  {order}")
+
+    assert received == {"consumer": "orderly"} | each_once(2000)
+    assert order == {"shared": True, "queues": QUEUES, "disordered": []}
+
+
+def each_once(count: int) -> dict[str, object]:
+    return {
+        "expected": count,
+        "received": count,
+        "missing": [],
+        "twice": [],
+        "unexpected": [],
+        "damaged": [],
+    }
