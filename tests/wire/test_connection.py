@@ -93,7 +93,8 @@ def test_a_bad_length_is_refused_when_its_four_bytes_are_there(length: int, size
 
 
 @pytest.mark.parametrize(
-    ("word", "reason"), [(2 << 24, "serialize type 2"), (1000, "header of 1000 bytes does not fit")]
+    ("word", "reason"),
+    [(2 << 24, "serialize type 2"), (1000, "header of 1000 bytes in a frame of length 500")],
 )
 @pytest.mark.parametrize("size", [1, 4, 7, 8])
 def test_a_bad_header_word_is_refused_before_the_body_comes(word: int, reason: str, size: int) -> None:

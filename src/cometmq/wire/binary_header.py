@@ -1,0 +1,96 @@
+"""The ROCKETMQ form of a command's header. All integers are big-endian.
+
+======  ====  ====================================================================================
+Offset  Size  Field
+======  ====  ====================================================================================
+0       2     CODE: codes above 32,767 cannot be carried
+2       1     LANGUAGE: index in :data:`~cometmq.wire.codes.LANGUAGES`
+3       2     VERSION
+5       4     OPAQUE
+9       4     FLAG: bit 0 response, bit 1 one-way
+13      4     REMARK_LENGTH, then the remark
+…       4     FIELDS_LENGTH, then again and again: KEY_LENGTH 2, the key, VALUE_LENGTH 4, the value
+======  ====  ====================================================================================
+
+RocketMQ: ``RocketMQSerializable.java``.
+"""
+
+import struct
+from typing import Final
+
+from cometmq.errors import ProtocolError
+from cometmq.wire.codes import LANGUAGES, LanguageCode
+from cometmq.wire.command import Command, SerializeType
+
+_FIXED: Final = struct.Struct(">hBhii")
+_INT: Final = struct.Struct(">i")
+_SHORT: Final = struct.Struct(">h")
+assert _FIXED.size == 13
+
+
+def encode(command: Command) -> bytes:
+    """Write a header.
+
+    Raises:
+        ProtocolError: a number or a text does not fit.
+    """
+    try:
+        fixed = _FIXED.pack(
+            command.code,
+            LANGUAGES.index(command.language),
+            command.version,
+            command.opaque,
+            command.flag,
+        )
+        remark = (command.remark or "").encode()
+        parts = []
+        for name, value in command.ext_fields.items():
+            name_bytes, value_bytes = name.encode(), value.encode()
+            parts += [_SHORT.pack(len(name_bytes)), name_bytes, _INT.pack(len(value_bytes)), value_bytes]
+    except (struct.error, UnicodeError) as error:
+        raise ProtocolError(f"binary header cannot carry {command}: {error}") from None
+    fields = b"".join(parts)
+    return b"".join((fixed, _INT.pack(len(remark)), remark, _INT.pack(len(fields)), fields))
+
+
+def decode(header: bytes, body: bytes) -> Command:
+    """Read a header; ``body`` becomes the command's.
+
+    Raises:
+        ProtocolError: a length leads out of it, or a text is not UTF-8.
+    """
+    try:
+        code, language, version, opaque, flag = _FIXED.unpack_from(header)
+        remark, position = _read_text(header, _FIXED.size, _INT)
+        (fields_length,) = _INT.unpack_from(header, position)
+        position += 4
+        end = position + fields_length
+        if not position <= end <= len(header):
+            raise ProtocolError(f"binary header of {len(header)} bytes: fields from {position} to {end}")
+        ext_fields = {}
+        while position < end:
+            name, position = _read_text(header, position, _SHORT)
+            ext_fields[name], position = _read_text(header, position, _INT)
+    except (struct.error, UnicodeError) as error:
+        raise ProtocolError(f"binary header of {len(header)} bytes: {error}") from None
+    return Command(
+        code,
+        opaque,
+        flag,
+        version,
+        LANGUAGES[language] if language < len(LANGUAGES) else LanguageCode.OTHER,
+        remark or None,
+        ext_fields,
+        body,
+        SerializeType.ROCKETMQ,
+    )
+
+
+def _read_text(header: bytes, position: int, length_format: struct.Struct) -> tuple[str, int]:
+    """Read a length and that many bytes of UTF-8; give the text and the position after it."""
+    (length,) = length_format.unpack_from(header, position)
+    begin = position + length_format.size
+    end = begin + length
+    if not begin <= end <= len(header):
+        raise ProtocolError(f"binary header of {len(header)} bytes: text from {begin} to {end}")
+    return header[begin:end].decode(), end

@@ -1,0 +1,113 @@
+"""What travels: requests, one-way requests and responses, whatever way their headers are written."""
+
+from enum import IntEnum
+from typing import Final
+
+import msgspec
+
+from cometmq.wire.codes import LANGUAGE, VERSION, LanguageCode, RequestCode, ResponseCode
+
+RESPONSE_FLAG: Final = 1
+ONEWAY_FLAG: Final = 2
+
+
+class SerializeType(IntEnum):
+    """How a header is written."""
+
+    JSON = 0
+    ROCKETMQ = 1
+
+
+class Command(msgspec.Struct):
+    """A request, a one-way request or a response.
+
+    Attributes:
+        code: a :class:`RequestCode`, or in a response a :class:`ResponseCode`.
+        opaque: the number by which a response finds its request.
+        flag: bit 0 response, bit 1 one-way.
+        version: what the peer understands: a :class:`~cometmq.wire.codes.Version` ordinal.
+        remark: a response's text for people.
+        ext_fields: the header fields of this code; :mod:`cometmq.wire.headers` gives them types.
+        serialize_type: how the header is written; an answer must keep that of its request.
+    """
+
+    code: int
+    opaque: int = 0
+    flag: int = 0
+    version: int = VERSION
+    language: LanguageCode = LANGUAGE
+    remark: str | None = None
+    ext_fields: dict[str, str] = {}
+    body: bytes = b""
+    serialize_type: SerializeType = SerializeType.JSON
+
+    @property
+    def is_response(self) -> bool:
+        """Whether this answers a request."""
+        return self.flag & RESPONSE_FLAG != 0
+
+    @property
+    def is_oneway(self) -> bool:
+        """Whether this is a request that wants no answer."""
+        return self.flag & ONEWAY_FLAG != 0
+
+    def __str__(self) -> str:
+        """Draw a protocol trace line: ``→ SEND_MESSAGE_V2 #17 b=TopicA e=3 [128 bytes]``."""
+        arrow = "←" if self.is_response else "→"
+        parts = [arrow, _code_name(self), f"#{self.opaque}"]
+        if self.is_oneway:
+            parts.append("oneway")
+        for name, value in self.ext_fields.items():
+            parts.append(f"{_shown(name)}={'…' if name in _SECRETS else _shown(value)}")
+        if self.remark:
+            parts.append(f'"{_shown(self.remark)}"')
+        return " ".join([*parts, f"[{len(self.body)} bytes]"])
+
+
+def response(
+    request: Command,
+    code: int = ResponseCode.SUCCESS,
+    remark: str | None = None,
+    ext_fields: dict[str, str] | None = None,
+    body: bytes = b"",
+) -> Command:
+    """Make the answer to ``request``: the same opaque number, the header written the same way."""
+    return Command(
+        code,
+        request.opaque,
+        RESPONSE_FLAG,
+        VERSION,
+        LANGUAGE,
+        remark,
+        {} if ext_fields is None else ext_fields,
+        body,
+        request.serialize_type,
+    )
+
+
+_SHOWN_LENGTH: Final = 40
+"""Longer texts lose their middle in a trace line, characters."""
+
+_SECRETS: Final = frozenset(("Signature", "SecurityToken"))
+"""Fields that no log may hold."""
+
+
+def _code_name(command: Command) -> str:
+    codes: type[IntEnum] = ResponseCode if command.is_response else RequestCode
+    try:
+        return codes(command.code).name
+    except ValueError:
+        return f"code {command.code}"
+
+
+def _shown(value: object) -> str:
+    """Give ``value`` on one line: the middle left out when long, control characters escaped."""
+    text = str(value)
+    if len(text) <= _SHOWN_LENGTH:
+        return _printable(text)
+    half = _SHOWN_LENGTH // 2
+    return f"{_printable(text[:half])}…{_printable(text[-half:])}"
+
+
+def _printable(text: str) -> str:
+    return text if text.isprintable() else text.encode("unicode_escape").decode()

@@ -1,0 +1,145 @@
+"""The JSON form of a command's header.
+
+An object of ``code``, ``extFields``, ``flag``, ``language``, ``opaque``, ``remark`` and ``version``. The
+values of ``extFields`` are strings, though some clients write numbers and booleans there; null counts as
+absent.
+
+RocketMQ: ``RemotingCommand.java``, ``RemotingSerializable.java``.
+"""
+
+from typing import Annotated, Final
+
+import msgspec
+
+from cometmq.errors import ProtocolError
+from cometmq.wire.codes import LanguageCode
+from cometmq.wire.command import Command
+
+
+def encode(command: Command) -> bytes:
+    """Write a header.
+
+    Raises:
+        ProtocolError: a text of it holds half a surrogate pair, which is no character.
+    """
+    try:
+        return _ENCODER.encode(
+            _JsonHeaderOut(
+                command.code,
+                command.ext_fields or msgspec.UNSET,
+                command.flag,
+                command.language,
+                command.opaque,
+                msgspec.UNSET if command.remark is None else command.remark,
+                "JSON",
+                command.version,
+            )
+        )
+    except UnicodeError as error:
+        raise ProtocolError(f"header of {command} is not text: {error}") from None
+
+
+def decode(header: bytes, body: bytes) -> Command:
+    """Read a header; ``body`` becomes the command's.
+
+    Raises:
+        ProtocolError: it is not JSON, or not of a header.
+    """
+    try:
+        fields = _HEADER_DECODER.decode(header)
+    except _MALFORMED:
+        fields = _decode_loosely(header)
+    return Command(
+        fields.code,
+        fields.opaque,
+        fields.flag,
+        fields.version,
+        fields.language,
+        fields.remark,
+        fields.ext_fields,
+        body,
+    )
+
+
+_Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+"""Java's ``int``: what a binary header can hold, and so what a command of either kind may."""
+
+
+class _JsonHeader(msgspec.Struct, rename={"ext_fields": "extFields"}):
+    """The JSON header as nearly all clients write it: read in one go."""
+
+    code: _Int
+    ext_fields: dict[str, str] = {}
+    flag: _Int = 0
+    language: LanguageCode = LanguageCode.OTHER
+    opaque: _Int = 0
+    remark: str | None = None
+    version: _Int = 0
+
+
+class _LooseJsonHeader(msgspec.Struct, rename={"ext_fields": "extFields"}):
+    """The JSON header as some clients write it: numbers as strings, field values of any simple type."""
+
+    code: _Int
+    ext_fields: dict[str, str | int | float | bool | None] | None = None
+    flag: _Int | None = 0
+    language: str | int | None = None
+    opaque: _Int | None = 0
+    remark: str | None = None
+    version: _Int | None = 0
+
+
+class _JsonHeaderOut(
+    msgspec.Struct,
+    rename={"ext_fields": "extFields", "serialize_type": "serializeTypeCurrentRPC"},
+):
+    """The JSON header as RocketMQ writes it: this order, empty things left out, zeros not.
+
+    A Java client would take a missing opaque number for one of its own.
+    """
+
+    code: int
+    ext_fields: dict[str, str] | msgspec.UnsetType
+    flag: int
+    language: LanguageCode
+    opaque: int
+    remark: str | msgspec.UnsetType
+    serialize_type: str
+    version: int
+
+
+_HEADER_DECODER: Final = msgspec.json.Decoder(_JsonHeader)
+_LOOSE_HEADER_DECODER: Final = msgspec.json.Decoder(_LooseJsonHeader, strict=False)
+_ENCODER: Final = msgspec.json.Encoder()
+_MALFORMED: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
+
+_SHOWN_LENGTH: Final = 40
+"""An error shows this much of a header, bytes."""
+
+
+def _decode_loosely(header: bytes) -> _JsonHeader:
+    try:
+        fields = _LOOSE_HEADER_DECODER.decode(header)
+    except _MALFORMED as error:
+        raise ProtocolError(f"JSON header of {len(header)} bytes, {_excerpt(header)}: {error}") from None
+    ext_fields = fields.ext_fields or {}
+    return _JsonHeader(
+        fields.code,
+        {name: _text(value) for name, value in ext_fields.items() if value is not None},
+        fields.flag or 0,
+        LanguageCode(str(fields.language)),
+        fields.opaque or 0,
+        fields.remark,
+        fields.version or 0,
+    )
+
+
+def _text(value: str | float) -> str:
+    """Give a field's value as the string that it should have been."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _excerpt(data: bytes) -> str:
+    return repr(data[:_SHOWN_LENGTH]) + ("…" if len(data) > _SHOWN_LENGTH else "")
