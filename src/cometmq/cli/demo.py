@@ -297,9 +297,8 @@ def analyse(store: Path, parquet: Path) -> None:
         counts = {row["tags"]: row["count"] for row in rows if row["topic"] == topic}
         check(sum(counts.values()) == MESSAGES // len(TOPICS), f"Spark counts {counts} in {topic}")
         say(f"Spark: {topic:<13} {counts}")
-    say(
-        f"Spark read {total:,} messages from the store's files and wrote Parquet in {time.monotonic() - began:.1f} s"
-    )
+    seconds = time.monotonic() - began
+    say(f"Spark read {total:,} messages from the store's files and wrote Parquet in {seconds:.1f} s")
 
 
 # Saying
