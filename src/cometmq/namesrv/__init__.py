@@ -1,0 +1,1 @@
+"""The name server: knows which broker has which topic, and tells clients."""

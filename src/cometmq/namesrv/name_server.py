@@ -1,0 +1,122 @@
+"""The name server as a process part: sockets and time around the routes."""
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Final
+
+from cometmq.io.clock import Clock, SystemClock
+from cometmq.io.files import FileLayer
+from cometmq.namesrv.kv_config import KvConfig
+from cometmq.namesrv.requests import Requests
+from cometmq.namesrv.routes import Routes
+from cometmq.net.address import address_text
+from cometmq.net.boundary import attempt
+from cometmq.net.server import Server, Session
+from cometmq.wire.frame import Command
+
+PORT: Final = 9876
+EXPIRY_INTERVAL_MS: Final = 5_000
+
+_log = logging.getLogger(__name__)
+
+
+class NameServer:
+    """A name server on ``host:port``.
+
+    Args:
+        host: the address to listen on; others than those of this machine only cannot be reached from outside.
+        port: 0 for any free one; ``port`` is the one taken, once started.
+        clock: measures how long brokers are silent.
+        kv_config_path: where operators' texts are kept (``kvConfig.json``); None keeps them in memory.
+        files: how to get at that file.
+        order_messages: whether routes name the order of queues (RocketMQ: ``orderMessageEnable``).
+
+    Raises:
+        StoreDamaged: the file at ``kv_config_path`` cannot be read.
+    """
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = PORT,
+        *,
+        clock: Clock | None = None,
+        kv_config_path: Path | None = None,
+        files: FileLayer | None = None,
+        order_messages: bool = False,
+    ) -> None:
+        self.host = host
+        self.port = port
+        self._clock = clock or SystemClock()
+        self._routes = Routes()
+        self._settings = _settings(order_messages=order_messages)
+        self._requests = Requests(
+            self._routes,
+            KvConfig(kv_config_path, files),
+            self._clock,
+            self._settings,
+            order_messages=order_messages,
+        )
+        self._server = Server(self, clock=self._clock)
+        self._expiry: asyncio.TimerHandle | None = None
+
+    @property
+    def address(self) -> str:
+        """What clients write to reach it."""
+        return address_text(self.host, self.port)
+
+    async def start(self) -> None:
+        """Listen. Raises SettingsError if the address cannot be listened on."""
+        self.port = await self._server.start(self.host, self.port)
+        self._settings["listenPort"] = str(self.port)
+        self._tick()
+        _log.info("name server listens on %s", self.address)
+
+    async def stop(self) -> None:
+        """Listen no more and close all connections."""
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+        await self._server.stop()
+
+    def expire(self) -> None:
+        """Forget the brokers that are silent for too long; called each ``EXPIRY_INTERVAL_MS``."""
+        for gone in self._routes.expire(self._clock.monotonic_ms()):
+            _log.warning("broker %s at %s is gone: not heard of in time", gone.broker_name, gone.addr)
+            if isinstance(gone.source, Session):
+                gone.source.close()
+
+    def handle(self, session: Session, commands: list[Command]) -> None:
+        """Answer the commands of one socket read (called by the server)."""
+        for command in commands:
+            if not command.is_response:
+                attempt(session, (command,), self._answer, session, command)
+
+    def closed(self, session: Session) -> None:
+        """Forget the brokers that had registered over a connection that is lost (called by the server)."""
+        for gone in self._routes.disconnect(session):
+            _log.warning("broker %s at %s is gone: connection lost", gone.broker_name, gone.addr)
+
+    def _answer(self, session: Session, command: Command) -> None:
+        answer = self._requests.answer(command, session)
+        if not command.is_oneway:
+            session.send(answer)
+
+    def _tick(self) -> None:
+        self.expire()
+        self._expiry = asyncio.get_running_loop().call_later(EXPIRY_INTERVAL_MS / 1000, self._tick)
+
+
+def _settings(*, order_messages: bool) -> dict[str, str]:
+    """Say how this name server behaves under the names that operators know from RocketMQ's NamesrvConfig."""
+    return {
+        "deleteTopicWithBrokerRegistration": "false",
+        "enableAllTopicList": "true",
+        "enableTopicList": "true",
+        "notifyMinBrokerIdChanged": "false",
+        "orderMessageEnable": str(order_messages).lower(),
+        "returnOrderTopicConfigToBroker": "true",
+        "scanNotActiveBrokerInterval": str(EXPIRY_INTERVAL_MS),
+        "supportActingMaster": "false",
+    }

@@ -1,0 +1,283 @@
+"""What a name server answers to each request.
+
+RocketMQ: ``DefaultRequestProcessor.java``, ``ClientRequestProcessor.java`` (of the name server).
+"""
+
+import logging
+from collections.abc import Callable, Hashable, Mapping
+from typing import Final
+
+from cometmq.io.clock import Clock
+from cometmq.namesrv.kv_config import ORDER_TOPIC_CONFIG, KvConfig
+from cometmq.namesrv.routes import NAME_LENGTH_MAX, Routes
+from cometmq.wire import settings_text
+from cometmq.wire.bodies import (
+    BrokerMemberGroup,
+    BrokerMembers,
+    DataVersion,
+    Registration,
+    TextTable,
+    TopicNames,
+    TopicRoute,
+    decode,
+    encode,
+    registration,
+)
+from cometmq.wire.codes import RequestCode, ResponseCode, Version
+from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import (
+    AddWritePermResponseHeader,
+    BrokerHeader,
+    BrokerHeartbeatHeader,
+    BrokerMemberGroupHeader,
+    BrokerNameHeader,
+    ClusterHeader,
+    ConfigKeyHeader,
+    DeleteTopicInNamesrvHeader,
+    GetConfigResponseHeader,
+    GetRouteHeader,
+    NamespaceHeader,
+    PutConfigHeader,
+    QueryDataVersionResponseHeader,
+    RegisterBrokerHeader,
+    RegisterBrokerResponseHeader,
+    TopicHeader,
+    WipeWritePermResponseHeader,
+    fields,
+    parse,
+)
+
+UNIT_FLAG: Final = 1
+UNIT_SUBSCRIPTION_FLAG: Final = 2
+
+_log = logging.getLogger(__name__)
+
+
+class Requests:
+    """The table of what is answered, and the answers.
+
+    Args:
+        routes: what is known of brokers and topics.
+        kv_config: what operators left.
+        clock: tells when a broker was heard of.
+        settings: shown to operators.
+        order_messages: whether a route names the order of a topic's queues.
+    """
+
+    def __init__(
+        self,
+        routes: Routes,
+        kv_config: KvConfig,
+        clock: Clock,
+        settings: Mapping[str, str],
+        *,
+        order_messages: bool = False,
+    ) -> None:
+        self._routes = routes
+        self._kv_config = kv_config
+        self._clock = clock
+        self._settings = settings
+        self._order_messages = order_messages
+        self._answers: dict[int, Callable[[Command], Command]] = {
+            RequestCode.GET_ROUTEINFO_BY_TOPIC: self._route,
+            RequestCode.GET_BROKER_CLUSTER_INFO: self._cluster_info,
+            RequestCode.UNREGISTER_BROKER: self._unregister,
+            RequestCode.BROKER_HEARTBEAT: self._heartbeat,
+            RequestCode.QUERY_DATA_VERSION: self._data_version,
+            RequestCode.GET_BROKER_MEMBER_GROUP: self._member_group,
+            RequestCode.WIPE_WRITE_PERM_OF_BROKER: self._wipe_write_perm,
+            RequestCode.ADD_WRITE_PERM_OF_BROKER: self._add_write_perm,
+            RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: self._topics,
+            RequestCode.GET_TOPICS_BY_CLUSTER: self._topics_of_cluster,
+            RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS: self._system_topics,
+            RequestCode.GET_UNIT_TOPIC_LIST: self._unit_topics,
+            RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: self._unit_subscription_topics,
+            RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: self._unit_subscription_only_topics,
+            RequestCode.REGISTER_TOPIC_IN_NAMESRV: self._add_topic,
+            RequestCode.DELETE_TOPIC_IN_NAMESRV: self._delete_topic,
+            RequestCode.PUT_KV_CONFIG: self._put_config,
+            RequestCode.GET_KV_CONFIG: self._get_config,
+            RequestCode.DELETE_KV_CONFIG: self._delete_config,
+            RequestCode.GET_KVLIST_BY_NAMESPACE: self._config_table,
+            RequestCode.GET_NAMESRV_CONFIG: self._get_settings,
+            RequestCode.UPDATE_NAMESRV_CONFIG: self._refuse_settings,
+        }
+
+    def answer(self, command: Command, source: Hashable) -> Command:
+        """Answer one request that came over the connection ``source``.
+
+        Raises:
+            ProtocolError: a field is missing or ill-typed.
+            FormatError: the body cannot be read, or a name is illegal.
+            OSError: a change could not be saved.
+        """
+        if command.code == RequestCode.REGISTER_BROKER:
+            return self._register(command, source)
+        answer = self._answers.get(command.code)
+        if answer is None:
+            remark = f" request type {command.code} not supported"
+            return response(command, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
+        return answer(command)
+
+    # Brokers register and go.
+
+    def _register(self, command: Command, source: Hashable) -> Command:
+        header = parse(RegisterBrokerHeader, command.ext_fields)
+        if header.body_crc and header.body_crc != registration.body_crc(command.body):
+            return response(command, ResponseCode.SYSTEM_ERROR, "crc32 not match")
+        body = Registration()
+        if command.body:
+            body = registration.decode(command.body, compressed=header.compressed, version=command.version)
+        registered = self._routes.register(header, body, source, self._clock.monotonic_ms())
+        if registered is None:
+            return response(command, ResponseCode.SYSTEM_ERROR, "register broker failed")
+        if registered.new:
+            where = (
+                f"{header.broker_name} ({header.broker_id}) of {header.cluster_name} at {header.broker_addr}"
+            )
+            _log.info("broker %s registered with %d topics", where, len(body.table.topics))
+        for topic in registered.refused:
+            _log.warning("broker %s has a topic whose name is illegal: %.80r", header.broker_name, topic)
+        order = self._kv_config.table(ORDER_TOPIC_CONFIG)
+        return response(
+            command,
+            ext_fields=fields(
+                RegisterBrokerResponseHeader(registered.ha_server_addr, registered.master_addr)
+            ),
+            body=b"" if order is None else encode(TextTable(order)),
+        )
+
+    def _unregister(self, command: Command) -> Command:
+        header = parse(BrokerHeader, command.ext_fields)
+        self._routes.unregister(header)
+        _log.info("broker %.80r at %.80r unregistered", header.broker_name, header.broker_addr)
+        return response(command)
+
+    def _heartbeat(self, command: Command) -> Command:
+        header = parse(BrokerHeartbeatHeader, command.ext_fields)
+        self._routes.heartbeat(header.cluster_name, header.broker_addr, self._clock.monotonic_ms())
+        return response(command)
+
+    def _data_version(self, command: Command) -> Command:
+        header = parse(BrokerHeader, command.ext_fields)
+        theirs = decode(DataVersion, command.body) if command.body else None
+        ours = self._routes.data_version(header.cluster_name, header.broker_addr)
+        self._routes.heartbeat(header.cluster_name, header.broker_addr, self._clock.monotonic_ms())
+        changed = QueryDataVersionResponseHeader(changed=ours is None or ours != theirs)
+        return response(command, ext_fields=fields(changed), body=encode(ours) if ours else b"")
+
+    # Clients and brokers ask.
+
+    def _route(self, command: Command) -> Command:
+        header = parse(GetRouteHeader, command.ext_fields)
+        route = self._routes.route(header.topic)
+        if route is None:
+            return response(command, ResponseCode.TOPIC_NOT_EXIST, self._no_route(header.topic))
+        if self._order_messages:
+            route.order_conf = self._kv_config.get(ORDER_TOPIC_CONFIG, header.topic)
+        standard = command.version >= Version.V4_9_4 or bool(header.standard_json_only)
+        return response(command, body=encode(route, standard=standard))
+
+    def _no_route(self, topic: str) -> str:
+        shown = topic[:NAME_LENGTH_MAX]
+        remark = f"No topic route info in name server for the topic: {shown}\n"
+        count = len(self._routes.topics())
+        if not count:
+            return remark + "No topic is known here: no broker has registered yet."
+        nearest = self._routes.nearest_topic(shown)
+        hint = f"; did you mean {nearest}?" if nearest else "."
+        return remark + f"{count} {'topic is' if count == 1 else 'topics are'} known here{hint}"
+
+    def _cluster_info(self, command: Command) -> Command:
+        return response(command, body=encode(self._routes.cluster_info()))
+
+    def _member_group(self, command: Command) -> Command:
+        header = parse(BrokerMemberGroupHeader, command.ext_fields)
+        broker = self._routes.broker(header.broker_name)
+        members = BrokerMembers(broker.addrs if broker else {}, header.broker_name, header.cluster_name)
+        return response(command, body=encode(BrokerMemberGroup(members)))
+
+    def _topics(self, command: Command) -> Command:
+        return _names(command, self._routes.topics())
+
+    def _topics_of_cluster(self, command: Command) -> Command:
+        return _names(command, self._routes.topics(parse(ClusterHeader, command.ext_fields).cluster))
+
+    def _system_topics(self, command: Command) -> Command:
+        info = self._routes.cluster_info()
+        names = [name for cluster, brokers in info.clusters.items() for name in (cluster, *brokers)]
+        addr = next((addr for broker in info.brokers.values() for addr in broker.addrs.values()), None)
+        return _names(command, names, addr)
+
+    def _unit_topics(self, command: Command) -> Command:
+        return _names(command, self._routes.topics_with_flags(wanted=UNIT_FLAG))
+
+    def _unit_subscription_topics(self, command: Command) -> Command:
+        return _names(command, self._routes.topics_with_flags(wanted=UNIT_SUBSCRIPTION_FLAG))
+
+    def _unit_subscription_only_topics(self, command: Command) -> Command:
+        topics = self._routes.topics_with_flags(wanted=UNIT_SUBSCRIPTION_FLAG, unwanted=UNIT_FLAG)
+        return _names(command, topics)
+
+    # Operators change things.
+
+    def _wipe_write_perm(self, command: Command) -> Command:
+        name = parse(BrokerNameHeader, command.ext_fields).broker_name
+        count = self._routes.set_writable(name, writable=False)
+        _log.info("broker %.80r: %d topics can no longer be written to", name, count)
+        return response(command, ext_fields=fields(WipeWritePermResponseHeader(count)))
+
+    def _add_write_perm(self, command: Command) -> Command:
+        name = parse(BrokerNameHeader, command.ext_fields).broker_name
+        count = self._routes.set_writable(name, writable=True)
+        _log.info("broker %.80r: %d topics can be written to again", name, count)
+        return response(command, ext_fields=fields(AddWritePermResponseHeader(count)))
+
+    def _add_topic(self, command: Command) -> Command:
+        header = parse(TopicHeader, command.ext_fields)
+        if not self._routes.add_topic(header.topic, decode(TopicRoute, command.body).queues):
+            _log.warning("topic %s not noted: it names no broker, or one that is not known", header.topic)
+        return response(command)
+
+    def _delete_topic(self, command: Command) -> Command:
+        header = parse(DeleteTopicInNamesrvHeader, command.ext_fields)
+        self._routes.delete_topic(header.topic, header.cluster_name or None)
+        return response(command)
+
+    def _put_config(self, command: Command) -> Command:
+        header = parse(PutConfigHeader, command.ext_fields)
+        self._kv_config.put(header.namespace, header.key, header.value)
+        return response(command)
+
+    def _get_config(self, command: Command) -> Command:
+        header = parse(ConfigKeyHeader, command.ext_fields)
+        value = self._kv_config.get(header.namespace, header.key)
+        if value is None:
+            remark = f"No config item, Namespace: {header.namespace} Key: {header.key}"
+            return response(command, ResponseCode.QUERY_NOT_FOUND, remark)
+        return response(command, ext_fields=fields(GetConfigResponseHeader(value)))
+
+    def _delete_config(self, command: Command) -> Command:
+        header = parse(ConfigKeyHeader, command.ext_fields)
+        self._kv_config.delete(header.namespace, header.key)
+        return response(command)
+
+    def _config_table(self, command: Command) -> Command:
+        namespace = parse(NamespaceHeader, command.ext_fields).namespace
+        table = self._kv_config.table(namespace)
+        if table is None:
+            remark = f"No config item, Namespace: {namespace}"
+            return response(command, ResponseCode.QUERY_NOT_FOUND, remark)
+        return response(command, body=encode(TextTable(table)))
+
+    def _get_settings(self, command: Command) -> Command:
+        return response(command, body=settings_text.encode(self._settings))
+
+    def _refuse_settings(self, command: Command) -> Command:
+        # In RocketMQ this request could write any file (CVE-2023-37582).
+        remark = "A name server's settings cannot be changed remotely: start it again with others."
+        return response(command, ResponseCode.NO_PERMISSION, remark)
+
+
+def _names(command: Command, topics: list[str], broker_addr: str | None = None) -> Command:
+    return response(command, body=encode(TopicNames(topics, broker_addr)))
