@@ -24,20 +24,20 @@ from cometmq.errors import SettingsError
 
 
 class Column(NamedTuple):
-    """A column: what Spark takes it for, how it travels to Spark, and what it means."""
+    """A column: what it is for Spark, how it travels there, and what it means."""
 
     spark: DataType
     arrow: pa.DataType
     meaning: str
 
 
-_TEXT = (StringType(), pa.string())
-_INT = (IntegerType(), pa.int32())
-_LONG = (LongType(), pa.int64())
-_TIME = (TimestampType(), pa.timestamp("us", tz="UTC"))
-_BYTES = (BinaryType(), pa.binary())
-_TEXTS = (ArrayType(StringType()), pa.list_(pa.field("element", pa.string())))
-_TEXT_BY_TEXT = (MapType(StringType(), StringType()), pa.map_(pa.string(), pa.string()))
+_TEXT: Final = (StringType(), pa.string())
+_INT: Final = (IntegerType(), pa.int32())
+_LONG: Final = (LongType(), pa.int64())
+_TIME: Final = (TimestampType(), pa.timestamp("us", tz="UTC"))
+_BYTES: Final = (BinaryType(), pa.binary())
+_TEXTS: Final = (ArrayType(StringType()), pa.list_(pa.field("element", pa.string())))
+_TEXT_BY_TEXT: Final = (MapType(StringType(), StringType()), pa.map_(pa.string(), pa.string()))
 
 COLUMNS: Final[Mapping[str, Column]] = {
     "topic": Column(*_TEXT, "topic name"),
@@ -64,11 +64,6 @@ COLUMNS: Final[Mapping[str, Column]] = {
 def spark_schema(columns: Iterable[str] = COLUMNS) -> StructType:
     """Give the Spark schema of ``columns``, in their order."""
     return StructType([StructField(name, COLUMNS[name].spark) for name in columns])
-
-
-def arrow_schema(columns: Iterable[str] = COLUMNS) -> pa.Schema:
-    """Give the Arrow schema of ``columns``, in their order: what Spark demands of each batch."""
-    return pa.schema([pa.field(name, COLUMNS[name].arrow) for name in columns])
 
 
 def columns_of(schema: StructType) -> tuple[str, ...]:

@@ -35,7 +35,11 @@ DEFAULTS: Final = {
 
 
 def session(
-    master: str = "local[*]", app_name: str = "cometmq", *, work_dir: Path | None = None, **conf: str
+    master: str = "local[*]",
+    app_name: str = "cometmq",
+    *,
+    work_dir: Path | None = None,
+    conf: Mapping[str, str] = {},
 ) -> SparkSession:
     """Give this process's Spark session; start it, and a Java for it, if there is none.
 
@@ -44,7 +48,7 @@ def session(
         app_name: what Spark calls the application.
         work_dir: the folder for the files that Java and Spark keep while they run; a temporary one when
             not given. What they write there is gone when this process has ended.
-        conf: Spark's own settings, over the defaults above: ``**{"spark.driver.memory": "4g"}``.
+        conf: Spark's own settings, over the defaults above: ``{"spark.driver.memory": "4g"}``.
 
     Raises:
         SettingsError: there is no Java that Spark can run on.
@@ -56,11 +60,11 @@ def session(
     if SparkContext._gateway is None:  # noqa: SLF001  no Java was started yet
         folder = (work_dir or _temporary_folder()).absolute()
         settings |= {"spark.local.dir": str(folder)}
-        conf = conf | {JAVA_OPTIONS: f"{_java_options(folder)} {conf.get(JAVA_OPTIONS, '')}".strip()}
+        conf = {**conf, JAVA_OPTIONS: f"{_java_options(folder)} {conf.get(JAVA_OPTIONS, '')}".strip()}
         environment |= {"JAVA_HOME": str(java_home(find_java(), folder)), "SPARK_LAUNCHER_OPTS": NO_PERF_DATA}
         atexit.register(_end_java)
     builder = SparkSession.builder.master(master).appName(app_name)
-    for name, value in (settings | conf).items():
+    for name, value in {**settings, **conf}.items():
         builder = builder.config(name, value)
     with _environment(environment):
         return builder.getOrCreate()
@@ -82,8 +86,11 @@ def _java_options(folder: Path) -> str:
 
 
 def _end_java() -> None:
-    """Wait until Spark's Java has ended and removed its files: it ends when its standard input does."""
-    process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001  Spark offers no other way to wait
+    """Stop Spark, and wait until its Java has ended and removed its files: it ends when its input does."""
+    context = SparkContext._active_spark_context  # noqa: SLF001  Spark offers no other way to ask
+    if context is not None:
+        context.stop()
+    process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001  nor to wait
     if process is not None and process.stdin is not None:
         process.stdin.close()
         process.wait(STOP_SECONDS_MAX)

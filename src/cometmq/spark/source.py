@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 from cometmq import kernels
 from cometmq.errors import StoreDamaged
 from cometmq.kernels.ops import TIME_MAX, Longs, Ops, Scan
+from cometmq.spark.bodies import whole_bodies
 from cometmq.spark.options import ReadOptions, parse
 from cometmq.spark.schema import COLUMNS, columns_of, spark_schema
 from cometmq.spark.splits import LogFile, Piece, gaps, log_files, splits
@@ -75,11 +76,12 @@ class LogReader(DataSourceReader):
         ops = kernels.load()
         left = self._options.limit or sys.maxsize
         for piece in pieces:
-            data = _mapped(piece.file)
+            data = mapped(piece.file)
             for scan in scans(data, piece, ops, on_damage=self._tell):
                 rows = self._select(ops, data, scan)[:left]
                 if len(rows):
-                    yield ops.arrow(data, scan, rows, self._columns)
+                    batch = ops.arrow(data, scan, rows, self._columns)
+                    yield from whole_bodies(batch, scan.sys_flag[rows], on_damage=self._tell)
                 left -= len(rows)
                 if left == 0:
                     return
@@ -100,7 +102,8 @@ class LogReader(DataSourceReader):
         log.warning("%s", damage)
 
 
-def _mapped(file: LogFile) -> memoryview:
+def mapped(file: LogFile) -> memoryview:
+    """Give the bytes of a file, which are read when they are looked at. Raises OSError if it is gone."""
     with file.path.open("rb") as opened:
         mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
     mapped.madvise(mmap.MADV_SEQUENTIAL)

@@ -1,0 +1,228 @@
+"""The source without Spark, then the same through a real session."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException, PythonException
+from pyspark.sql import SparkSession
+
+from cometmq.errors import StoreDamaged
+from cometmq.format.compression import decompress
+from cometmq.format.host import host_text
+from cometmq.format.message_id import offset_message_id
+from cometmq.format.properties import decode, split_keys
+from cometmq.format.record import record_at
+from cometmq.format.scan import scan
+from cometmq.spark.options import ReadOptions
+from cometmq.spark.schema import COLUMNS
+from cometmq.spark.source import LogReader
+from cometmq.spark.splits import log_files
+
+Row = dict[str, Any]
+
+
+def plain_rows(store: Path) -> Iterator[Row]:
+    """Read a sound store record by record, as ``format`` defines it."""
+    for file in log_files(store):
+        data = file.path.read_bytes()
+        for head in scan(data, base_offset=file.base_offset):
+            record = record_at(data, head)
+            properties = decode(record.properties)
+            yield {
+                "topic": record.topic,
+                "queue_id": record.queue_id,
+                "queue_offset": record.queue_offset,
+                "physical_offset": record.physical_offset,
+                "offset_id": offset_message_id(record.store_host, record.physical_offset),
+                "unique_id": properties.get("UNIQ_KEY"),
+                "tags": properties.get("TAGS"),
+                "keys": split_keys(properties.get("KEYS", "")),
+                "properties": properties,
+                "body": decompress(record.body, record.sys_flag),
+                "born_time": record.born_time,
+                "store_time": record.store_time,
+                "born_host": host_text(record.born_host),
+                "store_host": host_text(record.store_host),
+                "reconsume_times": record.reconsume_times,
+                "sys_flag": record.sys_flag,
+                "flag": record.flag,
+                "body_crc": record.body_crc,
+            }
+
+
+def as_rows(batches: list[pa.RecordBatch]) -> list[Row]:
+    """Give Arrow's rows in the form of ``plain_rows``."""
+    table = pa.Table.from_batches(batches)
+    for index, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            ms = table.column(index).cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64())
+            table = table.set_column(index, field.name, ms)
+    return [
+        row | ({"properties": dict(row["properties"])} if "properties" in row else {})
+        for row in table.to_pylist()
+    ]
+
+
+def read(options: ReadOptions) -> list[pa.RecordBatch]:
+    reader = LogReader(options, options.columns or tuple(COLUMNS))
+    return [batch for partition in reader.partitions() for batch in reader.read(partition)]
+
+
+def offsets(batches: list[pa.RecordBatch]) -> list[int]:
+    return [row["physical_offset"] for row in as_rows(batches)]
+
+
+@pytest.mark.parametrize("store", ["store-clean", "store-killed-recovered"])
+@pytest.mark.parametrize("bytes_per_partition", [10_000, 1 << 30])
+def test_every_column_of_a_real_store_is_what_the_format_says(
+    golden: Mapping[str, Path], store: str, bytes_per_partition: int
+) -> None:
+    batches = read(ReadOptions(golden[store], bytes_per_partition=bytes_per_partition))
+    assert as_rows(batches) == list(plain_rows(golden[store]))
+
+
+def test_bodies_are_those_that_were_sent(golden: Mapping[str, Path], golden_facts: Mapping[str, Any]) -> None:
+    batches = read(ReadOptions(golden["store-clean"], columns=("unique_id", "body")))
+    stored = {row["unique_id"]: hashlib.sha1(row["body"]).hexdigest() for row in as_rows(batches)}
+    sent = {message["msgId"]: message["bodySha1"] for message in golden_facts["store-clean"]["acked"]}
+    assert {unique_id: stored.get(unique_id) for unique_id in sent} == sent
+
+
+def test_topic_and_time_choose_records(golden: Mapping[str, Path]) -> None:
+    rows = list(plain_rows(golden["store-clean"]))
+    begin, end = rows[len(rows) // 3]["store_time"], rows[-len(rows) // 3]["store_time"]
+    batches = read(
+        ReadOptions(
+            golden["store-clean"],
+            topics=frozenset({"GoldenA", "GoldenB"}),
+            starting_time=begin,
+            ending_time=end,
+        )
+    )
+    expected = [
+        row["physical_offset"]
+        for row in rows
+        if row["topic"] in {"GoldenA", "GoldenB"} and begin <= row["store_time"] < end
+    ]
+    assert 0 < len(expected) < len(rows)
+    assert offsets(batches) == expected
+
+
+@pytest.mark.parametrize("limit", [1, 700, 1_000_000])
+def test_a_limit_gives_the_first_records_in_one_partition(golden: Mapping[str, Path], limit: int) -> None:
+    expected = [row["physical_offset"] for row in plain_rows(golden["store-clean"])]
+    options = ReadOptions(golden["store-clean"], limit=limit, bytes_per_partition=10_000)
+    assert offsets(read(options)) == expected[:limit]
+    assert len(LogReader(options, ("topic",)).partitions()) == 1
+
+
+def test_a_read_without_partitions_gives_nothing(golden: Mapping[str, Path]) -> None:
+    assert list(LogReader(ReadOptions(golden["store-clean"]), ("topic",)).read(None)) == []
+
+
+@pytest.fixture
+def damaged(golden: Mapping[str, Path], tmp_path: Path) -> tuple[Path, int]:
+    """Give a store with one record overwritten, and its physical offset."""
+    store = tmp_path / "damaged"
+    copytree(golden["store-clean"], store)
+    row = list(plain_rows(store))[1000]
+    file = log_files(store)[0]
+    with file.path.open("r+b") as opened:
+        opened.seek(row["physical_offset"] - file.base_offset)
+        opened.write(b"\xff" * 60)
+    return store, row["physical_offset"]
+
+
+def test_damage_costs_the_damaged_record_alone(
+    damaged: tuple[Path, int], golden: Mapping[str, Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    store, lost = damaged
+    expected = [
+        row["physical_offset"] for row in plain_rows(golden["store-clean"]) if row["physical_offset"] != lost
+    ]
+    assert offsets(read(ReadOptions(store))) == expected
+    assert f"(physical offset {lost})" in caplog.text
+
+
+def test_failfast_names_file_offset_extent_and_remedy(damaged: tuple[Path, int]) -> None:
+    store, lost = damaged
+    with pytest.raises(
+        StoreDamaged, match=rf"{lost}\) \d+ bytes up to the next record are damaged; mode PERMISSIVE"
+    ):
+        read(ReadOptions(store, fail_on_damage=True))
+
+
+def test_failfast_reads_all_that_a_killed_broker_acknowledged(
+    golden: Mapping[str, Path], golden_facts: Mapping[str, Any]
+) -> None:
+    options = ReadOptions(golden["store-killed"], columns=("offset_id",), fail_on_damage=True)
+    found = {row["offset_id"] for row in as_rows(read(options))}
+    assert {message["offsetMsgId"] for message in golden_facts["store-killed"]["acked"]} <= found
+
+
+def test_a_missing_file_is_told(
+    golden: Mapping[str, Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = tmp_path / "store"
+    copytree(golden["store-clean"], store)
+    (store / "commitlog" / f"{1 << 20:020d}").rename(store / "commitlog" / f"{3 << 20:020d}")
+    read(ReadOptions(store, columns=("topic",)))
+    assert "the CommitLog has no file with the offsets 1048576 to 3145728" in caplog.text
+    with pytest.raises(StoreDamaged, match="1048576 to 3145728; mode PERMISSIVE passes over it"):
+        read(ReadOptions(store, fail_on_damage=True))
+
+
+def test_spark_counts_by_topic_what_the_plain_reader_counts(
+    spark: SparkSession, golden: Mapping[str, Path]
+) -> None:
+    frame = (
+        spark.read.format("rocketmq").option("maxBytesPerPartition", 100_000).load(str(golden["store-clean"]))
+    )
+    counts = {row["topic"]: row["count"] for row in frame.groupBy("topic").count().collect()}
+    assert counts == Counter(row["topic"] for row in plain_rows(golden["store-clean"]))
+    assert frame.rdd.getNumPartitions() > 10
+
+
+def test_spark_gets_every_value(spark: SparkSession, golden: Mapping[str, Path]) -> None:
+    frame = spark.read.format("rocketmq").load(str(golden["store-clean"]))
+    assert as_rows(frame.toArrow().to_batches()) == list(plain_rows(golden["store-clean"]))
+
+
+def test_a_users_schema_chooses_columns(spark: SparkSession, golden: Mapping[str, Path]) -> None:
+    reader = spark.read.format("rocketmq").schema("tags string, queue_offset bigint").option("limit", 5)
+    assert [tuple(row) for row in reader.load(str(golden["store-clean"])).collect()] == [
+        (row["tags"], row["queue_offset"]) for row in list(plain_rows(golden["store-clean"]))[:5]
+    ]
+
+
+def test_records_become_parquet_and_come_back(
+    spark: SparkSession, golden: Mapping[str, Path], tmp_path: Path
+) -> None:
+    frame = spark.read.format("rocketmq").option("topic", "GoldenA").load(str(golden["store-clean"]))
+    frame.write.parquet(str(tmp_path / "parquet"))
+    again = spark.read.parquet(str(tmp_path / "parquet")).orderBy("physical_offset")
+    assert as_rows(again.toArrow().to_batches()) == as_rows(frame.toArrow().to_batches())
+
+
+def test_a_wrong_option_fails_before_anything_is_read(
+    spark: SparkSession, golden: Mapping[str, Path]
+) -> None:
+    with pytest.raises(AnalysisException, match="option topics is not known: did you mean topic"):
+        spark.read.format("rocketmq").option("topics", "GoldenA").load(str(golden["store-clean"]))
+
+
+def test_damage_fails_the_query_with_its_place(spark: SparkSession, damaged: tuple[Path, int]) -> None:
+    store, lost = damaged
+    with pytest.raises(PythonException, match=rf"physical offset {lost}\)"):
+        spark.read.format("rocketmq").option("mode", "FAILFAST").load(str(store)).count()
+
+
+def test_an_empty_store_has_no_rows(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "commitlog").mkdir()
+    assert spark.read.format("rocketmq").load(str(tmp_path)).count() == 0
