@@ -43,6 +43,10 @@ class File(Protocol):
         """Give the whole file as a read-only view that shows later writes too."""
         ...
 
+    def drop_pages(self) -> None:
+        """Let go of the memory that reading through views took; it comes back as it is read again."""
+        ...
+
     def data_end(self, position: int) -> int:
         """Give where the last data at or behind ``position`` ends; ``position`` if only holes follow."""
         ...
@@ -146,6 +150,11 @@ class DiskFile:
         if self._map is None:
             self._map = mmap.mmap(self._fd, self.size, access=mmap.ACCESS_READ)
         return memoryview(self._map)
+
+    def drop_pages(self) -> None:
+        """Let go of the memory that reading through views took: the page cache still has it."""
+        if self._map is not None:
+            self._map.madvise(mmap.MADV_DONTNEED)
 
     def data_end(self, position: int) -> int:
         """Give where the last data at or behind ``position`` ends, without reading holes."""

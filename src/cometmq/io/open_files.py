@@ -40,6 +40,11 @@ class OpenFiles:
         if file := self._open.pop(path, None):
             file.close()
 
+    def drop_pages(self) -> None:
+        """Let go of the memory that reading through views took; mapped pages count as the process's."""
+        for file in self._open.values():
+            file.drop_pages()
+
     def close(self) -> None:
         """Close them all."""
         while self._open:

@@ -30,6 +30,7 @@ from cometmq.format.delay_level import DelayLevels
 from cometmq.format.record import BODY_AT, RecordHead
 from cometmq.format.scan import check
 from cometmq.io.files import FileLayer
+from cometmq.io.open_files import OpenFiles
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.index import Index
 from cometmq.store.log_scan import Damage, LogScan
@@ -76,7 +77,7 @@ def recover(
     clean: bool,
     checkpoint: Checkpoint,
     delay_levels: DelayLevels,
-    layer: FileLayer,
+    files: OpenFiles,
     root: Path,
     progress: Progress | None = None,
 ) -> Recovered:
@@ -87,13 +88,14 @@ def recover(
     for chunk in scan:
         replay.dispatch(chunk)
         queues.write_back(COPY_BYTES)
+        files.drop_pages()
         if progress is not None:
             progress(chunk.end_offset - begin, commit_log.chain.end_offset - begin)
     commit_log.written_offset = scan.end_offset
     commit_log.written_time = scan.last_time or checkpoint.physic_msg_timestamp
     if index is not None and index.end_offset >= scan.end_offset:
         _rebuild_index_tail(commit_log, index, delay_levels)
-    set_aside = _set_aside_tail(commit_log, layer, root)
+    set_aside = _set_aside_tail(commit_log, files.layer, root)
     for queue in queues:
         queue.truncate(scan.end_offset)
         queue.correct_min_offset(commit_log.min_offset)

@@ -284,6 +284,7 @@ class MessageStore:
         if now - self._last_write_back_ms < settings.flush_interval_consume_queue:
             return []
         self._last_write_back_ms = now
+        self._files.drop_pages()
         self._dispatcher.catch_up_index()
         thorough = now - self._last_thorough_ms >= settings.flush_consume_queue_thorough_interval
         least = 1 if thorough else settings.flush_consume_queue_least_pages * PAGE_SIZE
@@ -348,7 +349,7 @@ class MessageStore:
             clean=clean,
             checkpoint=self._checkpoint.value,
             delay_levels=self._delay_levels,
-            layer=self._layer,
+            files=self._files,
             root=self.root,
             progress=progress,
         )

@@ -55,6 +55,9 @@ class MemoryFile:
         """Give the whole file as a read-only view."""
         return memoryview(self._content.data).toreadonly()
 
+    def drop_pages(self) -> None:
+        """Nothing to let go: here memory is the disk."""
+
     def data_end(self, position: int) -> int:
         """Give where the last data at or behind ``position`` ends."""
         last = max(self._content.blocks, default=-1)
@@ -148,9 +151,15 @@ class MemoryDisk:
         self._directories.update((path, *path.parents))
 
     def rename(self, old: Path, new: Path) -> None:
-        """Move ``old`` over ``new``."""
-        self._files[new] = self._content(old)
-        del self._files[old]
+        """Move a file over ``new``, or a directory with all in it to where nothing is."""
+        if old not in self._directories:
+            self._files[new] = self._content(old)
+            del self._files[old]
+            return
+        if self.exists(new):
+            raise _os_error(errno.ENOTEMPTY, new)
+        self._files = {_moved(path, old, new): content for path, content in self._files.items()}
+        self._directories = {_moved(path, old, new) for path in self._directories}
 
     def remove(self, path: Path) -> None:
         """Remove a file; no error if it is not there."""
@@ -214,3 +223,8 @@ class MemoryDisk:
 
 def _os_error(number: int, path: Path) -> OSError:
     return OSError(number, os.strerror(number), str(path))
+
+
+def _moved(path: Path, old: Path, new: Path) -> Path:
+    """Give where ``path`` is once ``old`` has become ``new``."""
+    return new / path.relative_to(old) if path.is_relative_to(old) else path
