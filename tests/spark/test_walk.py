@@ -137,7 +137,11 @@ def test_scans_are_as_small_as_asked(tmp_path: Path) -> None:
     file = made(tmp_path, data)
     damaged: list[Damage] = []
     found = scans(
-        memoryview(data), Piece(file, 0, file.end, False), plain, on_damage=damaged.append, rows_max=8
+        memoryview(data),
+        Piece(file, 0, file.end, False),
+        plain,
+        on_damage=damaged.append,
+        bytes_max=8 * len(data) // 20 + 1,
     )
     assert [part.count for part in found] == [8, 8, 4]
     assert damaged == []

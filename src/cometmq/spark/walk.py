@@ -18,9 +18,8 @@ from cometmq.format.scan import check, find_next_record
 from cometmq.kernels.ops import Ops, Scan
 from cometmq.spark.splits import Piece
 
-ROWS_MAX: Final = 65_536
-BYTES_MAX: Final = 16 * 1024 * 1024
-"""Of one scan; a single record may be larger."""
+BYTES_MAX: Final = 4 * 1024 * 1024
+"""Of one scan, unless a single record is larger; at most 46,091 records. More would not stay in caches."""
 
 
 class Damage(NamedTuple):
@@ -43,19 +42,18 @@ def scans(
     ops: Ops,
     *,
     on_damage: Callable[[Damage], None],
-    rows_max: int = ROWS_MAX,
     bytes_max: int = BYTES_MAX,
 ) -> Iterator[Scan]:
     """Scan the records that begin in ``piece`` of the file whose bytes are ``data``, some at a time.
 
-    Each scan has one record or more, at most ``rows_max``, that take at most ``bytes_max`` bytes unless
-    it is a single one. ``on_damage`` is told of damage that begins in the piece; it may raise.
+    Each scan has one record or more, that take at most ``bytes_max`` bytes unless it is a single one.
+    ``on_damage`` is told of damage that begins in the piece; it may raise.
     """
     base_offset, file_end = piece.file.base_offset, piece.file.end
-    position = piece.start and _next_record(data, piece, piece.start, piece.end)
+    position = 0 if piece.start == 0 else _next_record(data, piece, piece.start, piece.end)
     while position is not None and position < piece.end:
         window_end = min(position + bytes_max, piece.end)
-        scan = ops.scan(data, base_offset=base_offset, start=position, end=window_end, max_records=rows_max)
+        scan = ops.scan(data, base_offset=base_offset, start=position, end=window_end)
         if scan.count == 0:  # the record is larger than the window, or crosses the piece's end
             scan = ops.scan(data, base_offset=base_offset, start=position, end=file_end, max_records=1)
         if scan.count:
