@@ -132,11 +132,14 @@ def test_a_slave_learns_its_master_when_it_registers() -> None:
     assert here.register(slave).ext_fields == {"haServerAddr": "192.0.2.1:10912", "masterAddr": ADDR}
 
 
+@pytest.mark.parametrize("said", ["true", "false"])
 @pytest.mark.parametrize("version", [Version.V4_9_7, Version.V5_3_3])
-def test_a_compressed_registration_is_read(version: Version) -> None:
+def test_a_compressed_registration_is_read_whether_or_not_it_is_said_to_be_one(
+    version: Version, said: str
+) -> None:
     here = Scene()
     body = registration.encode(topics_of("T", "U"), compressed=True)
-    fields = {**REGISTER, "compressed": "true", "bodyCrc32": str(zlib.crc32(body) & 0x7FFFFFFF)}
+    fields = {**REGISTER, "compressed": said, "bodyCrc32": str(zlib.crc32(body) & 0x7FFFFFFF)}
     assert here.ask(RequestCode.REGISTER_BROKER, fields, body, version).code == 0
     assert here.routes.topics() == ["T", "U"]
 
@@ -248,6 +251,7 @@ def test_a_topic_is_registered_and_deleted_by_name() -> None:
     )
     assert here.ask(RequestCode.REGISTER_TOPIC_IN_NAMESRV, {"topic": "V"}, queues % b"broker-a").code == 0
     assert here.ask(RequestCode.REGISTER_TOPIC_IN_NAMESRV, {"topic": "W"}, queues % b"nobody").code == 0
+    assert here.ask(RequestCode.REGISTER_TOPIC_IN_NAMESRV, {"topic": "W"}).code == 0
     assert here.routes.topics() == ["T", "U", "V"]
     assert here.ask(RequestCode.DELETE_TOPIC_IN_NAMESRV, {"topic": "V"}).code == 0
     assert here.ask(RequestCode.DELETE_TOPIC_IN_NAMESRV, {"topic": "T", "clusterName": "d"}).code == 0

@@ -466,6 +466,22 @@ def test_close_fails_what_waits_and_forbids_what_comes(run: Run) -> None:
     run(main())
 
 
+def test_close_does_not_wait_for_ever_for_a_server_that_does_not_read(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cometmq.net.client.CLOSE_MS_MAX", 10)
+
+    async def main() -> None:
+        async with listener(lambda _: None) as address:
+            connection = await Connection.open(address)
+            for _ in range(20):
+                connection.oneway(Command(ECHO, body=bytes(1 << 20)))
+                await asyncio.sleep(0)
+            await connection.close()
+
+    run(main())
+
+
 def test_close_while_connecting_ends_the_attempt(run: Run) -> None:
     async def main() -> None:
         async with peer_at() as peer:

@@ -526,6 +526,27 @@ def test_stop_closes_every_session_and_frees_the_port(run: Run) -> None:
     run(main())
 
 
+def test_stop_does_not_wait_for_ever_for_a_peer_that_does_not_read(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("cometmq.net.server.STOP_MS_MAX", 10)
+
+    async def main() -> None:
+        async with scene() as here:
+            peer = await here.connect()
+            await peer.send(encode(Command(KEEP)))
+            await here.handler.until(lambda: bool(here.handler.kept))
+            session, command = here.handler.kept[0]
+            while not session.congested:
+                session.send(response(command, body=bytes(1 << 20)))
+                await asyncio.sleep(0)
+            await here.server.stop()
+            assert here.handler.gone == [session]
+
+    run(main())
+    assert "does not take its answers" in caplog.text
+
+
 def test_listens_on_several_addresses_at_once(run: Run) -> None:
     async def main() -> None:
         async with scene() as here:

@@ -7,18 +7,21 @@ import logging
 from collections.abc import Callable, Hashable, Mapping
 from typing import Final
 
+from msgspec import field
+
 from cometmq.io.clock import Clock
 from cometmq.namesrv.kv_config import ORDER_TOPIC_CONFIG, KvConfig
 from cometmq.namesrv.routes import NAME_LENGTH_MAX, Routes
 from cometmq.wire import settings_text
 from cometmq.wire.bodies import (
+    Body,
     BrokerMemberGroup,
     BrokerMembers,
     DataVersion,
+    QueueData,
     Registration,
     TextTable,
     TopicNames,
-    TopicRoute,
     decode,
     encode,
     registration,
@@ -47,6 +50,8 @@ from cometmq.wire.headers import (
     parse,
 )
 
+ZLIB: Final = b"\x78"
+"""The first byte of a zlib stream; that of JSON's object is another."""
 UNIT_FLAG: Final = 1
 UNIT_SUBSCRIPTION_FLAG: Final = 2
 
@@ -127,7 +132,9 @@ class Requests:
             return response(command, ResponseCode.SYSTEM_ERROR, "crc32 not match")
         body = Registration()
         if command.body:
-            body = registration.decode(command.body, compressed=header.compressed, version=command.version)
+            # Java brokers with compressedRegister send the compressed form and say that it is not.
+            compressed = header.compressed or command.body.startswith(ZLIB)
+            body = registration.decode(command.body, compressed=compressed, version=command.version)
         registered = self._routes.register(header, body, source, self._clock.monotonic_ms())
         if registered is None:
             return response(command, ResponseCode.SYSTEM_ERROR, "register broker failed")
@@ -235,7 +242,8 @@ class Requests:
 
     def _add_topic(self, command: Command) -> Command:
         header = parse(TopicHeader, command.ext_fields)
-        if not self._routes.add_topic(header.topic, decode(TopicRoute, command.body).queues):
+        queues = decode(_TopicQueues, command.body).queues if command.body else []
+        if not self._routes.add_topic(header.topic, queues):
             _log.warning("topic %s not noted: it names no broker, or one that is not known", header.topic)
         return response(command)
 
@@ -277,6 +285,12 @@ class Requests:
         # In RocketMQ this request could write any file (CVE-2023-37582).
         remark = "A name server's settings cannot be changed remotely: start it again with others."
         return response(command, ResponseCode.NO_PERMISSION, remark)
+
+
+class _TopicQueues(Body):
+    """What is read of the route that REGISTER_TOPIC_IN_NAMESRV brings."""
+
+    queues: list[QueueData] = field(default_factory=list, name="queueDatas")
 
 
 def _names(command: Command, topics: list[str], broker_addr: str | None = None) -> Command:
