@@ -1,0 +1,102 @@
+from msgspec.structs import replace
+
+from cometmq.broker.consumers import EMPTY_GROUP_MS_MAX, Consumers, Notify, subscription_of
+from cometmq.broker.producers import SILENCE_MS_MAX, Member
+from cometmq.io.clock import ManualClock
+from cometmq.wire.bodies import ConsumerData, MessageModel, SubscriptionData, tag_subscription
+from cometmq.wire.codes import LanguageCode
+
+ALL_OF_T = tag_subscription("T", "*", 1)
+
+
+def data(*subscriptions: SubscriptionData, model: MessageModel = MessageModel.CLUSTERING) -> ConsumerData:
+    return ConsumerData("g", subscriptions=list(subscriptions), message_model=model)
+
+
+def member(clock: ManualClock) -> Member:
+    return Member("c", LanguageCode.JAVA, 479, clock.monotonic_ms())
+
+
+def test_a_new_member_is_told_to_all_and_to_itself() -> None:
+    clock = ManualClock()
+    consumers = Consumers[str](clock)
+    assert consumers.heartbeat("a", data(ALL_OF_T), member(clock)) == Notify("g", ("a",))
+    assert consumers.heartbeat("a", data(ALL_OF_T), member(clock)) is None
+    assert consumers.heartbeat("b", data(ALL_OF_T), member(clock)) == Notify("g", ("a", "b"))
+
+
+def test_a_topic_that_comes_or_goes_is_told_and_a_newer_version_is_not() -> None:
+    clock = ManualClock()
+    consumers = Consumers[str](clock)
+    consumers.heartbeat("a", data(ALL_OF_T), member(clock))
+    newer = tag_subscription("T", "TagA", 2)
+    assert consumers.heartbeat("a", data(newer), member(clock)) is None
+    group = consumers.find("g")
+    assert group is not None and group.subscriptions["T"].data is newer
+    older = tag_subscription("T", "TagB", 1)
+    consumers.heartbeat("a", data(older), member(clock))
+    assert group.subscriptions["T"].data is newer
+    other = tag_subscription("U", "*", 1)
+    assert consumers.heartbeat("a", data(newer, other), member(clock)) == Notify("g", ("a",))
+    assert consumers.groups_of("U") == {"g"}
+    assert consumers.heartbeat("a", data(newer), member(clock)) == Notify("g", ("a",))
+    assert consumers.groups_of("U") == set()
+
+
+def test_who_leaves_or_is_lost_is_told_to_those_who_stay() -> None:
+    clock = ManualClock()
+    consumers = Consumers[str](clock)
+    for channel in ("a", "b", "c"):
+        consumers.heartbeat(channel, data(ALL_OF_T), member(clock))
+    assert consumers.unregister("a", "g") == Notify("g", ("b", "c"))
+    assert consumers.unregister("a", "g") is None
+    assert consumers.closed("b") == [Notify("g", ("c",))]
+    assert consumers.closed("c") == []
+
+
+def test_members_of_a_broadcasting_group_are_told_nothing() -> None:
+    clock = ManualClock()
+    consumers = Consumers[str](clock)
+    everyone = data(ALL_OF_T, model=MessageModel.BROADCASTING)
+    assert consumers.heartbeat("a", everyone, member(clock)) is None
+
+
+def test_the_subscriptions_of_an_empty_group_are_kept_for_a_while() -> None:
+    clock = ManualClock()
+    consumers = Consumers[str](clock)
+    consumers.heartbeat("a", data(ALL_OF_T), member(clock))
+    consumers.closed("a")
+    clock.advance(EMPTY_GROUP_MS_MAX)
+    consumers.forget_empty()
+    group = consumers.find("g")
+    assert group is not None and "T" in group.subscriptions
+    assert consumers.groups_of("T") == set()
+    clock.advance(1)
+    consumers.forget_empty()
+    assert consumers.find("g") is None
+
+
+def test_a_group_that_has_members_again_is_not_forgotten() -> None:
+    clock = ManualClock()
+    consumers = Consumers[str](clock)
+    consumers.heartbeat("a", data(ALL_OF_T), member(clock))
+    consumers.closed("a")
+    consumers.heartbeat("b", data(ALL_OF_T), member(clock))
+    clock.advance(EMPTY_GROUP_MS_MAX + 1)
+    consumers.forget_empty()
+    assert consumers.find("g") is not None
+
+
+def test_who_is_silent_for_too_long_is_told_of() -> None:
+    clock = ManualClock()
+    consumers = Consumers[str](clock)
+    consumers.heartbeat("a", data(ALL_OF_T), member(clock))
+    clock.advance(SILENCE_MS_MAX + 1)
+    assert consumers.silent() == {"a"}
+
+
+def test_a_subscription_knows_the_codes_to_look_for() -> None:
+    assert subscription_of(ALL_OF_T).tags_codes is None
+    assert subscription_of(tag_subscription("T", "TagA || TagB", 1)).tags_codes == {2598919, 2598920}
+    odd = replace(ALL_OF_T, expression="||", codes={5})
+    assert subscription_of(odd).tags_codes == {5}

@@ -1,0 +1,77 @@
+import json
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from cometmq.broker.groups import BOOT_GROUPS, Groups
+from cometmq.errors import IllegalName, StoreNotWritable
+from cometmq.io.clock import ManualClock
+from cometmq.io.files import Disk
+from cometmq.store.tables import JsonTable
+from cometmq.wire.bodies import GroupConfig
+
+
+def load(directory: Path, *, auto_create: bool = True) -> Groups:
+    table = JsonTable(Disk(), directory / "subscriptionGroup.json")
+    groups = Groups(table, ManualClock(), auto_create=auto_create)
+    groups.load()
+    return groups
+
+
+def test_a_real_brokers_groups_are_read_and_written_again_equal(
+    golden: dict[str, Path], tmp_path: Path
+) -> None:
+    path = tmp_path / "subscriptionGroup.json"
+    content = (golden["store-clean"] / "config" / path.name).read_bytes()
+    path.write_bytes(content)
+    groups = load(tmp_path)
+    full = groups.find("GoldenGroupFull")
+    assert full is not None
+    groups.put(replace(full, retry_max_times=3))
+    real, ours = json.loads(content), json.loads(path.read_bytes())
+    real["dataVersion"] = ours["dataVersion"]
+    real["subscriptionGroupTable"]["GoldenGroupFull"]["retryMaxTimes"] = 3
+    assert ours == real
+
+
+def test_the_groups_of_the_boot_are_there(tmp_path: Path) -> None:
+    assert {group.group for group in load(tmp_path)} == set(BOOT_GROUPS)
+
+
+def test_an_unknown_group_is_created_if_that_is_allowed(tmp_path: Path) -> None:
+    assert load(tmp_path, auto_create=False).find_or_create("g") is None
+    groups = load(tmp_path)
+    assert groups.find_or_create("g") == GroupConfig(group="g")
+    assert load(tmp_path).find("g") == GroupConfig(group="g")
+
+
+def test_a_deleted_group_is_gone_for_good(tmp_path: Path) -> None:
+    groups = load(tmp_path)
+    groups.put(GroupConfig(group="g"))
+    groups.delete("g")
+    groups.delete("g")
+    assert groups.find("g") is None and load(tmp_path).find("g") is None
+    assert groups.as_table().data_version.counter == 2
+
+
+def test_an_illegal_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(IllegalName):
+        load(tmp_path).find_or_create("a b")
+
+
+def test_an_illegal_name_in_the_file_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    table = {name: {"groupName": name} for name in ("a b", "g")}
+    path = tmp_path / "subscriptionGroup.json"
+    path.write_text(json.dumps({"dataVersion": {}, "subscriptionGroupTable": table}))
+    groups = load(tmp_path)
+    assert groups.find("g") is not None and groups.find("a b") is None
+    assert "a b" in caplog.text
+
+
+def test_when_the_disk_refuses_nothing_changes(tmp_path: Path) -> None:
+    groups = load(tmp_path)
+    (tmp_path / "subscriptionGroup.json").mkdir()
+    with pytest.raises(StoreNotWritable):
+        groups.put(GroupConfig(group="g"))
+    assert groups.find("g") is None

@@ -1,0 +1,92 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from cometmq.broker.offsets import Offsets
+from cometmq.io.clock import ManualClock
+from cometmq.io.files import Disk
+from cometmq.store.tables import JsonTable
+
+MANY = 1_000_000
+
+
+def load(directory: Path, limit: int = MANY) -> Offsets:
+    offsets = Offsets(JsonTable(Disk(), directory / "consumerOffset.json"), ManualClock())
+    offsets.load(lambda _topic, _queue_id: limit)
+    return offsets
+
+
+def test_a_real_brokers_offsets_are_read_and_written_again_equal(
+    golden: dict[str, Path], tmp_path: Path
+) -> None:
+    path = tmp_path / "consumerOffset.json"
+    content = (golden["store-clean"] / "config" / path.name).read_text()
+    path.write_text(content)
+    offsets = load(tmp_path)
+    assert offsets.committed("GoldenGroupFull", "GoldenA", 3) == 238
+    offsets.commit("GoldenGroupFull", "GoldenA", 3, 239)
+    offsets.save()
+    ours, real = path.read_text(), content.replace("3:238", "3:239")
+    assert ours[ours.index('"offsetTable"') :] == real[real.index('"offsetTable"') :]
+    head, real_head = (text[: text.index('"groupTopicMap"')] for text in (ours, real))
+    assert head == real_head
+
+
+def test_what_was_committed_is_there_after_a_restart(tmp_path: Path) -> None:
+    offsets = load(tmp_path)
+    offsets.commit("g", "T", 0, 5)
+    offsets.commit("g", "T", 0, 4)
+    offsets.save()
+    again = load(tmp_path)
+    assert again.committed("g", "T", 0) == 4
+    assert again.committed("g", "T", 1) is None and again.committed("x", "T", 0) is None
+
+
+def test_nothing_new_writes_nothing(tmp_path: Path) -> None:
+    offsets = load(tmp_path)
+    offsets.save()
+    assert list(tmp_path.iterdir()) == []
+    offsets.commit("g", "T", 0, 5)
+    assert offsets.take_changed() is not None
+    assert offsets.take_changed() is None
+
+
+def test_a_write_that_fails_is_due_again(tmp_path: Path) -> None:
+    offsets = load(tmp_path)
+    offsets.commit("g", "T", 0, 5)
+    (tmp_path / "consumerOffset.json").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        offsets.save()
+    (tmp_path / "consumerOffset.json").rmdir()
+    offsets.save()
+    assert load(tmp_path).committed("g", "T", 0) == 5
+
+
+def test_an_offset_beyond_the_recovered_queue_is_set_back(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    offsets = load(tmp_path)
+    offsets.commit("g", "T", 0, 5)
+    offsets.commit("g", "T", 1, 2)
+    offsets.save()
+    again = load(tmp_path, limit=3)
+    assert (again.committed("g", "T", 0), again.committed("g", "T", 1)) == (3, 2)
+    assert "committed 5, but the queue ends at 3" in caplog.text
+    again.save()
+    assert json.loads(
+        (tmp_path / "consumerOffset.json").read_text().replace("0:3", '"0":3').replace("1:2", '"1":2')
+    )
+
+
+def test_topics_and_groups_are_found_from_each_other_and_deleted(tmp_path: Path) -> None:
+    offsets = load(tmp_path)
+    for group, topic in (("g", "T"), ("g", "TT"), ("gg", "T")):
+        offsets.commit(group, topic, 0, 1)
+        offsets.note_pulled(group, topic, 0, 2)
+    assert offsets.groups_of("T") == {"g", "gg"} and offsets.topics_of("g") == {"T", "TT"}
+    offsets.delete_topic("T")
+    assert offsets.topics_of("g") == {"TT"} and offsets.topics_of("gg") == set()
+    assert offsets.pulled("gg", "T", 0) is None and offsets.pulled("g", "TT", 0) == 2
+    offsets.delete_group("g")
+    assert offsets.as_plain()["offsetTable"] == {}

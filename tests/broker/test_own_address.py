@@ -1,0 +1,35 @@
+import socket
+
+import pytest
+
+from cometmq.broker.own_address import LOOPBACK, own_ip
+from cometmq.broker.settings import BrokerSettings
+from cometmq.errors import SettingsError
+
+
+def test_the_setting_wins() -> None:
+    assert own_ip(BrokerSettings(broker_ip="10.1.2.3", bind_address="0.0.0.0")) == "10.1.2.3"
+
+
+def test_a_name_is_looked_up() -> None:
+    assert own_ip(BrokerSettings(broker_ip="localhost")) in {LOOPBACK, "::1"}
+
+
+def test_a_name_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(SettingsError, match="brokerIP1 = 'no such name'"):
+        own_ip(BrokerSettings(broker_ip="no such name"))
+
+
+def test_an_address_that_is_listened_at_is_the_address() -> None:
+    assert own_ip(BrokerSettings()) == LOOPBACK
+    assert own_ip(BrokerSettings(bind_address="::1")) == "::1"
+
+
+def test_listening_at_all_means_the_address_that_the_name_server_sees() -> None:
+    with socket.create_server((LOOPBACK, 0)) as listener:
+        address = f"{LOOPBACK}:{listener.getsockname()[1]}"
+        assert own_ip(BrokerSettings(bind_address="0.0.0.0", namesrv_addr=address)) == LOOPBACK
+
+
+def test_without_a_name_server_some_address_of_the_machine_is_taken() -> None:
+    assert own_ip(BrokerSettings(bind_address="0.0.0.0")).count(".") == 3

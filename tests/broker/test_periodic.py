@@ -1,0 +1,46 @@
+import asyncio
+from typing import Any
+
+from cometmq.broker.periodic import Periodic
+
+
+def test_an_action_is_called_again_and_again_until_the_stop() -> None:
+    async def main() -> int:
+        done = asyncio.Event()
+        calls = 0
+
+        def act() -> None:
+            nonlocal calls
+            calls += 1
+            if calls == 3:
+                done.set()
+
+        periodic = Periodic()
+        periodic.every(1, act)
+        await done.wait()
+        periodic.stop()
+        seen = calls
+        await asyncio.wait_for(asyncio.shield(asyncio.to_thread(int)), 1)
+        return calls - seen
+
+    assert asyncio.run(main()) == 0
+
+
+def test_an_action_that_raises_is_reported_and_called_again() -> None:
+    async def main() -> list[dict[str, Any]]:
+        reported: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+        again = asyncio.Event()
+
+        def act() -> None:
+            if reported:
+                again.set()
+            raise ValueError("always")
+
+        periodic = Periodic()
+        periodic.every(1, act)
+        await again.wait()
+        periodic.stop()
+        return reported
+
+    assert "always" in str(asyncio.run(main())[0]["exception"])

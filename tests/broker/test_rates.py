@@ -1,0 +1,46 @@
+from cometmq.broker.rates import Rate, Rates, sum_text
+from cometmq.io.clock import ManualClock
+
+
+def test_an_average_is_over_as_much_as_there_is() -> None:
+    rate = Rate()
+    assert rate.per_second() == (0.0, 0.0, 0.0)
+    for second in range(21):
+        rate.total = second * 5
+        rate.sample(second * 1000)
+    assert rate.per_second() == (5.0, 5.0, 5.0)
+    for second in range(21, 31):
+        rate.sample(second * 1000)
+    assert rate.per_second()[0] == 0.0
+    assert 0 < rate.per_second()[1] < 5
+
+
+def test_old_samples_are_dropped() -> None:
+    rate = Rate()
+    for second in range(2000):
+        rate.total += 1
+        rate.sample(second * 1000)
+    assert rate.per_second() == (1.0, 1.0, 1.0)
+    assert len(rate._samples) == 601
+
+
+def test_the_text_is_what_operators_tools_split() -> None:
+    rate, other = Rate(), Rate()
+    for second in range(3):
+        rate.total += 2
+        other.total += 1
+        rate.sample(second * 1000)
+        other.sample(second * 1000)
+    assert rate.text() == "2.0 2.0 2.0"
+    assert sum_text(rate, other) == "3.0 3.0 3.0"
+
+
+def test_all_counts_are_sampled_together() -> None:
+    clock = ManualClock()
+    rates = Rates(clock)
+    for _ in range(2):
+        rates.stored.total += 1
+        rates.given.total += 3
+        rates.sample()
+        clock.advance(1000)
+    assert rates.stored.per_second()[0] == 1.0 and rates.given.per_second()[0] == 3.0

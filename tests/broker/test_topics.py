@@ -1,0 +1,146 @@
+import json
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.topics import (
+    AUTO_CREATE_TOPIC,
+    READ_WRITE,
+    Topics,
+    boot_topics,
+    is_legal,
+    is_system_topic,
+)
+from cometmq.errors import IllegalName, StoreDamaged, StoreNotWritable
+from cometmq.io.clock import ManualClock
+from cometmq.io.files import Disk
+from cometmq.store.tables import JsonTable
+from cometmq.wire.bodies import TopicConfig
+
+SETTINGS = BrokerSettings(broker_name="broker-a")
+
+
+def load(directory: Path) -> Topics:
+    topics = Topics(JsonTable(Disk(), directory / "topics.json"), ManualClock(), boot_topics(SETTINGS))
+    topics.load()
+    return topics
+
+
+def test_a_real_brokers_topics_are_read_and_written_again_equal(
+    golden: dict[str, Path], tmp_path: Path
+) -> None:
+    content = (golden["store-clean"] / "config" / "topics.json").read_bytes()
+    (tmp_path / "topics.json").write_bytes(content)
+    topics = load(tmp_path)
+    assert topics.data_version.counter == 7
+    golden_b = topics.find("GoldenB")
+    assert golden_b is not None and golden_b.write_queue_count == 8
+    topics.put(replace(golden_b, perm=4))
+    written = (tmp_path / "topics.json").read_bytes()
+    real, ours = json.loads(content), json.loads(written)
+    real["dataVersion"] = ours["dataVersion"]
+    real["topicConfigTable"]["GoldenB"]["perm"] = 4
+    assert ours == real
+    assert ours["dataVersion"]["counter"] == 8
+    start = (
+        b'{\n\t"dataVersion":{\n\t\t"counter":8,\n\t\t"stateVersion":0,\n\t\t"timestamp":1700000000000\n\t},'
+    )
+    assert written.startswith(start)
+
+
+def test_the_topics_of_the_boot_are_there_but_not_written(tmp_path: Path) -> None:
+    topics = load(tmp_path)
+    names = {topic.topic for topic in topics}
+    assert names >= {"TBW102", "SELF_TEST_TOPIC", "DefaultCluster", "broker-a", "SCHEDULE_TOPIC_XXXX"}
+    assert not (tmp_path / "topics.json").exists()
+
+
+def test_a_host_name_with_dots_makes_no_topic() -> None:
+    names = {topic.topic for topic in boot_topics(BrokerSettings(broker_name="host.example.org"))}
+    assert not any("host" in name for name in names)
+
+
+def test_a_send_creates_its_topic_after_the_pattern(tmp_path: Path) -> None:
+    topics = load(tmp_path)
+    told: list[int] = []
+    topics.on_change.append(lambda: told.append(topics.data_version.counter))
+    created = topics.create_by_send("T", pattern=AUTO_CREATE_TOPIC, queue_count=4)
+    assert created == TopicConfig(topic="T", read_queue_count=4, write_queue_count=4, perm=READ_WRITE)
+    assert told == [1]
+    assert load(tmp_path).find("T") == created
+
+
+def test_a_new_topic_has_no_more_queues_than_the_pattern(tmp_path: Path) -> None:
+    created = load(tmp_path).create_by_send("T", pattern=AUTO_CREATE_TOPIC, queue_count=100)
+    assert created is not None and created.write_queue_count == SETTINGS.default_topic_queue_nums
+
+
+@pytest.mark.parametrize("pattern", ["nothing", "SELF_TEST_TOPIC"])
+def test_only_a_pattern_makes_topics(tmp_path: Path, pattern: str) -> None:
+    assert load(tmp_path).create_by_send("T", pattern=pattern, queue_count=4) is None
+
+
+def test_without_auto_creation_there_is_no_pattern() -> None:
+    settings = BrokerSettings(broker_name="b", auto_create_topic_enable=False)
+    assert AUTO_CREATE_TOPIC not in {topic.topic for topic in boot_topics(settings)}
+
+
+def test_a_retry_topic_is_made_once(tmp_path: Path) -> None:
+    topics = load(tmp_path)
+    first = topics.create_for_group("%RETRY%g")
+    assert topics.create_for_group("%RETRY%g", 5) is first
+    assert (first.read_queue_count, first.perm) == (1, READ_WRITE)
+
+
+def test_a_deleted_topic_is_gone_for_good(tmp_path: Path) -> None:
+    topics = load(tmp_path)
+    topics.put(TopicConfig(topic="T"))
+    topics.delete("T")
+    topics.delete("T")
+    assert topics.find("T") is None and load(tmp_path).find("T") is None
+    assert topics.data_version.counter == 2
+
+
+def test_putting_what_is_there_changes_nothing(tmp_path: Path) -> None:
+    topics = load(tmp_path)
+    topics.put(TopicConfig(topic="T"))
+    topics.put(TopicConfig(topic="T"))
+    assert topics.data_version.counter == 1
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "a" * 128])
+def test_a_name_that_could_leave_the_store_is_refused(tmp_path: Path, name: str) -> None:
+    topics = load(tmp_path)
+    with pytest.raises(IllegalName):
+        topics.put(TopicConfig(topic=name))
+    assert topics.find(name) is None
+
+
+def test_an_illegal_name_in_the_file_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    table = {name: {"topicName": name} for name in ("../x", "T")}
+    (tmp_path / "topics.json").write_text(json.dumps({"topicConfigTable": table}))
+    topics = load(tmp_path)
+    assert topics.find("T") is not None and topics.find("../x") is None
+    assert "../x" in caplog.text
+
+
+def test_a_file_of_something_else_is_damage(tmp_path: Path) -> None:
+    (tmp_path / "topics.json").write_text('{"topicConfigTable":[1]}')
+    with pytest.raises(StoreDamaged, match=r"topics\.json.*repair"):
+        load(tmp_path)
+
+
+def test_when_the_disk_refuses_nothing_changes(tmp_path: Path) -> None:
+    topics = load(tmp_path)
+    (tmp_path / "topics.json").mkdir()  # a file cannot be renamed over it
+    with pytest.raises(StoreNotWritable):
+        topics.put(TopicConfig(topic="T"))
+    assert topics.find("T") is None and topics.data_version.counter == 0
+
+
+def test_system_topics_are_known_by_name_and_prefix() -> None:
+    assert is_system_topic("TBW102") and is_system_topic("rmq_sys_anything")
+    assert not is_system_topic("T")
+    assert is_legal("T") and not is_legal("a.b")
