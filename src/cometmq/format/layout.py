@@ -33,6 +33,8 @@ GROUP_LENGTH_MAX: Final = 255
 RETRY_PREFIX: Final = "%RETRY%"
 DLQ_PREFIX: Final = "%DLQ%"
 
+FILE_NAME_SIZE_MAX: Final = 255
+"""What file systems take, in bytes."""
 BACKUP_SUFFIX: Final = ".bak"
 
 _OFFSET_MAX: Final = 2**63 - 1
@@ -113,7 +115,9 @@ def topic_dir(root: Path, topic: str) -> Path:
 
 
 def consume_queue_dir(root: Path, topic: str, queue_id: int) -> Path:
-    """Where one ConsumeQueue's files are. Raises IllegalName if the topic would lead out of the store."""
+    """Where one ConsumeQueue's files are. Raises IllegalName if topic or queue id cannot be file names."""
+    if queue_id < 0:
+        raise IllegalName(f"queue id {queue_id} of topic {topic!r}: must not be negative")
     return topic_dir(root, topic) / str(queue_id)
 
 
@@ -193,4 +197,6 @@ def _inside(directory: Path, name: str) -> Path:
     """Join one name to a directory, and be sure that it stays a child of it."""
     if name in ("", ".", "..") or "/" in name or "\0" in name:
         raise IllegalName(f"{name!r} cannot be a file name under {directory.name}/: use a plain name")
+    if len(name.encode("utf-8", "surrogateescape")) > FILE_NAME_SIZE_MAX:
+        raise IllegalName(f"{name[:40]!r}… cannot be a file name: shorten it to {FILE_NAME_SIZE_MAX} bytes")
     return directory / name

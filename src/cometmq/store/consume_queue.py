@@ -72,17 +72,28 @@ class ConsumeQueue:
         return True
 
     def put_run(self, queue_offset: int, entries: np.ndarray) -> int:
-        """Append consecutive entries (of ENTRY_DTYPE); gives how many were not there already."""
-        known = self.max_offset - queue_offset if self.max_offset > queue_offset else 0
+        """Append consecutive entries (of ENTRY_DTYPE); gives how many were not there already.
+
+        A record that does not lie behind the last dispatched one is there, or belongs to an earlier life of
+        a topic that was deleted and made again.
+        """
+        old = int(np.searchsorted(entries["physical_offset"], self.physical_end))
+        known = max(old, self.max_offset - queue_offset)
         entries = entries[known:]
         if not len(entries):
             return 0
         if queue_offset + known != self.max_offset:
-            self._make_room(queue_offset)
+            self._make_room(queue_offset + known)
         self._tail += entries.tobytes()
         self.max_offset = queue_offset + known + len(entries)
         self.physical_end = int(entries[-1]["physical_offset"]) + int(entries[-1]["size"])
         return len(entries)
+
+    def begin_anew(self) -> None:
+        """Forget all entries: the topic was deleted and made again."""
+        self.chain.remove_from(0)
+        self._tail = bytearray()
+        self._set_bounds(0)
 
     def read(self, queue_offset: int, count: int) -> bytes:
         """Give the entries from ``queue_offset`` on: 20 bytes each, fewer at the end."""

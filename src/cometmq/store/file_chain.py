@@ -16,6 +16,8 @@ from cometmq.io.open_files import OpenFiles
 from cometmq.message import Buffer
 from cometmq.store.finding import Finding, Severity
 
+UNFINISHED = "a file that was being made when the process ended"
+
 
 class FileChain:
     """The files of one log, by offset.
@@ -54,8 +56,7 @@ class FileChain:
         names = self._files.layer.names(self.directory)
         for name in names:
             if self._is_unfinished(name, is_last=name == names[-1]):
-                path, what = self.directory / name, "a file that was being made when the process ended"
-                findings.append(Finding(Severity.RECOVERY, path, None, None, what))
+                findings.append(Finding(Severity.RECOVERY, self.directory / name, None, None, UNFINISHED))
             elif (finding := self._check(name)) is not None:
                 findings.append(finding)
         return findings

@@ -83,6 +83,8 @@ def recover(
 ) -> Recovered:
     """Bring the loaded parts to one state. Raises OSError."""
     begin = _begin(commit_log, queues, index, clean=clean, checkpoint=checkpoint)
+    for queue in queues:
+        queue.truncate(commit_log.chain.end_offset)  # a damaged entry must not pass for a dispatched record
     scan = LogScan(commit_log, begin, vouched_time=checkpoint.physic_msg_timestamp)
     replay = Replay(queues, index, delay_levels)
     for chunk in scan:
@@ -112,10 +114,9 @@ def _begin(
 ) -> int:
     """Give the offset from which the log must be walked."""
     first = commit_log.min_offset
-    if clean:
-        begin = max((queue.physical_end for queue in queues), default=first)
-    else:
-        begin = _vouched_start(commit_log, checkpoint)
+    begin = max((queue.physical_end for queue in queues), default=first)
+    if not clean:
+        begin = min(begin, _vouched_start(commit_log, checkpoint))
     if index is not None and not (clean and index.is_whole):
         begin = min(begin, index.end_offset)
     return begin if commit_log.chain.start_of(begin) is not None else first

@@ -3,20 +3,31 @@
 Recovery and rebuild go through here with chunks of records, and so does the running store for its
 index, which follows the log by some hundred kilobytes. Everything is idempotent: what is there already is
 passed over, so a stretch can be dispatched twice.
+
+A topic that is deleted and made again begins its queues anew: queue offset 0, behind the others, tells.
+
+Only a record's body is under a checksum, so damage to the other fields that would do harm is looked for:
+a topic or queue id that cannot be a directory's name, a queue offset that needs more messages before it
+than there is room for in the log, a single queue offset out of a row.
 """
 
+import logging
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from cometmq import kernels
+from cometmq.errors import IllegalName
 from cometmq.format.delay_level import DelayLevels
+from cometmq.format.record import MIN_SIZE
 from cometmq.kernels.ops import Dispatch
 from cometmq.store.consume_queue import ENTRY_DTYPE, ConsumeQueue
 from cometmq.store.index import Index
 from cometmq.store.log_scan import Chunk
 from cometmq.store.queues import Queues
+
+log = logging.getLogger(__name__)
 
 
 class Gap(NamedTuple):
@@ -72,7 +83,12 @@ class Replay:
         numbers, firsts = np.unique(dispatch.queue[order], return_index=True)
         bounds = [*firsts.tolist(), len(order)]
         for number, (first, last) in zip(numbers.tolist(), pairwise(bounds), strict=True):
-            queue = queues.get(*dispatch.queues[number])
+            try:
+                queue = queues.get(*dispatch.queues[number])
+            except IllegalName as illegal:
+                where = entries["physical_offset"][first]
+                log.warning("%d messages from %d on are left out: %s", last - first, where, illegal)
+                continue
             self._put_queue(queue, scan.queue_offset[order[first:last]], entries[first:last])
 
     def _put_queue(self, queue: ConsumeQueue, offsets: np.ndarray, entries: np.ndarray) -> None:
@@ -80,11 +96,31 @@ class Replay:
         breaks = np.flatnonzero(np.diff(offsets) != 1) + 1
         bounds = [0, *breaks.tolist(), len(offsets)]
         for first, last in pairwise(bounds):
-            queue_offset = int(offsets[first])
+            run, queue_offset = entries[first:last], int(offsets[first])
+            following = int(offsets[last]) if last < len(offsets) else -1
+            space = int(run[0]["physical_offset"]) - queue.physical_end
             missing = queue_offset - queue.max_offset
-            if missing > 0 and queue.max_offset > 0:
+            if (missing > 0 and missing * MIN_SIZE > space) or (
+                len(run) == 1 and _is_odd(queue_offset, queue.max_offset, following)
+            ):
+                self._leave_out(queue, queue_offset, run)
+                continue
+            if queue_offset == 0 and queue.max_offset > 0 and space >= 0:
+                queue.begin_anew()
+            elif missing > 0 and queue.max_offset > 0:
                 self.gaps.append(Gap(queue.topic, queue.queue_id, queue.max_offset, missing))
-            queue.put_run(queue_offset, entries[first:last])
+            queue.put_run(queue_offset, run)
+
+    def _leave_out(self, queue: ConsumeQueue, queue_offset: int, run: np.ndarray) -> None:
+        log.warning(
+            "%d messages from %d on are left out: queue offset %d cannot be in %s-%d, which goes to %d",
+            len(run),
+            run[0]["physical_offset"],
+            queue_offset,
+            queue.topic,
+            queue.queue_id,
+            queue.max_offset,
+        )
 
     def _put_keys(self, index: Index, chunk: Chunk, dispatch: Dispatch) -> None:
         offsets = chunk.scan.physical_offset[dispatch.key_record]
@@ -95,3 +131,10 @@ class Replay:
         else:
             dispatch_hash, times = dispatch.key_hash, chunk.scan.store_time[dispatch.key_record]
         index.insert(dispatch_hash, offsets, times)
+
+
+def _is_odd(queue_offset: int, expected: int, following: int) -> bool:
+    """Tell whether one record's queue offset is damaged, by the queue's end and the next record's (or -1)."""
+    return queue_offset != expected and (
+        following == expected + 1 or (queue_offset == 0 and following > expected)
+    )
