@@ -14,7 +14,7 @@ def fake_java(home: Path, modules: str) -> Path:
     """Make a command that lists modules as Java does, and otherwise prints its arguments, one a line."""
     executable = home / "bin" / "java"
     executable.parent.mkdir(parents=True)
-    script = f"if [ \"$1\" = --list-modules ]; then printf '{modules}'; else printf '%s\\n' \"$@\"; fi"
+    script = f"if [ \"$2\" = --list-modules ]; then printf '{modules}'; else printf '%s\\n' \"$@\"; fi"
     executable.write_text(f"#!/bin/sh\n{script}\n")
     executable.chmod(0o755)
     return executable

@@ -12,9 +12,10 @@ from cometmq.spark import session
 
 READ_A_STORE = """
 import sys
+from pathlib import Path
 from cometmq.spark import session
 
-print(session("local[2]").read.format("rocketmq").load(sys.argv[1]).count())
+print(session("local[2]", work_dir=Path("work")).read.format("rocketmq").load(sys.argv[1]).count())
 """
 
 
@@ -57,4 +58,4 @@ def test_starts_without_java_on_path_and_leaves_no_file(golden: Mapping[str, Pat
     assert answer.returncode == 0, answer.stderr
     assert int(answer.stdout) > 500
     assert "Traceback" not in answer.stderr
-    assert list(temporary.iterdir()) == []
+    assert [path.relative_to(temporary).as_posix() for path in temporary.rglob("*")] == ["work"]

@@ -19,6 +19,8 @@ from cometmq.errors import SettingsError
 
 JAVA_VERSION_MIN: Final = 17
 START_SECONDS_MAX: Final = 60
+NO_PERF_DATA: Final = "-XX:-UsePerfData"
+"""Java then leaves no folder for its monitoring tools in the system's temporary folder."""
 _VECTOR: Final = "jdk.incubator.vector"
 
 _WRAPPER: Final = """\
@@ -93,7 +95,7 @@ def _started(executable: Path, origin: str) -> Java:
     found = f"{executable} (from {origin})"
     try:
         answer = subprocess.run(  # noqa: S603  the user's own Java
-            [executable, "--list-modules"],
+            [executable, NO_PERF_DATA, "--list-modules"],
             capture_output=True,
             text=True,
             check=False,

@@ -13,13 +13,11 @@ from typing import Final
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from cometmq.spark.java import find_java, java_home
+from cometmq.spark.java import NO_PERF_DATA, find_java, java_home
 
 LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
 STOP_SECONDS_MAX: Final = 20
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
-NO_PERF_DATA: Final = "-XX:-UsePerfData"
-"""Java then leaves no folder for its monitoring tools in the system's temporary folder."""
 
 LOCAL_DEFAULTS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
@@ -46,8 +44,8 @@ def session(
     Args:
         master: Spark's master URL; ``local[2]`` runs on two threads of this machine.
         app_name: what Spark calls the application.
-        work_dir: the folder for the files that Java and Spark keep while they run; a temporary one when
-            not given. What they write there is gone when this process has ended.
+        work_dir: where Java and Spark keep their files while they run, the system's temporary folder by
+            default. When this process has ended, they are gone.
         conf: Spark's own settings, over the defaults above: ``{"spark.driver.memory": "4g"}``.
 
     Raises:
@@ -58,7 +56,7 @@ def session(
     if SparkContext._active_spark_context is None:  # noqa: SLF001  Spark offers no other way to ask
         settings |= DEFAULTS | (LOCAL_DEFAULTS if master.startswith("local") else {})
     if SparkContext._gateway is None:  # noqa: SLF001  no Java was started yet
-        folder = (work_dir or _temporary_folder()).absolute()
+        folder = _temporary_folder(work_dir)
         settings |= {"spark.local.dir": str(folder)}
         conf = {**conf, JAVA_OPTIONS: f"{_java_options(folder)} {conf.get(JAVA_OPTIONS, '')}".strip()}
         environment |= {"JAVA_HOME": str(java_home(find_java(), folder)), "SPARK_LAUNCHER_OPTS": NO_PERF_DATA}
@@ -70,10 +68,13 @@ def session(
         return builder.getOrCreate()
 
 
-def _temporary_folder() -> Path:
-    folder = tempfile.TemporaryDirectory(prefix="cometmq-spark-", ignore_cleanup_errors=True)
-    atexit.register(folder.cleanup)  # runs after _end_java, which is registered later
-    return Path(folder.name)
+def _temporary_folder(parent: Path | None) -> Path:
+    """Make a folder that is removed at the end; ``_end_java`` is registered later, and so runs before."""
+    if parent is not None:
+        parent.mkdir(parents=True, exist_ok=True)
+    folder = tempfile.TemporaryDirectory(prefix="cometmq-spark-", dir=parent, ignore_cleanup_errors=True)
+    atexit.register(folder.cleanup)
+    return Path(folder.name).absolute()
 
 
 def _java_options(folder: Path) -> str:
