@@ -25,3 +25,16 @@ def test_the_memory_disk_keeps_what_was_synced_over_a_loss_of_power(tmp_path: Pa
     file.write(4, b"lost")
     assert disk.after_power_loss().load(tmp_path / "a") == b"kept" + bytes(6)
     assert disk.after_kill().load(tmp_path / "a") == b"keptlost" + bytes(2)
+
+
+def test_the_memory_disk_moves_directories_with_all_in_them(tmp_path: Path) -> None:
+    disk = MemoryDisk()
+    disk.make_directory(tmp_path / "a" / "b")
+    disk.save(tmp_path / "a" / "b" / "file", b"data")
+    disk.make_directory(tmp_path / "taken")
+    with pytest.raises(OSError, match="not empty"):
+        disk.rename(tmp_path / "a", tmp_path / "taken")
+    disk.rename(tmp_path / "a", tmp_path / "c")
+    assert disk.load(tmp_path / "c" / "b" / "file") == b"data"
+    assert disk.is_directory(tmp_path / "c" / "b")
+    assert not disk.exists(tmp_path / "a")

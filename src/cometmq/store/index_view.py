@@ -1,0 +1,70 @@
+"""An index file as it lies on the disk, only read: for finding, checking and showing."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cometmq import kernels
+from cometmq.format.index import (
+    ENTRY_SIZE,
+    HEADER_SIZE,
+    SLOT_SIZE,
+    IndexHeader,
+    entry_position,
+    slot_position,
+)
+from cometmq.kernels.ops import Bytes, Ints
+
+ENTRY_DTYPE = np.dtype(
+    [("key_hash", ">i4"), ("physical_offset", ">i8"), ("time_diff_s", ">i4"), ("previous", ">i4")]
+)
+SLOT_DTYPE = np.dtype(">i4")
+assert (ENTRY_DTYPE.itemsize, SLOT_DTYPE.itemsize) == (ENTRY_SIZE, SLOT_SIZE)
+
+_NO_TAIL: Bytes = np.zeros(0, np.uint8)
+
+
+class IndexView(NamedTuple):
+    """One index file's bytes.
+
+    Attributes:
+        slot_count: how many slots it has.
+        entry_count: how many entries it has room for, the unused first one included.
+    """
+
+    path: Path
+    data: Bytes
+    slot_count: int
+    entry_count: int
+
+    @property
+    def header(self) -> IndexHeader:
+        """What the file says about itself."""
+        return IndexHeader.unpack(self.data[:HEADER_SIZE].data)
+
+    @property
+    def slots(self) -> Ints:
+        """The number of the newest entry of each slot, 0 where there is none."""
+        return self.data[HEADER_SIZE : slot_position(self.slot_count)].view(SLOT_DTYPE)
+
+    @property
+    def entries(self) -> NDArray[np.void]:
+        """The entries in use, the unused first one included (of ENTRY_DTYPE)."""
+        used = min(self.header.next_entry, self.entry_count)
+        first = slot_position(self.slot_count)
+        return self.data[first : entry_position(used, self.slot_count)].view(ENTRY_DTYPE)
+
+    def find(self, key_hash: int) -> list[int]:
+        """Give the CommitLog offsets of all records with the key's hash, newest first."""
+        header = self.header
+        return kernels.current().index_find(
+            self.data[: slot_position(self.slot_count)],
+            self.data[slot_position(self.slot_count) :],
+            _NO_TAIL,
+            key_hash,
+            begin_time=0,
+            end_time=2**63 - 1,
+            max_count=header.next_entry,
+        )

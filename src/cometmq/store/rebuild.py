@@ -1,0 +1,179 @@
+"""Rebuilding ConsumeQueues and Index from the CommitLog alone.
+
+The new files are built in ``rebuild/`` inside the store, written to the disk, and swapped in by
+renaming: the old directory moves to ``rebuild/<name>.old``, the new one takes its place, for
+``consumequeue/`` and then for ``index/``; then ``rebuild/`` is removed. A crash leaves
+
+* while building: the old files, untouched;
+* between two renames: of each directory the old or the new one, whole, or none. A start finds a missing
+  one and dispatches the CommitLog from its beginning.
+
+What a crash leaves in ``rebuild/`` is removed by the next rebuild. CommitLog, checkpoint, ``abort`` and
+tables stay as they are: a store that was killed is recovered by its next start as it would have been.
+
+The result equals what a broker wrote, byte for byte, but for this: an index file is named by the store
+time of its first record (a broker names it by the time of its making, some ms later); records that a
+broker indexed twice around a restart are there once; and the queues of deleted topics come back as far
+as their messages are still in the log.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from cometmq.errors import StoreDamaged, StoreLocked
+from cometmq.format import layout
+from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
+from cometmq.io.clock import Clock, SystemClock
+from cometmq.io.files import Disk, FileLayer
+from cometmq.io.open_files import OpenFiles
+from cometmq.store.directory import StoreDirectory, check_is_store
+from cometmq.store.finding import Severity
+from cometmq.store.index import Index
+from cometmq.store.log_scan import Damage, LogScan
+from cometmq.store.queues import Queues
+from cometmq.store.recover import Progress
+from cometmq.store.replay import Gap, Replay
+from cometmq.store.settings import StoreSettings
+
+BUILD_DIRECTORY = "rebuild"
+OLD_SUFFIX = ".old"
+PENDING_MAX = 64 * 1024 * 1024
+"""Bytes of queue entries that may wait in memory for being written."""
+
+
+class Rebuilt(NamedTuple):
+    """What a rebuild did.
+
+    Attributes:
+        messages: records dispatched.
+        queues: queues made.
+        index_files: index files made.
+        bytes: length of the log that was read.
+        duration_ms: how long it took.
+        damages: stretches of the log that are no records.
+        gaps: stretches of queues whose messages are lost.
+    """
+
+    messages: int
+    queues: int
+    index_files: int
+    bytes: int
+    duration_ms: int
+    damages: list[Damage]
+    gaps: list[Gap]
+
+
+def rebuild(
+    directory: Path | str,
+    settings: StoreSettings | None = None,
+    *,
+    layer: FileLayer | None = None,
+    clock: Clock | None = None,
+    progress: Progress | None = None,
+) -> Rebuilt:
+    """Replace ``consumequeue/`` and ``index/`` of a closed store by what its CommitLog says.
+
+    Args:
+        settings: of the broker; by default the sizes are told from the files there are.
+        progress: told the bytes of the log that are done, and all of them.
+
+    Raises:
+        StoreError: there is no store.
+        StoreLocked: a process has it open.
+        StoreDamaged: a file of the CommitLog is missing or of the wrong length.
+        SettingsError: the sizes cannot be told.
+        OSError: the disk refuses; the old files are there then.
+    """
+    root, layer, clock = Path(directory), layer or Disk(), clock or SystemClock()
+    check_is_store(layer, root)
+    token = layer.lock(layout.lock_path(root))
+    if token is None:
+        raise StoreLocked(f"{root} is open in another process: stop it first")
+    begin_ms = clock.monotonic_ms()
+    try:
+        with StoreDirectory(root, settings, layer) as store:
+            rebuilt = _build_and_swap(store, layer, progress)
+    finally:
+        layer.unlock(token)
+    return rebuilt._replace(duration_ms=clock.monotonic_ms() - begin_ms)
+
+
+def _build_and_swap(store: StoreDirectory, layer: FileLayer, progress: Progress | None) -> Rebuilt:
+    for finding in store.findings:
+        if finding.severity is Severity.DAMAGE:
+            raise StoreDamaged(str(finding))
+    building = store.root / BUILD_DIRECTORY
+    _remove_tree(layer, building)
+    try:
+        rebuilt = _build(store, layer, building, progress)
+        _swap(layer, layout.consume_queues_dir(building), layout.consume_queues_dir(store.root))
+        if store.settings.message_index_enable:
+            _swap(layer, layout.index_dir(building), layout.index_dir(store.root))
+    finally:
+        _remove_tree(layer, building)
+    return rebuilt
+
+
+def _build(store: StoreDirectory, layer: FileLayer, building: Path, progress: Progress | None) -> Rebuilt:
+    """Build the new files under ``building``, on the disk on return."""
+    settings = store.settings
+    files = OpenFiles(layer, writable=True)
+    try:
+        queues = Queues(files, building, settings.queue_file_size)
+        layer.make_directory(layout.consume_queues_dir(building))
+        index = None
+        if settings.message_index_enable:
+            index = Index(files, building, settings.max_hash_slot_num, settings.max_index_num)
+        begin, total = store.log.min_offset, store.data_bytes()
+        replay = Replay(queues, index, store.delay_levels)
+        scan = LogScan(store.log, begin, vouched_time=store.vouched_time)
+        pending = 0
+        for chunk in scan:
+            replay.dispatch(chunk)
+            pending += chunk.scan.count * QUEUE_ENTRY_SIZE
+            if pending > PENDING_MAX:
+                queues.write_back()
+                pending = 0
+            if progress is not None:
+                progress(chunk.end_offset - begin, total)
+        queues.write_back()
+        index_paths = _finish_index(index)
+        queue_paths = [queue.chain.path(start) for queue in queues for start in queue.chain.starts]
+        for path in queue_paths + index_paths:
+            layer.sync(path)
+    finally:
+        files.close()
+    made = len(list(queues))
+    return Rebuilt(
+        replay.messages, made, len(index_paths), scan.end_offset - begin, 0, scan.damages, replay.gaps
+    )
+
+
+def _finish_index(index: Index | None) -> list[Path]:
+    if index is None:
+        return []
+    index.write_back()
+    return index.paths()
+
+
+def _swap(layer: FileLayer, built: Path, place: Path) -> None:
+    """Put ``built`` into ``place``; what was there goes to where ``built`` was, marked as old."""
+    old = built.with_name(built.name + OLD_SUFFIX)
+    existed = layer.exists(place)
+    if existed:
+        layer.rename(place, old)
+    try:
+        layer.rename(built, place)
+    except OSError:
+        if existed:
+            layer.rename(old, place)
+        raise
+
+
+def _remove_tree(layer: FileLayer, path: Path) -> None:
+    if not layer.is_directory(path):
+        layer.remove(path)
+        return
+    for name in layer.names(path):
+        _remove_tree(layer, path / name)
+    layer.remove_directory(path)

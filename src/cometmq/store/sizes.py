@@ -1,0 +1,135 @@
+"""The sizes that a store was written with, told by its own files when no settings file says them.
+
+The length of a CommitLog or ConsumeQueue file is the setting itself. That of an index file is 40 + 4 ×
+slots + 20 × entries: RocketMQ's default has four entries to a slot, so this proportion is tried, and held
+against the last entry, whose record the header names and to which its slot points.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from cometmq.errors import FormatError, SettingsError
+from cometmq.format import layout
+from cometmq.format.index import (
+    ENTRY_SIZE,
+    FIRST_ENTRY,
+    HEADER_SIZE,
+    SLOT_SIZE,
+    IndexEntry,
+    IndexHeader,
+    entry_position,
+    slot_of,
+    slot_position,
+    unpack_slot,
+)
+from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
+from cometmq.io.files import FileLayer
+from cometmq.store.settings import PAGE_SIZE, StoreSettings, from_properties
+
+ENTRIES_PER_SLOT = 4
+LOOKED_AT_MAX = 1_000
+"""So many files of a kind are looked at: the most frequent length counts."""
+
+
+class IndexSizes(NamedTuple):
+    """How many slots and entries an index file has room for."""
+
+    slot_count: int
+    entry_count: int
+
+
+def tell_settings(layer: FileLayer, root: Path) -> StoreSettings:
+    """Give settings with the sizes of the store's files; the defaults for what has no file yet.
+
+    Raises SettingsError if the sizes of the index cannot be told.
+    """
+    sizes = {
+        "mappedFileSizeCommitLog": _usual_length(layer, _commit_log_files(layer, root), _is_commit_log_size),
+        "mappedFileSizeConsumeQueue": _usual_length(layer, _queue_files(layer, root), _is_queue_size),
+    }
+    if (index := _index_sizes(layer, layout.index_dir(root))) is not None:
+        sizes |= {"maxHashSlotNum": index.slot_count, "maxIndexNum": index.entry_count}
+    return from_properties({name: size for name, size in sizes.items() if size})
+
+
+def tell_index_sizes(data: memoryview) -> IndexSizes | None:
+    """Give the sizes of an index file with this content, or None if they cannot be told."""
+    slot_count, rest = divmod(len(data) - HEADER_SIZE, SLOT_SIZE + ENTRIES_PER_SLOT * ENTRY_SIZE)
+    if rest or slot_count <= 0:
+        return None
+    header = IndexHeader.unpack(data)
+    if header.next_entry == FIRST_ENTRY:
+        return IndexSizes(slot_count, ENTRIES_PER_SLOT * slot_count)
+    if header.next_entry > ENTRIES_PER_SLOT * slot_count:
+        return None
+    number = header.next_entry - 1
+    last = IndexEntry.unpack(data, entry_position(number, slot_count))
+    newest = unpack_slot(data, slot_position(slot_of(last.key_hash, slot_count)))
+    if last.physical_offset != header.end_physical_offset or newest != number:
+        return None
+    return IndexSizes(slot_count, ENTRIES_PER_SLOT * slot_count)
+
+
+def _index_sizes(layer: FileLayer, directory: Path) -> IndexSizes | None:
+    """Give the sizes of the index files; None if there are no files. Raises SettingsError."""
+    paths = list(_named(layer, directory, layout.parse_index_name))
+    length = _usual_length(layer, paths, lambda length: length > HEADER_SIZE)
+    for path in paths:
+        if layer.size(path) != length:
+            continue
+        file = layer.open(path, writable=False)
+        try:
+            sizes = tell_index_sizes(file.view())
+        finally:
+            file.close()
+        if sizes is not None:
+            return sizes
+    if not length:
+        return None
+    raise SettingsError(
+        f"{directory}: files of {length} bytes do not tell how many slots and entries they have room for: "
+        "give the broker's settings file, or one with maxHashSlotNum and maxIndexNum, with --config"
+    )
+
+
+def _usual_length(layer: FileLayer, paths: Iterable[Path], is_possible: Callable[[int], bool]) -> int:
+    """Give the most frequent length of the files, the greater one of two; 0 if there is none."""
+    lengths = Counter(filter(is_possible, (layer.size(path) for path in islice(paths, LOOKED_AT_MAX))))
+    return max(lengths, key=lambda length: (lengths[length], length), default=0)
+
+
+def _is_commit_log_size(length: int) -> bool:
+    return length >= PAGE_SIZE
+
+
+def _is_queue_size(length: int) -> bool:
+    return length > 0 and length % QUEUE_ENTRY_SIZE == 0
+
+
+def _commit_log_files(layer: FileLayer, root: Path) -> Iterator[Path]:
+    return _named(layer, layout.commitlog_dir(root), layout.parse_offset_name)
+
+
+def _queue_files(layer: FileLayer, root: Path) -> Iterator[Path]:
+    topics = layout.consume_queues_dir(root)
+    for topic in _directories(layer, topics):
+        for queue in _directories(layer, topic):
+            yield from _named(layer, queue, layout.parse_offset_name)
+
+
+def _directories(layer: FileLayer, parent: Path) -> Iterator[Path]:
+    paths = (parent / name for name in layer.names(parent))
+    return (path for path in paths if layer.is_directory(path))
+
+
+def _named(layer: FileLayer, directory: Path, parse: Callable[[str], int]) -> Iterator[Path]:
+    """Give the files in ``directory`` whose names ``parse`` takes."""
+    for name in layer.names(directory):
+        try:
+            parse(name)
+        except FormatError:
+            continue
+        yield directory / name
