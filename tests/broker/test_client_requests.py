@@ -1,0 +1,181 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+from tests.broker.conftest import Bench, Client, serving
+
+from cometmq.broker.producers import SILENCE_MS_MAX
+from cometmq.message import MessageQueue
+from cometmq.wire.bodies import (
+    ClientConfigCheck,
+    ConsumerIds,
+    GroupConfig,
+    Heartbeat,
+    LockRequest,
+    LockResponse,
+    ProducerData,
+    SubscriptionData,
+    decode,
+)
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.headers import ConsumerGroupHeader, ProducerGroupHeader, UnregisterClientHeader
+
+NOTICE = RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
+
+
+async def ids(client: Client, group: str = "cg") -> list[str]:
+    answer = await client.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupHeader(group))
+    return decode(ConsumerIds, answer.body).ids if answer.code == 0 else []
+
+
+async def wait_for_notice(client: Client) -> None:
+    notice = await asyncio.wait_for(client.told.get(), 5)
+    assert (notice.code, notice.is_oneway, notice.ext_fields) == (NOTICE, True, {"consumerGroup": "cg"})
+
+
+def test_a_heartbeat_makes_the_group_its_retry_topic_and_a_notice(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            assert (await bench.heartbeat("cg", "T", client_id="first")).code == ResponseCode.SUCCESS
+            await wait_for_notice(bench)
+            retry = bench.parts.topics.find("%RETRY%cg")
+            assert retry is not None and retry.read_queue_count == 1
+            assert await ids(bench) == ["first"]
+
+    asyncio.run(main())
+
+
+def test_all_members_are_told_who_comes_and_goes(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            await bench.heartbeat("cg", "T", client_id="first")
+            await wait_for_notice(bench)
+            second, third = await Client.open(bench.address), await Client.open(bench.address)
+            await second.heartbeat("cg", "T", client_id="second")
+            await wait_for_notice(bench)
+            await wait_for_notice(second)
+            await third.heartbeat("cg", "T", client_id="third")
+            for member in (bench, second, third):
+                await wait_for_notice(member)
+            assert await ids(bench) == ["first", "second", "third"]
+            goodbye = UnregisterClientHeader("second", consumer_group="cg")
+            assert (await second.ask(RequestCode.UNREGISTER_CLIENT, goodbye)).code == 0
+            await wait_for_notice(bench)
+            await third.connection.close()
+            await wait_for_notice(bench)
+            assert await ids(bench) == ["first"]
+            assert second.told.empty()
+            await second.connection.close()
+
+    asyncio.run(main())
+
+
+def test_nobody_is_told_when_that_is_switched_off(tmp_path: Path) -> None:
+    async def main(bench: Bench) -> None:
+        await bench.heartbeat("cg", "T")
+        await ids(bench)
+        assert bench.told.empty()
+
+    async def by_the_broker() -> None:
+        async with serving(tmp_path / "a", notify_consumer_ids_changed_enable=False) as bench:
+            await main(bench)
+
+    async def by_the_group() -> None:
+        async with serving(tmp_path / "b") as bench:
+            config = GroupConfig(group="cg", notify_consumer_ids_changed_enable=False)
+            await bench.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=config)
+            await main(bench)
+
+    asyncio.run(by_the_broker())
+    asyncio.run(by_the_group())
+
+
+def test_a_group_that_may_not_be_created_is_passed_over(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path, auto_create_subscription_group=False) as bench:
+            assert (await bench.heartbeat("cg", "T")).code == ResponseCode.SUCCESS
+            assert await ids(bench) == []
+
+    asyncio.run(main())
+
+
+def test_a_group_with_an_illegal_name_is_passed_over(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            assert (await bench.heartbeat("../cg", "T")).code == ResponseCode.SUCCESS
+            assert (await bench.send("T")).code == ResponseCode.SUCCESS
+
+    asyncio.run(main())
+
+
+def test_an_unknown_group_has_no_members(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            answer = await bench.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupHeader("cg"))
+            assert (answer.code, answer.remark) == (
+                ResponseCode.SYSTEM_ERROR,
+                "no consumer for this group, cg",
+            )
+
+    asyncio.run(main())
+
+
+def test_a_client_that_is_silent_for_too_long_is_disconnected(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            producer, consumer = await Client.open(bench.address), await Client.open(bench.address)
+            await producer.ask(RequestCode.HEART_BEAT, body=Heartbeat("p", producers=[ProducerData("pg")]))
+            await consumer.heartbeat("cg", "T")
+            bench.clock.advance(SILENCE_MS_MAX + 1)
+            await bench.heartbeat("cg", "T", client_id="lively")
+            bench.parts.clients.close_silent()
+            await producer.connection._lost.wait()
+            await consumer.connection._lost.wait()
+            assert await ids(bench) == ["lively"]
+            header = ProducerGroupHeader("pg")
+            answer = await bench.ask(RequestCode.GET_PRODUCER_CONNECTION_LIST, header)
+            assert answer.code == ResponseCode.SYSTEM_ERROR
+
+    asyncio.run(main())
+
+
+def test_queues_are_locked_for_one_client_of_a_group(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            queues = [MessageQueue("T", "broker-a", n) for n in range(2)]
+
+            async def lock(client_id: str, *wanted: MessageQueue) -> list[MessageQueue]:
+                request = LockRequest(client_id, "cg", list(wanted))
+                answer = await bench.ask(RequestCode.LOCK_BATCH_MQ, body=request)
+                return decode(LockResponse, answer.body).queues
+
+            assert await lock("a", *queues) == queues
+            assert await lock("b", *queues) == []
+            await bench.ask(RequestCode.UNLOCK_BATCH_MQ, body=LockRequest("a", "cg", queues[:1]))
+            assert await lock("b", *queues) == queues[:1]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("expression_type", "code"), [("TAG", ResponseCode.SUCCESS), ("SQL92", ResponseCode.SYSTEM_ERROR)]
+)
+def test_a_client_may_ask_whether_its_filter_is_understood(
+    tmp_path: Path, expression_type: str, code: ResponseCode
+) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            subscription = SubscriptionData("T", expression_type=expression_type, expression="a > 1")
+            check = ClientConfigCheck("c", "cg", subscription)
+            assert (await bench.ask(RequestCode.CHECK_CLIENT_CONFIG, body=check)).code == code
+
+    asyncio.run(main())
+
+
+def test_a_heartbeat_that_is_no_json_is_refused(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            answer = await bench.ask(RequestCode.HEART_BEAT, body=b"{")
+            assert answer.code == ResponseCode.SYSTEM_ERROR
+
+    asyncio.run(main())

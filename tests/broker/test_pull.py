@@ -1,0 +1,199 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from tests.broker.conftest import Client, bodies, pull_header, serving
+
+from cometmq.broker.pull import SUSPEND_MS_MAX
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.headers import PullFlag, PullResponseHeader, parse
+
+PULL = RequestCode.PULL_MESSAGE
+
+
+def test_a_pull_gives_the_records_and_the_ends_of_the_queue(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            for n in range(5):
+                await bench.send("T", b"%d" % n)
+            answer = await bench.ask(PULL, pull_header("T", 2))
+            assert (answer.code, answer.remark, bodies(answer)) == (0, "FOUND", [b"2", b"3", b"4"])
+            assert parse(PullResponseHeader, answer.ext_fields) == PullResponseHeader(0, 5, 0, 5)
+            few = await bench.ask(PULL, replace(pull_header("T"), max_message_count=2))
+            assert bodies(few) == [b"0", b"1"] and few.ext_fields["nextBeginOffset"] == "2"
+            small = await bench.ask(PULL, replace(pull_header("T"), max_message_bytes=1))
+            assert bodies(small) == [b"0"]
+
+    asyncio.run(main())
+
+
+def test_a_tag_filter_passes_over_what_is_not_wanted(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            for n in range(6):
+                await bench.send("T", b"%d" % n, TAGS="ABC"[n % 3])
+            answer = await bench.ask(PULL, pull_header("T", tags="A || C"))
+            assert bodies(answer) == [b"0", b"2", b"3", b"5"]
+            assert answer.ext_fields["nextBeginOffset"] == "6"
+            nothing = await bench.ask(PULL, pull_header("T", tags="D"))
+            assert (nothing.code, nothing.remark) == (
+                ResponseCode.PULL_RETRY_IMMEDIATELY,
+                "NO_MATCHED_MESSAGE",
+            )
+            assert nothing.ext_fields["nextBeginOffset"] == "6"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("offset", "queue_id", "code", "remark", "next_offset"),
+    [
+        (2, 0, ResponseCode.PULL_NOT_FOUND, "OFFSET_OVERFLOW_ONE", "2"),
+        (9, 0, ResponseCode.PULL_OFFSET_MOVED, "OFFSET_OVERFLOW_BADLY", "2"),
+        (-1, 0, ResponseCode.PULL_OFFSET_MOVED, "OFFSET_TOO_SMALL", "0"),
+        (0, 1, ResponseCode.PULL_NOT_FOUND, "NO_MATCHED_LOGIC_QUEUE", "0"),
+        (5, 1, ResponseCode.PULL_OFFSET_MOVED, "NO_MATCHED_LOGIC_QUEUE", "0"),
+    ],
+)
+def test_an_offset_where_nothing_is_gets_rocketmqs_code(
+    tmp_path: Path, offset: int, queue_id: int, code: ResponseCode, remark: str, next_offset: str
+) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            await bench.send("T")
+            await bench.send("T")
+            answer = await bench.ask(PULL, pull_header("T", offset, queue_id=queue_id))
+            assert (answer.code, answer.remark) == (code, remark)
+            assert answer.ext_fields["nextBeginOffset"] == next_offset
+
+    asyncio.run(main())
+
+
+def test_a_held_pull_is_answered_by_the_message_that_it_waits_for(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            await bench.send("T", queue_id=1)
+            producer = await Client.open(bench.address)
+            held = bench.ask_later(PULL, pull_header("T", tags="A", wait_ms=15_000))
+            await bench.ask(RequestCode.GET_BROKER_RUNTIME_INFO)  # the pull is with the broker now
+            assert bench.parts.pulls.held_count == 1
+            await producer.send("T", b"other queue", queue_id=1, TAGS="A")
+            await producer.send("T", b"other tag", TAGS="B")
+            assert not held.done() and bench.parts.pulls.held_count == 1
+            await producer.send("T", b"wanted", TAGS="A")
+            answer = await held
+            assert (answer.code, bodies(answer)) == (ResponseCode.SUCCESS, [b"wanted"])
+            assert bench.parts.pulls.held_count == 0
+            await producer.connection.close()
+
+    asyncio.run(main())
+
+
+def test_one_read_of_sends_wakes_each_waiter_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            await bench.send("T", queue_id=1)
+            held = [bench.ask_later(PULL, pull_header("T", wait_ms=15_000)) for _ in range(3)]
+            sends = [bench.send("T", b"%d" % n) for n in range(5)]
+            await asyncio.gather(*sends)
+            answers = await asyncio.gather(*held)
+            assert [bodies(answer) for answer in answers] == [[b"0", b"1", b"2", b"3", b"4"]] * 3
+
+    asyncio.run(main())
+
+
+def test_a_held_pull_is_answered_when_its_time_is_up(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            await bench.send("T")
+            held = bench.ask_later(PULL, pull_header("T", 1, wait_ms=15_000))
+            endless = bench.ask_later(PULL, pull_header("T", 1, wait_ms=10**9))
+            await bench.send("T", queue_id=1)
+            bench.clock.advance(14_999)
+            bench.parts.pulls.expire()
+            assert bench.parts.pulls.held_count == 2
+            bench.clock.advance(1)
+            bench.parts.pulls.expire()
+            assert (await held).code == ResponseCode.PULL_NOT_FOUND
+            assert not endless.done()
+            bench.clock.advance(SUSPEND_MS_MAX)
+            bench.parts.pulls.expire()
+            assert (await endless).code == ResponseCode.PULL_NOT_FOUND
+
+    asyncio.run(main())
+
+
+def test_without_long_polling_a_pull_is_held_for_a_second(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path, long_polling_enable=False) as bench:
+            await bench.send("T")
+            held = bench.ask_later(PULL, pull_header("T", 1, wait_ms=15_000))
+            await bench.send("T", queue_id=1)
+            bench.clock.advance(1_000)
+            bench.parts.pulls.expire()
+            assert (await held).code == ResponseCode.PULL_NOT_FOUND
+
+    asyncio.run(main())
+
+
+def test_the_pulls_of_a_lost_connection_are_forgotten(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            await bench.send("T")
+            gone = await Client.open(bench.address)
+            held = gone.ask_later(PULL, pull_header("T", 1, wait_ms=15_000))
+            await gone.send("T", queue_id=1)
+            assert bench.parts.pulls.held_count == 1
+            await gone.connection.close()
+            with pytest.raises(Exception, match="closed here"):
+                await held
+            await bench.send("T", queue_id=1)
+            while bench.parts.pulls.held_count:
+                await bench.send("T", queue_id=1)
+
+    asyncio.run(main())
+
+
+def test_a_pull_commits_the_offset_that_it_brings_when_told_to(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            await bench.send("T")
+            header = replace(pull_header("T", 1), commit_offset=1)
+            await bench.ask(PULL, header)
+            assert bench.parts.offsets.committed("cg", "T", 0) is None
+            await bench.ask(PULL, replace(header, sys_flag=header.sys_flag | PullFlag.COMMIT_OFFSET))
+            assert bench.parts.offsets.committed("cg", "T", 0) == 1
+            assert bench.parts.offsets.pulled("cg", "T", 0) == 1
+
+    asyncio.run(main())
+
+
+def test_lite_pull_can_be_switched_off(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path, lite_pull_message_enable=False) as bench:
+            await bench.send("T")
+            answer = await bench.ask(RequestCode.LITE_PULL_MESSAGE, pull_header("T"))
+            assert answer.code == ResponseCode.NO_PERMISSION
+            assert bodies(await bench.ask(PULL, pull_header("T"))) == [b"body"]
+
+    asyncio.run(main())
+
+
+def test_a_peer_that_reads_nothing_gets_its_pulls_answered_when_it_reads_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path, {"mapped_file_size_commit_log": 1 << 26}) as bench:
+            body = bytes(1 << 18)
+            for _ in range(4):
+                await bench.send("T", body)
+            bench.connection._outbox._transport.pause_reading()
+            pulls = [bench.ask_later(PULL, pull_header("T", n % 4)) for n in range(40)]
+            other = await Client.open(bench.address)
+            for _ in range(3):
+                assert (await other.send("U")).code == ResponseCode.SUCCESS
+            bench.connection._outbox._transport.resume_reading()
+            for pull in pulls:
+                assert bodies(await pull) == [body]
+            await other.connection.close()
+
+    asyncio.run(main())
