@@ -26,7 +26,7 @@ FIRST_WAIT_S: Final = 1.0
 """How long a start waits for the name servers to know the broker."""
 
 RETRY_MS: Final = 1_000
-"""Until the next try with a name server that did not answer; doubled each time, up to the usual interval."""
+"""Until the next try with a name server that did not take the registration."""
 
 UNREGISTER_TIMEOUT_MS: Final = 1_000
 
@@ -76,15 +76,11 @@ class NameServers:
         await self._connections.close()
 
     async def _keep_registered(self, server: str) -> None:
-        period_ms = self._settings.register_name_server_period
-        retry_ms = RETRY_MS
+        changed = self._changed[server]
         while True:
-            changed = self._changed[server]
             changed.clear()
-            if await self._register(server):
-                wait_ms, retry_ms = period_ms, RETRY_MS
-            else:
-                wait_ms, retry_ms = retry_ms, min(2 * retry_ms, period_ms)
+            taken = await self._register(server)
+            wait_ms = self._settings.register_name_server_period if taken else RETRY_MS
             try:
                 await asyncio.wait_for(changed.wait(), wait_ms / 1000)
             except TimeoutError:

@@ -1,0 +1,62 @@
+import asyncio
+from pathlib import Path
+
+from tests.broker.conftest import BROKER, serving
+
+from cometmq.broker.admin_broker import _size
+from cometmq.wire import settings_text
+from cometmq.wire.bodies import TextTable, decode
+from cometmq.wire.codes import RequestCode, ResponseCode
+
+
+def test_the_runtime_info_has_what_operators_tools_read(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            for _ in range(2):
+                bench.parts.rates.sample()
+                bench.clock.advance(90_061_000)
+                await bench.send("T")
+            answer = await bench.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+            table = decode(TextTable, answer.body).table
+            assert table["runtime"] == "[ 2 days, 2 hours, 2 minutes, 2 seconds ]"
+            assert table["commitLogMaxOffset"] == str(bench.store.written_offset)
+            assert (table["putMessageTimesTotal"], table["dispatchBehindBytes"]) == ("2", "0")
+            assert len(table["putTps"].split(" ")) == len(table["getTransferredTps"].split(" ")) == 3
+            assert table["sendThreadPoolQueueHeadWaitTimeMills"] == "0"
+            assert 0 < float(table["commitLogDiskRatio"]) < 1
+            assert int(table["earliestMessageTimeStamp"]) == bench.clock.now_ms() - 90_061_000
+
+    asyncio.run(main())
+
+
+def test_an_empty_store_has_no_earliest_message(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            answer = await bench.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+            assert decode(TextTable, answer.body).table["earliestMessageTimeStamp"] == "-1"
+
+    asyncio.run(main())
+
+
+def test_settings_are_shown_and_cannot_be_changed(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            before = await bench.ask(RequestCode.GET_BROKER_CONFIG)
+            assert settings_text.decode(before.body)["brokerName"] == BROKER
+            assert before.ext_fields["version"].startswith('{"counter":0')
+            answer = await bench.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerName=other\n")
+            assert answer.code == ResponseCode.NO_PERMISSION
+            assert (await bench.ask(RequestCode.GET_BROKER_CONFIG)).body == before.body
+
+    asyncio.run(main())
+
+
+def test_sizes_are_written_as_people_read_them() -> None:
+    assert [_size(n) for n in (0, 1023, 1024, 1536, 5 << 30, 1 << 60)] == [
+        "0 B",
+        "1023 B",
+        "1.0 KiB",
+        "1.5 KiB",
+        "5.0 GiB",
+        "1024.0 PiB",
+    ]

@@ -1,0 +1,58 @@
+import asyncio
+import re
+import shutil
+from pathlib import Path
+
+from tests.broker.conftest import bodies, pull_header, serving
+
+from cometmq.wire.codes import RequestCode, ResponseCode
+
+NOT_YET = {
+    RequestCode.END_TRANSACTION,
+    RequestCode.POP_MESSAGE,
+    RequestCode.SEND_REPLY_MESSAGE,
+    RequestCode.RECALL_MESSAGE,
+}
+
+
+def test_what_is_not_offered_yet_is_answered_as_not_supported(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            for code in sorted(NOT_YET):
+                answer = await bench.ask(code)
+                assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+                assert answer.remark == f" request type {code} not supported"
+
+    asyncio.run(main())
+
+
+def test_every_request_answers_even_one_without_fields_or_body(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            for code in RequestCode:
+                answer = await bench.ask(code)
+                assert answer.code != ResponseCode.SYSTEM_ERROR or re.search(
+                    r"missing|JSON|body", answer.remark or ""
+                ), answer
+            assert (await bench.send("T")).code == ResponseCode.SUCCESS
+
+    asyncio.run(main())
+
+
+def test_a_golden_store_is_served(golden: dict[str, Path], tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    shutil.copytree(golden["store-clean"], root)
+    sizes = {
+        "mapped_file_size_commit_log": 1048576,
+        "mapped_file_size_consume_queue": 6000,
+        "max_hash_slot_num": 1000,
+        "max_index_num": 4000,
+    }
+
+    async def main() -> None:
+        async with serving(root, sizes) as bench:
+            answer = await bench.ask(RequestCode.PULL_MESSAGE, pull_header("GoldenA"))
+            assert answer.code == ResponseCode.SUCCESS and len(bodies(answer)) > 0
+            assert bench.parts.offsets.committed("GoldenGroupFull", "GoldenA", 0) == 233
+
+    asyncio.run(main())

@@ -1,0 +1,176 @@
+"""One broker from end to end: name server, sockets, store."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from tests.broker.conftest import BROKER, SMALL, Client, bodies, pull_header
+
+from cometmq.broker.broker import Broker
+from cometmq.broker.settings import BrokerSettings
+from cometmq.errors import SettingsError, StoreDamaged
+from cometmq.format.message_id import parse_offset_message_id
+from cometmq.message import MessageQueue
+from cometmq.namesrv.name_server import NameServer
+from cometmq.store.settings import FlushDiskType, StoreSettings
+from cometmq.wire import headers
+from cometmq.wire.bodies import ClusterInfo, LockRequest, LockResponse, TopicRoute, decode
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command
+
+PULL = RequestCode.PULL_MESSAGE
+
+
+@asynccontextmanager
+async def running(root: Path, *, sync: bool = False, **settings: object) -> AsyncIterator[Broker]:
+    flush = FlushDiskType.SYNC_FLUSH if sync else FlushDiskType.ASYNC_FLUSH
+    own = BrokerSettings(broker_name=BROKER, listen_port=0, store_path_root_dir=str(root))
+    store = StoreSettings(**SMALL, flush_disk_type=flush)
+    broker = Broker(replace(own, **settings), store, load_kernels=False)
+    await broker.start()
+    try:
+        yield broker
+    finally:
+        await broker.stop()
+
+
+@pytest.fixture(params=["ASYNC_FLUSH", "SYNC_FLUSH"])
+def sync(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param == "SYNC_FLUSH")
+
+
+def test_a_client_finds_the_broker_and_a_restart_keeps_all(tmp_path: Path, *, sync: bool) -> None:
+    async def first(name_server: NameServer) -> tuple[str, int]:
+        async with running(tmp_path, sync=sync, namesrv_addr=name_server.address) as broker:
+            cluster = await Client.open(name_server.address)
+            answer = await cluster.ask(RequestCode.GET_BROKER_CLUSTER_INFO)
+            assert decode(ClusterInfo, answer.body).brokers[BROKER].addrs == {0: broker.address}
+
+            client = await Client.open(broker.address)
+            held = client.ask_later(PULL, pull_header("T", tags="TagA", wait_ms=15_000))
+            assert (await held).code == ResponseCode.TOPIC_NOT_EXIST
+            first = await client.send("T", b"0", TAGS="TagA", KEYS="k0", UNIQ_KEY="u0")
+            async with asyncio.timeout(10):
+                while (await route_of(cluster, "T")).code != ResponseCode.SUCCESS:
+                    continue
+            route = decode(TopicRoute, (await route_of(cluster, "T")).body)
+            assert route.queues[0].write_queue_count == 4
+
+            assert bodies(await client.ask(PULL, pull_header("T", tags="TagA"))) == [b"0"]
+            held = client.ask_later(PULL, pull_header("T", 1, tags="TagA", wait_ms=15_000))
+            await client.send("T", b"1", TAGS="TagB")
+            await client.send("T", b"2", TAGS="TagA")
+            assert bodies(await held) == [b"2"]
+
+            await client.heartbeat("cg", "T")
+            notice = await asyncio.wait_for(client.told.get(), 5)
+            assert notice.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
+            lock = LockRequest("c", "cg", [MessageQueue("T", BROKER, 0)])
+            locked = await client.ask(RequestCode.LOCK_BATCH_MQ, body=lock)
+            assert decode(LockResponse, locked.body).queues == lock.queues
+            await client.ask(RequestCode.UNLOCK_BATCH_MQ, body=lock)
+
+            at = parse_offset_message_id(first.ext_fields["msgId"]).physical_offset
+            back = headers.SendBackHeader(physical_offset=at, group="cg", delay_level=0)
+            assert (await client.ask(RequestCode.CONSUMER_SEND_MSG_BACK, back)).code == ResponseCode.SUCCESS
+            commit = headers.UpdateConsumerOffsetHeader("cg", "T", 0, 2)
+            await client.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit)
+            await client.connection.close()
+            await cluster.connection.close()
+            return first.ext_fields["msgId"], at
+
+    async def second(at: int) -> None:
+        async with running(tmp_path, sync=sync) as broker:
+            client = await Client.open(broker.address)
+            assert bodies(await client.ask(PULL, pull_header("T"))) == [b"0", b"1", b"2"]
+            retried = await client.ask(PULL, pull_header("%RETRY%cg"))
+            assert bodies(retried) == [b"0"]
+            committed = headers.QueryConsumerOffsetHeader("cg", "T", 0)
+            answer = await client.ask(RequestCode.QUERY_CONSUMER_OFFSET, committed)
+            assert answer.ext_fields["offset"] == "2"
+            by_id = await client.ask(RequestCode.VIEW_MESSAGE_BY_ID, headers.ViewMessageHeader(at))
+            assert bodies(by_id) == [b"0"]
+            by_key = headers.QueryMessageHeader("T", "k0", 32, 0, 2**62)
+            for key in ("k0", "u0"):
+                found = await client.ask(RequestCode.QUERY_MESSAGE, replace(by_key, key=key))
+                assert bodies(found) == [b"0"]
+            assert (await client.send("T", b"3")).ext_fields["queueOffset"] == "3"
+            await client.connection.close()
+
+    async def main() -> None:
+        name_server = NameServer(port=0)
+        await name_server.start()
+        _, at = await first(name_server)
+        await name_server.stop()
+        await second(at)
+
+    asyncio.run(main())
+
+
+async def route_of(name_server: Client, topic: str) -> Command:
+    return await name_server.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, headers.GetRouteHeader(topic))
+
+
+def test_offsets_are_saved_while_the_broker_runs(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path, flush_consumer_offset_interval=1) as broker:
+            client = await Client.open(broker.address)
+            await client.send("T")
+            commit = headers.UpdateConsumerOffsetHeader("cg", "T", 0, 1)
+            await client.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit)
+            path = tmp_path / "config" / "consumerOffset.json"
+            async with asyncio.timeout(10):
+                while not path.exists() or '"T@cg"' not in path.read_text():
+                    await client.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+            await client.connection.close()
+
+    asyncio.run(main())
+
+
+def test_old_clients_find_the_vip_port(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path, vip_channel_enable=True) as broker:
+            client = await Client.open(f"127.0.0.1:{broker.port - 2}")
+            assert (await client.send("T")).code == ResponseCode.SUCCESS
+            await client.connection.close()
+
+    asyncio.run(main())
+
+
+def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path / "a") as broker:
+            with pytest.raises(SettingsError, match="another process listens there"):
+                async with running(tmp_path / "b", listen_port=broker.port):
+                    pass
+        path = tmp_path / "b" / "config" / "topics.json"
+        path.parent.mkdir()
+        path.write_text('{"topicConfigTable":5}')
+        with pytest.raises(StoreDamaged, match=r"topics\.json"):
+            async with running(tmp_path / "b"):
+                pass
+        path.unlink()
+        async with running(tmp_path / "b"):
+            pass
+
+    asyncio.run(main())
+
+
+def test_garbage_on_one_connection_does_not_harm_another(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path) as broker:
+            client = await Client.open(broker.address)
+            for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 64, b"\x00\x00\x00\x40\x00\x00\x00\x10{"):
+                reader, writer = await asyncio.open_connection("127.0.0.1", broker.port)
+                writer.write(garbage)
+                writer.write_eof()
+                assert await reader.read() == b""
+                writer.close()
+                await writer.wait_closed()
+                assert (await client.send("T")).code == ResponseCode.SUCCESS
+            await client.connection.close()
+
+    asyncio.run(main())

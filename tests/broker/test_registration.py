@@ -1,0 +1,125 @@
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from cometmq.broker.registration import NameServers
+from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.topics import Topics, boot_topics
+from cometmq.io.clock import ManualClock
+from cometmq.io.files import Disk
+from cometmq.namesrv.name_server import NameServer
+from cometmq.net.client import Connections
+from cometmq.store.tables import JsonTable
+from cometmq.wire.bodies import TopicConfig, TopicRoute, decode
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command
+from cometmq.wire.headers import GetRouteHeader, fields
+
+ADDRESS = "127.0.0.1:10911"
+
+
+@asynccontextmanager
+async def name_server(port: int = 0) -> AsyncIterator[NameServer]:
+    server = NameServer(port=port)
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+@asynccontextmanager
+async def registered(
+    directory: Path, *addresses: str, permission: int = 6
+) -> AsyncIterator[tuple[Topics, NameServers]]:
+    settings = BrokerSettings(
+        broker_name="broker-a", namesrv_addr=";".join(addresses), broker_permission=permission
+    )
+    topics = Topics(JsonTable(Disk(), directory / "topics.json"), ManualClock(), boot_topics(settings))
+    name_servers = NameServers(topics, settings, ADDRESS)
+    await name_servers.start()
+    try:
+        yield topics, name_servers
+    finally:
+        await name_servers.stop()
+
+
+async def route(server: str, topic: str) -> TopicRoute | None:
+    connections = Connections()
+    command = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, ext_fields=fields(GetRouteHeader(topic)))
+    answer = await connections.request(server, command)
+    await connections.close()
+    return decode(TopicRoute, answer.body) if answer.code == ResponseCode.SUCCESS else None
+
+
+async def wait_for_route(server: str, topic: str) -> TopicRoute:
+    async with asyncio.timeout(10):
+        while (found := await route(server, topic)) is None:
+            continue
+    return found
+
+
+def test_all_name_servers_know_the_broker_when_it_has_started_and_not_when_it_has_stopped(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with name_server() as one, name_server() as two:
+            async with registered(tmp_path, one.address, two.address):
+                for server in (one, two):
+                    found = await route(server.address, "TBW102")
+                    assert found is not None
+                    assert found.brokers[0].addrs == {0: ADDRESS}
+                    assert (found.queues[0].perm, found.queues[0].write_queue_count) == (7, 8)
+            assert await route(one.address, "TBW102") is None
+            assert await route(two.address, "TBW102") is None
+
+    asyncio.run(main())
+
+
+def test_a_changed_topic_is_known_at_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with name_server() as server, registered(tmp_path, server.address) as (topics, _):
+            for n in range(3):
+                topics.put(TopicConfig(topic=f"T{n}", write_queue_count=n + 1))
+            found = await wait_for_route(server.address, "T2")
+            assert found.queues[0].write_queue_count == 3
+            assert await route(server.address, "T0") is not None
+
+    asyncio.run(main())
+
+
+def test_a_name_server_that_is_away_holds_up_nobody_and_is_found_when_it_comes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with name_server() as spare:
+            away = spare.address
+        async with name_server() as there, registered(tmp_path, away, there.address) as (topics, _):
+            assert await route(there.address, "TBW102") is not None
+            topics.put(TopicConfig(topic="T"))
+            await wait_for_route(there.address, "T")
+            async with name_server(port=int(away.rpartition(":")[2])):
+                await wait_for_route(away, "T")
+
+    asyncio.run(main())
+    assert len([record for record in caplog.records if "does not take" in record.message]) == 1
+
+
+def test_a_broker_without_name_servers_starts_and_stops(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with registered(tmp_path) as (topics, _):
+            topics.put(TopicConfig(topic="T"))
+
+    asyncio.run(main())
+
+
+def test_what_the_broker_does_not_permit_no_topic_offers(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with name_server() as server, registered(tmp_path, server.address, permission=4):
+            found = await route(server.address, "TBW102")
+            assert found is not None and found.queues[0].perm == 4
+
+    asyncio.run(main())
