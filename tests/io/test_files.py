@@ -82,3 +82,27 @@ def test_a_lock_that_another_process_holds_is_refused(tmp_path: Path) -> None:
     assert result.stdout == "None\n"
     Disk().unlock(token)
     assert (tmp_path / "lock").read_bytes() == b"lock"
+
+
+def test_a_lock_that_this_process_holds_is_refused_by_any_path_and_kept(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    token = Disk().lock(path)
+    assert token is not None
+    (tmp_path / "other").symlink_to(tmp_path)
+    assert Disk().lock(tmp_path / "other" / "lock") is None
+    other = "import sys, pathlib as p, cometmq.io.files as f; print(f.Disk().lock(p.Path(sys.argv[1])))"
+    result = subprocess.run([sys.executable, "-c", other, path], capture_output=True, text=True, check=True)
+    assert result.stdout == "None\n"
+    Disk().unlock(token)
+    token = Disk().lock(path)
+    assert token is not None
+    Disk().unlock(token)
+
+
+def test_what_cannot_be_made_leaves_no_temporary_file(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        Disk().create(tmp_path / "taken", 10)
+    with pytest.raises(OSError, match="directory"):
+        Disk().save(tmp_path / "taken", b"data")
+    assert Disk().names(tmp_path) == ["taken"]

@@ -11,7 +11,7 @@ import fcntl
 import mmap
 import os
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from cometmq.message import Buffer
 
@@ -120,6 +120,10 @@ class FileLayer(Protocol):
         ...
 
 
+_LOCKED: Final[dict[int, tuple[int, int]]] = {}
+"""Device and inode of the files that this process has locked, by descriptor."""
+
+
 class DiskFile:
     """A real file."""
 
@@ -187,6 +191,7 @@ class Disk:
             return DiskFile(path, fd)
         except BaseException:
             os.close(fd)
+            temporary.unlink(missing_ok=True)
             raise
 
     def open(self, path: Path, *, writable: bool) -> File:
@@ -196,11 +201,15 @@ class Disk:
     def save(self, path: Path, data: bytes) -> None:
         """Replace the content of ``path`` by write, sync, rename, sync of the directory."""
         temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        self.rename(temporary, path)
+        try:
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            self.rename(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
 
     def load(self, path: Path) -> bytes:
         """Read a small file whole."""
@@ -263,18 +272,29 @@ class Disk:
         self._sync_directory(path.parent)
 
     def lock(self, path: Path) -> int | None:
-        """Take the exclusive lock on ``path``'s first byte, as a Java broker does."""
+        """Take the exclusive lock on ``path``'s first byte, as a Java broker does.
+
+        Such a lock is the whole process's, and goes when any descriptor of the file is closed: so this
+        process must not open the file again while it holds the lock.
+        """
+        if path.exists() and _identity(path.stat()) in _LOCKED.values():
+            return None
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+            os.pwrite(fd, b"lock", 0)
         except (BlockingIOError, PermissionError):
             os.close(fd)
             return None
-        os.pwrite(fd, b"lock", 0)
+        except BaseException:
+            os.close(fd)
+            raise
+        _LOCKED[fd] = _identity(os.fstat(fd))
         return fd
 
     def unlock(self, token: int) -> None:
         """Give the lock back."""
+        del _LOCKED[token]
         os.close(token)
 
     def _sync_directory(self, path: Path) -> None:
@@ -283,3 +303,8 @@ class Disk:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+
+def _identity(stat: os.stat_result) -> tuple[int, int]:
+    """Give what tells a file from all others, whatever its path."""
+    return stat.st_dev, stat.st_ino
