@@ -83,7 +83,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def run(
-    main_class: str,
+    program: str,
     *arguments: object,
     home: Path,
     programs: Path = PROGRAMS,
@@ -97,13 +97,18 @@ def run(
         subprocess.TimeoutExpired: it did not end in time, and was killed.
     """
     line = command(
-        main_class, *arguments, home=home, programs=programs, properties=SILENT | dict(properties or {})
+        "Launch",
+        program,
+        *arguments,
+        home=home,
+        programs=programs,
+        properties=SILENT | dict(properties or {}),
     )
     done = subprocess.run(
         line, env=environment(home), capture_output=True, text=True, timeout=timeout_s, check=False
     )
     tail = f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    assert done.returncode == 0, f"{main_class} ended with {done.returncode}:\n{tail}"
+    assert done.returncode == 0, f"{program} ended with {done.returncode}:\n{tail}"
     return [json.loads(text) for text in done.stdout.splitlines() if text.startswith("{")]
 
 

@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.interop import jvm
+from tests.interop import jvm, remoting
 
 HOST = "127.0.0.1"
 START_TIMEOUT_S = 60
@@ -112,6 +113,11 @@ class Process:
         """The last lines that it printed."""
         return "".join(self._output)
 
+    def ends_within(self, seconds: float) -> bool:
+        """Wait a while; tell whether it ended in it."""
+        self._reader.join(seconds)
+        return not self._reader.is_alive()
+
     def __enter__(self) -> Self:
         return self
 
@@ -189,6 +195,7 @@ def rocketmq(
             options=(*heap, *BROKER_OPENS),
         ) as broker,
     ):
+        _await_registration(broker, namesrv, f"{HOST}:{port}")
         yield Peer("rocketmq", namesrv, f"{HOST}:{port}", broker.pid, store)
 
 
@@ -256,6 +263,21 @@ def _java_process(
         environment=jvm.environment(home),
         ended_by=ended_by,
     )
+
+
+def _await_registration(broker: Process, namesrv: str, address: str) -> None:
+    """Wait until the name server gives the broker as a route for new topics.
+
+    RocketMQ's broker says that it is up, but when it has not yet connected to the name server by then, it
+    registers ten seconds later.
+    """
+    host, _, port = namesrv.partition(":")
+    request = remoting.frame(remoting.GET_ROUTE, {"topic": "TBW102"})
+    deadline = time.monotonic() + START_TIMEOUT_S
+    with socket.create_connection((host, int(port))) as connection:
+        while address.encode() not in remoting.ask(connection, request).body:
+            assert not broker.ends_within(0.05), f"the broker ended:\n{broker.output}"
+            assert time.monotonic() < deadline, f"the broker has not registered:\n{broker.output}"
 
 
 def _dies_with_parent() -> list[str]:

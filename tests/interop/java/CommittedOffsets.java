@@ -25,6 +25,5 @@ public final class CommittedOffsets {
                         "committed", consumer.fetchConsumeOffset(queue, true));
             }
         }
-        System.exit(0);
     }
 }

@@ -23,7 +23,6 @@ public final class CreateTopic {
             awaitRoute(admin, arguments[i]);
         }
         admin.shutdown();
-        System.exit(0);
     }
 
     private static void awaitRoute(DefaultMQAdminExt admin, String topic) throws Exception {

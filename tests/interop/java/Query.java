@@ -53,7 +53,6 @@ public final class Query {
         query.findSharedKeys();
         Lines.print("asked", sent.size(), "wrong", Received.few(query.wrong));
         query.askForWhatIsNotThere();
-        System.exit(0);
     }
 
     /** The index is built behind the append: ask for the last message until it is in. */

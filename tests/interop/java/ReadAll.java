@@ -39,7 +39,6 @@ public final class ReadAll {
             }
         }
         consumer.shutdown();
-        System.exit(0);
     }
 
     @SuppressWarnings("deprecation")

@@ -64,6 +64,5 @@ public final class Retry {
         first.print("first try");
         second.print("second try");
         Lines.print("strange", strange);
-        System.exit(0);
     }
 }

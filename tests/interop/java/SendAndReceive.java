@@ -33,7 +33,7 @@ import org.apache.rocketmq.common.message.MessageExt;
 public final class SendAndReceive {
     private static final int SYNC_THREADS = 8;
     private static final int BATCH = 32;
-    private static final long TIMEOUT_S = 120;
+    private static final long TIMEOUT_S = 60;
     private static final List<String> KINDS = List.of("sync", "async", "oneway", "batch");
 
     private final String namesrv;
@@ -54,7 +54,6 @@ public final class SendAndReceive {
 
     public static void main(String[] arguments) throws Exception {
         new SendAndReceive(arguments[0], arguments[1], Integer.parseInt(arguments[2])).run();
-        System.exit(0);
     }
 
     private void run() throws Exception {

@@ -32,6 +32,5 @@ public final class SendKeyed {
                     "bodySha1", Lines.sha1(message.getBody()));
         }
         producer.shutdown();
-        System.exit(0);
     }
 }
