@@ -4,13 +4,13 @@ import random
 from pathlib import Path
 
 import pytest
+from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 
 from cometmq.format import layout
 from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
 from cometmq.store import GetStatus, MessageStore
 from cometmq.testing.memory_disk import MemoryDisk
-from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 
 FIRST = layout.commitlog_path(ROOT, 0)
 

@@ -8,19 +8,23 @@ Source: RocketMQ ``store/ConsumeQueue.java``.
 """
 
 from bisect import bisect_left
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cometmq.format.queue_entry import FILLER, SIZE, QueueEntry, pack, unpack
 from cometmq.store.file_chain import FileChain
 
 BLOCK_ENTRIES = 3_200
-"""How many entries recovery looks at together (64,000 bytes)."""
+"""How many entries recovery looks at together."""
+BLOCK_SIZE = BLOCK_ENTRIES * SIZE
 
 ENTRY_DTYPE = np.dtype([("physical_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 assert ENTRY_DTYPE.itemsize == SIZE
 
 _FILLER = pack(*FILLER)
+_NOTHING = 2**63
 
 
 class ConsumeQueue:
@@ -37,6 +41,7 @@ class ConsumeQueue:
     __slots__ = (
         "_tail",
         "_tail_start",
+        "_unsynced_from",
         "chain",
         "max_offset",
         "min_offset",
@@ -56,6 +61,7 @@ class ConsumeQueue:
         self.physical_end = 0
         self._tail = bytearray()
         self._tail_start = 0  # queue offset of the tail's first entry
+        self._unsynced_from = _NOTHING  # first byte that was written since the last sync
 
     @property
     def pending_bytes(self) -> int:
@@ -101,8 +107,9 @@ class ConsumeQueue:
         if queue_offset >= self._tail_start:
             at = (queue_offset - self._tail_start) * SIZE
             return bytes(self._tail[at : at + (end - queue_offset) * SIZE])
-        written = self.chain.read(queue_offset * SIZE, (min(end, self._tail_start) - queue_offset) * SIZE)
-        if end > self._tail_start:
+        wanted = (min(end, self._tail_start) - queue_offset) * SIZE
+        written = self.chain.read(queue_offset * SIZE, wanted)
+        if end > self._tail_start and len(written) == wanted:
             return written + bytes(self._tail[: (end - self._tail_start) * SIZE])
         return written
 
@@ -110,12 +117,31 @@ class ConsumeQueue:
         """Give one entry, which must be there (``min_offset`` ≤ offset < ``max_offset``)."""
         return unpack(self.read(queue_offset, 1))
 
+    def first_message(self, queue_offset: int) -> tuple[int, QueueEntry] | None:
+        """Give the first entry at or behind ``queue_offset`` that stands for a message, with its offset."""
+        if queue_offset < self.max_offset and not (entry := self.entry(queue_offset)).is_filler:
+            return queue_offset, entry
+        while data := self.read(queue_offset, BLOCK_ENTRIES):
+            block = np.frombuffer(data, ENTRY_DTYPE)
+            messages = np.flatnonzero(~_are_fillers(block))
+            if len(messages):
+                return queue_offset + int(messages[0]), QueueEntry(*block[messages[0]].tolist())
+            queue_offset += len(block)
+        return None
+
     def write_back(self) -> None:
         """Write the tail to the files. Raises OSError; the tail then stays."""
         if self._tail:
+            self._unsynced_from = min(self._unsynced_from, self._tail_start * SIZE)
             self.chain.write(self._tail_start * SIZE, self._tail)
             self._tail_start += len(self._tail) // SIZE
             self._tail = bytearray()
+
+    def take_unsynced(self) -> list[Path]:
+        """Give the files that were written since the last call: they must be synced."""
+        begin, self._unsynced_from = self._unsynced_from, _NOTHING
+        chain = self.chain
+        return [chain.path(start) for start in chain.starts if start + chain.file_size > begin]
 
     def recover(self, *, trusted: bool) -> None:
         """Find what the files hold.
@@ -140,10 +166,8 @@ class ConsumeQueue:
         """Cut the entries whose records do not end before CommitLog offset ``physical_end``."""
         if self.physical_end <= physical_end:
             return
-        first = self.chain.first_offset // SIZE
-        end = bisect_left(
-            range(first, self.max_offset), physical_end, key=lambda at: self.entry(at).physical_offset
-        )
+        first = self._first_offset
+        end = bisect_left(range(first, self.max_offset), physical_end, key=self._physical_offset_from)
         self.write_back()
         self._set_bounds(first + end)
         self._set_physical_end(first)
@@ -152,21 +176,22 @@ class ConsumeQueue:
 
     def correct_min_offset(self, min_physical_offset: int) -> None:
         """Set ``min_offset`` to the first entry whose record is still in the CommitLog."""
-        first = self.chain.first_offset // SIZE if self.chain.starts else self._tail_start
+        first = self._first_offset
         alive = bisect_left(
-            range(first, self.max_offset),
-            min_physical_offset,
-            key=lambda at: self._behind_fillers(at)[1].physical_offset,
+            range(first, self.max_offset), min_physical_offset, key=self._physical_offset_from
         )
-        self.min_offset = self._behind_fillers(first + alive)[0]
+        found = self.first_message(first + alive)
+        self.min_offset = self.max_offset if found is None else found[0]
 
-    def _behind_fillers(self, queue_offset: int) -> tuple[int, QueueEntry]:
-        """Give the first entry at or behind ``queue_offset`` that stands for a message, with its offset."""
-        while queue_offset < self.max_offset:
-            if not (entry := self.entry(queue_offset)).is_filler:
-                return queue_offset, entry
-            queue_offset += 1
-        return queue_offset, QueueEntry(self.physical_end, 0, 0)
+    @property
+    def _first_offset(self) -> int:
+        """The first queue offset that there is an entry for, be it a filler."""
+        return self.chain.first_offset // SIZE if self.chain.starts else self._tail_start
+
+    def _physical_offset_from(self, queue_offset: int) -> int:
+        """Give where the first message at or behind ``queue_offset`` lies: it grows where fillers do not."""
+        found = self.first_message(queue_offset)
+        return self.physical_end if found is None else found[1].physical_offset
 
     def _make_room(self, queue_offset: int) -> bool:
         """Go to ``queue_offset`` with fillers, which stand for messages that are lost; False if behind."""
@@ -202,21 +227,36 @@ class ConsumeQueue:
 
     def _set_physical_end(self, first: int) -> None:
         self.physical_end = 0
-        for at in range(self.max_offset - 1, first - 1, -1):
-            if not (entry := self.entry(at)).is_filler:
-                self.physical_end = entry.physical_offset + entry.size
-                return
+        end = self.max_offset
+        while end > first and not self.physical_end:
+            begin = max(first, end - (1 if end == self.max_offset else BLOCK_ENTRIES))
+            block = np.frombuffer(self.read(begin, end - begin), ENTRY_DTYPE)
+            messages = np.flatnonzero(~_are_fillers(block))
+            if len(messages):
+                last = QueueEntry(*block[messages[-1]].tolist())
+                self.physical_end = last.physical_offset + last.size
+            end = begin
 
     def _clear_behind_end(self) -> None:
         """Write zeros over what lies behind the end, so that no later start takes it for entries."""
-        at, capacity = self.max_offset, self.chain.end_offset // SIZE
-        while at < capacity:
-            count = min(BLOCK_ENTRIES, capacity - at)
-            data = self.chain.read(at * SIZE, count * SIZE)
-            if not data.strip(b"\0"):
-                return
-            self.chain.write(at * SIZE, bytes(len(data)))
-            at += count
+        end = self.max_offset * SIZE
+        for start in self.chain.starts:
+            position = max(end - start, 0)
+            if position >= self.chain.file_size:
+                continue
+            data_end = self.chain.file(start).data_end(position)
+            for at in range(position, data_end, BLOCK_SIZE):
+                count = min(BLOCK_SIZE, data_end - at)
+                if self.chain.read(start + at, count).strip(b"\0"):
+                    self._unsynced_from = min(self._unsynced_from, start + at)
+                    self.chain.write(start + at, bytes(count))
+
+
+def _are_fillers(block: np.ndarray) -> NDArray[np.bool_]:
+    filler: NDArray[np.bool_] = (block["physical_offset"] == FILLER.physical_offset) & (
+        block["size"] == FILLER.size
+    )
+    return filler
 
 
 def _count_good(block: np.ndarray, last: int) -> tuple[int, int]:
@@ -227,7 +267,7 @@ def _count_good(block: np.ndarray, last: int) -> tuple[int, int]:
     """
     offsets = block["physical_offset"].astype(np.int64)
     sizes = block["size"].astype(np.int64)
-    filler = (offsets == FILLER.physical_offset) & (sizes == FILLER.size)
+    filler = _are_fillers(block)
     reach = np.maximum.accumulate(np.concatenate(([last], np.where(filler, -1, offsets))))
     good = (sizes > 0) & (offsets >= 0) & (filler | (offsets > reach[:-1]))
     count = len(block) if good.all() else int(np.argmin(good))

@@ -97,18 +97,17 @@ class FileChain:
         return file
 
     def write(self, offset: int, data: Buffer) -> None:
-        """Write ``data`` at ``offset``, over file borders; files are made as they are needed."""
+        """Write ``data`` at ``offset``, over file borders; files are made as they are needed.
+
+        What lies before the first file cannot be written.
+        """
+        assert not self.starts or offset >= self.first_offset, f"{offset} is before {self.first_offset}"
         view = memoryview(data)
         while view:
-            start = self.start_of(offset)
-            if start is None:
-                first = offset - offset % self.file_size
-                file = self.extend(first)
-                start = self.starts[-1]
-            else:
-                file = self.file(start)
+            while (start := self.start_of(offset)) is None:
+                self.extend(offset - offset % self.file_size)
             part = view[: start + self.file_size - offset]
-            file.write(offset - start, part)
+            self.file(start).write(offset - start, part)
             view = view[len(part) :]
             offset += len(part)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from cometmq.errors import FormatError, IllegalName, StoreDamaged
+from cometmq.errors import FormatError, StoreDamaged
 from cometmq.format import layout
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.consume_queue import ConsumeQueue
@@ -28,7 +28,6 @@ class Queues:
         self._root = root
         self._file_size = file_size
         self._queues: dict[QueueKey, ConsumeQueue] = {}
-        self._unsynced: set[ConsumeQueue] = set()
 
     def __iter__(self) -> Iterator[ConsumeQueue]:
         """Go through the queues."""
@@ -50,8 +49,10 @@ class Queues:
         layer = self._files.layer
         topics = layout.consume_queues_dir(self._root)
         for topic in layer.names(topics):
+            if not layer.is_directory(topics / topic):
+                raise StoreDamaged(f"{topics / topic}: is no topic's directory; move it out of the store")
             for name in layer.names(topics / topic):
-                queue = self._make(topic, self._parse_queue_id(topics / topic, name))
+                queue = self._make(topic, _parse_queue_id(topics / topic, name))
                 queue.recover(trusted=trusted)
                 self._queues[topic, queue.queue_id] = queue
 
@@ -60,33 +61,25 @@ class Queues:
         for queue in self._queues.values():
             if queue.pending_bytes >= least_bytes:
                 queue.write_back()
-                self._unsynced.add(queue)
 
     def take_unsynced(self) -> list[Path]:
         """Give the files that were written since the last call: they must be synced."""
-        paths = [queue.chain.path(start) for queue in self._unsynced for start in queue.chain.starts[-2:]]
-        self._unsynced.clear()
-        return paths
+        return [path for queue in self._queues.values() for path in queue.take_unsynced()]
 
     def delete(self, topic: str) -> None:
         """Remove a topic's queues and their files; its messages stay in the CommitLog until they expire."""
         for key in [key for key in self._queues if key[0] == topic]:
             queue = self._queues.pop(key)
-            self._unsynced.discard(queue)
             queue.chain.remove()
         self._files.layer.remove_directory(layout.topic_dir(self._root, topic))
-
-    def delete_all(self) -> None:
-        """Remove every queue: they are about to be rebuilt."""
-        for topic in {topic for topic, _ in self._queues}:
-            self.delete(topic)
 
     def _make(self, topic: str, queue_id: int) -> ConsumeQueue:
         directory = layout.consume_queue_dir(self._root, topic, queue_id)
         return ConsumeQueue(FileChain(self._files, directory, self._file_size, SETTING), topic, queue_id)
 
-    def _parse_queue_id(self, directory: Path, name: str) -> int:
-        try:
-            return layout.parse_queue_id(name)
-        except (FormatError, IllegalName) as error:
-            raise StoreDamaged(f"{directory / name}: {error}; move it out of the store") from None
+
+def _parse_queue_id(directory: Path, name: str) -> int:
+    try:
+        return layout.parse_queue_id(name)
+    except FormatError as error:
+        raise StoreDamaged(f"{directory / name}: {error}; move it out of the store") from None

@@ -1,0 +1,163 @@
+"""The ConsumeQueues of a store: made when needed, found again, written back, removed."""
+
+import pytest
+from tests.store.conftest import ROOT
+
+from cometmq.errors import IllegalName, StoreDamaged
+from cometmq.format import layout
+from cometmq.format.queue_entry import SIZE
+from cometmq.io.open_files import OpenFiles
+from cometmq.store.consume_queue import ConsumeQueue
+from cometmq.store.queues import Queues
+from cometmq.testing.memory_disk import MemoryDisk
+
+PER_FILE = 10
+
+
+def queues_on(disk: MemoryDisk) -> Queues:
+    return Queues(OpenFiles(disk, writable=True), ROOT, PER_FILE * SIZE)
+
+
+def fill(queue: ConsumeQueue, count: int) -> None:
+    for _ in range(count):
+        queue.put(queue.max_offset, queue.physical_end, 100, 0)
+
+
+def loaded(disk: MemoryDisk, per_file: int) -> list[ConsumeQueue]:
+    """The queues on the disk, not trusted."""
+    queues = Queues(OpenFiles(disk, writable=True), ROOT, per_file * SIZE)
+    queues.load(trusted=False)
+    return list(queues)
+
+
+def test_a_queue_is_made_once_and_found_only_after_that(disk: MemoryDisk) -> None:
+    queues = queues_on(disk)
+    assert queues.find("Orders", 1) is None
+    queue = queues.get("Orders", 1)
+    assert queues.get("Orders", 1) is queue and queues.find("Orders", 1) is queue
+    assert [(queue.topic, queue.queue_id) for queue in queues] == [("Orders", 1)]
+
+
+def test_a_queue_that_is_only_asked_for_leaves_nothing_on_the_disk(disk: MemoryDisk) -> None:
+    queues = queues_on(disk)
+    queues.get("Orders", 1)
+    queues.write_back()
+    assert not disk.exists(layout.consume_queues_dir(ROOT))
+
+
+@pytest.mark.parametrize("topic", ["", "..", "a/b", "x" * 256])
+def test_a_topic_that_cannot_be_a_directory_is_refused(disk: MemoryDisk, topic: str) -> None:
+    with pytest.raises(IllegalName):
+        queues_on(disk).get(topic, 0)
+
+
+def test_queues_are_found_again_with_their_ends(disk: MemoryDisk) -> None:
+    queues = queues_on(disk)
+    for queue_id, count in enumerate([1, PER_FILE, PER_FILE + 1, 5 * PER_FILE]):
+        fill(queues.get("Orders", queue_id), count)
+    queues.write_back()
+    for trusted in (True, False):
+        again = queues_on(disk)
+        again.load(trusted=trusted)
+        found = [(queue.queue_id, queue.max_offset, queue.next_offset) for queue in again]
+        assert found == [(0, 1, 1), (1, 10, 10), (2, 11, 11), (3, 50, 50)]
+
+
+def test_only_tails_that_have_grown_enough_are_written_back(disk: MemoryDisk) -> None:
+    queues = queues_on(disk)
+    fill(queues.get("Long", 0), 5)
+    fill(queues.get("Short", 0), 1)
+    queues.write_back(5 * SIZE)
+    assert [queues.get(topic, 0).pending_bytes for topic in ("Long", "Short")] == [0, SIZE]
+
+
+def test_each_file_that_was_written_is_to_be_synced_once(disk: MemoryDisk) -> None:
+    queues = queues_on(disk)
+    queue = queues.get("Orders", 0)
+    for _ in range(4):  # a write-back each second, four files until somebody syncs
+        fill(queue, PER_FILE)
+        queues.write_back()
+    starts = range(0, 4 * PER_FILE * SIZE, PER_FILE * SIZE)
+    assert queues.take_unsynced() == [queue.chain.path(start) for start in starts]
+    assert queues.take_unsynced() == []
+    fill(queue, 1)
+    queues.write_back()
+    assert queues.take_unsynced() == [queue.chain.path(4 * PER_FILE * SIZE)]
+
+
+def test_what_a_cut_writes_is_to_be_synced_too(disk: MemoryDisk) -> None:
+    queues = queues_on(disk)
+    queue = queues.get("Orders", 0)
+    fill(queue, 2 * PER_FILE)
+    queues.write_back()
+    queues.take_unsynced()
+    fill(queue, 1)
+    queue.truncate(5 * 100)
+    assert queues.take_unsynced() == [queue.chain.path(start) for start in (0, 200, 400)]
+
+
+def test_a_cut_finds_its_place_among_fillers(disk: MemoryDisk) -> None:
+    queue = queues_on(disk).get("Orders", 0)
+    for queue_offset, physical_offset in [(0, 0), (1, 500), (3, 700), (5, 900)]:  # 2 and 4 are lost
+        queue.put(queue_offset, physical_offset, 100, 0)
+    queue.truncate(600)
+    assert (queue.max_offset, queue.physical_end) == (2, 600)
+
+
+def test_a_cut_leaves_no_entry_behind_a_hole_of_zeros(disk: MemoryDisk) -> None:
+    files = OpenFiles(disk, writable=True)
+    queue = Queues(files, ROOT, 20_000 * SIZE).get("Orders", 0)
+    fill(queue, 20_000)
+    queue.write_back()
+    path = queue.chain.path(0)
+    files.get(path).write(10 * SIZE, bytes(10_000 * SIZE))  # pages that never reached the disk
+    (again,) = loaded(disk, 20_000)
+    assert again.max_offset == 10
+    assert not disk.load(path)[10 * SIZE :].strip(b"\0")
+
+
+def test_the_first_message_is_found_behind_a_file_full_of_fillers(disk: MemoryDisk) -> None:
+    queue = Queues(OpenFiles(disk, writable=True), ROOT, 300_000 * SIZE).get("Orders", 0)
+    queue.put(299_990, 10_000, 100, 0)  # the messages before it have expired
+    queue.put(299_991, 10_100, 100, 0)
+    for min_physical_offset, expected in [(0, 299_990), (10_100, 299_991), (10_101, 299_992)]:
+        queue.correct_min_offset(min_physical_offset)
+        assert queue.min_offset == expected
+
+
+def test_a_failed_write_back_leaves_what_is_not_written_pending(disk: MemoryDisk) -> None:
+    queues = queues_on(disk)
+    fill(queues.get("Orders", 0), 1)
+    disk.space_bytes = 0
+    with pytest.raises(OSError, match="No space"):
+        queues.write_back()
+    assert queues.get("Orders", 0).pending_bytes == SIZE
+    disk.space_bytes = 1 << 20
+    queues.write_back()
+    assert queues.get("Orders", 0).pending_bytes == 0
+
+
+def test_a_deleted_topic_leaves_neither_queues_nor_files(disk: MemoryDisk) -> None:
+    queues = queues_on(disk)
+    for topic in ("A", "B"):
+        for queue_id in range(2):
+            fill(queues.get(topic, queue_id), 2 * PER_FILE)
+    queues.write_back()
+    queues.delete("A")
+    assert {queue.topic for queue in queues} == {"B"}
+    assert disk.names(layout.consume_queues_dir(ROOT)) == ["B"]
+    queues.delete("unknown")
+
+
+@pytest.mark.parametrize("name", ["01", "-1", "x", "0.tmp"])
+def test_a_directory_that_is_no_queue_is_told_with_the_remedy(disk: MemoryDisk, name: str) -> None:
+    disk.make_directory(layout.topic_dir(ROOT, "Orders") / name)
+    with pytest.raises(StoreDamaged, match=f"Orders/{name}: .*move it out of the store"):
+        queues_on(disk).load(trusted=True)
+
+
+def test_a_file_among_the_topics_is_told_with_the_remedy(disk: MemoryDisk) -> None:
+    disk.make_directory(layout.consume_queues_dir(ROOT))
+    disk.put(layout.consume_queues_dir(ROOT) / "notes.txt", b"?")
+    with pytest.raises(StoreDamaged, match=r"notes\.txt: is no topic's directory; move it"):
+        queues_on(disk).load(trusted=True)
