@@ -55,7 +55,7 @@ def test_every_cut_is_noticed(size: int) -> None:
         (struct.pack(">ii", 0, 9), "fields from 21 to 30"),
         (struct.pack(">ii", 0, -1), "fields from 21 to 20"),
         (struct.pack(">iih", 0, 2, -1), "text from 23 to 22"),
-        (struct.pack(">iihbi", 0, 7, 1, 65, 1), "text from 28 to 29"),
+        (struct.pack(">iihbi", 0, 7, 1, 65, 1), "fields to 29 instead of 28"),
         (struct.pack(">i", 1) + b"\xff" + bytes(4), "utf-8"),
     ],
 )

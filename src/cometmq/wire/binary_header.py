@@ -25,7 +25,10 @@ from cometmq.wire.command import Command, SerializeType
 _FIXED: Final = struct.Struct(">hBhii")
 _INT: Final = struct.Struct(">i")
 _SHORT: Final = struct.Struct(">h")
-assert _FIXED.size == 13
+_SHORT_FIELD: Final = struct.Struct(">h1sI")
+"""A field whose name is one letter, up to its value: KEY_LENGTH 1, the key, VALUE_LENGTH."""
+_LETTERS: Final = {bytes((code,)): chr(code) for code in range(128)}
+assert _FIXED.size == 13 and _SHORT_FIELD.size == 7
 
 
 def encode(command: Command) -> bytes:
@@ -67,10 +70,7 @@ def decode(header: bytes, body: bytes) -> Command:
         end = position + fields_length
         if not position <= end <= len(header):
             raise ProtocolError(f"binary header of {len(header)} bytes: fields from {position} to {end}")
-        ext_fields = {}
-        while position < end:
-            name, position = _read_text(header, position, _SHORT)
-            ext_fields[name], position = _read_text(header, position, _INT)
+        ext_fields = _read_fields(header, position, end)
     except (struct.error, UnicodeError) as error:
         raise ProtocolError(f"binary header of {len(header)} bytes: {error}") from None
     return Command(
@@ -84,6 +84,28 @@ def decode(header: bytes, body: bytes) -> Command:
         body,
         SerializeType.ROCKETMQ,
     )
+
+
+def _read_fields(header: bytes, position: int, end: int) -> dict[str, str]:
+    """Read the fields from ``position`` to ``end``.
+
+    The names of a V2 send are one letter each, and sends are what a broker reads most of: these fields are
+    read in fewer steps.
+    """
+    fields = {}
+    while position < end:
+        if end - position >= _SHORT_FIELD.size:
+            name_length, letter, value_length = _SHORT_FIELD.unpack_from(header, position)
+            if name_length == 1 and letter in _LETTERS:
+                value_at = position + _SHORT_FIELD.size
+                position = value_at + value_length
+                fields[_LETTERS[letter]] = header[value_at:position].decode()
+                continue
+        name, position = _read_text(header, position, _SHORT)
+        fields[name], position = _read_text(header, position, _INT)
+    if position != end:
+        raise ProtocolError(f"binary header of {len(header)} bytes: fields to {position} instead of {end}")
+    return fields
 
 
 def _read_text(header: bytes, position: int, length_format: struct.Struct) -> tuple[str, int]:
