@@ -9,6 +9,7 @@ from cometmq.errors import SettingsError
 from cometmq.net.address import parse_address
 
 LOOPBACK: Final = "127.0.0.1"
+_ALL: Final = ("0.0.0.0", "::")  # noqa: S104 compared with, not listened at
 
 _SOMEWHERE: Final = ("192.0.2.1", 9)
 """An address of a network that is only for examples: the route to it is the default route."""
@@ -25,7 +26,8 @@ def own_ip(settings: BrokerSettings) -> str:
     if not bound.is_unspecified:
         return str(bound)
     name_servers = [parse_address(address) for address in settings.name_servers]
-    return _towards([*name_servers, _SOMEWHERE])
+    # A name server of this very process may be given as all addresses: that names none.
+    return _towards([*(peer for peer in name_servers if peer[0] not in _ALL), _SOMEWHERE])
 
 
 def _resolved(host: str, setting: str) -> str:

@@ -16,14 +16,18 @@ from cometmq.broker.rates import Rates
 from cometmq.broker.refused import Refused, code_of
 from cometmq.broker.targets import Target, Targets
 from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
+from cometmq.format import properties
 from cometmq.format.layout import RETRY_PREFIX
 from cometmq.format.message_id import offset_message_id
 from cometmq.format.properties import (
     DELAY,
+    TAGS,
     TIMER_DELAY_MS,
     TIMER_DELAY_SEC,
     TIMER_DELIVER_MS,
     TRANSACTION_PREPARED,
+    UNIQ_KEY,
+    WAIT,
 )
 from cometmq.format.sys_flag import TRANSACTION_MASK
 from cometmq.net.server import Session
@@ -115,25 +119,25 @@ class Sends:
         if header.batch or command.code == RequestCode.SEND_BATCH_MESSAGE:
             unique_key, wait = self._take_batch(session, header, target, queue_id, body, messages)
             return _Sent(command, begin, len(messages), queue_id, unique_key, wait)
-        completed = self._additions.complete(header.properties)
-        if header.sys_flag & TRANSACTION_MASK or not _RARE.isdisjoint(completed.named):
-            _check_rare(header, completed.named)
+        data, named = self._additions.complete(header.properties)
+        if header.sys_flag & TRANSACTION_MASK or not _RARE.isdisjoint(named):
+            _check_rare(header, named)
         messages.append(
             NewMessage(
                 target.topic,
                 queue_id,
                 body,
-                completed.data,
+                data,
                 header.born_time,
                 session.born_host,
                 self._store_host,
-                completed.tags,
+                named.get(TAGS),
                 header.flag,
                 header.sys_flag,
                 header.reconsume_times,
             )
         )
-        return _Sent(command, begin, begin + 1, queue_id, completed.unique_key, completed.wait)
+        return _Sent(command, begin, begin + 1, queue_id, named[UNIQ_KEY], named.get(WAIT) != "false")
 
     def _queue_id(self, wanted: int, target: Target) -> int:
         """Give the queue that a send goes to: the one it names, or any in turn. Raises Refused."""
@@ -158,30 +162,29 @@ class Sends:
         messages: list[NewMessage],
     ) -> tuple[str, bool]:
         """Add the messages of a batch; give its own unique key and whether it waits for the disk."""
-        whole = self._additions.complete(header.properties)
-        rare = header.sys_flag & TRANSACTION_MASK or not _RARE.isdisjoint(whole.named)
+        _, named = self._additions.complete(header.properties)
+        rare = header.sys_flag & TRANSACTION_MASK or not _RARE.isdisjoint(named)
         if rare or header.topic.startswith(RETRY_PREFIX):
             raise MessageIllegal(
                 f"a batch takes no delayed, transactional or {RETRY_PREFIX} messages: send them one by one"
             )
-        for member in batch.decode(body):
-            completed = self._additions.complete_member(member.properties)
-            messages.append(
-                NewMessage(
-                    target.topic,
-                    queue_id,
-                    member.body,
-                    completed.data,
-                    header.born_time,
-                    session.born_host,
-                    self._store_host,
-                    completed.tags,
-                    member.flag,
-                    header.sys_flag,
-                    header.reconsume_times,
-                )
+        messages += [
+            NewMessage(
+                target.topic,
+                queue_id,
+                member.body,
+                member.properties,  # a member's are stored as they were sent
+                header.born_time,
+                session.born_host,
+                self._store_host,
+                properties.decode(member.properties).get(TAGS),
+                member.flag,
+                header.sys_flag,
+                header.reconsume_times,
             )
-        return whole.unique_key, whole.wait
+            for member in batch.decode(body)
+        ]
+        return named[UNIQ_KEY], named.get(WAIT) != "false"
 
     def _append(self, session: Session, sends: list[_Sent], messages: list[NewMessage]) -> None:
         try:

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from cometmq.errors import FormatError, SettingsError
+from cometmq.net.address import parse_address
 from cometmq.store import settings as store_settings
 from cometmq.store.settings import StoreSettings
 from cometmq.wire import settings_text
@@ -119,10 +120,13 @@ def from_properties(values: Mapping[str, Any]) -> BrokerSettings:
     """
     mine = {name: value for name, value in values.items() if name in BrokerSettings.__struct_encode_fields__}
     try:
-        return msgspec.convert(mine, BrokerSettings, strict=False)
+        settings = msgspec.convert(mine, BrokerSettings, strict=False)
     except msgspec.ValidationError as error:
         name = str(error).rpartition("$.")[2].rstrip("`")
         raise SettingsError(f"setting {name} = {mine.get(name)!r}: {error}") from None
+    for address in settings.name_servers:
+        parse_address(address)  # or else the broker would try to reach it for ever
+    return settings
 
 
 def known_names() -> frozenset[str]:
