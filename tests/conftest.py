@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("long", max_examples=10_000, deadline=None)  # pytest --hypothesis-profile long
 
 GOLDEN = Path(__file__).parent / "golden"
 

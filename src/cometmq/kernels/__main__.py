@@ -38,7 +38,7 @@ def _leave(*_: object) -> NoReturn:
 
 
 def _watch_parent() -> None:
-    sys.stdin.buffer.read()
+    os.read(sys.stdin.fileno(), 1)
     os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -11,8 +11,8 @@ from cometmq.kernels.gather import copy_pieces, set_offsets, write_offset_ids
 from cometmq.kernels.jit import Bytes, Flags, Ints, Longs
 from cometmq.kernels.numbering import number_texts
 from cometmq.kernels.ops import Scan
-from cometmq.kernels.piece import find_known, split_keys, split_properties
 from cometmq.kernels.plain_arrow import SIZE_MAX, TIME_MAX_MS, TYPES, schema
+from cometmq.kernels.properties import find_known, split_keys, split_properties
 from cometmq.message import Buffer
 
 Array: TypeAlias = "pa.Array[Any]"

@@ -27,6 +27,7 @@ from cometmq import __version__
 PACKAGE: Final = Path(__file__).parent
 KEPT_MAX: Final = 4
 """So many caches are kept, the newest ones: others are of earlier versions."""
+_COMPILED: Final = "cometmq.kernels.compiled"
 _PREFIX: Final = "cometmq-"
 _BUILDING: Final = "building-"
 
@@ -51,7 +52,7 @@ def load_compiled() -> ModuleType:
         OSError: no place for the cache can be written to.
     """
     directory = _directory()
-    if directory.is_dir():
+    if directory.is_dir() or _COMPILED in sys.modules:
         return _import_with(directory)
     with _locked(directory.parent):
         if directory.is_dir():
@@ -61,7 +62,8 @@ def load_compiled() -> ModuleType:
         with tempfile.TemporaryDirectory(prefix=_BUILDING, dir=directory.parent) as building:
             made = Path(building, directory.name)
             compiled = _import_with(made)
-            made.rename(directory)
+            if any(made.rglob("*.nbc")):  # under some of Numba's debugging switches it caches nothing
+                made.rename(directory)
         _forget_old(directory.parent)
     return compiled
 
@@ -71,7 +73,7 @@ def _import_with(directory: Path) -> ModuleType:
     before = config.CACHE_DIR
     config.CACHE_DIR = str(directory)
     try:
-        return importlib.import_module("cometmq.kernels.compiled")
+        return importlib.import_module(_COMPILED)
     finally:
         config.CACHE_DIR = before
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from cometmq.kernels import gather, piece
+from cometmq.kernels import gather, properties
 from cometmq.kernels.crc import crc32
 from cometmq.kernels.dispatch import dispatch
 from cometmq.kernels.index import index_find, index_insert
@@ -24,7 +24,7 @@ __all__ = [
     "index_find",
     "index_insert",
     "java_hash_many",
-    "piece",
+    "properties",
     "scan",
     "select",
 ]

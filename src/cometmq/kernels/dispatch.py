@@ -39,7 +39,7 @@ from cometmq.kernels.jit import (
 )
 from cometmq.kernels.numbering import number_texts
 from cometmq.kernels.ops import Dispatch, Scan
-from cometmq.kernels.property import known_properties
+from cometmq.kernels.properties import known_properties
 from cometmq.kernels.text import hash_on, hash_text
 from cometmq.message import Buffer
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from cometmq.kernels import cache, plain
+from cometmq.kernels.footprint import small_footprint
 from cometmq.kernels.ops import Ops
 
 log = logging.getLogger(__name__)
@@ -37,7 +38,8 @@ def load() -> Ops:
     global _current  # noqa: PLW0603  what is loaded is loaded for the process
     with _lock:
         if _current is plain:
-            _current = cast(Ops, cache.load_compiled())
+            with small_footprint():
+                _current = cast(Ops, cache.load_compiled())
     return _current
 
 
@@ -95,7 +97,7 @@ class Loading:
             self._on_loaded()
 
     def _compile(self) -> None:
-        """Run a child that compiles. Raises RuntimeError if it fails, but not if it was stopped."""
+        """Run a child that compiles. Raises RuntimeError if that is of no use, but not if it was stopped."""
         with self._child_lock:
             if self._stopping.is_set():
                 return
@@ -109,7 +111,7 @@ class Loading:
         complaint = self._child.stderr.read().decode(errors="replace")
         code = self._child.wait()
         _close(self._child)
-        if code and not self._stopping.is_set():
+        if not self._stopping.is_set() and (code or not cache.is_warm()):
             raise RuntimeError(f"compiling ended with code {code}: {complaint.strip()[-500:]}")
 
 

@@ -25,7 +25,7 @@ from cometmq.kernels.jit import (
 )
 from cometmq.message import Buffer
 
-_REPLACEMENT: Final = 0xFFFD
+REPLACEMENT: Final = 0xFFFD
 MALFORMED: Final = -1
 
 
@@ -90,7 +90,7 @@ def hash_text(value: Any, buffer: Bytes, position: int, end: int) -> Any:
             continue
         code, size = code_point(buffer, position, end)
         if code == MALFORMED:
-            value = hash_on(value, _REPLACEMENT)
+            value = hash_on(value, REPLACEMENT)
         elif code > 0xFFFF:
             value = hash_on(value, 0xD800 + ((code - 0x10000) >> 10))
             value = hash_on(value, 0xDC00 + (code & 0x3FF))

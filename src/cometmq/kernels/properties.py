@@ -1,10 +1,10 @@
-"""The kernels that find the parts of properties strings, for columns: where each begins and ends."""
+"""Properties strings inside kernels: what ``format.properties`` makes of them, as places in the buffer."""
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from cometmq.format.properties import KEY_SEPARATOR
+from cometmq.format import properties
 from cometmq.kernels.jit import (
     Bytes,
     Ints,
@@ -12,6 +12,7 @@ from cometmq.kernels.jit import (
     byte_at,
     bytes_in,
     inlined,
+    int64,
     ints_in,
     ints_out,
     kernel,
@@ -21,12 +22,68 @@ from cometmq.kernels.jit import (
     types,
     uint32,
 )
-from cometmq.kernels.property import known_properties, next_property
-from cometmq.kernels.text import code_point, hash_text
+from cometmq.kernels.text import MALFORMED, REPLACEMENT, code_point, hash_text
 
-_BLANK: Final = ord(KEY_SEPARATOR)
+_NAME_END: Final = ord(properties.NAME_END)
+_VALUE_END: Final = ord(properties.VALUE_END)
+_BLANK: Final = ord(properties.KEY_SEPARATOR)
+_CODED_MAX: Final = 8
 _PIECE_MIN: Final = 3
 """Bytes of the shortest property but for its end: name, separator, value."""
+
+
+def _code(name: str) -> int:
+    """Give the number by which kernels know a name of at most 8 characters."""
+    assert len(name) <= _CODED_MAX and name.isascii()
+    return int.from_bytes(f"\1{name}".encode()[-_CODED_MAX:], "big")
+
+
+_TAGS: Final = _code(properties.TAGS)
+_KEYS: Final = _code(properties.KEYS)
+_UNIQ_KEY: Final = _code(properties.UNIQ_KEY)
+_DELAY: Final = _code(properties.DELAY)
+
+
+@inlined
+def next_property(buffer: Bytes, position: int, end: int) -> Any:
+    """Read the piece at ``position``: its name's code, where the name ends, where the value ends.
+
+    The piece counts only if ``position < name_end < value_end - 1``. A name of more than 8 bytes has
+    code -1.
+    """
+    name_end = position
+    code = int64(1)  # so that names that begin with zeros differ in code; shifted out by the eighth byte
+    byte = 0
+    while name_end < end:
+        byte = byte_at(buffer, name_end)
+        if byte <= _VALUE_END and byte >= _NAME_END:
+            break
+        code = code << 8 | byte
+        name_end += 1
+    value_end = name_end
+    while value_end < end and byte_at(buffer, value_end) != _VALUE_END:
+        value_end += 1
+    return code if name_end - position <= _CODED_MAX else int64(-1), name_end, value_end
+
+
+@inlined
+def known_properties(buffer: Bytes, position: int, end: int) -> Any:
+    """Find where the values of UNIQ_KEY, TAGS, KEYS and DELAY begin and end; a missing one is empty."""
+    unique_key = unique_key_end = tags = tags_end = keys = keys_end = delay = delay_end = position
+    while position < end:
+        code, name_end, value_end = next_property(buffer, position, end)
+        if position < name_end < value_end - 1:
+            value = name_end + 1
+            if code == _UNIQ_KEY:
+                unique_key, unique_key_end = value, value_end
+            elif code == _TAGS:
+                tags, tags_end = value, value_end
+            elif code == _KEYS:
+                keys, keys_end = value, value_end
+            elif code == _DELAY:
+                delay, delay_end = value, value_end
+        position = value_end + 1
+    return unique_key, unique_key_end, tags, tags_end, keys, keys_end, delay, delay_end
 
 
 @kernel(none(bytes_in, longs_in, ints_in, longs_out, longs_out, longs_out, longs_out, longs_out, longs_out))
@@ -77,7 +134,7 @@ def _same_text(buffer: Bytes, a: int, a_end: int, b: int, b_end: int) -> bool:
     while a < a_end and b < b_end:
         a_code, a_size = code_point(buffer, a, a_end)
         b_code, b_size = code_point(buffer, b, b_end)
-        if a_code != b_code:
+        if a_code != b_code and (max(a_code, b_code) != REPLACEMENT or min(a_code, b_code) != MALFORMED):
             return False
         a, b = a + a_size, b + b_size
     return a == a_end and b == b_end

@@ -1,0 +1,19 @@
+"""What the tests of the kernels share."""
+
+import pytest
+
+from cometmq import kernels
+from cometmq.kernels import plain
+from cometmq.kernels.ops import Ops
+
+
+@pytest.fixture(scope="session")
+def compiled() -> Ops:
+    """Give the compiled operations; the first time on a machine they are compiled here."""
+    return kernels.load()
+
+
+@pytest.fixture(params=["plain", "compiled"], scope="session")
+def ops(request: pytest.FixtureRequest, compiled: Ops) -> Ops:
+    """Give the plain operations, then the compiled ones."""
+    return plain if request.param == "plain" else compiled

@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+
+from cometmq.format.host import pack_host
+from cometmq.format.record import Record, encode
+from cometmq.format.scan import StopReason
+from cometmq.kernels.ops import Ops, Scan
+
+HOST = pack_host("127.0.0.1", 10911)
+SMALLEST = Record("", b"", b"", 0, 0, 0, 0, 0, 1, HOST, 2, HOST)
+SIZE = len(encode(SMALLEST))
+
+
+def log_of(count: int) -> bytes:
+    return b"".join(encode(SMALLEST._replace(physical_offset=number * SIZE)) for number in range(count))
+
+
+def test_finds_each_field_where_the_record_has_it(ops: Ops) -> None:
+    record = Record(
+        topic="TopicA",
+        body=b"a body",
+        properties=b"TAGS\x01TagA\x02",
+        queue_id=3,
+        queue_offset=4,
+        physical_offset=1005,
+        flag=6,
+        sys_flag=0x100,
+        born_time=7,
+        born_host=pack_host("::1", 8),
+        store_time=9,
+        store_host=pack_host("10.0.0.1", 11),
+        reconsume_times=12,
+        prepared_transaction_offset=13,
+        body_crc=0xFEDCBA98,
+    )
+    data = b"*****" + encode(record)
+    scan = ops.scan(data, base_offset=1000, start=5, verify_crc=False)
+
+    def part(position: str, length: str) -> bytes:
+        begin = int(getattr(scan, position)[0])
+        return data[begin : begin + int(getattr(scan, length)[0])]
+
+    assert scan.count == 1
+    assert (scan.stop_position, scan.stop_reason) == (len(data), StopReason.END)
+    assert (scan.position[0], scan.size[0]) == (5, len(data) - 5)
+    assert part("topic_position", "topic_length") == b"TopicA"
+    assert part("body_position", "body_length") == record.body
+    assert part("properties_position", "properties_length") == record.properties
+    assert part("born_host_position", "born_host_length") == record.born_host
+    assert part("store_host_position", "store_host_length") == record.store_host
+    same = ["queue_id", "queue_offset", "physical_offset", "flag", "born_time", "store_time"]
+    same += ["reconsume_times", "prepared_transaction_offset"]
+    assert [getattr(scan, name)[0] for name in same] == [getattr(record, name) for name in same]
+    assert scan.sys_flag[0] == 0x110
+    assert scan.body_crc[0] == 0xFEDCBA98 - 2**32
+
+
+def test_has_numbers_of_the_widths_that_the_record_has(ops: Ops) -> None:
+    scan = ops.scan(b"", base_offset=0)
+    widths = {name: getattr(scan, name).dtype for name in Scan._fields[:-2]}
+    assert scan.count == 0 and scan.stop_reason is StopReason.END
+    assert {name for name, width in widths.items() if width == np.int64} == set(Scan._fields[:11])
+    assert {name for name, width in widths.items() if width == np.int32} == set(Scan._fields[11:-2])
+
+
+@pytest.mark.parametrize("count", [1, 63, 64, 65, 1000, 5000])
+def test_makes_room_for_however_many_records_there_are(compiled: Ops, count: int) -> None:
+    data = log_of(count)  # smaller ones than the first guess of the room is for
+    scan = compiled.scan(data + bytes(8), base_offset=0)
+    assert scan.position.tolist() == list(range(0, len(data), SIZE))
+    assert set(scan.size.tolist()) == {SIZE}
+    assert (scan.stop_position, scan.stop_reason) == (len(data), StopReason.END)
+
+
+def test_goes_on_where_it_stopped_for_the_number_of_records(ops: Ops) -> None:
+    data = log_of(10)
+    position, found = 0, []
+    while True:
+        scan = ops.scan(data, base_offset=0, start=position, max_records=4)
+        found.append((scan.count, scan.stop_reason))
+        position = scan.stop_position
+        if scan.stop_reason is not StopReason.LIMIT:
+            break
+    assert found == [(4, StopReason.LIMIT), (4, StopReason.LIMIT), (2, StopReason.END)]
+    assert position == len(data)
+
+
+def test_tells_of_the_end_and_not_of_the_limit_where_both_are(ops: Ops) -> None:
+    assert ops.scan(log_of(4), base_offset=0, max_records=4).stop_reason is StopReason.END
+
+
+def test_reads_a_view_that_cannot_be_written_to(ops: Ops) -> None:
+    assert ops.scan(memoryview(log_of(2)), base_offset=0).count == 2
+    frozen = np.frombuffer(log_of(2), np.uint8)
+    assert ops.scan(frozen, base_offset=0).count == 2
