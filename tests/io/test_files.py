@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -106,3 +107,17 @@ def test_what_cannot_be_made_leaves_no_temporary_file(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="directory"):
         Disk().save(tmp_path / "taken", b"data")
     assert Disk().names(tmp_path) == ["taken"]
+
+
+def test_the_holder_of_a_lock_is_told_without_taking_it(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    assert Disk().lock_holder(path) is None
+    token = Disk().lock(path)
+    assert token is not None
+    other = "import sys, pathlib as p, cometmq.io.files as f; print(f.Disk().lock_holder(p.Path(sys.argv[1])))"
+    command = [sys.executable, "-c", other, path]
+    seen = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert int(seen) == os.getpid() == Disk().lock_holder(path)
+    assert "None" not in subprocess.run(command, capture_output=True, text=True, check=True).stdout  # kept
+    Disk().unlock(token)
+    assert Disk().lock_holder(path) is None

@@ -10,6 +10,7 @@ import errno
 import fcntl
 import mmap
 import os
+import struct
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -119,9 +120,17 @@ class FileLayer(Protocol):
         """Give the lock back."""
         ...
 
+    def lock_holder(self, path: Path) -> int | None:
+        """Give the id of the process that holds the lock on ``path``; None if nobody does."""
+        ...
+
 
 _LOCKED: Final[dict[int, tuple[int, int]]] = {}
 """Device and inode of the files that this process has locked, by descriptor."""
+
+
+_FLOCK: Final = struct.Struct("hhqqi4x")
+"""Linux's struct flock: kind, whence, start, length, process id."""
 
 
 class DiskFile:
@@ -296,6 +305,20 @@ class Disk:
         """Give the lock back."""
         del _LOCKED[token]
         os.close(token)
+
+    def lock_holder(self, path: Path) -> int | None:
+        """Give the id of the process that holds the lock on ``path``; None if nobody does."""
+        if not path.exists():
+            return None
+        if _identity(path.stat()) in _LOCKED.values():
+            return os.getpid()  # closing another descriptor of the file would give our lock back
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+            kind, *_, pid = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, asked))
+        finally:
+            os.close(fd)
+        return None if kind == fcntl.F_UNLCK else pid
 
     def _sync_directory(self, path: Path) -> None:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

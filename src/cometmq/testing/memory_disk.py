@@ -183,6 +183,10 @@ class MemoryDisk:
         """Give the lock back."""
         self._locked = {path for path in self._locked if hash(path) != token}
 
+    def lock_holder(self, path: Path) -> int | None:
+        """Give the id of the process that holds the lock on ``path``: this one, if any."""
+        return os.getpid() if path in self._locked else None
+
     def put(self, path: Path, data: bytes) -> None:
         """Set up a file that has been on the disk for long."""
         blocks = {
