@@ -1,3 +1,5 @@
+import queue
+from collections.abc import Callable
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
 
@@ -126,15 +128,19 @@ def test_after_a_loss_of_power_sync_flush_has_every_acknowledged_message(
     assert bodies(again) == [b"%d" % n for n in range(60)]
 
 
-def test_one_sync_answers_all_who_wait(open_store: OpenStore, disk: MemoryDisk) -> None:
-    asked: list[object] = []
-    store = open_store(SYNC, run_soon=asked.append)
-    for _ in range(50):
-        store.append([new_message()])
-    futures = [store.wait_flushed() for _ in range(50)]
-    for future in futures:
-        future.result(timeout=10)
-    assert disk.sync_count <= 50 // 2
+def test_under_sync_flush_what_nobody_waits_for_becomes_readable_too(open_store: OpenStore) -> None:
+    asked: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+    store = open_store(SYNC, run_soon=asked.put)
+    store.append([new_message()])
+    asked.get(timeout=10)()
+    assert store.max_queue_offset("Orders", 0) == 1
+
+
+def test_who_waits_for_more_than_there_is_waits_for_what_there_is(open_store: OpenStore) -> None:
+    store = open_store(SYNC, run_soon=lambda _: None)
+    store.append([new_message()])
+    store.wait_flushed(1 << 40).result(timeout=10)
+    assert store.flushed_offset == store.written_offset
 
 
 def test_under_sync_flush_nothing_is_readable_before_it_is_on_the_disk(open_store: OpenStore) -> None:

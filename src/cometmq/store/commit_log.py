@@ -9,6 +9,7 @@ Source: RocketMQ ``store/CommitLog.java``.
 import errno
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,6 +64,8 @@ class CommitLog:
         Raises MessageIllegal if a record breaks a limit, StoreNotWritable if the disk refuses: nothing
         is stored then.
         """
+        if not messages:
+            return []
         appended: list[Appended] = []
         writes: list[_Write] = []
         begin = offset = self.written_offset
@@ -124,22 +127,30 @@ class CommitLog:
 
     def _write(self, writes: Sequence[_Write]) -> None:
         try:
-            self._clear_failed()
+            self.clear_failed()
             for write in writes:
                 self._failed_until = max(self._failed_until, write.offset + len(write.data))
                 if write.data:
                     self.chain.write(write.offset, write.data)
         except OSError as error:
+            with suppress(OSError):  # it is tried again before the next write
+                self.clear_failed()
             raise StoreNotWritable(describe(error, self.chain.directory)) from error
         self._failed_until = 0
 
-    def _clear_failed(self) -> None:
-        """Write zeros over what a failed write left: recovery must not take it for records."""
+    def clear_failed(self) -> None:
+        """Write zeros over what a failed write left, which recovery would take for records. Raises OSError.
+
+        A full disk takes them, since they go only where data lies already.
+        """
         offset = self.written_offset
         while offset < self._failed_until and (start := self.chain.start_of(offset)) is not None:
-            size = min(self._failed_until, start + self.chain.file_size) - offset
-            self.chain.file(start).write(offset - start, bytes(size))
-            offset += size
+            file = self.chain.file(start)
+            position, end = offset - start, min(self._failed_until - start, self.chain.file_size)
+            data_end = min(file.data_end(position), end)
+            if data_end > position:
+                file.write(position, bytes(data_end - position))
+            offset = start + end
         self._failed_until = 0
 
 

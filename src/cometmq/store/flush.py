@@ -1,7 +1,7 @@
 """Brings the CommitLog to the disk, in a thread of its own.
 
-Group commit: all who wait when a sync begins are answered by that one sync. Without anyone waiting the
-thread syncs at intervals, if enough pages have gathered or enough time has passed.
+Group commit: all who wait when a sync begins are answered by that one sync. Without anyone waiting or
+asking the thread syncs at intervals, if enough pages have gathered or enough time has passed.
 
 A sync that fails is final: what the kernel threw away cannot be known, so the store takes no more
 messages until it is opened again and recovers (a retry would report success for pages that are lost).
@@ -55,6 +55,7 @@ class Flusher:
         self._on_flushed = on_flushed
         self._last_sync_ms = clock.monotonic_ms()
         self._waiters: list[Waiter] = []
+        self._asked = False
         self._wake = threading.Condition()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="cometmq-flush", daemon=True)
@@ -66,9 +67,10 @@ class Flusher:
     def wait(self, offset: int) -> "Future[None]":
         """Give a future that is done once all before ``offset`` is on the disk.
 
-        It raises StoreNotWritable if a sync failed.
+        It raises StoreNotWritable if a sync failed, and cannot be cancelled.
         """
         future: Future[None] = Future()
+        future.set_running_or_notify_cancel()  # who gives up waiting must not trip the thread
         with self._wake:
             if offset <= self.flushed_offset:
                 future.set_result(None)
@@ -78,6 +80,12 @@ class Flusher:
                 self._waiters.append((offset, future))
                 self._wake.notify()
         return future
+
+    def sync_soon(self) -> None:
+        """Have what is written synced now, though nobody waits for it."""
+        with self._wake:
+            self._asked = True
+            self._wake.notify()
 
     def stop(self) -> None:
         """Sync what is left, answer who waits, end the thread."""
@@ -92,15 +100,22 @@ class Flusher:
     def _run(self) -> None:
         while not self.failed:
             with self._wake:
-                if not self._waiters and not self._stopping:
+                if not (self._waiters or self._asked or self._stopping):
                     self._wake.wait(self._settings.flush_interval_commit_log / 1000)
                 if self._stopping:
                     return
                 waiters, self._waiters = self._waiters, []
-            if waiters or self._is_due():
+                asked, self._asked = self._asked, False
+            if self._is_wanted(waiters, asked=asked) or self._is_due():
                 self._sync()
             self._answer(waiters)
         self._answer_rest()
+
+    def _is_wanted(self, waiters: list[Waiter], *, asked: bool) -> bool:
+        """Tell whether somebody wants a sync that the last one did not do for him already."""
+        return (asked and self._log.written_offset > self.flushed_offset) or any(
+            offset > self.flushed_offset for offset, _ in waiters
+        )
 
     def _is_due(self) -> bool:
         pending = self._log.written_offset - self.flushed_offset

@@ -161,13 +161,16 @@ class MessageStore:
                     taken.next_offset -= 1
             raise
         self._dispatcher.take(queues, messages, appended, self._readable_offset())
+        if self.settings.sync_flush:
+            self._flusher.sync_soon()  # those that do not wait for the disk must become readable too
         if self._run_soon is None:
             self._append_alone()
         return appended
 
     def wait_flushed(self, offset: int | None = None) -> "Future[None]":
-        """Give a future that is done once all before ``offset`` (default: all that is written) is synced."""
-        return self._flusher.wait(self._log.written_offset if offset is None else offset)
+        """Give a future that is done once all that is written (before ``offset``) is synced."""
+        written = self._log.written_offset
+        return self._flusher.wait(written if offset is None else min(offset, written))
 
     @property
     def written_offset(self) -> int:
