@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cometmq.broker.registration import NameServers
+from cometmq.broker.registration import INFORM_WAIT_S, NameServers
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.topics import Topics, boot_topics
 from cometmq.io.clock import ManualClock
@@ -38,7 +38,9 @@ async def registered(
     settings = BrokerSettings(
         broker_name="broker-a", namesrv_addr=";".join(addresses), broker_permission=permission
     )
-    topics = Topics(JsonTable(Disk(), directory / "topics.json"), ManualClock(), boot_topics(settings))
+    topics = Topics(
+        JsonTable(Disk(), directory / "topics.json"), ManualClock(), boot_topics(settings), auto_create=True
+    )
     name_servers = NameServers(topics, settings, ADDRESS)
     await name_servers.start()
     try:
@@ -121,5 +123,36 @@ def test_what_the_broker_does_not_permit_no_topic_offers(tmp_path: Path) -> None
         async with name_server() as server, registered(tmp_path, server.address, permission=4):
             found = await route(server.address, "TBW102")
             assert found is not None and found.queues[0].perm == 4
+
+    asyncio.run(main())
+
+
+def test_who_makes_a_topic_is_answered_when_the_name_servers_know_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with name_server() as one, name_server() as two:
+            async with registered(tmp_path, one.address, two.address) as (topics, _):
+                for n in range(5):
+                    published = asyncio.Event()
+                    topics.put(TopicConfig(topic=f"T{n}"))
+                    topics.when_published(published.set)
+                    assert not published.is_set()
+                    await published.wait()
+                    assert await route(one.address, f"T{n}") and await route(two.address, f"T{n}")
+                published.clear()
+                topics.when_published(published.set)  # nothing has changed
+                await published.wait()
+
+    asyncio.run(main())
+
+
+def test_a_name_server_that_is_away_delays_no_answer_for_long(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with name_server() as spare:
+            away = spare.address
+        async with registered(tmp_path, away) as (topics, _):
+            published = asyncio.Event()
+            topics.put(TopicConfig(topic="T"))
+            topics.when_published(published.set)
+            await asyncio.wait_for(published.wait(), 2 * INFORM_WAIT_S)
 
     asyncio.run(main())

@@ -22,8 +22,13 @@ from cometmq.wire.bodies import TopicConfig
 SETTINGS = BrokerSettings(broker_name="broker-a")
 
 
-def load(directory: Path) -> Topics:
-    topics = Topics(JsonTable(Disk(), directory / "topics.json"), ManualClock(), boot_topics(SETTINGS))
+def load(directory: Path, settings: BrokerSettings = SETTINGS) -> Topics:
+    topics = Topics(
+        JsonTable(Disk(), directory / "topics.json"),
+        ManualClock(),
+        boot_topics(settings),
+        auto_create=settings.auto_create_topic_enable,
+    )
     topics.load()
     return topics
 
@@ -82,9 +87,13 @@ def test_only_a_pattern_makes_topics(tmp_path: Path, pattern: str) -> None:
     assert load(tmp_path).create_by_send("T", pattern=pattern, queue_count=4) is None
 
 
-def test_without_auto_creation_there_is_no_pattern() -> None:
-    settings = BrokerSettings(broker_name="b", auto_create_topic_enable=False)
-    assert AUTO_CREATE_TOPIC not in {topic.topic for topic in boot_topics(settings)}
+def test_without_auto_creation_there_is_no_pattern_even_if_there_was_one(tmp_path: Path) -> None:
+    load(tmp_path).put(TopicConfig(topic="T"))
+    topics = load(tmp_path, replace(SETTINGS, auto_create_topic_enable=False))
+    assert topics.find(AUTO_CREATE_TOPIC) is not None, "the file has it from before"
+    assert topics.create_by_send("U", pattern=AUTO_CREATE_TOPIC, queue_count=4) is None
+    names = {topic.topic for topic in boot_topics(replace(SETTINGS, auto_create_topic_enable=False))}
+    assert AUTO_CREATE_TOPIC not in names
 
 
 def test_a_retry_topic_is_made_once(tmp_path: Path) -> None:

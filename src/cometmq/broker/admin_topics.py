@@ -1,5 +1,6 @@
 """What operators ask and order about topics. (RocketMQ: AdminBrokerProcessor.java.)"""
 
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -64,8 +65,8 @@ class TopicAdmin:
         self._consumers = consumers
         self._broker_name = broker_name
 
-    def create(self, _: Session, command: Command) -> Command:
-        """UPDATE_AND_CREATE_TOPIC."""
+    def create(self, session: Session, command: Command) -> None:
+        """UPDATE_AND_CREATE_TOPIC; answered once the name servers know, so that the topic can be used."""
         header = parse(CreateTopicHeader, command.ext_fields)
         wanted = TopicConfig(
             order=header.order,
@@ -79,9 +80,9 @@ class TopicAdmin:
         known = self._topics.find(header.topic)
         attributes = _changed(known.attributes if known else {}, header.attributes or "")
         self._put(replace(wanted, attributes=attributes))
-        return response(command)
+        self._answer_when_published(session, command)
 
-    def create_many(self, _: Session, command: Command) -> Command:
+    def create_many(self, session: Session, command: Command) -> None:
         """UPDATE_AND_CREATE_TOPIC_LIST."""
         for topic in decode(TopicConfigs, command.body).topics:
             known = self._topics.find(topic.topic)
@@ -90,7 +91,7 @@ class TopicAdmin:
                 for name, value in topic.attributes.items()
             )
             self._put(replace(topic, attributes=_changed(known.attributes if known else {}, changes)))
-        return response(command)
+        self._answer_when_published(session, command)
 
     def delete(self, _: Session, command: Command) -> Command:
         """DELETE_TOPIC_IN_BROKER: the topic, its queues and the offsets in it."""
@@ -137,6 +138,10 @@ class TopicAdmin:
         """GET_SYSTEM_TOPIC_LIST_FROM_BROKER."""
         names = [topic.topic for topic in self._topics if is_system_topic(topic.topic)]
         return response(command, body=encode(TopicNames(topics=sorted(names))))
+
+    def _answer_when_published(self, session: Session, command: Command) -> None:
+        if not command.is_oneway:
+            self._topics.when_published(partial(session.send, response(command)))
 
     def _find(self, name: str) -> TopicConfig:
         topic = self._topics.find(name)

@@ -54,7 +54,9 @@ class Assembly:
     ) -> None:
         own, host = settings.broker, pack_host(ip, port)
         table = _tables(files, store.root)
-        self.topics = Topics(table("topics"), clock, boot_topics(own))
+        self.topics = Topics(
+            table("topics"), clock, boot_topics(own), auto_create=own.auto_create_topic_enable
+        )
         self.offsets = Offsets(table("consumerOffset"), clock)
         self.rates = Rates(clock)
         groups = Groups(table("subscriptionGroup"), clock, auto_create=own.auto_create_subscription_group)

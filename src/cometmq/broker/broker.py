@@ -58,7 +58,7 @@ class Broker:
         self._clock = clock or SystemClock()
         self._files = files or Disk()
         self._load_kernels = load_kernels
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
         self._started = AsyncExitStack()
 
     async def start(self) -> None:
@@ -122,23 +122,19 @@ class Broker:
 
     def _tick(self, store: MessageStore) -> None:
         """Let the store keep up; its files go to the disk in a thread."""
-        if paths := store.tick():
+        if "sync" not in self._tasks and (paths := store.tick()):
             dispatched_time = store.dispatched_time
 
             async def sync() -> None:
                 await asyncio.to_thread(store.sync_files, paths)
                 store.vouch(dispatched_time)
 
-            self._begin(sync())
+            self._begin("sync", sync())
 
     def _write_offsets(self, parts: Assembly) -> None:
         """Write the committed offsets, in a thread."""
-        if (copy := parts.offsets.take_changed()) is not None:
-
-            async def write() -> None:
-                await asyncio.to_thread(parts.offsets.write, copy)
-
-            self._begin(write())
+        if "offsets" not in self._tasks and (copy := parts.offsets.take_changed()) is not None:
+            self._begin("offsets", asyncio.to_thread(parts.offsets.write, copy))
 
     def _save_offsets(self, parts: Assembly) -> None:
         """Write the committed offsets here and now: the broker stops."""
@@ -147,15 +143,15 @@ class Broker:
         except OSError as error:
             _log.error("the consumers' offsets of the last seconds are not saved: %s", error)
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
+    def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        """Do work in the background; of each name there is one at a time."""
+        self._tasks[name] = task = asyncio.create_task(work, name=name)
         task.add_done_callback(self._end)
 
     def _end(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.discard(task)
+        del self._tasks[task.get_name()]
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("saving in the background failed, it will be tried again: %s", error)
 
     async def _finish_tasks(self) -> None:
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)

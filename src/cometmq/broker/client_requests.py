@@ -13,7 +13,7 @@ from cometmq.broker.refused import Refused
 from cometmq.broker.subscriptions import check_expression_type
 from cometmq.broker.topics import Topics
 from cometmq.errors import IllegalName
-from cometmq.format.layout import RETRY_PREFIX, valid_group
+from cometmq.format.layout import RETRY_PREFIX
 from cometmq.io.clock import Clock
 from cometmq.net.server import Session
 from cometmq.wire.bodies import (
@@ -65,7 +65,7 @@ class ClientRequests:
         beat = decode(Heartbeat, command.body)
         member = Member(beat.client_id, command.language, command.version, self._clock.monotonic_ms())
         for producer in beat.producers:
-            self._producers.heartbeat(session, valid_group(producer.group), member)
+            self._producers.heartbeat(session, producer.group, member)
         for consumer in beat.consumers:
             self._take_consumer(session, consumer, member)
         return response(command, ext_fields=fields(HeartbeatResponseHeader(supports_heartbeat_v2=False)))

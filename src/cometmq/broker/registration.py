@@ -7,7 +7,8 @@ otherwise at intervals. (RocketMQ: BrokerController.registerBrokerAll, BrokerOut
 
 import asyncio
 import logging
-from typing import Final
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -22,8 +23,8 @@ from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import BrokerHeader, RegisterBrokerHeader, fields
 
-FIRST_WAIT_S: Final = 1.0
-"""How long a start waits for the name servers to know the broker."""
+INFORM_WAIT_S: Final = 1.0
+"""How long a start, or the answer to who makes a topic, waits for the name servers to know of it."""
 
 RETRY_MS: Final = 1_000
 """Until the next try with a name server that did not take the registration."""
@@ -46,20 +47,27 @@ class NameServers:
         self._address = address
         self._connections = Connections()
         self._changed = {server: asyncio.Event() for server in settings.name_servers}
-        self._reached = {server: asyncio.Event() for server in settings.name_servers}
+        self._next_try = {server: asyncio.Event() for server in settings.name_servers}
+        self._reached: set[str] = set()
         self._away: set[str] = set()  # those of which the log says so already
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
         topics.on_change.append(self.register_soon)
+        topics.when_published = self.when_informed
 
     async def start(self) -> None:
-        """Begin to register; returns when all know the broker, or after a moment."""
-        if not self._changed:
-            return
-        self._tasks = [asyncio.create_task(self._keep_registered(server)) for server in self._changed]
-        waits = [asyncio.create_task(event.wait()) for event in self._reached.values()]
-        _, late = await asyncio.wait(waits, timeout=FIRST_WAIT_S)
-        for wait in late:
-            wait.cancel()
+        """Begin to register; returns when each name server has been tried, or after a moment."""
+        for server in self._changed:
+            self._begin(self._keep_registered(server))
+        await self._inform()
+
+    def when_informed(self, action: Callable[[], None]) -> None:
+        """Call ``action`` once the name servers know the topics as they are now, or after a moment."""
+
+        async def inform() -> None:
+            await self._inform()
+            action()
+
+        self._begin(inform())
 
     def register_soon(self) -> None:
         """Register with all, at the end of this turn of the loop."""
@@ -68,18 +76,34 @@ class NameServers:
 
     async def stop(self) -> None:
         """Tell those who can be reached that the broker goes, and end."""
-        for task in self._tasks:
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        reached = [server for server, event in self._reached.items() if event.is_set()]
-        await asyncio.gather(*map(self._unregister, reached))
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*map(self._unregister, self._reached))
         await self._connections.close()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _inform(self) -> None:
+        """Register with all; returns when each has been tried with the topics of now, or after a moment."""
+        self.register_soon()
+        tries = [event.wait() for event in self._next_try.values()]
+        try:
+            await asyncio.wait_for(asyncio.gather(*tries), INFORM_WAIT_S)
+        except TimeoutError:
+            _log.info("some name servers are slow to take the registration")
 
     async def _keep_registered(self, server: str) -> None:
         changed = self._changed[server]
         while True:
             changed.clear()
+            tried, self._next_try[server] = self._next_try[server], asyncio.Event()
             taken = await self._register(server)
+            tried.set()
             wait_ms = self._settings.register_name_server_period if taken else RETRY_MS
             try:
                 await asyncio.wait_for(changed.wait(), wait_ms / 1000)
@@ -88,7 +112,6 @@ class NameServers:
 
     async def _register(self, server: str) -> bool:
         """Register once; tell whether the name server has taken it."""
-        reached = self._reached[server]
         try:
             timeout_ms = self._settings.register_broker_timeout_mills
             _check(await self._connections.request(server, self._registration(), timeout_ms))
@@ -96,12 +119,12 @@ class NameServers:
             level = logging.DEBUG if server in self._away else logging.WARNING
             _log.log(level, "name server %s does not take the registration, trying again: %s", server, error)
             self._away.add(server)
-            reached.clear()
+            self._reached.discard(server)
             return False
-        if not reached.is_set():
+        if server not in self._reached:
             _log.info("name server %s knows this broker, %s", server, self._address)
         self._away.discard(server)
-        reached.set()
+        self._reached.add(server)
         return True
 
     async def _unregister(self, server: str) -> None:

@@ -52,13 +52,22 @@ _log = logging.getLogger(__name__)
 
 
 class Topics:
-    """All topics of one broker, by name."""
+    """All topics of one broker, by name.
 
-    def __init__(self, table: JsonTable, clock: Clock, boot_topics: Iterable[TopicConfig]) -> None:
+    Args:
+        boot_topics: those that exist without anyone creating them.
+        auto_create: whether ``TBW102`` is a pattern for new topics.
+    """
+
+    def __init__(
+        self, table: JsonTable, clock: Clock, boot_topics: Iterable[TopicConfig], *, auto_create: bool
+    ) -> None:
         self.data_version = DataVersion(timestamp=clock.now_ms())
         self.on_change: list[Callable[[], None]] = []
+        self.when_published: Callable[[Callable[[], None]], None] = _at_once
         self._table = table
         self._clock = clock
+        self._auto_create = auto_create
         self._topics = {topic.topic: topic for topic in boot_topics}
 
     def __iter__(self) -> Iterator[TopicConfig]:
@@ -93,6 +102,8 @@ class Topics:
         """
         model = self._topics.get(pattern)
         if model is None or not model.perm & PERM_INHERIT:
+            return None
+        if pattern == AUTO_CREATE_TOPIC and not self._auto_create:  # it may be there from before
             return None
         count = max(min(queue_count, model.write_queue_count), 0)
         return self.put(
@@ -140,6 +151,11 @@ class Topics:
         self._topics = topics
         for notice in self.on_change:
             notice()
+
+
+def _at_once(action: Callable[[], None]) -> None:
+    """Where nobody outside needs to know."""
+    action()
 
 
 def boot_topics(settings: BrokerSettings) -> list[TopicConfig]:
