@@ -10,7 +10,7 @@ from cometmq.broker.assembly import Assembly
 from cometmq.broker.settings import BrokerSettings, Settings
 from cometmq.format import properties, record
 from cometmq.io.clock import ManualClock
-from cometmq.io.files import Disk
+from cometmq.io.files import Disk, FileLayer
 from cometmq.net.client import Connection
 from cometmq.net.server import Server
 from cometmq.store.settings import StoreSettings
@@ -76,16 +76,20 @@ class Bench(Client):
 
 
 @asynccontextmanager
-async def serving(root: Path, store: dict[str, Any] | None = None, **settings: Any) -> AsyncIterator[Bench]:
+async def serving(
+    root: Path, store: dict[str, Any] | None = None, *, files: FileLayer | None = None, **settings: Any
+) -> AsyncIterator[Bench]:
     """Serve a store under ``root``; the arguments are settings by their names in code."""
+    files = files or Disk()
     clock = ManualClock()
     store_settings = StoreSettings(**SMALL | (store or {}))
     own = BrokerSettings(broker_name=BROKER, **settings)
     loop = asyncio.get_running_loop()
-    with MessageStore.open(root, store_settings, clock=clock, run_soon=loop.call_soon_threadsafe) as opened:
+    run_soon = loop.call_soon_threadsafe
+    with MessageStore.open(root, store_settings, files=files, clock=clock, run_soon=run_soon) as opened:
         server = Server(Nobody(), clock=clock)
         port = await server.start("127.0.0.1", 0)
-        parts = Assembly(Settings(own, store_settings), opened, Disk(), clock, "127.0.0.1", port)
+        parts = Assembly(Settings(own, store_settings), opened, files, clock, "127.0.0.1", port)
         server.handler = parts.requests
         address = f"127.0.0.1:{port}"
         client = await Client.open(address)

@@ -129,18 +129,21 @@ def test_what_the_broker_does_not_permit_no_topic_offers(tmp_path: Path) -> None
 
 def test_who_makes_a_topic_is_answered_when_the_name_servers_know_it(tmp_path: Path) -> None:
     async def main() -> None:
-        async with name_server() as one, name_server() as two:
-            async with registered(tmp_path, one.address, two.address) as (topics, _):
-                for n in range(5):
-                    published = asyncio.Event()
-                    topics.put(TopicConfig(topic=f"T{n}"))
-                    topics.when_published(published.set)
-                    assert not published.is_set()
-                    await published.wait()
-                    assert await route(one.address, f"T{n}") and await route(two.address, f"T{n}")
-                published.clear()
-                topics.when_published(published.set)  # nothing has changed
+        async with (
+            name_server() as one,
+            name_server() as two,
+            registered(tmp_path, one.address, two.address) as (topics, _),
+        ):
+            for n in range(5):
+                published = asyncio.Event()
+                topics.put(TopicConfig(topic=f"T{n}"))
+                topics.when_published(published.set)
+                assert not published.is_set()
                 await published.wait()
+                assert await route(one.address, f"T{n}") and await route(two.address, f"T{n}")
+            published.clear()
+            topics.when_published(published.set)  # nothing has changed
+            await published.wait()
 
     asyncio.run(main())
 

@@ -9,6 +9,7 @@ from tests.broker.conftest import Bench, Client, bodies, send_header, serving
 from cometmq.format import properties, record
 from cometmq.format.message_id import parse_offset_message_id
 from cometmq.store.settings import FlushDiskType
+from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire import batch
 from cometmq.wire.batch import BatchMessage
 from cometmq.wire.codes import RequestCode, ResponseCode
@@ -16,6 +17,7 @@ from cometmq.wire.frame import Command, SerializeType
 from cometmq.wire.headers import SendHeader, SendResponseHeader, fields, parse
 
 V2 = RequestCode.SEND_MESSAGE_V2
+ROOT = Path("/disk/store")
 SYNC = {"flush_disk_type": FlushDiskType.SYNC_FLUSH}
 
 
@@ -201,6 +203,74 @@ def test_who_does_not_want_to_wait_for_the_disk_is_answered_at_once(tmp_path: Pa
             assert (await slow).code == ResponseCode.SUCCESS
 
     asyncio.run(main())
+
+
+def test_a_full_disk_refuses_until_there_is_room_again_and_loses_nothing() -> None:
+    async def main() -> None:
+        disk = MemoryDisk()
+        async with serving(ROOT, files=disk) as bench:
+            acknowledged = []
+            for n in range(40):
+                if n == 10:
+                    disk.space_bytes = 0
+                if n == 20:
+                    disk.space_bytes = 2**40
+                body = b"%d" % n * 500
+                answer = await bench.send("T", body)
+                if answer.code == ResponseCode.SUCCESS:
+                    acknowledged.append(body)
+                else:
+                    assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
+                    assert "free some space" in (answer.remark or "")
+            assert 30 <= len(acknowledged) < 40
+            assert bodies(bench.store.get("T", 0, 0).records) == acknowledged[:32]
+            assert bench.store.max_queue_offset("T", 0) == len(acknowledged)
+
+    asyncio.run(main())
+
+
+def test_a_full_disk_creates_no_topic() -> None:
+    async def main() -> None:
+        disk = MemoryDisk()
+        async with serving(ROOT, files=disk) as bench:
+            disk.space_bytes = 0
+            assert (await bench.send("T")).code == ResponseCode.SERVICE_NOT_AVAILABLE
+            assert bench.parts.topics.find("T") is None
+            disk.space_bytes = 2**40
+            assert (await bench.send("T")).code == ResponseCode.SUCCESS
+
+    asyncio.run(main())
+
+
+def test_a_failed_sync_is_told_and_after_it_nothing_is_taken() -> None:
+    async def main() -> None:
+        disk = MemoryDisk()
+        async with serving(ROOT, SYNC, files=disk) as bench:
+            await bench.send("T", b"safe")
+            disk.fail_sync = True
+            answer = await bench.send("T", b"unsure")
+            assert answer.code == ResponseCode.FLUSH_DISK_TIMEOUT
+            assert answer.ext_fields["queueOffset"] == "1", "it is stored, only not surely"
+            assert "check the disk" in (answer.remark or "")
+            assert bodies(bench.store.get("T", 0, 0).records) == [b"safe"], "nobody reads what is not safe"
+            assert (await bench.send("T")).code == ResponseCode.SERVICE_NOT_AVAILABLE
+
+    asyncio.run(main())
+
+
+def test_what_was_acknowledged_under_sync_flush_outlives_a_loss_of_power() -> None:
+    async def first(disk: MemoryDisk) -> MemoryDisk:
+        async with serving(ROOT, SYNC, files=disk) as bench:
+            await asyncio.gather(*(bench.send("T", b"%d" % n) for n in range(30)))
+            return disk.after_power_loss()
+
+    async def second(disk: MemoryDisk) -> None:
+        async with serving(ROOT, SYNC, files=disk) as bench:
+            stored = bodies(bench.store.get("T", 0, 0).records)
+            assert sorted(map(int, stored)) == list(range(30))
+            assert bench.parts.topics.find("T") is not None
+
+    asyncio.run(second(asyncio.run(first(MemoryDisk()))))
 
 
 def test_a_closed_store_is_not_available(tmp_path: Path) -> None:
