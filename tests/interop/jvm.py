@@ -43,12 +43,12 @@ def rocketmq_version() -> str:
     return jar.stem.rpartition("-")[2]
 
 
-def class_path(programs: Path | None = None) -> str:
-    """Give a Java class path: the jars, and the compiled programs of a folder when one is given."""
+def class_path(*programs: Path) -> str:
+    """Give a Java class path: the jars, and the compiled programs of these folders."""
     libraries = f"{jars()}/*"
-    if programs is None:
+    if not programs:
         return libraries
-    sources = sorted(programs.glob("*.java"))
+    sources = sorted(path for folder in programs for path in folder.glob("*.java"))
 
     def compile_sources(folder: Path) -> None:
         _tool("javac", "-nowarn", "-proc:none", "-cp", libraries, "-d", folder, *sources)
@@ -60,7 +60,7 @@ def command(
     main_class: str,
     *arguments: object,
     home: Path,
-    programs: Path | None = None,
+    programs: Sequence[Path] = (),
     options: Sequence[str] = SMALL_HEAP,
     properties: Mapping[str, str] | None = None,
 ) -> list[str]:
@@ -71,7 +71,7 @@ def command(
         *options,
         *(f"-D{name}={value}" for name, value in defined.items()),
         "-cp",
-        class_path(programs),
+        class_path(*programs),
         main_class,
         *map(str, arguments),
     ]
@@ -86,7 +86,7 @@ def run(
     program: str,
     *arguments: object,
     home: Path,
-    programs: Path = PROGRAMS,
+    programs: Sequence[Path] = (PROGRAMS,),
     properties: Mapping[str, str] | None = None,
     timeout_s: float = 300,
 ) -> list[dict[str, Any]]:
@@ -105,11 +105,22 @@ def run(
         properties=SILENT | dict(properties or {}),
     )
     done = subprocess.run(
-        line, env=environment(home), capture_output=True, text=True, timeout=timeout_s, check=False
+        [*dies_with_parent(), *line],
+        env=environment(home),
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
     )
     tail = f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     assert done.returncode == 0, f"{program} ended with {done.returncode}:\n{tail}"
     return [json.loads(text) for text in done.stdout.splitlines() if text.startswith("{")]
+
+
+def dies_with_parent() -> list[str]:
+    """Give the start of a command line whose process ends with the one that started it, however that ends."""
+    setpriv = shutil.which("setpriv")  # util-linux; without it only a killed test run leaves processes
+    return [setpriv, "--pdeathsig", "KILL"] if setpriv else []
 
 
 def _made_once(name: str, inputs: Iterable[Path], make: Callable[[Path], None]) -> Path:

@@ -9,7 +9,6 @@ id, and die with the test run even when that is killed.
 import contextlib
 import os
 import random
-import shutil
 import signal
 import socket
 import subprocess
@@ -89,7 +88,7 @@ class Process:
         self._is_ready = False
         self._output: deque[str] = deque(maxlen=OUTPUT_LINES_KEPT)
         self._child = subprocess.Popen(
-            [*_dies_with_parent(), *command],
+            [*jvm.dies_with_parent(), *command],
             env=dict(environment),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -278,8 +277,3 @@ def _await_registration(broker: Process, namesrv: str, address: str) -> None:
         while address.encode() not in remoting.ask(connection, request).body:
             assert not broker.ends_within(0.05), f"the broker ended:\n{broker.output}"
             assert time.monotonic() < deadline, f"the broker has not registered:\n{broker.output}"
-
-
-def _dies_with_parent() -> list[str]:
-    setpriv = shutil.which("setpriv")  # util-linux; without it only a killed test run leaves processes
-    return [setpriv, "--pdeathsig", "KILL"] if setpriv else []

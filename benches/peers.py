@@ -1,0 +1,77 @@
+"""The two brokers that are measured side by side, and the load generator that measures them."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from tests.interop import jvm, peers
+from tests.interop.peers import Peer
+
+PROGRAMS: Final = (jvm.PROGRAMS, Path(__file__).parent / "java")
+HEAP: Final = ("-Xms2g", "-Xmx2g", "-XX:+UseG1GC", "-XX:MaxDirectMemorySize=4g")
+"""What Apache RocketMQ's broker is given; a quarter of what its own start script asks for."""
+LOAD_HEAP: Final = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC")
+TOPICS: Final = 64
+QUEUES: Final = 8
+
+
+@contextlib.contextmanager
+def both(folder: Path) -> Iterator[tuple[Peer, Peer]]:
+    """Run Apache RocketMQ and CometMQ, both with their default settings and the topics of the load.
+
+    Both stay up for the whole run: the one whose turn it is not has nothing to do, and nothing needs warming
+    up twice.
+    """
+    subprocess.run([sys.executable, "-m", "cometmq.kernels"], check=True, stdout=subprocess.DEVNULL)
+    with peers.rocketmq(folder / "rocketmq", heap=HEAP) as java, peers.cometmq(folder / "cometmq") as comet:
+        topics = [f"bench-{number}" for number in range(TOPICS)]
+        for peer in (java, comet):
+            jvm.run("CreateTopic", peer.namesrv, peer.broker, QUEUES, *topics, home=folder)
+        yield java, comet
+
+
+class Load:
+    """The load generator: one Java process for all windows, so that it is equally warm for both brokers."""
+
+    def __init__(self, folder: Path) -> None:
+        line = jvm.command(
+            "Launch", "Load", home=folder, programs=PROGRAMS, options=LOAD_HEAP, properties=jvm.SILENT
+        )
+        self._child = subprocess.Popen(
+            [*jvm.dies_with_parent(), *line],
+            env=os.environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def window(
+        self, peer: Peer, mode: str, *, seconds: float, threads: int, body_size: int
+    ) -> dict[str, Any]:
+        """Send for some seconds; give what ``Load.java`` says of it."""
+        order = {
+            "mode": mode,
+            "namesrv": peer.namesrv,
+            "pid": peer.pid,
+            "seconds": seconds,
+            "threads": threads,
+            "bodySize": body_size,
+            "topics": TOPICS,
+        }
+        assert self._child.stdin and self._child.stdout
+        self._child.stdin.write(json.dumps(order) + "\n")
+        self._child.stdin.flush()
+        for line in self._child.stdout:
+            if line.startswith("{"):
+                answer: dict[str, Any] = json.loads(line)
+                return answer
+        raise RuntimeError(f"the load generator ended with status {self._child.wait()}")
+
+    def close(self) -> None:
+        """Let it end: it has no more orders."""
+        self._child.communicate()

@@ -1,0 +1,107 @@
+"""How long ``cometmq dev`` takes from the start of its process to the first acknowledged message.
+
+    python -m benches.start [times]
+
+Once with the compiled kernels in the on-disk cache, and once with an empty cache, where the broker serves by
+its plain path while the kernels are compiled. The message is one raw frame from the standard library: its
+sender costs no start-up time of its own. It is sent as soon as the port accepts a connection.
+"""
+
+import contextlib
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+from tests.interop import jvm, peers, remoting
+
+SEND_MESSAGE_V2: Final = 310
+TIMEOUT_S: Final = 30
+CACHES: Final = ("warm", "empty")
+
+
+def main() -> None:
+    """Measure and print."""
+    Console().print(table_of(measure(int(sys.argv[1]) if len(sys.argv) > 1 else 5)))
+
+
+def measure(times: int) -> dict[str, list[float]]:
+    """Start ``times`` brokers with each kind of kernel cache; give the seconds that each took."""
+    subprocess.run([sys.executable, "-m", "cometmq.kernels"], check=True, stdout=subprocess.DEVNULL)
+    return {cache: [first_message_s(cache) for _ in range(times)] for cache in CACHES}
+
+
+def table_of(starts: dict[str, list[float]]) -> Table:
+    """Give the fastest, the median and the slowest start."""
+    table = Table(title="cometmq dev: process start to the first acknowledged message, s")
+    for column in ("kernel cache", "fastest", "median", "slowest"):
+        table.add_column(column, justify="right")
+    for cache, seconds in starts.items():
+        table.add_row(cache, *(f"{f(seconds):.2f}" for f in (min, statistics.median, max)))
+    return table
+
+
+def first_message_s(cache: str) -> float:
+    """Start a broker on a new store and send it one message."""
+    with tempfile.TemporaryDirectory(prefix="cometmq-start-") as folder:
+        environment = dict(os.environ)
+        if cache == "empty":
+            environment["NUMBA_CACHE_DIR"] = f"{folder}/kernels"
+        port = peers.free_port()
+        command = peers.cometmq_command(Path(folder) / "store", port=port, namesrv_port=peers.free_port())
+        log = Path(folder) / "log"
+        with log.open("wb") as output:
+            begin = time.perf_counter()
+            broker = subprocess.Popen(
+                [*jvm.dies_with_parent(), *command], env=environment, stdout=output, stderr=output
+            )
+        try:
+            with connected(broker, port, log) as connection:
+                answer = remoting.ask(connection, send_frame(port))
+            seconds = time.perf_counter() - begin
+            assert answer.code == 0, answer
+        finally:
+            broker.terminate()
+            broker.wait(TIMEOUT_S)
+    return seconds
+
+
+def connected(broker: subprocess.Popen[bytes], port: int, log: Path) -> socket.socket:
+    """Connect as soon as the port is open."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        with contextlib.suppress(ConnectionRefusedError):
+            return socket.create_connection((peers.HOST, port), TIMEOUT_S)
+        assert time.monotonic() < deadline, f"the port was not opened:\n{log.read_text()}"
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            raise RuntimeError(f"cometmq dev ended with status {broker.wait(0.002)}:\n{log.read_text()}")
+
+
+def send_frame(port: int) -> bytes:
+    """Encode a send to a topic that does not exist yet."""
+    fields = {
+        "a": "start",  # producer group
+        "b": f"Start-{port}",  # topic
+        "c": "TBW102",  # the topic to take its settings from
+        "d": "4",  # queues
+        "e": "0",  # queue
+        "f": "0",
+        "g": str(time.time_ns() // 1_000_000),
+        "h": "0",
+        "i": "WAIT\x01true",
+        "j": "0",
+        "k": "false",
+        "m": "false",
+    }
+    return remoting.frame(SEND_MESSAGE_V2, fields, b"the first message")
+
+
+if __name__ == "__main__":
+    main()
