@@ -10,14 +10,16 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from cometmq.errors import FormatError, StoreError
+from cometmq.errors import FormatError, SettingsError
 from cometmq.format import fastjson, layout
 from cometmq.format.checkpoint import Checkpoint
 from cometmq.format.delay_level import DelayLevels
 from cometmq.format.index import file_size
+from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
 from cometmq.io.files import TEMPORARY_SUFFIX, Disk, FileLayer
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.commit_log import CommitLog
+from cometmq.store.consume_queue import ENTRY_DTYPE
 from cometmq.store.file_chain import UNFINISHED, FileChain
 from cometmq.store.finding import Finding, Severity
 from cometmq.store.index_view import IndexView
@@ -35,6 +37,12 @@ class QueueFiles(NamedTuple):
     topic: str
     queue_id: int
     chain: FileChain
+
+    def entries(self, start: int) -> np.ndarray:
+        """Give the entries (of ENTRY_DTYPE) of the file that begins at ``start``, up to its last data."""
+        file = self.chain.file(start)
+        used = min(-(-file.data_end(0) // QUEUE_ENTRY_SIZE) * QUEUE_ENTRY_SIZE, self.chain.file_size)
+        return np.frombuffer(file.view()[:used], ENTRY_DTYPE)
 
 
 class StoreDirectory:
@@ -55,7 +63,7 @@ class StoreDirectory:
     def __init__(
         self, root: Path, settings: StoreSettings | None = None, layer: FileLayer | None = None
     ) -> None:
-        """Raises StoreError if there is no store, SettingsError if its sizes cannot be told, OSError."""
+        """Raises SettingsError if there is no store or its sizes cannot be told, OSError."""
         self.root = root
         self.layer = layer or Disk()
         check_is_store(self.layer, root)
@@ -81,6 +89,10 @@ class StoreDirectory:
     def close(self) -> None:
         """Close the files."""
         self._files.close()
+
+    def drop_pages(self) -> None:
+        """Let go of the memory that reading took."""
+        self._files.drop_pages()
 
     @property
     def vouched_time(self) -> int:
@@ -111,14 +123,15 @@ class StoreDirectory:
                 except FormatError as error:
                     findings.append(_alien(topics / topic / name, str(error)))
                     continue
-                chain = self.queue_chain(topic, queue_id)
-                findings += chain.look()
-                yield QueueFiles(topic, queue_id, chain)
+                queue = self.queue(topic, queue_id)
+                findings += queue.chain.look()
+                yield queue
 
-    def queue_chain(self, topic: str, queue_id: int) -> FileChain:
-        """Give the files of one queue, not looked for yet. Raises IllegalName."""
+    def queue(self, topic: str, queue_id: int) -> QueueFiles:
+        """Give one queue, whose files are not looked for yet. Raises IllegalName."""
         directory = layout.consume_queue_dir(self.root, topic, queue_id)
-        return FileChain(self._files, directory, self.settings.queue_file_size, QUEUE_SETTING)
+        chain = FileChain(self._files, directory, self.settings.queue_file_size, QUEUE_SETTING)
+        return QueueFiles(topic, queue_id, chain)
 
     def index(self, findings: list[Finding]) -> list[IndexView]:
         """Give the index files, oldest first; those that cannot be used are added to ``findings``."""
@@ -170,13 +183,13 @@ class StoreDirectory:
 
 
 def check_is_store(layer: FileLayer, root: Path) -> None:
-    """Raise StoreError unless ``root`` is the directory of a store."""
+    """Raise SettingsError unless ``root`` is the directory of a store."""
     if not layer.exists(root):
-        raise StoreError(f"{root}: there is no such directory: give the path of a store")
+        raise SettingsError(f"{root}: there is no such directory: give the path of a store")
     if not layer.is_directory(root):
-        raise StoreError(f"{root}: is a file: give the directory of a store, which holds commitlog/")
+        raise SettingsError(f"{root}: is a file: give the directory of a store, which holds commitlog/")
     if not layer.is_directory(layout.commitlog_dir(root)):
-        raise StoreError(f"{root}: is no store, it holds no commitlog/: give the path of a store")
+        raise SettingsError(f"{root}: is no store, it holds no commitlog/: give the path of a store")
 
 
 def _alien(path: Path, what: str) -> Finding:

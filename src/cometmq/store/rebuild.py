@@ -78,10 +78,9 @@ def rebuild(
         progress: told the bytes of the log that are done, and all of them.
 
     Raises:
-        StoreError: there is no store.
         StoreLocked: a process has it open.
         StoreDamaged: a file of the CommitLog is missing or of the wrong length.
-        SettingsError: the sizes cannot be told.
+        SettingsError: there is no store, or its sizes cannot be told.
         OSError: the disk refuses; the old files are there then.
     """
     root, layer, clock = Path(directory), layer or Disk(), clock or SystemClock()
@@ -130,6 +129,7 @@ def _build(store: StoreDirectory, layer: FileLayer, building: Path, progress: Pr
         pending = 0
         for chunk in scan:
             replay.dispatch(chunk)
+            store.drop_pages()
             pending += chunk.scan.count * QUEUE_ENTRY_SIZE
             if pending > PENDING_MAX:
                 queues.write_back()

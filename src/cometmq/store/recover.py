@@ -116,13 +116,13 @@ def _begin(
     first = commit_log.min_offset
     begin = max((queue.physical_end for queue in queues), default=first)
     if not clean:
-        begin = min(begin, _vouched_start(commit_log, checkpoint))
+        begin = min(begin, vouched_start(commit_log, checkpoint))
     if index is not None and not (clean and index.is_whole):
         begin = min(begin, index.end_offset)
     return begin if commit_log.chain.start_of(begin) is not None else first
 
 
-def _vouched_start(commit_log: CommitLog, checkpoint: Checkpoint) -> int:
+def vouched_start(commit_log: CommitLog, checkpoint: Checkpoint) -> int:
     """Give the start of the last file whose first record is older than what the checkpoint vouches for."""
     for start, file in reversed(commit_log.files()):
         view = file.view()

@@ -12,10 +12,12 @@ than there is room for in the log, a single queue offset out of a row.
 """
 
 import logging
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cometmq import kernels
 from cometmq.errors import IllegalName
@@ -25,7 +27,7 @@ from cometmq.kernels.ops import Dispatch
 from cometmq.store.consume_queue import ENTRY_DTYPE, ConsumeQueue
 from cometmq.store.index import Index
 from cometmq.store.log_scan import Chunk
-from cometmq.store.queues import Queues
+from cometmq.store.queues import QueueKey, Queues
 
 log = logging.getLogger(__name__)
 
@@ -73,35 +75,24 @@ class Replay:
             self._put_keys(self._index, chunk, dispatch)
 
     def _put_entries(self, queues: Queues, chunk: Chunk, dispatch: Dispatch) -> None:
-        scan = chunk.scan
-        chosen = np.flatnonzero(dispatch.in_queue)
-        order = chosen[np.argsort(dispatch.queue[chosen], kind="stable")]
-        entries = np.empty(len(order), ENTRY_DTYPE)
-        entries["physical_offset"] = scan.physical_offset[order]
-        entries["size"] = scan.size[order]
-        entries["tags_code"] = dispatch.tags_code[order]
-        numbers, firsts = np.unique(dispatch.queue[order], return_index=True)
-        bounds = [*firsts.tolist(), len(order)]
-        for number, (first, last) in zip(numbers.tolist(), pairwise(bounds), strict=True):
+        for (topic, queue_id), offsets, entries in entries_by_queue(chunk, dispatch):
             try:
-                queue = queues.get(*dispatch.queues[number])
+                queue = queues.get(topic, queue_id)
             except IllegalName as illegal:
-                where = entries["physical_offset"][first]
-                log.warning("%d messages from %d on are left out: %s", last - first, where, illegal)
+                where = entries["physical_offset"][0]
+                log.warning("%d messages from %d on are left out: %s", len(entries), where, illegal)
                 continue
-            self._put_queue(queue, scan.queue_offset[order[first:last]], entries[first:last])
+            self._put_queue(queue, offsets, entries)
 
     def _put_queue(self, queue: ConsumeQueue, offsets: np.ndarray, entries: np.ndarray) -> None:
         """Put one queue's entries, run by run of consecutive queue offsets."""
-        breaks = np.flatnonzero(np.diff(offsets) != 1) + 1
-        bounds = [0, *breaks.tolist(), len(offsets)]
-        for first, last in pairwise(bounds):
+        for first, last in runs_of(offsets):
             run, queue_offset = entries[first:last], int(offsets[first])
             following = int(offsets[last]) if last < len(offsets) else -1
             space = int(run[0]["physical_offset"]) - queue.physical_end
             missing = queue_offset - queue.max_offset
             if (missing > 0 and missing * MIN_SIZE > space) or (
-                len(run) == 1 and _is_odd(queue_offset, queue.max_offset, following)
+                len(run) == 1 and is_odd(queue_offset, queue.max_offset, following)
             ):
                 self._leave_out(queue, queue_offset, run)
                 continue
@@ -133,8 +124,31 @@ class Replay:
         index.insert(dispatch_hash, offsets, times)
 
 
-def _is_odd(queue_offset: int, expected: int, following: int) -> bool:
-    """Tell whether one record's queue offset is damaged, by the queue's end and the next record's (or -1)."""
+def entries_by_queue(
+    chunk: Chunk, dispatch: Dispatch
+) -> Iterator[tuple[QueueKey, NDArray[np.int64], np.ndarray]]:
+    """Give the queue entries of a chunk's records by queue: queue offsets and entries (of ENTRY_DTYPE)."""
+    scan = chunk.scan
+    chosen = np.flatnonzero(dispatch.in_queue)
+    order = chosen[np.argsort(dispatch.queue[chosen], kind="stable")]
+    entries = np.empty(len(order), ENTRY_DTYPE)
+    entries["physical_offset"] = scan.physical_offset[order]
+    entries["size"] = scan.size[order]
+    entries["tags_code"] = dispatch.tags_code[order]
+    numbers, firsts = np.unique(dispatch.queue[order], return_index=True)
+    bounds = [*firsts.tolist(), len(order)]
+    for number, (first, last) in zip(numbers.tolist(), pairwise(bounds), strict=True):
+        yield dispatch.queues[number], scan.queue_offset[order[first:last]], entries[first:last]
+
+
+def runs_of(offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Give the runs of consecutive offsets as (first, behind the last)."""
+    breaks = np.flatnonzero(np.diff(offsets) != 1) + 1
+    return pairwise([0, *breaks.tolist(), len(offsets)])
+
+
+def is_odd(queue_offset: int, expected: int, following: int) -> bool:
+    """Tell whether one record's queue offset is damaged, by the expected one and the next record's, or -1."""
     return queue_offset != expected and (
         following == expected + 1 or (queue_offset == 0 and following > expected)
     )

@@ -1,0 +1,21 @@
+"""``cometmq store``: look into a store directory, search it, check it, rebuild what is derived."""
+
+import click
+
+from cometmq.cli.store_find import find
+from cometmq.cli.store_inspect import inspect
+from cometmq.cli.store_rebuild import rebuild
+from cometmq.cli.store_verify import verify
+
+
+@click.group()
+def store() -> None:
+    """Look into a store directory, search, check and rebuild it: no broker needed.
+
+    All but rebuild only read. The sizes of files are told from the files themselves, unless --config says
+    them.
+    """
+
+
+for command in (inspect, find, verify, rebuild):
+    store.add_command(command)

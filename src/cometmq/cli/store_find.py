@@ -1,0 +1,124 @@
+"""``cometmq store find``: messages by id, key, time, topic and tag, in a store that no broker need serve."""
+
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from cometmq.cli.output import body_text, json_option, message_fields, print_json, printable, time_text
+from cometmq.cli.store_options import config_option, fast_kernels, load_settings, path_argument, progress_bar
+from cometmq.cli.times import HELP, TimeRange, parse_range
+from cometmq.errors import FormatError, SettingsError
+from cometmq.format.stored import stored_message
+from cometmq.format.sys_flag import COMPRESSED
+from cometmq.message import StoredMessage
+from cometmq.store.directory import StoreDirectory
+from cometmq.store.find import Found, Wanted
+from cometmq.store.find import find as find_messages
+from cometmq.store.finding import Severity
+
+LIMIT: Final = 32
+HEX_SHOWN: Final = 64
+"""Bytes of a body that is not text."""
+
+
+@click.command()
+@path_argument
+@click.option("--id", "message_id", metavar="ID", help="Offset id, or the producer's unique id.")
+@click.option("--key", help="One of the message's keys.")
+@click.option("--topic", help="Topic; makes a search by key or id faster.")
+@click.option("--tag", help="Tag.")
+@click.option("--time", "time_range", metavar="TIME[..TIME]", help=HELP)
+@click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True, help="At most so many.")
+@click.option("--scan", is_flag=True, help="Read the whole log and trust no index: it may be damaged.")
+@click.option("--body-out", type=click.Path(path_type=Path, dir_okay=False), help="Write the body to a file.")
+@config_option
+@json_option
+@click.pass_context
+def find(
+    context: click.Context,
+    path: Path,
+    message_id: str | None,
+    key: str | None,
+    topic: str | None,
+    tag: str | None,
+    time_range: str | None,
+    limit: int,
+    scan: bool,
+    body_out: Path | None,
+    config: Path | None,
+    as_json: bool,
+) -> None:
+    """Find messages in the store in directory PATH, which is only read; all that is asked for must hold.
+
+    Exit codes: 0 found; 1 not found; 2 the question cannot be used, or PATH is no store.
+    """
+    times = parse_range(time_range) if time_range is not None else TimeRange()
+    wanted = Wanted(message_id, key, topic, tag, *times)
+    if wanted == Wanted():
+        raise SettingsError("nothing is asked for: give --id, --key, --topic, --tag or --time")
+    with StoreDirectory(path, load_settings(config)) as store:
+        for finding in store.findings:
+            if finding.severity is Severity.DAMAGE:
+                click.echo(f"left out: {printable(str(finding))}", err=True)
+        has_index = not scan and (message_id or key) and store.index([])
+        with (
+            fast_kernels(0 if has_index else store.data_bytes()),
+            progress_bar("searching", as_json=as_json) as progress,
+        ):
+            messages = find_messages(store, wanted, use_index=not scan, progress=progress)
+            found = list(islice(messages, limit if body_out is None else 2))
+    if body_out is not None and found:
+        _write_body(found, body_out)
+    for message in found:
+        _show(message, as_json=as_json)
+    if not found:
+        click.echo("not found", err=True)
+        context.exit(1)
+
+
+def _write_body(found: list[Found], target: Path) -> None:
+    if len(found) > 1:
+        raise SettingsError("--body-out takes one message, more were found: ask for one by --id")
+    target.write_bytes(_message(found[0])[0].body)
+
+
+def _show(found: Found, *, as_json: bool) -> None:
+    message, damage = _message(found)
+    fields = dict(message_fields(message))
+    if damage:
+        fields["damage"] = damage
+    if as_json:
+        print_json(fields)
+    else:
+        _print(fields, message.body)
+
+
+def _message(found: Found) -> tuple[StoredMessage, str]:
+    """Give the message and what is wrong with it; a body that cannot be decompressed is given as stored."""
+    try:
+        return stored_message(found.record), found.damage
+    except FormatError as error:
+        record = found.record._replace(sys_flag=found.record.sys_flag & ~COMPRESSED)
+        return stored_message(record), found.damage or str(error)
+
+
+def _print(fields: Mapping[str, Any], body: bytes) -> None:
+    for name, value in fields.items():
+        if name in ("body", "body_hex"):
+            continue
+        if name in ("born_time", "store_time"):
+            text = f"{value} ({time_text(value)})"
+        elif name == "properties":
+            text = ", ".join(f"{name}={value}" for name, value in value.items())
+        else:
+            text = " ".join(value) if name == "keys" else str(value)
+        click.echo(f"{name:>16}  {printable(text)}")
+    readable = body_text(body)
+    if readable is None:
+        more = f" … {len(body) - HEX_SHOWN} bytes more: --body-out FILE" if len(body) > HEX_SHOWN else ""
+        click.echo(f"{'body':>16}  {len(body)} bytes: {body[:HEX_SHOWN].hex(' ')}{more}\n")
+    else:
+        click.echo(f"{'body':>16}  {readable}\n")

@@ -1,0 +1,63 @@
+"""``cometmq store rebuild``: make ConsumeQueues and index anew from the CommitLog."""
+
+from pathlib import Path
+
+import click
+
+from cometmq.cli.output import json_option, print_json, printable
+from cometmq.cli.store_options import (
+    config_option,
+    fast_kernels,
+    load_settings,
+    path_argument,
+    progress_bar,
+    size_text,
+)
+from cometmq.store.directory import StoreDirectory
+from cometmq.store.rebuild import Rebuilt
+from cometmq.store.rebuild import rebuild as rebuild_store
+
+
+@click.command()
+@path_argument
+@config_option
+@json_option
+def rebuild(path: Path, config: Path | None, as_json: bool) -> None:
+    """Replace consumequeue/ and index/ of the closed store in directory PATH by what its CommitLog says.
+
+    The new files take the place of the old ones when they are complete. If the old ones are gone, and the
+    broker's settings differ from RocketMQ's defaults, give --config: their sizes cannot be told then.
+
+    Exit codes: 0 rebuilt, with damage in the log passed over and reported; 1 not, and the old files are
+    there; 2 PATH is no store, or its sizes cannot be told.
+    """
+    settings = load_settings(config)
+    with StoreDirectory(path, settings) as store:
+        log_bytes = store.data_bytes()
+    with fast_kernels(log_bytes), progress_bar("rebuilding", as_json=as_json) as progress:
+        rebuilt = rebuild_store(path, settings, progress=progress)
+    if as_json:
+        print_json(_fields(path, rebuilt))
+    else:
+        _print(path, rebuilt)
+
+
+def _fields(path: Path, rebuilt: Rebuilt) -> dict[str, object]:
+    damages = [damage._asdict() | {"path": str(damage.path)} for damage in rebuilt.damages]
+    gaps = [gap._asdict() for gap in rebuilt.gaps]
+    return {"path": str(path)} | rebuilt._asdict() | {"damages": damages, "gaps": gaps}
+
+
+def _print(path: Path, rebuilt: Rebuilt) -> None:
+    for damage in rebuilt.damages:
+        click.echo(
+            f"damage: {damage.path}, byte {damage.position}, {damage.size} bytes: {printable(damage.reason)}"
+        )
+    for gap in rebuilt.gaps:
+        last = gap.first + gap.missing - 1
+        click.echo(f"lost: {printable(gap.topic)}-{gap.queue_id}, queue offsets {gap.first} to {last}")
+    click.echo(
+        f"{path}: rebuilt {rebuilt.queues} queues and {rebuilt.index_files} index files "
+        f"from {rebuilt.messages} messages, {size_text(rebuilt.bytes)} of log, "
+        f"{rebuilt.duration_ms / 1000:.1f} s"
+    )

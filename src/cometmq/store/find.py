@@ -1,0 +1,239 @@
+"""Finding messages in a store that is only read, by id, key, time, topic and tags.
+
+An offset id names its record. Keys and unique ids are looked up in the index, topic by topic, since its
+hashes are over topic and key; what the index does not reach (the newest records, which a broker had not
+written to it yet) is scanned. Without an index the whole log is. A time leads to its place in the log by
+bisection: the log is in the order of store times, if the machine's clock was never set back.
+
+Whatever way a record was found, it is held against all that was asked for.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from cometmq import kernels
+from cometmq.errors import DamagedRecord, FormatError
+from cometmq.format import properties
+from cometmq.format.delay_level import SCHEDULE_TOPIC
+from cometmq.format.java_hash import index_key_hash, tags_code
+from cometmq.format.message_id import parse_offset_message_id
+from cometmq.format.properties import split_keys
+from cometmq.format.record import HEAD_MAX_SIZE, Record, decode
+from cometmq.format.scan import find_next_record
+from cometmq.kernels.ops import Dispatch, Longs
+from cometmq.store.directory import StoreDirectory
+from cometmq.store.finding import Finding
+from cometmq.store.index_view import IndexView
+from cometmq.store.log_scan import Chunk, LogScan
+from cometmq.store.seek import record_store_time
+
+TIME_MAX = 2**63 - 1
+NEAR_BYTES = 64 * 1024
+"""Bisection ends when so little is left: it is scanned."""
+Progress = Callable[[int, int], None]
+
+
+class Found(NamedTuple):
+    """A message that was found.
+
+    Attributes:
+        damage: what is wrong with its body, empty if nothing is.
+    """
+
+    record: Record
+    damage: str = ""
+
+
+class Wanted(NamedTuple):
+    """What is asked for; all of it must hold.
+
+    Attributes:
+        message_id: an offset id or a unique id.
+        key: one of the message's keys, or its unique id.
+        begin_time: earliest store time, ms.
+        end_time: latest store time, ms.
+    """
+
+    message_id: str | None = None
+    key: str | None = None
+    topic: str | None = None
+    tags: str | None = None
+    begin_time: int = 0
+    end_time: int = TIME_MAX
+
+    def holds(self, record: Record) -> bool:
+        """Tell whether a record is one of those asked for; an offset id has been looked at before."""
+        by_name = properties.decode(record.properties)
+        unique_id = by_name.get(properties.UNIQ_KEY)
+        keys = split_keys(by_name.get(properties.KEYS, ""))
+        return (
+            (self.topic is None or record.topic == self.topic)
+            and (self.tags is None or by_name.get(properties.TAGS) == self.tags)
+            and (self.key is None or self.key in keys or self.key == unique_id)
+            and (self.message_id is None or self.message_id.upper() == unique_id)
+            and self.begin_time <= record.store_time <= self.end_time
+        )
+
+
+def find(
+    store: StoreDirectory, wanted: Wanted, *, use_index: bool = True, progress: Progress | None = None
+) -> Iterator[Found]:
+    """Give the messages asked for, in the order of the log.
+
+    Args:
+        use_index: False scans the log even where there is an index, which may be damaged.
+        progress: told the bytes of the log that are done, and all of them, while scanning.
+    """
+    return _Search(store, wanted, progress).run(use_index=use_index)
+
+
+class _Search:
+    """One search."""
+
+    def __init__(self, store: StoreDirectory, wanted: Wanted, progress: Progress | None) -> None:
+        self._store = store
+        self._wanted = wanted
+        self._progress = progress
+
+    def run(self, *, use_index: bool) -> Iterator[Found]:
+        """Give the messages, in the order of the log."""
+        wanted = self._wanted
+        if (found := self._by_offset_id()) is not None:
+            if wanted._replace(message_id=None).holds(found.record):
+                yield found
+            return
+        key = (wanted.message_id.upper() if wanted.message_id else None) or wanted.key
+        begin, end = self._offset_of_time(), self._store.log.chain.end_offset
+        if key is not None and use_index and (views := self._usable_index()):
+            first, last = views[0].header.begin_physical_offset, views[-1].header.end_physical_offset
+            yield from self._scan(begin, first, key)
+            yield from self._true(offset for offset in self._look_up(views, key) if first <= offset <= last)
+            begin = max(begin, self._behind(last))
+        yield from self._scan(begin, end, key)
+
+    def _by_offset_id(self) -> Found | None:
+        """Give the record that the id names, if it is an offset id of this store."""
+        if self._wanted.message_id is None:
+            return None
+        try:
+            host, physical_offset = parse_offset_message_id(self._wanted.message_id)
+        except FormatError:
+            return None
+        found = self._read(physical_offset)
+        return found if found is not None and found.record.store_host == host else None
+
+    def _usable_index(self) -> list[IndexView]:
+        """Give the index files; none if one cannot be used."""
+        findings: list[Finding] = []
+        views = self._store.index(findings)
+        broken = findings or any(view.header.next_entry > view.entry_count for view in views)
+        return [] if broken else [view for view in views if len(view.entries) > 1]
+
+    def _look_up(self, views: list[IndexView], key: str) -> list[int]:
+        """Give the offsets of records that may have the key, ascending."""
+        topics = [self._wanted.topic] if self._wanted.topic is not None else self._topics()
+        hashes = {index_key_hash(topic, key) for topic in topics}
+        return sorted({offset for view in views for key_hash in hashes for offset in view.find(key_hash)})
+
+    def _topics(self) -> list[str]:
+        """Give the topics that messages can be of: those with queues, and those that the broker knows."""
+        queues = {queue.topic for queue in self._store.queues([])}
+        return sorted(queues | (self._store.topics() or set()))
+
+    def _behind(self, physical_offset: int) -> int:
+        """Give the offset behind a record; its own if it cannot be read."""
+        data = self._store.log.read_record(physical_offset)
+        return physical_offset + (len(data) if data else 0)
+
+    def _scan(self, begin: int, end: int, key: str | None) -> Iterator[Found]:
+        """Give the records asked for of a stretch of the log."""
+        chain = self._store.log.chain
+        total = self._store.data_bytes()
+        for start in chain.starts:
+            first, last = max(begin, start), min(end, start + chain.file_size)
+            if first >= last:
+                continue
+            for chunk in LogScan(self._store.log, first, last, verify_crc=False):
+                yield from self._chosen(chunk, key)
+                self._store.drop_pages()
+                if self._progress is not None:
+                    self._progress(chunk.end_offset - chain.first_offset, total)
+                if chunk.scan.store_time[0] > self._wanted.end_time:
+                    return
+
+    def _chosen(self, chunk: Chunk, key: str | None) -> Iterator[Found]:
+        scan, wanted = chunk.scan, self._wanted
+        chosen = (scan.store_time >= wanted.begin_time) & (scan.store_time <= wanted.end_time)
+        if not chosen.any():
+            return
+        dispatch = kernels.current().dispatch(chunk.buffer, scan, self._store.delay_levels)
+        if wanted.topic is not None:
+            mine = [topic == wanted.topic for topic, _ in dispatch.queues]
+            chosen &= np.array(mine, np.bool_)[dispatch.queue]
+        if wanted.tags is not None:
+            delayed = [topic == SCHEDULE_TOPIC for topic, _ in dispatch.queues]
+            same = dispatch.tags_code == tags_code(wanted.tags)
+            chosen &= same | np.array(delayed, np.bool_)[dispatch.queue]
+        if key is not None:
+            with_key = np.zeros(scan.count, np.bool_)
+            with_key[_records_with(key, dispatch)] = True
+            chosen &= with_key
+        yield from self._true(scan.physical_offset[chosen].tolist())
+
+    def _true(self, offsets: Iterable[int]) -> Iterator[Found]:
+        """Give of the records at these offsets those that are asked for."""
+        for offset in offsets:
+            found = self._read(offset)
+            if found is not None and self._wanted.holds(found.record):
+                yield found
+
+    def _read(self, physical_offset: int) -> Found | None:
+        data = self._store.log.read_record(physical_offset)
+        if data is None:
+            return None
+        try:
+            return Found(decode(data))
+        except DamagedRecord as damage:
+            reason = damage.reason
+        try:
+            return Found(decode(data, verify_crc=False), reason)
+        except DamagedRecord:
+            return None
+
+    def _offset_of_time(self) -> int:
+        """Give the offset of a record before or at the first one that was stored in the time asked for."""
+        chain, time = self._store.log.chain, self._wanted.begin_time
+        if time <= 0:
+            return chain.first_offset
+        number = bisect_left(chain.starts, time, key=lambda start: self._time_behind(start, 0)[1]) - 1
+        if number < 0:
+            return chain.first_offset
+        start = chain.starts[number]
+        low, high = 0, chain.file(start).data_end(0)
+        while high - low > NEAR_BYTES:
+            middle = (low + high) // 2
+            position, found_time = self._time_behind(start, middle)
+            if found_time < time:
+                low = position
+            else:
+                high = middle
+        return start + low
+
+    def _time_behind(self, start: int, position: int) -> tuple[int, int]:
+        """Give position and store time of a file's next record; TIME_MAX if there is none."""
+        file = self._store.log.chain.file(start)
+        view = file.view()
+        found = find_next_record(view, position, base_offset=start, end=file.data_end(position))
+        if found is None:
+            return file.size, TIME_MAX
+        return found, record_store_time(bytes(view[found : found + HEAD_MAX_SIZE]))
+
+
+def _records_with(key: str, dispatch: Dispatch) -> Longs:
+    """Give the places of records that may have the key."""
+    hashes = np.array([index_key_hash(topic, key) for topic, _ in dispatch.queues], np.int32)
+    records: Longs = dispatch.key_record[dispatch.key_hash == hashes[dispatch.queue[dispatch.key_record]]]
+    return records

@@ -1,0 +1,124 @@
+"""Showing ConsumeQueue and index files, and the checkpoint."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cometmq.format.checkpoint import Checkpoint
+from cometmq.format.index import (
+    ENTRY_SIZE,
+    FIRST_ENTRY,
+    HEADER_SIZE,
+    NO_ENTRY,
+    SLOT_SIZE,
+    IndexHeader,
+    entry_position,
+    slot_position,
+)
+from cometmq.format.queue_entry import SIZE, QueueEntry, unpack
+from cometmq.store.index_view import IndexView
+from cometmq.store.inspect.row import DAMAGED, UNUSED, Field, Row, time_field
+
+SLOTS_SHOWN_MAX = 20
+
+
+def queue_rows(view: memoryview, base_offset: int, position: int) -> Iterator[Row]:
+    """Give the entries of a ConsumeQueue file from ``position`` on.
+
+    ``base_offset`` is that of the file's first byte in its queue.
+    """
+    used = _data_end(view)
+    last = -1
+    while position < len(view):
+        if position >= used:
+            yield Row(UNUSED, position, len(view) - position, [], "zeros")
+            return
+        if position + SIZE > len(view):
+            yield Row(DAMAGED, position, len(view) - position, [], "the file ends within an entry")
+            return
+        entry = unpack(view, position)
+        what, note = _judge(entry, last)
+        fields = [
+            Field(position, "queue_offset", (base_offset + position) // SIZE),
+            Field(position, "physical_offset", entry.physical_offset),
+            Field(position + 8, "size", entry.size),
+            Field(position + 12, "tags_code", entry.tags_code),
+        ]
+        yield Row(what, position, SIZE, fields, note)
+        if what == "entry":
+            last = entry.physical_offset
+        position += SIZE
+
+
+def index_rows(index: IndexView, number: int | None) -> Iterator[Row]:
+    """Give header, slots and entries of an index file; from entry ``number`` on, if given, only entries."""
+    header = index.header
+    if number is None:
+        yield _header(header, index)
+        yield from _slots(index)
+    for at in range(number or FIRST_ENTRY, min(header.next_entry, index.entry_count)):
+        key_hash, physical_offset, time_diff_s, previous = index.entries[at].item()
+        position = entry_position(at, index.slot_count)
+        fields = [
+            Field(position, "number", at),
+            Field(position, "key_hash", key_hash),
+            Field(position + 4, "physical_offset", physical_offset),
+            Field(position + 12, "time_diff_s", time_diff_s),
+            Field(position + 16, "previous", previous),
+        ]
+        wrong = not NO_ENTRY <= previous < at or key_hash < 0
+        note = "previous must be less than its own number, the hash not negative" if wrong else ""
+        yield Row(DAMAGED if wrong else "entry", position, ENTRY_SIZE, fields, note)
+
+
+def checkpoint_rows(data: memoryview) -> Iterator[Row]:
+    """Give what a checkpoint says. Raises FormatError if it is too short."""
+    checkpoint = Checkpoint.unpack(data)
+    fields = [
+        time_field(place * 8, name, value) if name.endswith("timestamp") else Field(place * 8, name, value)
+        for place, (name, value) in enumerate(checkpoint._asdict().items())
+    ]
+    yield Row("checkpoint", 0, len(data), fields)
+
+
+def _judge(entry: QueueEntry, last: int) -> tuple[str, str]:
+    if entry.is_filler:
+        return "filler", "its message is lost"
+    if entry == (0, 0, 0):
+        return DAMAGED, "empty, but entries follow"
+    if entry.is_end:
+        return DAMAGED, "offset or size cannot be"
+    if entry.physical_offset <= last:
+        return DAMAGED, "does not lie behind the one before"
+    return "entry", ""
+
+
+def _header(header: IndexHeader, index: IndexView) -> Row:
+    fields = [
+        time_field(0, "begin_time", header.begin_time),
+        time_field(8, "end_time", header.end_time),
+        Field(16, "begin_physical_offset", header.begin_physical_offset),
+        Field(24, "end_physical_offset", header.end_physical_offset),
+        Field(32, "used_slots", header.used_slots, f"{header.used_slots} of {index.slot_count}"),
+        Field(36, "next_entry", header.next_entry, f"{header.next_entry} of {index.entry_count}"),
+    ]
+    wrong = header.next_entry > index.entry_count
+    return Row(DAMAGED if wrong else "header", 0, HEADER_SIZE, fields, "too many entries" if wrong else "")
+
+
+def _slots(index: IndexView) -> Iterator[Row]:
+    used = np.flatnonzero(index.slots)
+    for slot in used[:SLOTS_SHOWN_MAX].tolist():
+        position, newest = slot_position(slot), int(index.slots[slot])
+        fields = [Field(position, "slot", slot), Field(position, "newest_entry", newest)]
+        wrong = not NO_ENTRY < newest < index.header.next_entry
+        yield Row(DAMAGED if wrong else "slot", position, SLOT_SIZE, fields, "no such entry" if wrong else "")
+    if len(used) > SLOTS_SHOWN_MAX:
+        first, last = slot_position(int(used[SLOTS_SHOWN_MAX])), slot_position(index.slot_count)
+        yield Row("slots", first, last - first, [], f"{len(used) - SLOTS_SHOWN_MAX} more slots are used")
+
+
+def _data_end(view: memoryview) -> int:
+    """Give the position behind the last entry that is not all zeros."""
+    used = np.flatnonzero(np.frombuffer(view, np.uint8))
+    return int(used[-1]) // SIZE * SIZE + SIZE if len(used) else 0

@@ -1,0 +1,206 @@
+"""One store file: which kind it is, and its rows.
+
+The kind is told by the name and the place in the store, or else, for a copy somewhere, by what it holds.
+"""
+
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from cometmq.errors import FormatError, SettingsError
+from cometmq.format import fastjson, layout
+from cometmq.format.checkpoint import SIZE as CHECKPOINT_SIZE
+from cometmq.format.index import file_size
+from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
+from cometmq.format.record import HEAD_MAX_SIZE, MAGIC_AT, MAGIC_V1, MAGIC_V2, PHYSICAL_OFFSET_AT
+from cometmq.io.files import File, FileLayer
+from cometmq.store.index_view import IndexView
+from cometmq.store.inspect.entries import checkpoint_rows, index_rows, queue_rows
+from cometmq.store.inspect.records import record_position, record_rows
+from cometmq.store.inspect.row import DAMAGED, Field, Row
+from cometmq.store.settings import StoreSettings
+from cometmq.store.sizes import IndexSizes, tell_index_sizes
+
+_MAGICS = [magic.to_bytes(4, "big") for magic in (MAGIC_V1, MAGIC_V2)]
+
+
+class Kind(Enum):
+    """What a store file is."""
+
+    COMMIT_LOG = "CommitLog file"
+    CONSUME_QUEUE = "ConsumeQueue file"
+    INDEX = "index file"
+    CHECKPOINT = "checkpoint"
+    TABLE = "table"
+    ABORT = "abort file"
+    LOCK = "lock file"
+
+
+class FileView:
+    """A store file, open for reading. As a context manager it closes itself.
+
+    Attributes:
+        kind: what it is.
+        base_offset: offset of its first byte in its log (CommitLog, ConsumeQueue), else 0.
+    """
+
+    def __init__(self, file: File, kind: Kind, base_offset: int, index_sizes: IndexSizes | None) -> None:
+        self.kind = kind
+        self.base_offset = base_offset
+        self._file = file
+        self._index_sizes = index_sizes
+
+    def __enter__(self) -> Self:
+        """Give the file."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self._file.close()
+
+    @property
+    def size(self) -> int:
+        """Its length in bytes."""
+        return self._file.size
+
+    def rows(self, at: int | None = None) -> Iterator[Row]:
+        """Give what is in it.
+
+        Args:
+            at: where to begin: a CommitLog offset, a queue offset or the number of an index entry; where no
+                record begins at an offset, the next one is taken.
+
+        Raises:
+            SettingsError: the file holds no such place.
+            FormatError: it is too short for what it should be.
+        """
+        view = self._file.view()
+        match self.kind:
+            case Kind.COMMIT_LOG:
+                data_end = self._file.data_end(0)
+                position = 0
+                if at is not None:
+                    position = self._position(at - self.base_offset, at, "CommitLog offsets", 1)
+                    position = record_position(view, self.base_offset, position, data_end)
+                return record_rows(view, self.base_offset, position, data_end)
+            case Kind.CONSUME_QUEUE:
+                first = self.base_offset // QUEUE_ENTRY_SIZE
+                position = 0
+                if at is not None:
+                    position = self._position(
+                        (at - first) * QUEUE_ENTRY_SIZE, at, "queue offsets", QUEUE_ENTRY_SIZE
+                    )
+                return queue_rows(view, self.base_offset, position)
+            case Kind.INDEX:
+                return index_rows(self._index(), at)
+            case Kind.CHECKPOINT:
+                return checkpoint_rows(view)
+            case Kind.TABLE:
+                return _table_rows(bytes(view))
+            case _:
+                return iter([Row(self.kind.value, 0, self.size, [_text(bytes(view))])])
+
+    def _position(self, position: int, at: int, unit: str, unit_size: int) -> int:
+        if not 0 <= position < self.size:
+            first = self.base_offset // unit_size
+            last = first + max(self.size // unit_size - 1, 0)
+            raise SettingsError(f"--at {at}: {self._file.path} holds {unit} {first} to {last}")
+        return position
+
+    def _index(self) -> IndexView:
+        sizes = self._index_sizes or tell_index_sizes(self._file.view())
+        path = self._file.path
+        if sizes is None:
+            raise SettingsError(
+                f"{path}: its length of {self.size} bytes does not tell how many slots and entries it has: "
+                "give the broker's settings file, or one with maxHashSlotNum and maxIndexNum, with --config"
+            )
+        if file_size(*sizes) != self.size:
+            raise SettingsError(
+                f"{path}: has {self.size} bytes, not the {file_size(*sizes)} of {sizes.slot_count} slots and "
+                f"{sizes.entry_count} entries: give the settings that it was written with"
+            )
+        return IndexView(path, np.frombuffer(self._file.view(), np.uint8), *sizes)
+
+
+class _Identity(NamedTuple):
+    kind: Kind
+    base_offset: int = 0
+
+
+def open_file(layer: FileLayer, path: Path, settings: StoreSettings | None = None) -> FileView:
+    """Open a store file to be shown.
+
+    Args:
+        settings: of the broker that wrote it; by default the sizes of an index file are told from it.
+
+    Raises:
+        SettingsError: it is no store file, or one that cannot be shown.
+        OSError: it cannot be read.
+    """
+    file = layer.open(path, writable=False)
+    identity = None if _is_timers(path) else _by_name(path) or _by_content(file)
+    if identity is None:
+        file.close()
+        raise SettingsError(
+            f"{path}: is no store file that can be shown: give a CommitLog, ConsumeQueue or index file, "
+            "the checkpoint, a table of config/, or the store's directory"
+        )
+    sizes = None if settings is None else IndexSizes(settings.max_hash_slot_num, settings.max_index_num)
+    return FileView(file, identity.kind, identity.base_offset, sizes)
+
+
+def _is_timers(path: Path) -> bool:
+    """Tell whether a file belongs to the timer, whose formats are not known here."""
+    return path.name in ("timercheck", "timerwheel") or path.absolute().parent.name == "timerlog"
+
+
+def _by_name(path: Path) -> _Identity | None:
+    path = path.absolute()
+    if path.name in ("checkpoint", "abort", "lock"):
+        return _Identity(Kind(path.name if path.name == "checkpoint" else f"{path.name} file"))
+    if path.name.removesuffix(layout.BACKUP_SUFFIX).endswith(".json"):
+        return _Identity(Kind.TABLE)
+    try:
+        if path.parent == layout.index_dir(path.parents[1]):
+            layout.parse_index_name(path.name)
+            return _Identity(Kind.INDEX)
+        offset = layout.parse_offset_name(path.name)
+    except FormatError:
+        return None
+    if path.parent == layout.commitlog_dir(path.parents[1]):
+        return _Identity(Kind.COMMIT_LOG, offset)
+    if len(path.parents) > 3 and path.parents[2] == layout.consume_queues_dir(path.parents[3]):
+        return _Identity(Kind.CONSUME_QUEUE, offset)
+    return None
+
+
+def _by_content(file: File) -> _Identity | None:
+    head = file.read(0, HEAD_MAX_SIZE)
+    if head[MAGIC_AT : MAGIC_AT + 4] in _MAGICS:
+        return _Identity(Kind.COMMIT_LOG, int.from_bytes(head[PHYSICAL_OFFSET_AT:][:8], "big"))
+    if file.size == CHECKPOINT_SIZE:
+        return _Identity(Kind.CHECKPOINT)
+    if head[:1] == b"{":
+        return _Identity(Kind.TABLE)
+    if file.size and tell_index_sizes(file.view()) is not None:
+        return _Identity(Kind.INDEX)
+    if file.size and file.size % QUEUE_ENTRY_SIZE == 0:
+        return _Identity(Kind.CONSUME_QUEUE)
+    return None
+
+
+def _table_rows(data: bytes) -> Iterator[Row]:
+    try:
+        value = fastjson.loads(data)
+    except FormatError as error:
+        yield Row(DAMAGED, 0, len(data), [_text(data)], str(error))
+        return
+    yield Row("table", 0, len(data), [Field(0, "value", value, fastjson.dumps(value, pretty=True))])
+
+
+def _text(data: bytes) -> Field:
+    return Field(0, "text", data.decode(errors="replace"))

@@ -1,0 +1,50 @@
+"""What is shown of a store file: rows of fields."""
+
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+TIME_MS_MAX = 253_402_300_799_999
+"""The last ms of the year 9999: later times are not told as dates."""
+
+DAMAGED = "damaged"
+UNUSED = "unused"
+
+
+class Field(NamedTuple):
+    """One field.
+
+    Attributes:
+        position: where it begins in the file.
+        value: what programs get.
+        text: how people read it, if not as the value itself.
+    """
+
+    position: int
+    name: str
+    value: Any
+    text: str = ""
+
+
+class Row(NamedTuple):
+    """One thing in a file.
+
+    Attributes:
+        what: record, blank, entry, slot, …; DAMAGED for bytes that cannot be read, UNUSED for zeros.
+        position: where it begins in the file.
+        size: how many bytes it takes.
+        note: what there is to say about it, empty if nothing.
+    """
+
+    what: str
+    position: int
+    size: int
+    fields: list[Field]
+    note: str = ""
+
+
+def time_field(position: int, name: str, time_ms: int) -> Field:
+    """Give the field of a time, ms since the epoch."""
+    if not 0 < time_ms <= TIME_MS_MAX:
+        return Field(position, name, time_ms)
+    moment = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return Field(position, name, time_ms, f"{time_ms} ({moment.replace('+00:00', 'Z')})")

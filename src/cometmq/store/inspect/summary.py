@@ -1,0 +1,148 @@
+"""A store directory at a glance: what is there, from when to when, and in which state."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from cometmq.format import layout
+from cometmq.format.checkpoint import Checkpoint
+from cometmq.format.index import FIRST_ENTRY
+from cometmq.format.queue_entry import SIZE
+from cometmq.format.record import HEAD_MAX_SIZE, RecordHead
+from cometmq.format.scan import check, find_next_record
+from cometmq.io.files import File
+from cometmq.store.directory import QueueFiles, StoreDirectory
+from cometmq.store.finding import Finding
+from cometmq.store.seek import record_store_time
+
+STEP_BYTES = 64 * 1024
+
+
+class TopicLine(NamedTuple):
+    """One topic's queues: how many have files, and how many messages their offsets span."""
+
+    topic: str
+    queues: int
+    messages: int
+
+
+class IndexLine(NamedTuple):
+    """One index file."""
+
+    name: str
+    begin_time: int
+    end_time: int
+    entries: int
+    entries_max: int
+
+
+class Summary(NamedTuple):
+    """What a store directory holds. Times in ms, 0 if there is no message.
+
+    Attributes:
+        was_closed: False if it needs recovery, or is open now.
+        holder: id of the process that has it open, None if nobody does.
+        log_begin: CommitLog offset of the first byte.
+        log_end: CommitLog offset behind the last record.
+        findings: files that cannot be used.
+    """
+
+    root: Path
+    was_closed: bool
+    holder: int | None
+    log_files: int
+    log_file_size: int
+    log_begin: int
+    log_end: int
+    first_time: int
+    last_time: int
+    topics: list[TopicLine]
+    index_files: list[IndexLine]
+    checkpoint: Checkpoint | None
+    tables: list[str]
+    findings: list[Finding]
+
+
+def summarize(store: StoreDirectory) -> Summary:
+    """Look a store over; reads little of it. Raises OSError."""
+    findings = list(store.findings)
+    chain = store.log.chain
+    first = _first_record(chain.file(chain.starts[0]), chain.starts[0]) if chain.starts else None
+    end, last_time = _log_end(store)
+    config = layout.config_dir(store.root)
+    return Summary(
+        root=store.root,
+        was_closed=store.was_closed,
+        holder=store.layer.lock_holder(layout.lock_path(store.root)),
+        log_files=len(chain.starts),
+        log_file_size=chain.file_size,
+        log_begin=chain.first_offset,
+        log_end=end,
+        first_time=first or 0,
+        last_time=last_time,
+        topics=_topics(store, findings),
+        index_files=[
+            IndexLine(
+                view.path.name,
+                view.header.begin_time,
+                view.header.end_time,
+                view.header.next_entry - FIRST_ENTRY,
+                view.entry_count - FIRST_ENTRY,
+            )
+            for view in store.index(findings)
+        ],
+        checkpoint=store.checkpoint,
+        tables=[name for name in store.layer.names(config) if name.endswith(".json")],
+        findings=findings,
+    )
+
+
+def _first_record(file: File, start: int) -> int | None:
+    """Give the store time of a file's first record, None if it has none."""
+    view = file.view()
+    found = find_next_record(view, 0, base_offset=start, end=file.data_end(0))
+    return None if found is None else record_store_time(bytes(view[found : found + HEAD_MAX_SIZE]))
+
+
+def _log_end(store: StoreDirectory) -> tuple[int, int]:
+    """Give the CommitLog offset behind the last record, and its store time, ms."""
+    for start in reversed(store.log.chain.starts):
+        file = store.log.chain.file(start)
+        last = _last_record(file, start)
+        if last is not None:
+            return start + last.position + last.size, last.store_time
+    return store.log.min_offset, 0
+
+
+def _last_record(file: File, start: int) -> RecordHead | None:
+    """Find a file's last record, from its data's end backwards in growing steps."""
+    view, end = file.view(), file.data_end(0)
+    step = STEP_BYTES
+    while True:
+        position = find_next_record(view, max(end - step, 0), base_offset=start, end=end)
+        last: RecordHead | None = None
+        while position is not None and isinstance(
+            found := check(view, position, end, base_offset=start), RecordHead
+        ):
+            last, position = found, position + found.size
+        if last is not None or step >= end:
+            return last
+        step *= 16
+
+
+def _topics(store: StoreDirectory, findings: list[Finding]) -> list[TopicLine]:
+    lines: dict[str, TopicLine] = {}
+    for queue in store.queues(findings):
+        before = lines.get(queue.topic, TopicLine(queue.topic, 0, 0))
+        lines[queue.topic] = TopicLine(queue.topic, before.queues + 1, before.messages + _messages(queue))
+    return list(lines.values())
+
+
+def _messages(queue: QueueFiles) -> int:
+    """Give how many queue offsets a queue's files hold."""
+    for start in reversed(queue.chain.starts):
+        used = np.flatnonzero(queue.entries(start)["size"])
+        if len(used):
+            return (start - queue.chain.first_offset) // SIZE + int(used[-1]) + 1
+    return 0

@@ -1,0 +1,114 @@
+"""Checking an index file in itself: header, chains, slots.
+
+Each entry holds the number of the one before it in its slot, the slot that of the newest one.
+"""
+
+import numpy as np
+
+from cometmq.format.index import (
+    ENTRY_SIZE,
+    FIRST_ENTRY,
+    HEADER_SIZE,
+    SLOT_SIZE,
+    IndexHeader,
+    entry_position,
+    slot_position,
+)
+from cometmq.kernels.ops import Ints
+from cometmq.store.directory import REBUILD
+from cometmq.store.finding import Finding, Severity
+from cometmq.store.index_view import IndexView
+from cometmq.store.verify.findings import Findings
+
+BLOCK_ENTRIES = 1_000_000
+AT_START = "the next start puts it right"
+
+
+class IndexFileCheck:
+    """Checks one file.
+
+    A killed broker can leave slots ahead of the header: a start takes them back.
+    """
+
+    def __init__(self, view: IndexView, findings: Findings, *, was_closed: bool) -> None:
+        self._view = view
+        self._findings = findings
+        self._was_closed = was_closed
+
+    def run(self) -> bool:
+        """Check it; tells whether its entries can be looked at."""
+        view, header = self._view, self._view.header
+        if header.next_entry > view.entry_count:
+            what = f"next entry {header.next_entry}, but there is room for {view.entry_count}"
+            self._findings.damage(view.path, 0, HEADER_SIZE, what, REBUILD)
+            return False
+        if header.next_entry > FIRST_ENTRY:
+            self._check_header(header)
+        newest = self._check_chains(header.next_entry)
+        self._check_slots(newest, header)
+        return True
+
+    def _check_header(self, header: IndexHeader) -> None:
+        entries = self._view.entries
+        first, last = int(entries[FIRST_ENTRY]["physical_offset"]), int(entries[-1]["physical_offset"])
+        for name, says, entry in (
+            ("begin", header.begin_physical_offset, first),
+            ("end", header.end_physical_offset, last),
+        ):
+            if says != entry:
+                what = f"{name} physical offset {says}, but the entry says {entry}"
+                self._findings.damage(self._view.path, 0, HEADER_SIZE, what, REBUILD)
+        if header.begin_time > header.end_time:
+            what = f"begin time {header.begin_time} is later than end time {header.end_time}"
+            self._findings.damage(self._view.path, 0, HEADER_SIZE, what, REBUILD)
+
+    def _check_chains(self, next_entry: int) -> Ints:
+        """Check what each entry says of the one before it in its slot; gives each slot's newest entry."""
+        view = self._view
+        newest = np.zeros(view.slot_count, np.int32)
+        for at in range(FIRST_ENTRY, next_entry, BLOCK_ENTRIES):
+            block = view.entries[at : at + BLOCK_ENTRIES]
+            slots = (block["key_hash"].astype(np.int64) & 0x7FFF_FFFF) % view.slot_count
+            order = np.argsort(slots, kind="stable")
+            sorted_slots, numbers = slots[order], (at + order).astype(np.int32)
+            opens = np.ones(len(block), np.bool_)  # the first of its slot in this block
+            opens[1:] = sorted_slots[1:] != sorted_slots[:-1]
+            previous = np.empty(len(block), np.int32)
+            previous[1:] = numbers[:-1]
+            previous[opens] = newest[sorted_slots[opens]]
+            closes = np.append(opens[1:], True)
+            newest[sorted_slots[closes]] = numbers[closes]
+            wrong = np.flatnonzero(block["previous"][order] != previous)
+            for place in wrong[np.argsort(numbers[wrong])].tolist():
+                number = int(numbers[place])
+                self._add_entry(
+                    number, f"previous is {block['previous'][order[place]]}, expected {previous[place]}"
+                )
+            for place in np.flatnonzero(block["key_hash"] < 0).tolist():
+                self._add_entry(at + place, f"key hash {block['key_hash'][place]} is negative")
+        return newest
+
+    def _check_slots(self, newest: Ints, header: IndexHeader) -> None:
+        slots = self._view.slots
+        for slot in np.flatnonzero(slots != newest).tolist():
+            value = int(slots[slot])
+            ahead = header.next_entry <= value < self._view.entry_count
+            recovered = ahead and not self._was_closed
+            self._findings.add(
+                Finding(
+                    Severity.RECOVERY if recovered else Severity.DAMAGE,
+                    self._view.path,
+                    slot_position(slot),
+                    SLOT_SIZE,
+                    f"slot {slot} holds {value}, its newest entry is {newest[slot]}",
+                    AT_START if recovered else REBUILD,
+                )
+            )
+        used = int(np.count_nonzero(newest))
+        if header.used_slots != used and (self._was_closed or header.used_slots > used):
+            what = f"used slots {header.used_slots}, but {used} are"
+            self._findings.damage(self._view.path, 0, HEADER_SIZE, what, REBUILD)
+
+    def _add_entry(self, number: int, what: str) -> None:
+        position = entry_position(number, self._view.slot_count)
+        self._findings.damage(self._view.path, position, ENTRY_SIZE, f"entry {number}: {what}", REBUILD)

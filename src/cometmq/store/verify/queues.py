@@ -1,0 +1,273 @@
+"""Checking ConsumeQueues against the CommitLog, both ways.
+
+Forward: each record has its entry, with its offset, size and tags code. Backward: each entry has its
+record, or stands for one that has expired or is lost. Queue offsets follow each other without gap or
+repeat.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from cometmq.errors import IllegalName
+from cometmq.format.queue_entry import FILLER, SIZE, QueueEntry
+from cometmq.kernels.ops import Dispatch
+from cometmq.store.consume_queue import ENTRY_DTYPE
+from cometmq.store.directory import REBUILD, QueueFiles, StoreDirectory
+from cometmq.store.finding import Finding, Severity
+from cometmq.store.log_scan import Chunk
+from cometmq.store.queues import QueueKey
+from cometmq.store.recover import vouched_start
+from cometmq.store.replay import entries_by_queue, is_odd, runs_of
+from cometmq.store.verify.findings import Findings
+from cometmq.store.verify.log import LogWalk
+
+WRONG_MAX = 1_000
+"""So many stretches of wrong entries are kept for one queue."""
+AT_START = "the next start puts it right"
+
+
+class _Wrong(NamedTuple):
+    """Consecutive entries that are not what the records say.
+
+    Attributes:
+        expected: what the first one should be.
+        actual: what it is, None if the file ends before it.
+    """
+
+    first: int
+    length: int
+    expected: QueueEntry
+    actual: QueueEntry | None
+
+    @property
+    def is_missing(self) -> bool:
+        return self.actual is None or self.actual == QueueEntry(0, 0, 0)
+
+
+@dataclass(slots=True)
+class _Queue:
+    """What is known of one queue.
+
+    Attributes:
+        next_offset: queue offset that the next record must have, -1 before the first one.
+        physical_end: CommitLog offset behind the last record.
+        covered: queue offsets of the records met, as (first, behind the last).
+    """
+
+    files: QueueFiles
+    next_offset: int = -1
+    physical_end: int = 0
+    covered: list[tuple[int, int]] = field(default_factory=list)
+    wrong: list[_Wrong] = field(default_factory=list)
+
+
+class QueueCheck:
+    """Holds the queues against the records, which come by chunks, and at the end against what is left.
+
+    Attributes:
+        claimed_end: CommitLog offset behind the last record that any queue knows.
+        count: queues that have files.
+    """
+
+    def __init__(self, store: StoreDirectory, walk: LogWalk, findings: Findings) -> None:
+        self._store = store
+        self._walk = walk
+        self._findings = findings
+        self._queues: dict[QueueKey, _Queue] = {}
+        self._topics = store.topics()
+        listed: list[Finding] = []
+        for files in store.queues(listed):
+            self._queues[files.topic, files.queue_id] = _Queue(files)
+        for finding in listed:
+            findings.add(finding)
+        self.count = len(self._queues)
+        room = store.log.chain.end_offset
+        self.claimed_end = max(
+            (_physical_end(queue.files, room) for queue in self._queues.values()), default=0
+        )
+        self._redispatched_from = self._begin_of_recovery()
+
+    def take(self, chunk: Chunk, dispatch: Dispatch) -> None:
+        """Check the entries of a chunk's records."""
+        for key, offsets, entries in entries_by_queue(chunk, dispatch):
+            queue = self._queues.get(key)
+            if queue is None:
+                if self._topics is not None and key[0] not in self._topics:
+                    continue  # deleted: its records stay until they expire
+                try:
+                    queue = self._queues[key] = _Queue(self._store.queue(*key))
+                except IllegalName as error:
+                    self._report_record(
+                        int(entries[0]["physical_offset"]), str(error), "it cannot be consumed"
+                    )
+                    continue
+            for first, last in runs_of(offsets):
+                following = int(offsets[last]) if last < len(offsets) else -1
+                self._take_run(key, queue, int(offsets[first]), entries[first:last], following)
+
+    def finish(self) -> None:
+        """Report what is wrong in each queue, and check the entries that no record asked for."""
+        for queue in self._queues.values():
+            for wrong in queue.wrong:
+                self._report(queue, wrong)
+            for start in queue.files.chain.starts:
+                self._check_uncovered(queue, start)
+            self._store.drop_pages()
+
+    def _take_run(
+        self, key: QueueKey, queue: _Queue, queue_offset: int, run: np.ndarray, following: int
+    ) -> None:
+        physical_offset = int(run[0]["physical_offset"])
+        expected = queue.next_offset
+        if expected < 0:
+            expected = queue_offset if self._walk.begin_offset else 0
+        odd = len(run) == 1 and is_odd(queue_offset, expected, following)
+        if queue_offset == 0 and expected > 0 and not odd:  # the topic was deleted and made again
+            queue.covered.clear()
+            queue.wrong.clear()
+        elif queue_offset != expected and (odd or not self._is_lost_before(queue, physical_offset)):
+            self._report_order(key, physical_offset, queue_offset, expected)
+        if odd:
+            queue.next_offset = expected + 1
+            return
+        self._compare(queue, queue_offset, run)
+        queue.next_offset = queue_offset + len(run)
+        queue.physical_end = int(run[-1]["physical_offset"]) + int(run[-1]["size"])
+        if queue.covered and queue.covered[-1][1] == queue_offset:
+            queue.covered[-1] = (queue.covered[-1][0], queue.next_offset)
+        else:
+            queue.covered.append((queue_offset, queue.next_offset))
+
+    def _compare(self, queue: _Queue, queue_offset: int, run: np.ndarray) -> None:
+        data = queue.files.chain.read(queue_offset * SIZE, len(run) * SIZE)
+        actual = np.frombuffer(data[: len(data) - len(data) % SIZE], ENTRY_DTYPE)
+        differ = np.ones(len(run), np.bool_)
+        differ[: len(actual)] = actual != run[: len(actual)]
+        if not differ.any():
+            return
+        places = np.flatnonzero(differ)
+        for first, last in runs_of(places):
+            at, count = int(places[first]), last - first
+            if len(queue.wrong) < WRONG_MAX:
+                found = _entry(actual[at]) if at < len(actual) else None
+                queue.wrong.append(_Wrong(queue_offset + at, count, _entry(run[at]), found))
+
+    def _report(self, queue: _Queue, wrong: _Wrong) -> None:
+        behind = f" and {wrong.length - 1} behind it" if wrong.length > 1 else ""
+        if wrong.is_missing:
+            what = (
+                f"no entry of queue offset {wrong.first}{behind}; record at {wrong.expected.physical_offset}"
+            )
+            is_tail = wrong.first + wrong.length == queue.next_offset
+            recovered = is_tail and wrong.expected.physical_offset >= self._redispatched_from
+        else:
+            what = (
+                f"entry of queue offset {wrong.first}{behind}: is {_text(wrong.actual)}, "
+                f"by its record {_text(wrong.expected)}"
+            )
+            recovered = False
+        self._add(queue, wrong.first, wrong.length, what, recovered=recovered)
+
+    def _check_uncovered(self, queue: _Queue, start: int) -> None:
+        """Check the entries of one file that stand for no record met."""
+        entries = queue.files.entries(start)
+        first = start // SIZE
+        offsets = entries["physical_offset"].astype(np.int64)
+        sizes = entries["size"].astype(np.int64)
+        suspect = (offsets != 0) | (sizes != 0) | (entries["tags_code"] != 0)
+        suspect &= ~((offsets == FILLER.physical_offset) & (sizes == FILLER.size))
+        suspect &= ~((offsets >= 0) & (sizes > 0) & (offsets < self._walk.begin_offset))  # expired
+        for begin, end in queue.covered:
+            suspect[max(begin - first, 0) : max(end - first, 0)] = False
+        places = np.flatnonzero(suspect)
+        for begin, end in runs_of(places) if len(places) else ():
+            at, count = int(places[begin]), end - begin
+            self._judge_uncovered(queue, first + at, count, _entry(entries[at]))
+
+    def _judge_uncovered(self, queue: _Queue, queue_offset: int, count: int, entry: QueueEntry) -> None:
+        behind = f" and {count - 1} behind it" if count > 1 else ""
+        what = f"entry of queue offset {queue_offset}{behind}: is {_text(entry)}, "
+        if any(begin <= entry.physical_offset < end for begin, end in self._walk.damaged):
+            self._add(queue, queue_offset, count, what + "its record is damaged", lost=True)
+        elif entry.physical_offset >= self._walk.end_offset:
+            recovered = not self._store.was_closed
+            self._add(
+                queue, queue_offset, count, what + "which lies behind the log's end", recovered=recovered
+            )
+        else:
+            self._add(queue, queue_offset, count, what + "where no record of this queue offset is")
+
+    def _add(
+        self,
+        queue: _Queue,
+        queue_offset: int,
+        count: int,
+        what: str,
+        *,
+        recovered: bool = False,
+        lost: bool = False,
+    ) -> None:
+        """Report entries.
+
+        Args:
+            recovered: the next start puts it right.
+            lost: the log is damaged there, not the queue.
+        """
+        start = queue.files.chain.start_of(queue_offset * SIZE)
+        if start is None:
+            path, position = queue.files.chain.directory, None
+        else:
+            path, position = queue.files.chain.path(start), queue_offset * SIZE - start
+        severity, remedy = Severity.DAMAGE, REBUILD
+        if lost:
+            severity, remedy = Severity.NOTE, ""
+        elif recovered and not self._store.was_closed:
+            severity, remedy = Severity.RECOVERY, AT_START
+        self._findings.add(Finding(severity, path, position, count * SIZE, what, remedy))
+
+    def _report_order(self, key: QueueKey, physical_offset: int, queue_offset: int, expected: int) -> None:
+        what = f"record of {key[0]}-{key[1]} has queue offset {queue_offset}, expected {expected}"
+        remedy = "the messages between are lost" if queue_offset > expected else "its queue offset is damaged"
+        self._report_record(physical_offset, what, remedy)
+
+    def _report_record(self, physical_offset: int, what: str, remedy: str) -> None:
+        start = self._store.log.chain.start_of(physical_offset)
+        assert start is not None
+        path = self._store.log.chain.path(start)
+        self._findings.damage(path, physical_offset - start, None, what, remedy)
+
+    def _is_lost_before(self, queue: _Queue, physical_offset: int) -> bool:
+        """Tell whether damage that is reported lies between a queue's last record and this one."""
+        return any(queue.physical_end <= begin < physical_offset for begin, _ in self._walk.damaged)
+
+    def _begin_of_recovery(self) -> int:
+        """Give the CommitLog offset from which the next start dispatches again."""
+        if self._store.was_closed or self._store.checkpoint is None:
+            return self._walk.begin_offset
+        return min(vouched_start(self._store.log, self._store.checkpoint), self.claimed_end)
+
+
+def _physical_end(queue: QueueFiles, room: int) -> int:
+    """Give the CommitLog offset behind the record of a queue's last entry, 0 if it has none.
+
+    Entries that point behind ``room``, where the log's files end, do not count: they are damaged.
+    """
+    for start in reversed(queue.chain.starts):
+        entries = queue.entries(start)
+        ends = entries["physical_offset"].astype(np.int64) + entries["size"]
+        real = np.flatnonzero((entries["size"] > 0) & (entries["physical_offset"] >= 0) & (ends <= room))
+        real = real[entries["size"][real] != FILLER.size]
+        if len(real):
+            return int(ends[real[-1]])
+    return 0
+
+
+def _entry(entry: np.void) -> QueueEntry:
+    return QueueEntry._make(entry.item())
+
+
+def _text(entry: QueueEntry | None) -> str:
+    assert entry is not None
+    return f"(offset {entry.physical_offset}, size {entry.size}, tags code {entry.tags_code})"

@@ -1,0 +1,98 @@
+"""Checking a whole store: what is checked in which order, and what comes out of it.
+
+A store is *damaged* if bytes are lost or wrong. It *needs recovery* if it was not closed and has only what
+a killed process leaves (an ``abort`` file, a torn tail, entries not written yet): the next start puts that
+right by itself, so this is no damage. A store that is open in another process looks like that too.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple
+
+from cometmq import kernels
+from cometmq.format import layout
+from cometmq.io.files import FileLayer
+from cometmq.store.directory import StoreDirectory
+from cometmq.store.finding import Finding, Severity
+from cometmq.store.settings import StoreSettings
+from cometmq.store.verify.findings import Findings
+from cometmq.store.verify.index import IndexCheck
+from cometmq.store.verify.log import LogWalk
+from cometmq.store.verify.queues import QueueCheck
+from cometmq.store.verify.tables import check_checkpoint, check_tables
+
+
+class State(Enum):
+    """What a store is."""
+
+    SOUND = "sound"
+    NEEDS_RECOVERY = "needs recovery"
+    DAMAGED = "damaged"
+
+
+class Verified(NamedTuple):
+    """What a check found.
+
+    Attributes:
+        messages: records that can be read.
+        bytes: from the log's first byte to the end of the last record.
+        queues: ConsumeQueues that have files.
+        index_entries: entries of the index files.
+    """
+
+    state: State
+    findings: list[Finding]
+    messages: int
+    bytes: int
+    queues: int
+    index_entries: int
+
+
+def verify(
+    directory: Path | str,
+    settings: StoreSettings | None = None,
+    *,
+    layer: FileLayer | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Verified:
+    """Check a store; nothing is written, not even the lock.
+
+    Args:
+        settings: of the broker; by default the sizes are told from the files.
+        progress: told the bytes of the log that are done, and all of them.
+
+    Raises:
+        SettingsError: there is no store, or its sizes cannot be told.
+        OSError: a file cannot be read.
+    """
+    with StoreDirectory(Path(directory), settings, layer) as store:
+        findings = Findings()
+        for finding in store.findings:
+            findings.add(finding)
+        if not store.was_closed:
+            path, what = layout.abort_path(store.root), "the store was not closed, or is open now"
+            findings.add(Finding(Severity.RECOVERY, path, None, None, what, "the next start recovers it"))
+        walk = LogWalk(store, findings)
+        queues, index = QueueCheck(store, walk, findings), IndexCheck(store, walk, findings)
+        total = store.data_bytes()
+        for chunk in walk:
+            dispatch = kernels.current().dispatch(chunk.buffer, chunk.scan, store.delay_levels)
+            queues.take(chunk, dispatch)
+            index.take(chunk, dispatch)
+            store.drop_pages()
+            if progress is not None:
+                progress(chunk.end_offset - walk.begin_offset, total)
+        walk.judge_end(queues.claimed_end)
+        queues.finish()
+        index.finish()
+        check_checkpoint(store, walk.last_time, findings)
+        check_tables(store, findings)
+        size = walk.end_offset - walk.begin_offset
+        return Verified(_state(findings), list(findings), walk.messages, size, queues.count, index.entries)
+
+
+def _state(findings: Findings) -> State:
+    if findings.has(Severity.DAMAGE):
+        return State.DAMAGED
+    return State.NEEDS_RECOVERY if findings.has(Severity.RECOVERY) else State.SOUND
