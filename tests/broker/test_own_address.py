@@ -31,5 +31,10 @@ def test_listening_at_all_means_the_address_that_the_name_server_sees() -> None:
         assert own_ip(BrokerSettings(bind_address="0.0.0.0", namesrv_addr=address)) == LOOPBACK
 
 
+def test_a_name_server_at_all_addresses_tells_nothing() -> None:
+    some = own_ip(BrokerSettings(bind_address="0.0.0.0"))
+    assert own_ip(BrokerSettings(bind_address="0.0.0.0", namesrv_addr="0.0.0.0:9876")) == some
+
+
 def test_without_a_name_server_some_address_of_the_machine_is_taken() -> None:
     assert own_ip(BrokerSettings(bind_address="0.0.0.0")).count(".") == 3

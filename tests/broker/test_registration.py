@@ -8,6 +8,7 @@ import pytest
 from cometmq.broker.registration import INFORM_WAIT_S, NameServers
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.topics import Topics, boot_topics
+from cometmq.errors import SettingsError
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk
 from cometmq.namesrv.name_server import NameServer
@@ -159,3 +160,12 @@ def test_a_name_server_that_is_away_delays_no_answer_for_long(tmp_path: Path) ->
             await asyncio.wait_for(published.wait(), 2 * INFORM_WAIT_S)
 
     asyncio.run(main())
+
+
+def test_what_is_no_address_is_refused_at_the_start(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with registered(tmp_path, "nowhere"):
+            pass
+
+    with pytest.raises(SettingsError, match="'nowhere': write it as host:port"):
+        asyncio.run(main())

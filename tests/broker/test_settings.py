@@ -62,7 +62,12 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value", "limit"),
-    [("listenPort", "70000", "65535"), ("brokerId", "one", "int"), ("traceOn", "maybe", "bool")],
+    [
+        ("listenPort", "70000", "65535"),
+        ("brokerId", "one", "int"),
+        ("brokerId", "1", "0"),
+        ("traceOn", "maybe", "bool"),
+    ],
 )
 def test_a_bad_value_is_named_with_its_limit(name: str, value: str, limit: str) -> None:
     with pytest.raises(SettingsError, match=f"setting {name} = '{value}'.*{limit}"):

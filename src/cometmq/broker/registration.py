@@ -39,6 +39,9 @@ class NameServers:
 
     Args:
         address: where clients reach this broker, ``ip:port``.
+
+    Raises:
+        SettingsError: the settings name a name server by what is no address.
     """
 
     def __init__(self, topics: Topics, settings: BrokerSettings, address: str) -> None:
@@ -46,6 +49,8 @@ class NameServers:
         self._settings = settings
         self._address = address
         self._connections = Connections()
+        for server in settings.name_servers:
+            parse_address(server)
         self._changed = {server: asyncio.Event() for server in settings.name_servers}
         self._next_try = {server: asyncio.Event() for server in settings.name_servers}
         self._reached: set[str] = set()

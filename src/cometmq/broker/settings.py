@@ -34,7 +34,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     Attributes:
         broker_name: what name servers and queues call this broker.
         broker_cluster_name: the cluster that it belongs to.
-        broker_id: 0: a master.
+        broker_id: 0, a master: slaves are not offered.
         broker_ip: the address that clients reach it by; by default what the name server sees.
         bind_address: the address to listen at; anything but loopback opens it to the network.
         listen_port: its port; 0 for any free one.
@@ -52,7 +52,6 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         long_polling_enable: hold pulls as long as they ask for …
         short_polling_time_mills: … or else this long.
         lite_pull_message_enable: whether LITE_PULL_MESSAGE is answered.
-        reject_transaction_message: refuse transactional messages.
         notify_consumer_ids_changed_enable: tell consumers of a group that its members changed.
         flush_consumer_offset_interval: how often committed offsets are saved.
         register_name_server_period: how often the broker registers.
@@ -63,7 +62,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         default_factory=socket.gethostname
     )
     broker_cluster_name: Annotated[str, Meta(min_length=1, max_length=127)] = "DefaultCluster"
-    broker_id: Annotated[int, Meta(ge=0)] = 0
+    broker_id: Annotated[int, Meta(ge=0, le=0)] = 0
     broker_ip: str | None = msgspec.field(default=None, name="brokerIP1")
     bind_address: str = "127.0.0.1"
     listen_port: Port = 10911
@@ -81,7 +80,6 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     long_polling_enable: bool = True
     short_polling_time_mills: Milliseconds = 1_000
     lite_pull_message_enable: bool = True
-    reject_transaction_message: bool = False
     notify_consumer_ids_changed_enable: bool = True
     flush_consumer_offset_interval: Milliseconds = 5_000
     register_name_server_period: Annotated[int, Meta(ge=10_000, le=60_000)] = 30_000
