@@ -98,11 +98,15 @@ class Process:
 
     def line(self) -> str:
         """Wait for the next line that it prints."""
-        return self._out.next()
+        line = self._out.next()
+        assert line is not None, self.end()
+        return line
 
     def told(self) -> str:
         """Wait for the next line that it says on standard error."""
-        return self._err.next()
+        line = self._err.next()
+        assert line is not None, self.end()
+        return line
 
     def type(self, text: str) -> None:
         """Give it standard input, which stays open."""
@@ -110,9 +114,15 @@ class Process:
         self._child.stdin.write(text.encode())
         self._child.stdin.flush()
 
+    def hang_up(self) -> None:
+        """Read no more of what it prints."""
+        assert self._child.stdout
+        self._child.stdout.close()
+
     def kill(self, number: signal.Signals) -> Ran:
-        """Send a signal, and wait for the end."""
+        """Send a signal, and wait for the end; standard input stays open until then."""
         self._child.send_signal(number)
+        self._child.wait(PATIENCE_S)
         return self.end()
 
     def end(self) -> Ran:
@@ -122,17 +132,18 @@ class Process:
 
 
 class _Lines:
-    """Lines out of a pipe, without waiting for more than one."""
+    """Lines out of a pipe, without waiting for more than one; None at its end."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self.rest = b""
         self._pipe = pipe
 
-    def next(self) -> str:
+    def next(self) -> str | None:
         while b"\n" not in self.rest:
             assert select.select([self._pipe], [], [], PATIENCE_S)[0], "it says nothing"
             piece = os.read(self._pipe.fileno(), 65_536)
-            assert piece, f"it ended: {self.rest.decode()}"
+            if not piece:
+                return None
             self.rest += piece
         line, _, self.rest = self.rest.partition(b"\n")
         return line.decode()

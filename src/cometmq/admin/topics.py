@@ -72,7 +72,11 @@ class TopicAdmin:
         return sorted(masters)
 
     async def delete(self, topic: str) -> list[str]:
-        """Remove a topic from every master and name server; gives the brokers. Raises like ``create``."""
+        """Remove a topic from every master and name server; gives the brokers.
+
+        Raises like ``create``; NoRoute also if no broker has the topic.
+        """
+        await self._routes.get(valid_topic(topic))  # a broker calls the removal of nothing a success
         masters = await self._masters()
         for address in masters.values():
             await self._ask(address, RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader(topic=topic))

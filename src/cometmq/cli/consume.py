@@ -1,9 +1,8 @@
 """``cometmq consume``: print a topic's messages."""
 
 import asyncio
-from collections.abc import Coroutine
-from contextlib import AsyncExitStack
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Final
 
 import click
 
@@ -13,21 +12,31 @@ from cometmq.cli.output import (
     message_fields,
     namesrv_option,
     print_json,
+    printable,
     time_text,
 )
 from cometmq.client import PullConsumer
+from cometmq.client.pull import Pulled
+from cometmq.errors import CometMQError, FormatError, NetworkError, NoRoute, SettingsError
+from cometmq.filter import tag
+from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue, StoredMessage
 
-WAIT_MS = 15_000
-GROUP = "cometmq-cli"
+WAIT_MS: Final = 15_000
+RETRY_S: Final = 1.0
+BODY_SHOWN: Final = 32
+"""Bytes of a body that is not text."""
+
+GROUP: Final = "TOOLS_CONSUMER"
+"""The group that every broker has for tools (RocketMQ: MixAll.java); nothing is committed for it."""
 
 
 @click.command()
 @click.argument("topic")
 @click.option("--tags", default="*", show_default=True, help="Tags joined by ||.")
-@click.option("--group", help="Begin where this group is, and commit for it.")
-@click.option("--latest", is_flag=True, help="Begin with what comes now, not with the oldest message.")
-@click.option("--follow", is_flag=True, help="Go on waiting for new messages.")
+@click.option("--group", help="Begin where this group stands, and commit for it.")
+@click.option("--latest", is_flag=True, help="With --follow: begin with what comes now.")
+@click.option("--follow", is_flag=True, help="Go on waiting for new messages, until Ctrl-C.")
 @click.option("--limit", type=click.IntRange(1), help="Stop after so many messages.")
 @namesrv_option
 @json_option
@@ -41,83 +50,153 @@ def consume(
     namesrv: str,
     as_json: bool,
 ) -> None:
-    """Print the messages of TOPIC, queue by queue; with --follow also those that come."""
+    """Print the messages of TOPIC that are there, queue by queue, the oldest first."""
+    if latest and not follow:
+        raise SettingsError("--latest shows what comes from now on: give --follow too")
+    valid_topic(topic)
+    try:
+        tag.parse(tags)
+    except FormatError as error:
+        raise SettingsError(f"--tags: {error}") from None
     printer = _Printer(limit, as_json)
 
     async def run() -> None:
-        async with AsyncExitStack() as stack:
-            consumer = await stack.enter_async_context(PullConsumer(namesrv, group or GROUP))
+        async with PullConsumer(namesrv, group or GROUP) as consumer:
             readers = [
-                _read(consumer, queue, printer, tags=tags, commits=bool(group), latest=latest, follow=follow)
+                _Reader(consumer, queue, printer, tags=tags, latest=latest, commits=group is not None)
                 for queue in await consumer.queues(topic)
             ]
+            if not readers:
+                raise NoRoute(f"no queue of topic {topic!r} can be read: its perm forbids it")
+            for reader in readers:
+                await reader.begin()
             if follow:
-                await _until_full(readers, printer)
+                await _until_one_ends(readers)
             else:
                 for reader in readers:
-                    await reader
+                    await reader.read_to_end()
 
     asyncio.run(run())
 
 
 class _Printer:
-    """Prints messages up to a limit."""
+    """Prints messages, up to a limit."""
 
     def __init__(self, limit: int | None, as_json: bool) -> None:
-        self.full = asyncio.Event()
         self._left = limit
         self._as_json = as_json
+        self._told = False
 
-    def show(self, message: StoredMessage) -> bool:
-        """Print a message, unless the limit is reached."""
-        if self.full.is_set():
-            return False
+    @property
+    def full(self) -> bool:
+        """Whether the limit is reached."""
+        return self._left == 0
+
+    def show(self, pulled: Pulled) -> int:
+        """Print what was pulled as far as the limit lets it; give the offset to go on from."""
+        self._told = False
+        for message in pulled.messages:
+            if self.full:
+                return message.queue_offset
+            self._print(message)
+            if self._left is not None:
+                self._left -= 1
+        return pulled.next_offset
+
+    def tell(self, error: CometMQError) -> None:
+        """Say that something is away, once until it is back, however many queues wait for it."""
+        if not self._told:
+            click.echo(f"{printable(str(error))}; trying again", err=True)
+        self._told = True
+
+    def _print(self, message: StoredMessage) -> None:
         if self._as_json:
             print_json(message_fields(message))
         else:
-            body = body_text(message.body)
-            shown = body if body is not None else f"[{len(message.body)} bytes: {message.body[:32].hex()}…]"
             where = f"{message.queue_id}:{message.queue_offset}"
-            click.echo(f"{time_text(message.store_time)} {where} {message.tags or '-'} {shown}")
-        if self._left is not None:
-            self._left -= 1
-            if self._left == 0:
-                self.full.set()
-        return True
+            tags = printable(message.tags or "-")
+            click.echo(f"{time_text(message.store_time)} {where} {tags} {_body(message.body)}")
 
 
-async def _read(
-    consumer: PullConsumer,
-    queue: MessageQueue,
-    printer: _Printer,
-    *,
-    tags: str,
-    commits: bool,
-    latest: bool,
-    follow: bool,
-) -> None:
-    """Print one queue's messages."""
-    offset = await consumer.committed(queue) if commits else None
-    if offset is None:
-        offset = await (consumer.max_offset(queue) if latest else consumer.min_offset(queue))
-    while not printer.full.is_set():
-        pulled = await consumer.pull(queue, offset, tags=tags, wait_ms=WAIT_MS if follow else 0)
-        following = pulled.next_offset
-        for message in pulled.messages:
-            if not printer.show(message):
-                following = message.queue_offset
-                break
-        if commits and following > offset:
-            await consumer.commit(queue, following)
-        if following == offset and not follow:
-            return
-        offset = following
+@dataclass
+class _Reader:
+    """Reads one queue.
+
+    Attributes:
+        offset: what to pull next: all before it is printed, or not wanted.
+        committed: what the group's offset is known to be.
+        end: where the queue ended when reading began.
+    """
+
+    consumer: PullConsumer
+    queue: MessageQueue
+    printer: _Printer
+    tags: str
+    latest: bool
+    commits: bool
+    offset: int = 0
+    committed: int | None = None
+    end: int = field(default=0, init=False)
+
+    async def begin(self) -> None:
+        """Find out where to begin, and where the queue ends now."""
+        self.end = await self.consumer.max_offset(self.queue)
+        if self.commits:
+            self.committed = await self.consumer.committed(self.queue)
+        if self.committed is not None:
+            self.offset = self.committed
+        else:
+            self.offset = self.end if self.latest else await self.consumer.min_offset(self.queue)
+
+    async def read_to_end(self) -> None:
+        """Read what was there at the beginning."""
+        while self.offset < self.end and not self.printer.full:
+            before = self.offset
+            await self._step(0)
+            if self.offset == before:
+                return
+
+    async def follow(self) -> None:
+        """Read what is there and what comes, also after an outage, until the printer is full."""
+        try:
+            while not self.printer.full:
+                try:
+                    await self._step(WAIT_MS)
+                except (NetworkError, NoRoute) as error:
+                    self.printer.tell(error)
+                    await asyncio.sleep(RETRY_S)
+        finally:
+            await self._commit()
+
+    async def _step(self, wait_ms: int) -> None:
+        pulled = await self.consumer.pull(self.queue, self.offset, tags=self.tags, wait_ms=wait_ms)
+        self.offset = self.printer.show(pulled)
+        await self._commit()
+
+    async def _commit(self) -> None:
+        """Commit what is printed, unless it already is."""
+        if self.commits and self.offset != self.committed:
+            await self.consumer.commit(self.queue, self.offset)
+            self.committed = self.offset
 
 
-async def _until_full(readers: list[Coroutine[Any, Any, None]], printer: _Printer) -> None:
-    """Run all readers until the limit is reached."""
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(reader) for reader in readers]
-        await printer.full.wait()
+async def _until_one_ends(readers: list[_Reader]) -> None:
+    """Follow all queues until the limit is reached, or one of them fails."""
+    tasks = [asyncio.create_task(reader.follow()) for reader in readers]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
         for task in tasks:
             task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+
+
+def _body(body: bytes) -> str:
+    text = body_text(body)
+    if text is None:
+        more = "…" if len(body) > BODY_SHOWN else ""
+        return f"[{len(body)} bytes: {body[:BODY_SHOWN].hex()}{more}]"
+    return text.replace("\r\n", "\n").replace("\r", "\\r")

@@ -1,21 +1,25 @@
-"""``cometmq``: finds the command, runs it, and turns errors into one clear line.
-
-Exit codes: 0 it went well; 1 it did not (something was not found, is damaged, or somebody refused);
-2 the input cannot be used; 130 stopped by Ctrl-C.
-"""
+"""``cometmq``: finds the command, runs it, and turns errors into one clear line."""
 
 import importlib
 import sys
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NoReturn
 
 import click
 
 from cometmq import __version__
-from cometmq.errors import CometMQError, IllegalName, SettingsError
+from cometmq.errors import CometMQError, IllegalName, MessageIllegal, SettingsError
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
 EXIT_INTERRUPTED: Final = 130
+EXIT_CODES: Final = """\b
+Exit codes:
+  0    it went well; a server was stopped by SIGTERM or Ctrl-C
+  1    something was not found, is damaged, or somebody refused
+  2    the input cannot be used
+  130  a command was stopped by Ctrl-C
+"""
 
 COMMANDS: Final = {
     "dev": ("cometmq.cli.serve:dev", "Run a name server and a broker in one process."),
@@ -55,34 +59,51 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="cometmq")
 def cli() -> None:
-    """CometMQ: a RocketMQ-compatible message log.
-
-    Exit codes: 0 well, 1 not found, damaged or refused, 2 unusable input, 130 stopped by Ctrl-C.
-    """
+    """CometMQ: a RocketMQ-compatible message log."""
 
 
-def main() -> None:
-    """Run the command line, and exit with its code."""
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command line, by default this process's own, and exit with its code."""
     try:
-        sys.exit(cli.main(standalone_mode=False) or 0)
-    except click.exceptions.Abort:
+        sys.exit(cli.main(arguments, prog_name="cometmq", standalone_mode=False) or 0)
+    except (click.Abort, KeyboardInterrupt):
         sys.exit(EXIT_INTERRUPTED)
-    except KeyboardInterrupt:
-        sys.exit(EXIT_INTERRUPTED)
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(EXIT_USAGE)
-    except (SettingsError, IllegalName) as error:
+    except click.ClickException as error:
+        _fail(_usage(error), EXIT_USAGE)
+    except (SettingsError, IllegalName, MessageIllegal) as error:
         _fail(str(error), EXIT_USAGE)
-    except (CometMQError, OSError) as error:
+    except UnicodeEncodeError as error:
+        _fail(f"{error.object[:60]!r} cannot be written as {error.encoding}", EXIT_USAGE)
+    except OSError as error:
+        _fail(_disk(error), EXIT_FAILED)
+    except CometMQError as error:
         _fail(str(error), EXIT_FAILED)
 
 
-def _fail(text: str, code: int) -> None:
-    click.echo(f"error: {text}", err=True)
+def _usage(error: click.ClickException) -> str:
+    """Say what click finds wrong with the arguments, and where to read about them."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "cometmq"
+    return f"{error.format_message().rstrip('.')}; see {command} --help"
+
+
+def _disk(error: OSError) -> str:
+    """Say what the system refuses, and for which file."""
+    return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+
+
+def _fail(text: str, code: int) -> NoReturn:
+    """Say in one line what went wrong, however many a peer's own words take, and exit."""
+    from cometmq.cli.output import printable  # noqa: PLC0415 - the help need not wait for it
+
+    lines = (line.strip() for line in text.splitlines())
+    click.echo(f"error: {printable('; '.join(filter(None, lines)))}", err=True)
     sys.exit(code)
 
 

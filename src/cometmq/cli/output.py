@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import click
 import msgspec
@@ -11,12 +11,17 @@ from cometmq.message import StoredMessage
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 namesrv_option = click.option(
+    "-n",
     "--namesrv",
     default="127.0.0.1:9876",
     show_default=True,
     envvar="NAMESRV_ADDR",
+    show_envvar=True,
     help="Name servers: host:port;host:port.",
 )
+
+PIPE_WIDTH: Final = 10_000
+"""Columns of a table that no person looks at: a line of it must stay a line."""
 
 
 def print_json(value: Any) -> None:
@@ -25,17 +30,21 @@ def print_json(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table that fits the terminal."""
+    """Print a table that fits the terminal; into a pipe or a file, each row on one line."""
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - rich takes 50 ms that --json need not pay
     from rich.console import Console  # noqa: PLC0415 - as above
+    from rich.markup import escape  # noqa: PLC0415 - as above
     from rich.table import Table  # noqa: PLC0415 - as above
 
-    table = Table(box=SIMPLE_HEAD)
+    console = Console()
+    if not console.is_terminal:
+        console.width = PIPE_WIDTH
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(str(cell) for cell in row))
-    Console().print(table)
+        table.add_row(*(escape(printable(str(cell))) for cell in row))
+    console.print(table)
 
 
 def message_fields(message: StoredMessage) -> Mapping[str, Any]:
@@ -54,8 +63,19 @@ def body_text(body: bytes) -> str | None:
     return text if all(char.isprintable() or char in "\r\n\t" for char in text) else None
 
 
+def printable(text: str) -> str:
+    """Write out what could play tricks on a terminal: what others sent is shown, not obeyed."""
+    return text if text.isprintable() else "".join(map(_shown, text))
+
+
+def _shown(char: str) -> str:
+    return char if char.isprintable() else ascii(char)[1:-1]
+
+
 def time_text(time_ms: int) -> str:
-    """Give a time as people read it, in UTC."""
-    return (
-        datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    )
+    """Give a time as people read it, in UTC; one that no calendar has stays a number."""
+    try:
+        time = datetime.fromtimestamp(time_ms / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return str(time_ms)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

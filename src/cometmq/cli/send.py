@@ -1,7 +1,9 @@
 """``cometmq send``: send a message, or one for each line of standard input."""
 
 import asyncio
+import os
 import sys
+from collections.abc import Iterator
 
 import click
 
@@ -28,17 +30,24 @@ def send(
     namesrv: str,
     as_json: bool,
 ) -> None:
-    """Send BODY to TOPIC; without BODY, each line of standard input."""
+    """Send BODY to TOPIC; without BODY, each line of standard input as it comes, but no empty ones."""
+    for text in (tags or "", *keys, *properties):
+        text.encode()  # raises UnicodeEncodeError for bytes that the shell passed on and that are no text
     by_name = dict(_property(text) for text in properties)
-    bodies = [body.encode()] if body is not None else [line.rstrip(b"\n") for line in sys.stdin.buffer]
-    messages = [Message(topic, content, tags, keys, by_name) for content in bodies]
+    bodies = _lines() if body is None else iter([os.fsencode(body)])
+    producer = Producer(namesrv)
+    # Between two runs of the loop Ctrl-C ends the wait for a line at once.
+    with asyncio.Runner() as runner:
+        runner.run(producer.__aenter__())
+        try:
+            for content in bodies:
+                _print(runner.run(producer.send(Message(topic, content, tags, keys, by_name))), as_json)
+        finally:
+            runner.run(producer.__aexit__())
 
-    async def run() -> None:
-        async with Producer(namesrv) as producer:
-            for message in messages:
-                _print(await producer.send(message), as_json)
 
-    asyncio.run(run())
+def _lines() -> Iterator[bytes]:
+    return (content for line in sys.stdin.buffer if (content := line.rstrip(b"\r\n")))
 
 
 def _property(text: str) -> tuple[str, str]:

@@ -10,41 +10,49 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from cometmq.errors import SettingsError
 from cometmq.net.address import address_text
 
 BROKER_PORT = 10911
 NAME_SERVER_PORT = 9876
+PORT = click.IntRange(0, 65535)
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
-host_option = click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 config_option = click.option(
     "--config",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Settings: TOML, or RocketMQ's own broker.conf.",
 )
-
-
-@click.command()
-@host_option
-@click.option("--port", type=click.IntRange(0, 65535), default=BROKER_PORT, show_default=True)
-@click.option("--namesrv-port", type=click.IntRange(0, 65535), default=NAME_SERVER_PORT, show_default=True)
-@click.option(
+host_option = click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
+port_option = click.option("--port", type=PORT, help=f"Port of the broker.  [default: {BROKER_PORT}]")
+store_option = click.option(
     "--store",
     type=click.Path(path_type=Path, file_okay=False),
-    default=Path("cometmq-data"),
-    show_default=True,
+    help="Store directory, made if it is not there.  [default: cometmq-data]",
 )
-@config_option
-def dev(host: str, port: int, namesrv_port: int, store: Path, config: Path | None) -> None:
-    """Run a name server and a broker in one process, for a laptop or a test."""
-    _run(_dev(host, port, namesrv_port, store, config))
 
 
 @click.command()
 @host_option
-@click.option("--port", type=click.IntRange(0, 65535), default=NAME_SERVER_PORT, show_default=True)
+@port_option
+@click.option("--namesrv-port", type=PORT, default=NAME_SERVER_PORT, show_default=True)
+@store_option
+@config_option
+def dev(
+    host: str | None, port: int | None, namesrv_port: int, store: Path | None, config: Path | None
+) -> None:
+    """Run a name server and a broker in one process, for a laptop or a test.
+
+    Options override FILE. A port of 0 takes any free one; the line on standard output says which.
+    """
+    _run(_dev(config, namesrv_port, bindAddress=host, listenPort=port, storePathRootDir=store))
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=PORT, default=NAME_SERVER_PORT, show_default=True)
 def namesrv(host: str, port: int) -> None:
     """Run a name server."""
     _run(_namesrv(host, port))
@@ -53,38 +61,31 @@ def namesrv(host: str, port: int) -> None:
 @click.command()
 @config_option
 @click.option("--namesrv", help="Name servers to register with: host:port;host:port.")
-@click.option("--host", help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on.")
-@click.option("--store", type=click.Path(path_type=Path, file_okay=False), help="Store directory.")
+@host_option
+@port_option
+@store_option
 def broker(
     config: Path | None, namesrv: str | None, host: str | None, port: int | None, store: Path | None
 ) -> None:
-    """Run a broker. What is given here overrides FILE."""
-    given = {"namesrvAddr": namesrv, "bindAddress": host, "listenPort": port, "storePathRootDir": store}
-    _run(_broker(config, {name: value for name, value in given.items() if value is not None}))
+    """Run a broker. Options override FILE."""
+    _run(_broker(config, namesrvAddr=namesrv, bindAddress=host, listenPort=port, storePathRootDir=store))
 
 
-async def _dev(host: str, port: int, namesrv_port: int, store: Path, config: Path | None) -> None:
+async def _dev(config: Path | None, namesrv_port: int, **options: Any) -> None:
     from cometmq.broker.broker import Broker  # noqa: PLC0415 - the help must not wait for the broker's imports
     from cometmq.broker.settings import load  # noqa: PLC0415 - as above
     from cometmq.namesrv.name_server import NameServer  # noqa: PLC0415 - as above
 
-    name_server = NameServer(host, namesrv_port)
+    settings = load(config, _given(options))
+    name_server = NameServer(settings.broker.bind_address, namesrv_port)
     await name_server.start()
     try:
-        settings = load(
-            config,
-            {
-                "namesrvAddr": name_server.address,
-                "bindAddress": host,
-                "listenPort": port,
-                "storePathRootDir": str(store),
-            },
-        )
-        server = Broker(settings.broker, settings.store)
+        own = replace(settings.broker, namesrv_addr=name_server.address)
+        server = Broker(own, settings.store)
         await server.start()
         try:
-            await _ready(f"broker {server.address}, name server {name_server.address}, store {store}")
+            where = f"broker {server.address}, name server {name_server.address}"
+            await _ready(f"{where}, store {own.store_path_root_dir}")
         finally:
             await server.stop()
     finally:
@@ -102,11 +103,11 @@ async def _namesrv(host: str, port: int) -> None:
         await server.stop()
 
 
-async def _broker(config: Path | None, overrides: dict[str, Any]) -> None:
+async def _broker(config: Path | None, **options: Any) -> None:
     from cometmq.broker.broker import Broker  # noqa: PLC0415 - as above
     from cometmq.broker.settings import load  # noqa: PLC0415 - as above
 
-    settings = load(config, {name: str(value) for name, value in overrides.items()})
+    settings = load(config, _given(options))
     server = Broker(settings.broker, settings.store)
     await server.start()
     try:
@@ -115,6 +116,11 @@ async def _broker(config: Path | None, overrides: dict[str, Any]) -> None:
         await _ready(f"broker {server.address}, name servers {where}, store {store}")
     finally:
         await server.stop()
+
+
+def _given(options: dict[str, Any]) -> dict[str, str]:
+    """Give the options that are on the command line: they win over the file, defaults do not."""
+    return {name: str(value) for name, value in options.items() if value is not None}
 
 
 async def _ready(what: str) -> None:

@@ -7,7 +7,10 @@ import click
 from cometmq.admin.topics import TopicAdmin, TopicLine
 from cometmq.cli.output import json_option, namesrv_option, print_json, print_table
 
+QUEUES_MAX = 65_535
 PERMISSIONS = {"read-write": 6, "write-only": 2, "read-only": 4}
+PERM_NAMES = {perm: name for name, perm in PERMISSIONS.items()} | {7: "read-write, pattern", 1: "pattern"}
+"""With the bit 1, topics that a send makes are made after this one."""
 
 
 @click.group()
@@ -17,7 +20,9 @@ def topic() -> None:
 
 @topic.command("create")
 @click.argument("name")
-@click.option("--queues", type=click.IntRange(1, 65536), default=8, show_default=True, help="Per broker.")
+@click.option(
+    "--queues", type=click.IntRange(1, QUEUES_MAX), default=8, show_default=True, help="Per broker."
+)
 @click.option("--perm", type=click.Choice(list(PERMISSIONS)), default="read-write", show_default=True)
 @namesrv_option
 @json_option
@@ -67,4 +72,5 @@ def list_topics(namesrv: str, as_json: bool) -> None:
     if as_json:
         print_json([line._asdict() for line in lines])
     else:
-        print_table(("topic", "broker", "read queues", "write queues", "perm"), lines)
+        rows = [(*line[:-1], PERM_NAMES.get(line.perm, line.perm)) for line in lines]
+        print_table(("topic", "broker", "read queues", "write queues", "perm"), rows)

@@ -1,0 +1,126 @@
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from tests.cli.conftest import Process, Ran, Run
+
+
+class Dev(NamedTuple):
+    """A ``cometmq dev`` that is ready."""
+
+    process: Process
+    broker: str
+    name_server: str
+    store: Path
+
+
+@pytest.fixture
+def dev(tmp_path: Path) -> Iterator[Dev]:
+    store = tmp_path / "new" / "store"
+    with Process("dev", "--port", "0", "--namesrv-port", "0", "--store", str(store)) as process:
+        yield started(process, store)
+
+
+def started(process: Process, store: Path) -> Dev:
+    ready = re.fullmatch(r"ready: broker (\S+), name server (\S+), store (.+)", process.line())
+    assert ready and ready[3] == str(store)
+    return Dev(process, ready[1], ready[2], store)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_cleanly_and_all_that_was_sent_is_there_again(
+    cometmq: Run, dev: Dev, number: signal.Signals
+) -> None:
+    namesrv = ("--namesrv", dev.name_server)
+    assert cometmq("topic", "create", "T", *namesrv).code == 0
+    assert cometmq("send", "T", "kept", *namesrv).code == 0
+    assert (dev.store / "abort").exists()
+    assert dev.process.kill(number)[:2] == (0, "")
+    assert not (dev.store / "abort").exists()
+    config = dev.store.parent / "broker.conf"
+    config.write_text(f"storePathRootDir = {dev.store}\nlistenPort = 0\nfileReservedTime = 48\n")
+    with Process("dev", "--namesrv-port", "0", "--config", str(config)) as process:
+        again = started(process, dev.store)
+        kept = cometmq("consume", "T", "--namesrv", again.name_server, "--json").values
+        assert [message["body"] for message in kept] == ["kept"]
+        ended = process.kill(number)
+    assert ended.code == 0 and "no effect here: fileReservedTime" in ended.err
+
+
+def test_a_second_broker_on_a_store_or_a_port_says_what_to_do(cometmq: Run, dev: Dev, tmp_path: Path) -> None:
+    port = dev.broker.rpartition(":")[2]
+    for arguments, code, words in (
+        (("--port", "0", "--store", str(dev.store)), 1, (str(dev.store), "another process", "stop it first")),
+        (("--port", port, "--store", str(tmp_path)), 2, (dev.broker, "choose another port")),
+    ):
+        assert last_words(cometmq("broker", *arguments)).failed(code, *words)
+    assert last_words(cometmq("namesrv", "--port", port)).failed(2, dev.broker, "choose another port")
+
+
+def test_a_broker_alone_registers_with_the_name_servers_given(cometmq: Run, tmp_path: Path) -> None:
+    with Process("namesrv", "--port", "0") as one, Process("namesrv", "--port", "0") as two:
+        addresses = [server.line().removeprefix("ready: name server ") for server in (one, two)]
+        config = tmp_path / "broker.toml"
+        config.write_text(f'brokerName = "from-file"\nlistenPort = 1\nstorePathRootDir = "{tmp_path}/s"\n')
+        arguments = ("--config", str(config), "--port", "0", "--namesrv", ";".join(addresses))
+        with Process("broker", *arguments) as broker:
+            line = broker.line()
+            assert re.fullmatch(rf"ready: broker \S+, name servers {';'.join(addresses)}, store .*/s", line)
+            for address in addresses:
+                (lines,) = cometmq("topic", "list", "--json", "--namesrv", address).values
+                assert {line["broker_name"] for line in lines} == {"from-file"}
+            assert broker.kill(signal.SIGTERM).code == 0
+        assert cometmq("topic", "list", "--json", "--namesrv", addresses[0]).values == [[]]
+        assert [server.kill(signal.SIGINT).code for server in (one, two)] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("listenPort = 70000", ("listenPort", "70000", "65535")),
+        ("flushDiskType = NEVER", ("flushDiskType", "NEVER")),
+        ("mappedFileSizeCommitLog = 12", ("mappedFileSizeCommitLog", "12", "4096")),
+        ("namesrvAddr = nonsense", ("'nonsense'", "host:port")),
+        (r"brokerName = \u12", ("settings file", "four hexadecimal digits")),
+        (None, ("settings file", "No such file")),
+    ],
+)
+def test_settings_that_cannot_be_used_are_named(
+    cometmq: Run, tmp_path: Path, content: str | None, words: tuple[str, ...]
+) -> None:
+    config = tmp_path / "broker.conf"
+    if content is not None:
+        config.write_text(content + "\n")
+    for command in ("broker", "dev"):
+        ended = last_words(cometmq(command, "--config", str(config), "--store", str(tmp_path / "s")))
+        assert ended.failed(2, *words)
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("dev", "--port", "65536"), 2, ("--port", "65535", "cometmq dev --help")),
+        (
+            ("dev", "--host", "192.0.2.1", "--namesrv-port", "0"),
+            2,
+            ("192.0.2.1", "no address of this machine"),
+        ),
+        (("namesrv", "--host", "no such host"), 2, ("no such host", "no address of this machine")),
+        (("broker", "--namesrv", "127.0.0.1"), 2, ("'127.0.0.1'", "host:port")),
+        (("broker", "--config", "."), 2, ("--config", "directory")),
+        (("broker", "--store", "/dev/null/x", "--port", "0"), 1, ("/dev/null", "File exists")),
+    ],
+)
+def test_what_cannot_be_served_is_named(
+    cometmq: Run, arguments: tuple[str, ...], code: int, words: tuple[str, ...]
+) -> None:
+    assert last_words(cometmq(*arguments)).failed(code, *words)
+
+
+def last_words(ran: Ran) -> Ran:
+    """Leave out what a server logged before it failed."""
+    return ran._replace(err=ran.err.splitlines(keepends=True)[-1])
