@@ -24,6 +24,10 @@ STOP_SECONDS_MAX: Final = 5
 """How long a child that compiles is given to clean up."""
 WITH_PARENT: Final = "--with-parent"
 
+WORTH_LOADING_BYTES: Final = 4 * 1024 * 1024
+WORTH_COMPILING_BYTES: Final = 256 * 1024 * 1024
+NOT_LOADED: Final = "the kernels cannot be loaded, the slower plain operations stay: %r"
+
 _current: Ops = plain
 _lock = threading.Lock()
 
@@ -41,6 +45,21 @@ def load() -> Ops:
             with small_footprint():
                 _current = cast(Ops, cache.load_compiled())
     return _current
+
+
+def load_for(size: int) -> None:
+    """Load the compiled operations here and now if they pay for a job on ``size`` bytes of log.
+
+    From a warm cache that takes less time than the plain ones need for some megabytes, cold half a minute.
+    If it fails, a warning is logged and the plain ones stay.
+    """
+    if _current is not plain or size < WORTH_LOADING_BYTES:
+        return
+    try:
+        if size >= WORTH_COMPILING_BYTES or cache.is_warm():
+            load()
+    except Exception as error:  # noqa: BLE001  as in Loading: all works without
+        log.warning(NOT_LOADED, error)
 
 
 def load_in_background(on_loaded: Callable[[], None] | None = None) -> "Loading":
@@ -90,7 +109,7 @@ class Loading:
                 return
             load()
         except Exception as error:  # noqa: BLE001  whatever Numba, LLVM or the disk have against it: all works without
-            log.warning("the kernels cannot be loaded, the slower plain operations stay: %r", error)
+            log.warning(NOT_LOADED, error)
             return
         log.info("the kernels are loaded")
         if self._on_loaded is not None:

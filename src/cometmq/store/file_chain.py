@@ -35,6 +35,7 @@ class FileChain:
         self.starts: list[int] = []
         self._files = files
         self._setting = setting
+        self._paths: dict[int, Path] = {}
 
     def load(self) -> None:
         """Find the files that are there.
@@ -62,8 +63,11 @@ class FileChain:
         return findings
 
     def path(self, start: int) -> Path:
-        """Where the file that begins at ``start`` is."""
-        return self.directory / layout.offset_name(start)
+        """Where the file that begins at ``start`` is. Asked for each record read, so it is remembered."""
+        path = self._paths.get(start)
+        if path is None:
+            path = self._paths[start] = self.directory / layout.offset_name(start)
+        return path
 
     @property
     def first_offset(self) -> int:
