@@ -6,7 +6,7 @@ Index in memory: here they look as they would after a kill.
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,34 +15,19 @@ from cometmq.format import fastjson, layout
 from cometmq.format.checkpoint import Checkpoint
 from cometmq.format.delay_level import DelayLevels
 from cometmq.format.index import file_size
-from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
 from cometmq.io.files import TEMPORARY_SUFFIX, Disk, FileLayer
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.commit_log import CommitLog
-from cometmq.store.consume_queue import ENTRY_DTYPE
 from cometmq.store.file_chain import UNFINISHED, FileChain
 from cometmq.store.finding import Finding, Severity
 from cometmq.store.index_view import IndexView
+from cometmq.store.queue_files import QueueFiles
 from cometmq.store.queues import SETTING as QUEUE_SETTING
 from cometmq.store.settings import StoreSettings
 from cometmq.store.sizes import tell_settings
 
 REBUILD = "run `cometmq store rebuild`"
 TOPICS = "topics"
-
-
-class QueueFiles(NamedTuple):
-    """The files of one ConsumeQueue."""
-
-    topic: str
-    queue_id: int
-    chain: FileChain
-
-    def entries(self, start: int) -> np.ndarray:
-        """Give the entries (of ENTRY_DTYPE) of the file that begins at ``start``, up to its last data."""
-        file = self.chain.file(start)
-        used = min(-(-file.data_end(0) // QUEUE_ENTRY_SIZE) * QUEUE_ENTRY_SIZE, self.chain.file_size)
-        return np.frombuffer(file.view()[:used], ENTRY_DTYPE)
 
 
 class StoreDirectory:
@@ -100,7 +85,7 @@ class StoreDirectory:
 
         A closed store is on the disk as a whole, and one without a checkpoint gets the benefit of the doubt.
         """
-        if self.was_closed or self.checkpoint is None or not self.checkpoint.physic_msg_timestamp:
+        if self.was_closed or self.checkpoint is None:
             return 2**63 - 1
         return self.checkpoint.physic_msg_timestamp
 

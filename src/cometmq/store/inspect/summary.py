@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from cometmq.format import layout
 from cometmq.format.checkpoint import Checkpoint
 from cometmq.format.index import FIRST_ENTRY
@@ -12,7 +10,7 @@ from cometmq.format.queue_entry import SIZE
 from cometmq.format.record import HEAD_MAX_SIZE, RecordHead
 from cometmq.format.scan import check, find_next_record
 from cometmq.io.files import File
-from cometmq.store.directory import QueueFiles, StoreDirectory
+from cometmq.store.directory import StoreDirectory
 from cometmq.store.finding import Finding
 from cometmq.store.seek import record_store_time
 
@@ -135,14 +133,6 @@ def _topics(store: StoreDirectory, findings: list[Finding]) -> list[TopicLine]:
     lines: dict[str, TopicLine] = {}
     for queue in store.queues(findings):
         before = lines.get(queue.topic, TopicLine(queue.topic, 0, 0))
-        lines[queue.topic] = TopicLine(queue.topic, before.queues + 1, before.messages + _messages(queue))
+        messages = max(queue.written_end() - queue.chain.first_offset // SIZE, 0)
+        lines[queue.topic] = TopicLine(queue.topic, before.queues + 1, before.messages + messages)
     return list(lines.values())
-
-
-def _messages(queue: QueueFiles) -> int:
-    """Give how many queue offsets a queue's files hold."""
-    for start in reversed(queue.chain.starts):
-        used = np.flatnonzero(queue.entries(start)["size"])
-        if len(used):
-            return (start - queue.chain.first_offset) // SIZE + int(used[-1]) + 1
-    return 0

@@ -94,7 +94,7 @@ class IndexCheck:
         self._views = [view for view in self._views if self._check_file(view)]
         self._is_whole &= len(self._views) == self.count
         offsets = [view.entries["physical_offset"] for view in self._views if len(view.entries) > FIRST_ENTRY]
-        self._first = int(offsets[0][FIRST_ENTRY]) if offsets else 0
+        self._first = int(offsets[0][FIRST_ENTRY]) if offsets else -1
         self._last = int(offsets[-1][-1]) if offsets else -1
         self._blocks = self._read_blocks()
         self._waiting = _NOTHING
@@ -205,8 +205,10 @@ class IndexCheck:
 
     def _judge_missing(self, keys: _Keys, missing: Flags) -> None:
         """Report keys without an entry, where the index should have them."""
-        missing = missing & ~keys.may_miss & (keys.physical_offset >= self._first)
-        behind = missing & (keys.physical_offset > self._last)
+        missing = missing & ~keys.may_miss & (keys.physical_offset > self._first)
+        # The keys of one record can lie in two files, of which a kill may leave the first one only.
+        last = self._last if self._store.was_closed else self._last - 1
+        behind = missing & (keys.physical_offset > last)
         if not self._missing_behind and behind.any():
             self._missing_from = int(keys.physical_offset[behind][0])
         self._missing_behind += int(behind.sum())

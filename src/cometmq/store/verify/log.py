@@ -60,6 +60,7 @@ class LogWalk:
                 self._report(scan.damages)
                 self.messages += chunk.scan.count
                 self._ends[chunk.base_offset] = chunk.scan.stop_position
+                self.end_offset = chunk.end_offset
                 yield chunk
             self._report(scan.damages)
             self.end_offset = scan.end_offset

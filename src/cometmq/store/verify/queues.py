@@ -14,9 +14,10 @@ from cometmq.errors import IllegalName
 from cometmq.format.queue_entry import FILLER, SIZE, QueueEntry
 from cometmq.kernels.ops import Dispatch
 from cometmq.store.consume_queue import ENTRY_DTYPE
-from cometmq.store.directory import REBUILD, QueueFiles, StoreDirectory
+from cometmq.store.directory import REBUILD, StoreDirectory
 from cometmq.store.finding import Finding, Severity
 from cometmq.store.log_scan import Chunk
+from cometmq.store.queue_files import QueueFiles
 from cometmq.store.queues import QueueKey
 from cometmq.store.recover import vouched_start
 from cometmq.store.replay import entries_by_queue, is_odd, runs_of
@@ -84,9 +85,7 @@ class QueueCheck:
             findings.add(finding)
         self.count = len(self._queues)
         room = store.log.chain.end_offset
-        self.claimed_end = max(
-            (_physical_end(queue.files, room) for queue in self._queues.values()), default=0
-        )
+        self.claimed_end = max((queue.files.physical_end(room) for queue in self._queues.values()), default=0)
         self._redispatched_from = self._begin_of_recovery()
 
     def take(self, chunk: Chunk, dispatch: Dispatch) -> None:
@@ -149,10 +148,19 @@ class QueueCheck:
             return
         places = np.flatnonzero(differ)
         for first, last in runs_of(places):
-            at, count = int(places[first]), last - first
-            if len(queue.wrong) < WRONG_MAX:
-                found = _entry(actual[at]) if at < len(actual) else None
-                queue.wrong.append(_Wrong(queue_offset + at, count, _entry(run[at]), found))
+            at = int(places[first])
+            found = _entry(actual[at]) if at < len(actual) else None
+            self._keep(queue, _Wrong(queue_offset + at, last - first, _entry(run[at]), found))
+
+    def _keep(self, queue: _Queue, wrong: _Wrong) -> None:
+        """Keep a stretch for the report, joined to the one before it if both are missing."""
+        if queue.wrong and wrong.is_missing:
+            last = queue.wrong[-1]
+            if last.is_missing and last.first + last.length == wrong.first:
+                queue.wrong[-1] = last._replace(length=last.length + wrong.length)
+                return
+        if len(queue.wrong) < WRONG_MAX:
+            queue.wrong.append(wrong)
 
     def _report(self, queue: _Queue, wrong: _Wrong) -> None:
         behind = f" and {wrong.length - 1} behind it" if wrong.length > 1 else ""
@@ -160,7 +168,7 @@ class QueueCheck:
             what = (
                 f"no entry of queue offset {wrong.first}{behind}; record at {wrong.expected.physical_offset}"
             )
-            is_tail = wrong.first + wrong.length == queue.next_offset
+            is_tail = wrong.first >= queue.files.written_end()
             recovered = is_tail and wrong.expected.physical_offset >= self._redispatched_from
         else:
             what = (
@@ -247,21 +255,6 @@ class QueueCheck:
         if self._store.was_closed or self._store.checkpoint is None:
             return self._walk.begin_offset
         return min(vouched_start(self._store.log, self._store.checkpoint), self.claimed_end)
-
-
-def _physical_end(queue: QueueFiles, room: int) -> int:
-    """Give the CommitLog offset behind the record of a queue's last entry, 0 if it has none.
-
-    Entries that point behind ``room``, where the log's files end, do not count: they are damaged.
-    """
-    for start in reversed(queue.chain.starts):
-        entries = queue.entries(start)
-        ends = entries["physical_offset"].astype(np.int64) + entries["size"]
-        real = np.flatnonzero((entries["size"] > 0) & (entries["physical_offset"] >= 0) & (ends <= room))
-        real = real[entries["size"][real] != FILLER.size]
-        if len(real):
-            return int(ends[real[-1]])
-    return 0
 
 
 def _entry(entry: np.void) -> QueueEntry:
