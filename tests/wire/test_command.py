@@ -3,7 +3,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cometmq.wire.codes import VERSION, LanguageCode, RequestCode, ResponseCode
-from cometmq.wire.command import ONEWAY_FLAG, RESPONSE_FLAG, Command, SerializeType, response
+from cometmq.wire.command import (
+    ONEWAY_FLAG,
+    REMARK_LENGTH_MAX,
+    RESPONSE_FLAG,
+    Command,
+    SerializeType,
+    response,
+)
 
 
 @pytest.mark.parametrize("serialize_type", SerializeType)
@@ -45,3 +52,8 @@ def test_a_trace_holds_no_secrets() -> None:
 @example(Command(10, remark="a\nb\ud800"))
 def test_a_trace_is_always_one_line(command: Command) -> None:
     assert len(str(command).splitlines()) == 1
+
+
+def test_a_long_remark_loses_its_end() -> None:
+    answer = response(Command(10), ResponseCode.SYSTEM_ERROR, "no " + "x" * 100_000)
+    assert answer.remark == "no " + "x" * (REMARK_LENGTH_MAX - 3) + "…"

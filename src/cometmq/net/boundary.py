@@ -43,7 +43,7 @@ def attempt(
     try:
         handle(*args, **kwargs)
     except (ProtocolError, FormatError) as error:
-        _log.info("refused a request of %s: %s", peer, error)
+        _log.info("refused a request of %s: %.500s", peer, error)
         remark = str(error)
     except Exception as error:  # noqa: BLE001 the request boundary: see the module's text
         _log.exception("failed to answer %s: %s", peer, ", ".join(map(str, commands)) or "no request")

@@ -10,6 +10,9 @@ from cometmq.wire.codes import LANGUAGE, VERSION, LanguageCode, RequestCode, Res
 RESPONSE_FLAG: Final = 1
 ONEWAY_FLAG: Final = 2
 
+REMARK_LENGTH_MAX: Final = 500
+"""Longest remark that is sent, characters."""
+
 
 class SerializeType(IntEnum):
     """How a header is written."""
@@ -71,7 +74,12 @@ def response(
     ext_fields: dict[str, str] | None = None,
     body: bytes = b"",
 ) -> Command:
-    """Make the answer to ``request``: the same opaque number, the header written the same way."""
+    """Make the answer to ``request``: the same opaque number, the header written the same way.
+
+    A long remark loses its end: it may repeat what the peer sent.
+    """
+    if remark is not None and len(remark) > REMARK_LENGTH_MAX:
+        remark = f"{remark[:REMARK_LENGTH_MAX]}…"
     return Command(
         code,
         request.opaque,
