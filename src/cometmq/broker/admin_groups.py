@@ -7,7 +7,7 @@ from cometmq.broker.groups import Groups
 from cometmq.broker.offsets import Offsets
 from cometmq.broker.producers import Member, Producers
 from cometmq.broker.refused import Refused
-from cometmq.broker.topics import Topics
+from cometmq.broker.topics import QUEUE_COUNT_MAX, Topics
 from cometmq.errors import IllegalName
 from cometmq.format import fastjson
 from cometmq.format.layout import valid_group
@@ -65,6 +65,12 @@ class GroupAdmin:
     def create(self, _: Session, command: Command) -> Command:
         """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP."""
         group = decode(GroupConfig, command.body)
+        if not 0 <= group.retry_queue_count <= QUEUE_COUNT_MAX:
+            raise Refused(
+                ResponseCode.INVALID_PARAMETER,
+                f"group {group.group}: retryQueueNums {group.retry_queue_count} "
+                f"is not in 0 to {QUEUE_COUNT_MAX}",
+            )
         try:
             self._groups.put(group)
         except IllegalName as error:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from cometmq.broker.consumers import Consumers
 from cometmq.broker.offsets import Offsets
 from cometmq.broker.refused import Refused
-from cometmq.broker.topics import Topics, is_system_topic
+from cometmq.broker.topics import QUEUE_COUNT_MAX, Topics, is_system_topic
 from cometmq.errors import IllegalName
 from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue
@@ -36,8 +36,9 @@ from cometmq.wire.headers import (
     parse,
 )
 
-QUEUE_COUNT_MAX: Final = 65_535
 PERM_MAX: Final = 7
+FILTER_TYPES: Final = ("SINGLE_TAG", "MULTI_TAG")
+"""RocketMQ: TopicFilterType.java; brokers make no difference between them."""
 
 ATTRIBUTES: Final = {
     "queue.type": {"SimpleCQ"},
@@ -161,6 +162,12 @@ class TopicAdmin:
                     ResponseCode.INVALID_PARAMETER,
                     f"topic {topic.topic}: {what} {number} is not in 0 to {most}",
                 )
+        if topic.filter_type not in FILTER_TYPES:
+            raise Refused(
+                ResponseCode.INVALID_PARAMETER,
+                f"topic {topic.topic}: topicFilterType {topic.filter_type!r} is not one of "
+                f"{', '.join(FILTER_TYPES)}",
+            )
         self._topics.put(topic)
 
     def _ends(self, topic: str, queue_id: int) -> TopicOffset:

@@ -19,6 +19,8 @@ from cometmq.io.clock import Clock
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import DataVersion, TopicConfig, TopicTable
 
+QUEUE_COUNT_MAX: Final = 65_535
+
 PERM_READ: Final = 4
 PERM_WRITE: Final = 2
 PERM_INHERIT: Final = 1

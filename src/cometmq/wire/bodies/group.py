@@ -12,6 +12,7 @@ from cometmq.wire.bodies.body import Body
 from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, ConsumeType, MessageModel, SubscriptionData
 from cometmq.wire.bodies.topic import DataVersion
 from cometmq.wire.codes import LanguageCode
+from cometmq.wire.headers.fields import Int, Long
 
 
 class ConsumerIds(Body):
@@ -26,7 +27,7 @@ class ClientConnection(Body):
     client_addr: str
     client_id: str
     language: LanguageCode
-    version: int
+    version: Int
 
 
 class ConsumerConnections(Body):
@@ -63,21 +64,21 @@ class GroupConfig(Body):
 
     group: str = field(name="groupName")
     attributes: dict[str, str] = field(default_factory=dict)
-    broker_id: int = 0
+    broker_id: Long = 0
     consume_broadcast_enable: bool = True
     consume_enable: bool = True
     consume_from_min_enable: bool = True
     consume_message_orderly: bool = False
-    consume_timeout_minutes: int = field(default=15, name="consumeTimeoutMinute")
+    consume_timeout_minutes: Int = field(default=15, name="consumeTimeoutMinute")
     retry_policy: dict[str, Any] = field(
         default_factory=lambda: {"type": "CUSTOMIZED"}, name="groupRetryPolicy"
     )
-    sys_flag: int = field(default=0, name="groupSysFlag")
+    sys_flag: Int = field(default=0, name="groupSysFlag")
     notify_consumer_ids_changed_enable: bool = True
-    retry_max_times: int = 16
-    retry_queue_count: int = field(default=1, name="retryQueueNums")
+    retry_max_times: Int = 16
+    retry_queue_count: Int = field(default=1, name="retryQueueNums")
     subscription_data_set: list[dict[str, Any]] | None = None
-    slow_broker_id: int = field(default=1, name="whichBrokerWhenConsumeSlowly")
+    slow_broker_id: Long = field(default=1, name="whichBrokerWhenConsumeSlowly")
 
 
 class GroupConfigs(Body):
@@ -88,7 +89,7 @@ class GroupConfigs(Body):
     """
 
     data_version: DataVersion = field(default_factory=DataVersion)
-    forbidden: dict[str, dict[str, int]] = field(default_factory=dict, name="forbiddenTable")
+    forbidden: dict[str, dict[str, Int]] = field(default_factory=dict, name="forbiddenTable")
     groups: dict[str, GroupConfig] = field(default_factory=dict, name="subscriptionGroupTable")
 
 
@@ -100,4 +101,4 @@ class ConsumerOffsets(Body):
     """
 
     data_version: DataVersion | None = None
-    offsets: dict[str, dict[int, int]] = field(default_factory=dict, name="offsetTable")
+    offsets: dict[str, dict[Int, Long]] = field(default_factory=dict, name="offsetTable")

@@ -11,6 +11,7 @@ from msgspec import field
 
 from cometmq.format.java_hash import java_hash
 from cometmq.wire.bodies.body import Body
+from cometmq.wire.headers.fields import Int, Long
 
 
 class ConsumeType(StrEnum):
@@ -53,9 +54,9 @@ class SubscriptionData(Body):
     topic: str
     expression: str = field(default="*", name="subString")
     expression_type: str = "TAG"
-    version: int = field(default=0, name="subVersion")
+    version: Long = field(default=0, name="subVersion")
     tags: set[str] = field(default_factory=set, name="tagsSet")
-    codes: set[int] = field(default_factory=set, name="codeSet")
+    codes: set[Int] = field(default_factory=set, name="codeSet")
     class_filter_mode: bool = False
 
 
@@ -87,7 +88,7 @@ class Heartbeat(Body):
     client_id: str = field(name="clientID")
     producers: list[ProducerData] = field(default_factory=list, name="producerDataSet")
     consumers: list[ConsumerData] = field(default_factory=list, name="consumerDataSet")
-    fingerprint: int = field(default=0, name="heartbeatFingerprint")
+    fingerprint: Int = field(default=0, name="heartbeatFingerprint")
     without_subscriptions: bool = field(default=False, name="withoutSub")
 
     @classmethod

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import field
 
 from cometmq.wire.bodies.body import Body
+from cometmq.wire.headers.fields import Int, Long
 
 
 class BrokerData(Body):
@@ -21,7 +22,7 @@ class BrokerData(Body):
         acting_master: whether a slave may stand in for a lost master.
     """
 
-    addrs: dict[int, str] = field(name="brokerAddrs")
+    addrs: dict[Long, str] = field(name="brokerAddrs")
     broker_name: str
     cluster: str
     acting_master: bool = field(default=False, name="enableActingMaster")
@@ -32,10 +33,10 @@ class QueueData(Body):
     """The queues that a topic has on one broker; perm is 4 read, 2 write, added up."""
 
     broker_name: str
-    perm: int
-    read_queue_count: int = field(name="readQueueNums")
-    write_queue_count: int = field(name="writeQueueNums")
-    sys_flag: int = field(default=0, name="topicSysFlag")
+    perm: Int
+    read_queue_count: Int = field(name="readQueueNums")
+    write_queue_count: Int = field(name="writeQueueNums")
+    sys_flag: Int = field(default=0, name="topicSysFlag")
 
 
 class TopicRoute(Body):
@@ -63,7 +64,7 @@ class ClusterInfo(Body):
 class BrokerMembers(Body):
     """A master and its slaves, as they know of each other."""
 
-    addrs: dict[int, str] = field(name="brokerAddrs")
+    addrs: dict[Long, str] = field(name="brokerAddrs")
     broker_name: str
     cluster: str
 

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import field
 
 from cometmq.wire.bodies.body import Body
+from cometmq.wire.headers.fields import Int, Long
 
 
 class DataVersion(Body):
@@ -18,9 +19,9 @@ class DataVersion(Body):
         timestamp: of the last change, ms since the epoch.
     """
 
-    counter: int = 0
-    state_version: int = 0
-    timestamp: int = 0
+    counter: Long = 0
+    state_version: Long = 0
+    timestamp: Long = 0
 
     def next(self, now_ms: int) -> "DataVersion":
         """Give the version after one more change."""
@@ -37,11 +38,11 @@ class TopicConfig(Body):
     """
 
     topic: str = field(name="topicName")
-    read_queue_count: int = field(default=16, name="readQueueNums")
-    write_queue_count: int = field(default=16, name="writeQueueNums")
-    perm: int = 6
+    read_queue_count: Int = field(default=16, name="readQueueNums")
+    write_queue_count: Int = field(default=16, name="writeQueueNums")
+    perm: Int = 6
     filter_type: str = field(default="SINGLE_TAG", name="topicFilterType")
-    sys_flag: int = field(default=0, name="topicSysFlag")
+    sys_flag: Int = field(default=0, name="topicSysFlag")
     order: bool = False
     attributes: dict[str, str] = field(default_factory=dict)
 
