@@ -14,11 +14,14 @@ class CheckpointFile:
     """The checkpoint file, which is written in place: its fields fit one disk sector.
 
     Attributes:
-        value: what it says. Its times never go back.
+        value: what it says. Its times go back only when the clock does.
+        recovery_time: store time, ms, from which on messages may not be on the disk as a whole: every
+            message that the checkpoint does not vouch for must be stored later.
     """
 
     def __init__(self, files: OpenFiles, path: Path) -> None:
         self.value = Checkpoint()
+        self.recovery_time = 0
         self._files = files
         self._path = path
 
@@ -27,13 +30,13 @@ class CheckpointFile:
         if not self._files.layer.exists(self._path):
             return
         try:
-            self.value = Checkpoint.unpack(self._files.layer.load(self._path))
+            self._set(Checkpoint.unpack(self._files.layer.load(self._path)))
         except FormatError as error:
             log.warning("%s: %s; recovery reads the whole log", self._path, error)
 
     def renew(self, *, flushed_time: int, dispatched_time: int = 0) -> None:
         """Note store times, ms, up to which CommitLog and ConsumeQueues are on the disk. Raises OSError."""
-        self.value = self.value._replace(
+        value = self.value._replace(
             physic_msg_timestamp=max(flushed_time, self.value.physic_msg_timestamp),
             logics_msg_timestamp=max(dispatched_time, self.value.logics_msg_timestamp),
         )
@@ -41,8 +44,23 @@ class CheckpointFile:
             file = self._files.get(self._path)
         else:
             file = self._files.create(self._path, SIZE)
-        file.write(0, self.value.pack())
+        file.write(0, value.pack())
+        self._set(value)
+
+    def go_back(self, now_ms: int) -> None:
+        """Take back what it says of times later than ``now_ms``: they come again. Raises OSError."""
+        value = self.value._replace(
+            physic_msg_timestamp=min(now_ms, self.value.physic_msg_timestamp),
+            logics_msg_timestamp=min(now_ms, self.value.logics_msg_timestamp),
+        )
+        self._files.get(self._path).write(0, value.pack())
+        self.sync()
+        self._set(value)
 
     def sync(self) -> None:
         """Wait until the file is on the disk. Raises OSError."""
         self._files.layer.sync(self._path)
+
+    def _set(self, value: Checkpoint) -> None:
+        self.value = value
+        self.recovery_time = value.recovery_time()

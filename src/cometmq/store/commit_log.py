@@ -22,7 +22,6 @@ from cometmq.format.record import (
     encode_blank,
     encode_fields,
 )
-from cometmq.io.files import File
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.file_chain import FileChain
@@ -107,10 +106,6 @@ class CommitLog:
             return None
         size, magic = int.from_bytes(head[:4], "big"), int.from_bytes(head[4:8], "big")
         return self.read(physical_offset, size) if magic in (MAGIC_V1, MAGIC_V2) else None
-
-    def files(self) -> list[tuple[int, File]]:
-        """Give the files with their start offsets."""
-        return [(start, self.chain.file(start)) for start in self.chain.starts]
 
     def _file_end(self, offset: int) -> int:
         """Give the end of the file that ``offset`` falls into; ``offset`` itself if that is not made yet."""

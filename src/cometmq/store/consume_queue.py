@@ -129,6 +129,18 @@ class ConsumeQueue:
             queue_offset += len(block)
         return None
 
+    def last_message(self) -> QueueEntry | None:
+        """Give the last entry that stands for a message."""
+        end, count = self.max_offset, 1
+        while end > self._first_offset:
+            begin = max(self._first_offset, end - count)
+            block = np.frombuffer(self.read(begin, end - begin), ENTRY_DTYPE)
+            messages = np.flatnonzero(~_are_fillers(block))
+            if len(messages):
+                return QueueEntry(*block[messages[-1]].tolist())
+            end, count = begin, BLOCK_ENTRIES
+        return None
+
     def write_back(self) -> None:
         """Write the tail to the files. Raises OSError; the tail then stays."""
         if self._tail:
@@ -170,7 +182,7 @@ class ConsumeQueue:
         end = bisect_left(range(first, self.max_offset), physical_end, key=self._physical_offset_from)
         self.write_back()
         self._set_bounds(first + end)
-        self._set_physical_end(first)
+        self._set_physical_end()
         self.min_offset = min(self.min_offset, self.max_offset)
         self._clear_behind_end()
 
@@ -216,7 +228,7 @@ class ConsumeQueue:
             if good < len(block):
                 break
         self._set_bounds(end)
-        self._set_physical_end(self.chain.first_offset // SIZE)
+        self._set_physical_end()
 
     def _block(self, first: int, count: int) -> np.ndarray:
         return np.frombuffer(self.chain.read(first * SIZE, count * SIZE), ENTRY_DTYPE)
@@ -225,17 +237,9 @@ class ConsumeQueue:
         self.max_offset = self.next_offset = self._tail_start = end
         self.min_offset = self.chain.first_offset // SIZE
 
-    def _set_physical_end(self, first: int) -> None:
-        self.physical_end = 0
-        end = self.max_offset
-        while end > first and not self.physical_end:
-            begin = max(first, end - (1 if end == self.max_offset else BLOCK_ENTRIES))
-            block = np.frombuffer(self.read(begin, end - begin), ENTRY_DTYPE)
-            messages = np.flatnonzero(~_are_fillers(block))
-            if len(messages):
-                last = QueueEntry(*block[messages[-1]].tolist())
-                self.physical_end = last.physical_offset + last.size
-            end = begin
+    def _set_physical_end(self) -> None:
+        last = self.last_message()
+        self.physical_end = 0 if last is None else last.physical_offset + last.size
 
     def _clear_behind_end(self) -> None:
         """Write zeros over what lies behind the end, so that no later start takes it for entries."""

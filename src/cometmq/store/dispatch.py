@@ -25,6 +25,8 @@ INDEX_LAG_BYTES = 256 * 1024
 """How far the index follows behind."""
 
 TAGS_KNOWN_MAX = 10_000
+TAGS_LENGTH_MAX = 100
+"""Hashes of so many tags are remembered, of those that are not longer: senders decide about both."""
 
 
 class Arrival(NamedTuple):
@@ -56,11 +58,13 @@ class Dispatcher:
 
     Attributes:
         dispatched_offset: all records before it can be read through their queues.
+        dispatched_time: store time of the last of them, ms.
         on_arrival: called with what can newly be read.
     """
 
     def __init__(self, commit_log: CommitLog, index: Index | None, delay_levels: DelayLevels) -> None:
         self.dispatched_offset = commit_log.written_offset
+        self.dispatched_time = commit_log.written_time
         self.on_arrival: Callable[[list[Arrival]], None] = lambda _: None
         self._log = commit_log
         self._index = index
@@ -88,13 +92,18 @@ class Dispatcher:
             batch = self._waiting.popleft()
             self._put(batch, arrivals)
             self.dispatched_offset = batch.end_offset
+            if batch.appended:
+                self.dispatched_time = batch.appended[-1].store_time
         if arrivals:
             self.on_arrival(arrivals)
-        if self.dispatched_offset - self._indexed_offset >= INDEX_LAG_BYTES:
-            self.catch_up_index()
+
+    @property
+    def index_lag(self) -> int:
+        """How far the index is behind, in bytes of the log."""
+        return self.dispatched_offset - self._indexed_offset
 
     def catch_up_index(self) -> None:
-        """Bring the index up to what is dispatched."""
+        """Bring the index up to what is dispatched. Raises OSError; what is done until then stays."""
         if self._index is None or self._indexed_offset >= self.dispatched_offset:
             return
         scan = LogScan(self._log, self._indexed_offset, self.dispatched_offset, verify_crc=False)
@@ -117,9 +126,11 @@ class Dispatcher:
         if message.topic == SCHEDULE_TOPIC:
             by_name = properties.decode(message.properties)
             return queue_tags_code(message.topic, by_name, store_time, self._delay_levels)
-        if len(self._tags_codes) > TAGS_KNOWN_MAX:
-            self._tags_codes = {None: 0}
-        code = self._tags_codes[message.tags] = tags_code(message.tags)
+        code = tags_code(message.tags)
+        if message.tags is not None and len(message.tags) <= TAGS_LENGTH_MAX:
+            if len(self._tags_codes) > TAGS_KNOWN_MAX:
+                self._tags_codes = {None: 0}
+            self._tags_codes[message.tags] = code
         return code
 
 

@@ -1,13 +1,16 @@
 """The Index: which messages have a key. Derived, like the ConsumeQueues, and written back like them.
 
 Of the newest file the header and slots are kept in memory, and entries until they are written: in the
-order entries, slots, header, so that what a killed process leaves can be repaired from the entries
-(each holds the slot's value before it). Full files are only read.
+order entries, slots, header, so that what a killed process leaves can be put right from the entries (each
+holds the slot's value before it). A loss of power leaves any mixture of old and new pages, so after an
+unclean stop only what was synced counts: the rest is cut off and indexed again. Full files are only read.
 
 Source: RocketMQ ``store/index/IndexFile.java``, ``store/index/IndexService.java``.
 """
 
 import logging
+from collections.abc import Callable
+from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +22,7 @@ from cometmq.format.index import (
     ENTRY_SIZE,
     FIRST_ENTRY,
     HEADER_SIZE,
-    NO_ENTRY,
+    SLOT_SIZE,
     IndexHeader,
     entry_position,
     file_size,
@@ -29,11 +32,14 @@ from cometmq.format.java_hash import index_key_hash
 from cometmq.io.files import TEMPORARY_SUFFIX
 from cometmq.io.open_files import OpenFiles
 from cometmq.kernels.ops import PAGE_SIZE, Bytes, Ints, Longs
+from cometmq.store.index_view import ENTRY_DTYPE, SLOT_DTYPE
 
 log = logging.getLogger(__name__)
 
 INSERT_MAX = 16_384
 """Keys inserted at once."""
+BLOCK_ENTRIES = 1_000_000
+"""Entries looked at together when a file is cut (20 MB)."""
 
 
 class IndexFile:
@@ -70,31 +76,56 @@ class IndexFile:
         if (size := self._files.layer.size(self.path)) != expected:
             raise FormatError(f"{self.path}: has {size} bytes, expected {expected}")
         header = IndexHeader.unpack(self._files.get(self.path).read(0, HEADER_SIZE))
-        if header.next_entry > self._entry_count or header.begin_time > header.end_time:
+        if header.next_entry > self._entry_count or header.begin_physical_offset > header.end_physical_offset:
             raise FormatError(
                 f"{self.path}: header {header} cannot be in a file of {self._entry_count} entries"
             )
         self._written = header.next_entry
         if not header.next_entry >= self._entry_count:
-            image = self._files.get(self.path).read(0, self._image_size)
-            self._image = np.frombuffer(image, np.uint8).copy()
+            self._load_image()
             self._put_header(header)
 
-    def repair(self) -> None:
-        """Take slots back to entries that the header knows: what a killed process leaves of a write-back."""
+    def cut(self, physical_offset: int, store_time_at: Callable[[int], int]) -> bool:
+        """Forget the records at or behind ``physical_offset``; False if that is all.
+
+        Slots are set from the entries that stay, whatever they held. The entries end before the first that
+        lies before its predecessor in the log: it was never written.
+
+        Args:
+            store_time_at: gives the store time, ms, of the record at a CommitLog offset.
+        """
         if self._image is None:
-            return
-        entries = self._files.get(self.path).view()
-        known = self.header.next_entry
-        slots = self._image[HEADER_SIZE:].view(">i4")
-        for slot in np.flatnonzero((slots >= known) | (slots < NO_ENTRY)):
-            number = int(slots[slot])
-            while number >= known:
-                at = entry_position(number, self._slot_count) + ENTRY_SIZE - 4
-                previous = int.from_bytes(entries[at : at + 4], "big", signed=True)
-                number = previous if previous < number < self._entry_count else NO_ENTRY
-            slots[slot] = max(number, NO_ENTRY)
-            self._dirty[slot_position(int(slot)) // PAGE_SIZE] = True
+            self._load_image()
+        header = self.header
+        slots = np.zeros(self._slot_count, np.int32)
+        number, last = FIRST_ENTRY, header.begin_physical_offset
+        while number < header.next_entry:
+            block = self._entries(number, min(number + BLOCK_ENTRIES, header.next_entry))
+            offsets = block["physical_offset"].astype(np.int64)
+            fits = (offsets < physical_offset) & (np.diff(offsets, prepend=last) >= 0)
+            count = len(block) if fits.all() else int(np.argmin(fits))
+            taken = block["key_hash"][:count].astype(np.int64) % self._slot_count
+            np.maximum.at(slots, taken, np.arange(number, number + count, dtype=np.int32))
+            number += count
+            if count:
+                last = int(offsets[count - 1])
+            if count < len(block):
+                break
+        if number == FIRST_ENTRY:
+            return False
+        self._put_slots(slots)
+        if number < header.next_entry:
+            time = store_time_at(last)
+            header = header._replace(end_time=time, end_physical_offset=last, next_entry=number)
+        self._put_header(header._replace(used_slots=int(np.count_nonzero(slots))))
+        self._written = number
+        return True
+
+    def count_last(self, physical_offset: int) -> int:
+        """Count the entries at the end that are for the record at ``physical_offset``."""
+        numbers = range(self.header.next_entry - 1, 0, -1)
+        offsets = (int(self._entries(number, number + 1)["physical_offset"][0]) for number in numbers)
+        return sum(1 for _ in takewhile(lambda offset: offset == physical_offset, offsets))
 
     @property
     def header(self) -> IndexHeader:
@@ -138,10 +169,10 @@ class IndexFile:
             max_count=max_count,
         )
 
-    def write_back(self) -> None:
-        """Write what is in memory only. Raises OSError; it then stays."""
+    def write_back(self) -> bool:
+        """Write what is in memory only; False if that is nothing. Raises OSError; it then stays."""
         if self._image is None or not (self._tail or self._dirty.any()):
-            return
+            return False
         file = self._files.get(self.path)
         if self._tail:
             file.write(entry_position(self._written, self._slot_count), self._tail)
@@ -151,11 +182,28 @@ class IndexFile:
             part = self._image[first * PAGE_SIZE : last * PAGE_SIZE]
             file.write(first * PAGE_SIZE, part.data)
         self._dirty[:] = False
+        return True
 
     def seal(self) -> None:
-        """Write back a full file and let its memory go."""
-        self.write_back()
+        """Let the memory of a full file go that has been written back."""
         self._image = None
+
+    def _load_image(self) -> None:
+        image = self._files.get(self.path).read(0, self._image_size)
+        self._image = np.frombuffer(image, np.uint8).copy()
+
+    def _entries(self, first: int, end: int) -> np.ndarray:
+        """Give the entries of the file from number ``first`` to before ``end`` (of ENTRY_DTYPE)."""
+        position = entry_position(first, self._slot_count)
+        data = self._files.get(self.path).read(position, (end - first) * ENTRY_SIZE)
+        return np.frombuffer(data, ENTRY_DTYPE)
+
+    def _put_slots(self, slots: Ints) -> None:
+        assert self._image is not None
+        stored = self._image[HEADER_SIZE:].view(SLOT_DTYPE)
+        changed = np.flatnonzero(stored != slots)
+        stored[changed] = slots[changed]
+        self._dirty[(HEADER_SIZE + changed * SLOT_SIZE) // PAGE_SIZE] = True
 
     def _put_header(self, header: IndexHeader) -> None:
         assert self._image is not None
@@ -167,7 +215,8 @@ class Index:
     """The index files of a store, oldest first.
 
     Attributes:
-        end_offset: CommitLog offset of the newest record that is in the index, -1 if none.
+        end_offset: CommitLog offset of the newest record that is in the index, -1 if none; some of its keys
+            may be missing, since a full file ends between any two keys.
         is_whole: whether loading found all that a clean stop leaves: no file, or the directory, is missing.
     """
 
@@ -179,8 +228,10 @@ class Index:
         self._slot_count = slot_count
         self._entry_count = entry_count
         self._index: list[IndexFile] = []
+        self._end_count = 0  # how many keys of the newest record are in the index
+        self._unsynced: set[Path] = set()
 
-    def load(self, *, trusted: bool) -> None:
+    def load(self) -> None:
         """Find the files. One that is damaged is set aside with all behind it: they will be rebuilt."""
         layer = self._files.layer
         directory = layout.index_dir(self._root)
@@ -199,23 +250,43 @@ class Index:
                 self._set_aside([directory / other for other in names[number:]])
                 self.is_whole = False
                 break
-            if not trusted:
-                file.repair()
             self._index.append(file)
-        if self._index and self._index[-1].header.next_entry == FIRST_ENTRY:
-            self._remove_last()  # made, and not written to before the end
-        if self._index:
-            self.end_offset = self._index[-1].header.end_physical_offset
+        # By place in the log: names go back where the clock does, be it at the end of summer time.
+        self._index.sort(key=lambda file: file.header.begin_physical_offset)
+        for file in [file for file in self._index if file.header.next_entry == FIRST_ENTRY]:
+            self._remove(file)  # made, and not written to before the end
+        self._find_end()
+
+    def cut(self, physical_offset: int, store_time_at: Callable[[int], int]) -> None:
+        """Forget the records at or behind ``physical_offset``: see ``IndexFile.cut``."""
+        while self._index and not self._index[-1].cut(physical_offset, store_time_at):
+            self._remove(self._index[-1])
+        self._unsynced.update(file.path for file in self._index[-1:])
+        self._find_end()
 
     def insert(self, key_hashes: Ints, physical_offsets: Longs, store_times: Longs) -> None:
-        """Insert keys in the order of the log; new files are made as they are needed. Raises OSError."""
-        at = 0
+        """Insert keys in the order of the log, but for those that are there already.
+
+        New files are made as they are needed. Raises OSError; what was inserted until then stays.
+        """
+        at = self._count_known(physical_offsets)
         while at < len(key_hashes):
             part = slice(at, at + INSERT_MAX)
             file = self._open_file(int(store_times[at]))
-            at += file.insert(key_hashes[part], physical_offsets[part], store_times[part])
-        if len(key_hashes):
-            self.end_offset = int(physical_offsets[-1])
+            taken = file.insert(key_hashes[part], physical_offsets[part], store_times[part])
+            self._note_end(physical_offsets[at : at + taken])
+            at += taken
+
+    def _count_known(self, physical_offsets: Longs) -> int:
+        begin, end = np.searchsorted(physical_offsets, [self.end_offset, self.end_offset + 1])
+        return int(min(begin + self._end_count, end))
+
+    def _note_end(self, physical_offsets: Longs) -> None:
+        if len(physical_offsets):
+            end_offset = int(physical_offsets[-1])
+            count = len(physical_offsets) - int(np.searchsorted(physical_offsets, end_offset))
+            self._end_count = count + (self._end_count if end_offset == self.end_offset else 0)
+            self.end_offset = end_offset
 
     def find(self, topic: str, key: str, *, begin_time: int, end_time: int, max_count: int) -> list[int]:
         """Give the CommitLog offsets of messages that may have the key, ascending.
@@ -246,23 +317,23 @@ class Index:
         """Write what is in memory only. Raises OSError; it then stays."""
         self._files.layer.make_directory(layout.index_dir(self._root))
         for file in self._index[-1:]:
-            file.write_back()
+            self._write_back(file)
+
+    def take_unsynced(self) -> list[Path]:
+        """Give the files that were written since the last call: they must be synced."""
+        paths, self._unsynced = sorted(self._unsynced), set()
+        return paths
 
     def paths(self) -> list[Path]:
         """Give the files, oldest first."""
         return [file.path for file in self._index]
-
-    def remove_from(self, physical_offset: int) -> None:
-        """Remove the files that know records at or behind ``physical_offset``: they must be rebuilt."""
-        while self._index and self.end_offset >= physical_offset:
-            self._remove_last()
-            self.end_offset = self._index[-1].header.end_physical_offset if self._index else -1
 
     def _open_file(self, time_ms: int) -> IndexFile:
         last = self._index[-1] if self._index else None
         if last is not None and not last.is_full:
             return last
         if last is not None:
+            self._write_back(last)
             last.seal()
         path = layout.index_path(self._root, time_ms)
         while self._files.layer.exists(path):  # two files can begin in the same millisecond
@@ -273,8 +344,24 @@ class Index:
         self._index.append(file)
         return file
 
-    def _remove_last(self) -> None:
-        file = self._index.pop()
+    def _write_back(self, file: IndexFile) -> None:
+        if file.write_back():
+            self._unsynced.add(file.path)
+
+    def _find_end(self) -> None:
+        """Find the newest record, and how many of its keys are there."""
+        self.end_offset, self._end_count = -1, 0
+        for file in reversed(self._index):
+            header = file.header
+            self.end_offset = max(self.end_offset, header.end_physical_offset)
+            count = file.count_last(self.end_offset)
+            self._end_count += count
+            if count < header.next_entry - FIRST_ENTRY:
+                break  # otherwise all of the file is that record's, and the file before it may end with it
+
+    def _remove(self, file: IndexFile) -> None:
+        self._index.remove(file)
+        self._unsynced.discard(file.path)
         self._files.forget(file.path)
         self._files.layer.remove(file.path)
 

@@ -107,12 +107,12 @@ class LogScan:
                 self.end_offset = start + scan.stop_position
                 self.last_time = int(scan.store_time[-1])
                 yield Chunk(buffer, start, scan)
-            following = self._following(file, start, scan, chunk)
+            following = self._following(start, scan, chunk)
             if following is None:
                 return
             offset = following
 
-    def _following(self, file: File, start: int, scan: Scan, chunk: slice) -> int | None:
+    def _following(self, start: int, scan: Scan, chunk: slice) -> int | None:
         """Give the offset at which the walk goes on, or None where the log ends."""
         at = scan.stop_position
         if scan.stop_reason is StopReason.BLANK:
@@ -122,7 +122,7 @@ class LogScan:
         whole = start + chunk.stop >= min(start + self._chain.file_size, self._end)
         if at == chunk.stop or (cut and not whole and at > chunk.start):
             return start + at  # only the chunk ended
-        return self._pass_damage(file, start, at)
+        return self._pass_damage(self._chain.file(start), start, at)
 
     def _pass_damage(self, file: File, start: int, position: int) -> int | None:
         """Find the next true record behind ``position``, in this file or at the beginning of the next."""

@@ -66,12 +66,17 @@ class Queues:
         """Give the files that were written since the last call: they must be synced."""
         return [path for queue in self._queues.values() for path in queue.take_unsynced()]
 
-    def delete(self, topic: str) -> None:
-        """Remove a topic's queues and their files; its messages stay in the CommitLog until they expire."""
-        for key in [key for key in self._queues if key[0] == topic]:
-            queue = self._queues.pop(key)
-            queue.chain.remove()
-        self._files.layer.remove_directory(layout.topic_dir(self._root, topic))
+    def delete(self, topic: str, before: int = 2**63 - 1) -> None:
+        """Remove a topic's queues that go no further than CommitLog offset ``before``, with their files.
+
+        The messages stay in the CommitLog until they expire. Raises OSError.
+        """
+        of_topic = [key for key in self._queues if key[0] == topic]
+        deleted = [key for key in of_topic if self._queues[key].physical_end <= before]
+        for key in deleted:
+            self._queues.pop(key).chain.remove()
+        if len(deleted) == len(of_topic):
+            self._files.layer.remove_directory(layout.topic_dir(self._root, topic))
 
     def _make(self, topic: str, queue_id: int) -> ConsumeQueue:
         directory = layout.consume_queue_dir(self._root, topic, queue_id)

@@ -4,12 +4,16 @@
 What                        clean (no ``abort`` file)    unclean
 ==========================  ===========================  ==========================================
 ConsumeQueues               last file of each            last three; cut at the first odd entry
+Index                       taken as it is               cut where the walk begins
 CommitLog is walked from    the last dispatched record   the file that the checkpoint vouches for
+… and once more, earlier    if a queue's files are       if a queue's files are missing, be they all
+                            missing, be they all         or the last
 each record's CRC           checked                      checked
 records met                 dispatched                   dispatched; what is there is passed over
 a torn tail                 set aside                    set aside
 damage before the tail      reported and passed over     reported and passed over
 queue entries past the end  cut                          cut
+the log is synced           no, it was                   yes: who reads a message will find it again
 ==========================  ===========================  ==========================================
 
 Nothing is deleted on a failed check: bytes behind the end of the log are copied to ``setaside/`` before
@@ -21,19 +25,22 @@ Source: RocketMQ ``store/CommitLog.java`` (recoverNormally, recoverAbnormally),
 """
 
 import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from cometmq import kernels
+from cometmq.format import layout
 from cometmq.format.checkpoint import Checkpoint
-from cometmq.format.delay_level import DelayLevels
 from cometmq.format.record import BODY_AT, RecordHead
 from cometmq.format.scan import check
 from cometmq.io.files import FileLayer
-from cometmq.io.open_files import OpenFiles
 from cometmq.store.commit_log import CommitLog
-from cometmq.store.index import Index
+from cometmq.store.consume_queue import ConsumeQueue
+from cometmq.store.ledger import Ledger
 from cometmq.store.log_scan import Damage, LogScan
+from cometmq.store.parts import Parts
 from cometmq.store.queues import Queues
 from cometmq.store.replay import Gap, Replay
 from cometmq.store.seek import record_store_time
@@ -45,6 +52,8 @@ Progress = Callable[[int, int], None]
 
 SET_ASIDE = "setaside"
 COPY_BYTES = 4 * 1024 * 1024
+WRITE_BACK_BYTES = 16 * 1024
+"""A queue's entries that wait in memory while the log is walked."""
 
 
 class Recovered(NamedTuple):
@@ -69,35 +78,30 @@ class Recovered(NamedTuple):
     set_aside: Path | None
 
 
-def recover(
-    commit_log: CommitLog,
-    queues: Queues,
-    index: Index | None,
-    *,
-    clean: bool,
-    checkpoint: Checkpoint,
-    delay_levels: DelayLevels,
-    files: OpenFiles,
-    root: Path,
-    progress: Progress | None = None,
-) -> Recovered:
-    """Bring the loaded parts to one state. Raises OSError."""
-    begin = _begin(commit_log, queues, index, clean=clean, checkpoint=checkpoint)
+def recover(parts: Parts, progress: Progress | None = None) -> Recovered:
+    """Load the parts of a store and bring them to one state.
+
+    Raises StoreDamaged for a file that cannot be used as it is, OSError if the disk refuses.
+    """
+    commit_log, queues, index, ledger = parts.log, parts.queues, parts.index, parts.ledger
+    clean = _load(parts)
+    for topic, offset in ledger.deleted.items():
+        queues.delete(topic, before=offset)
     for queue in queues:
         queue.truncate(commit_log.chain.end_offset)  # a damaged entry must not pass for a dispatched record
-    scan = LogScan(commit_log, begin, vouched_time=checkpoint.physic_msg_timestamp)
-    replay = Replay(queues, index, delay_levels)
-    for chunk in scan:
-        replay.dispatch(chunk)
-        queues.write_back(COPY_BYTES)
-        files.drop_pages()
-        if progress is not None:
-            progress(chunk.end_offset - begin, commit_log.chain.end_offset - begin)
+    begin = _begin(parts, clean=clean)
+    if (missing := _first_missing(commit_log, queues, ledger)) is not None:
+        begin = min(begin, missing)
+    scan, replay = _walk(parts, begin, progress)
+    if replay.lagging:
+        begin = _known_start(commit_log, min(queue.physical_end for queue in replay.lagging))
+        log.warning("%d queues lack files: the log is walked again from %d", len(replay.lagging), begin)
+        scan, replay = _walk(parts, begin, progress, is_last=True)
     commit_log.written_offset = scan.end_offset
-    commit_log.written_time = scan.last_time or checkpoint.physic_msg_timestamp
+    commit_log.written_time = scan.last_time or parts.checkpoint.value.physic_msg_timestamp
     if index is not None and index.end_offset >= scan.end_offset:
-        _rebuild_index_tail(commit_log, index, delay_levels)
-    set_aside = _set_aside_tail(commit_log, files.layer, root)
+        index.cut(scan.end_offset, lambda offset: _store_time_at(commit_log, offset))
+    set_aside = _set_aside_tail(commit_log, parts.files.layer, parts.root)
     for queue in queues:
         queue.truncate(scan.end_offset)
         queue.correct_min_offset(commit_log.min_offset)
@@ -106,51 +110,137 @@ def recover(
         log.error(
             "%s: %d bytes at %d are damaged: %s", damage.path, damage.size, damage.position, damage.reason
         )
+    if not clean:
+        _sync_log(commit_log, begin, parts.files.layer)
     return Recovered(clean, begin, scan.end_offset, replay.messages, scan.damages, replay.gaps, set_aside)
 
 
-def _begin(
-    commit_log: CommitLog, queues: Queues, index: Index | None, *, clean: bool, checkpoint: Checkpoint
-) -> int:
-    """Give the offset from which the log must be walked."""
-    first = commit_log.min_offset
-    begin = max((queue.physical_end for queue in queues), default=first)
+def _load(parts: Parts) -> bool:
+    """Find what there is; tell whether the store was closed. From here on a kill leaves one that was not."""
+    layer, abort = parts.files.layer, layout.abort_path(parts.root)
+    clean = not layer.exists(abort)
+    parts.checkpoint.load()
+    parts.ledger.load()
+    parts.log.chain.load()
+    parts.queues.load(trusted=clean)
+    if parts.index is not None:
+        parts.index.load()
+    if clean:
+        layer.save(abort, str(os.getpid()).encode())
+    return clean
+
+
+def _walk(
+    parts: Parts, begin: int, progress: Progress | None, *, is_last: bool = False
+) -> tuple[LogScan, Replay]:
+    """Dispatch the log from ``begin`` on.
+
+    Unless this ``is_last``, queues that miss messages which may lie before ``begin`` are left out.
+    """
+    chain = parts.log.chain
+    scan = LogScan(parts.log, begin, vouched_time=parts.checkpoint.value.physic_msg_timestamp)
+    is_whole = is_last or begin == parts.log.min_offset
+    replay = Replay(
+        parts.queues,
+        parts.index,
+        parts.delay_levels,
+        begin=0 if is_whole else begin,
+        deleted=parts.ledger.deleted,
+    )
+    kernels.load_for(_data_end(parts.log) - begin)
+    for chunk in scan:
+        replay.dispatch(chunk)
+        parts.queues.write_back(WRITE_BACK_BYTES)
+        parts.files.drop_pages()
+        if progress is not None:
+            progress(chunk.end_offset - begin, chain.end_offset - begin)
+    return scan, replay
+
+
+def _data_end(commit_log: CommitLog) -> int:
+    """Give the offset behind the last data in the log's files."""
+    chain = commit_log.chain
+    return chain.starts[-1] + chain.file(chain.starts[-1]).data_end(0) if chain.starts else 0
+
+
+def _begin(parts: Parts, *, clean: bool) -> int:
+    """Give the offset from which the log must be walked; of the index, cut what nobody vouches for."""
+    commit_log, index = parts.log, parts.index
+    begin = max(
+        (queue.physical_end for queue in parts.queues if _ends_with_a_record(queue, commit_log)),
+        default=commit_log.min_offset,
+    )
     if not clean:
-        begin = min(begin, vouched_start(commit_log, checkpoint))
+        begin = min(begin, vouched_start(commit_log, parts.checkpoint.value))
+        if index is not None:
+            index.cut(begin, lambda offset: _store_time_at(commit_log, offset))
     if index is not None and not (clean and index.is_whole):
         begin = min(begin, index.end_offset)
-    return begin if commit_log.chain.start_of(begin) is not None else first
+    return _known_start(commit_log, begin)
+
+
+def _first_missing(commit_log: CommitLog, queues: Queues, ledger: Ledger) -> int | None:
+    """Give the offset behind which lie records of queues whose files are gone; None if there are none."""
+    found = []
+    for (topic, queue_id), end in ledger.ends.items():
+        queue = queues.find(topic, queue_id)
+        begin = 0 if queue is None else queue.physical_end
+        if begin < end and end > commit_log.min_offset:
+            log.warning("%s-%d lacks files: its messages are looked for in the log", topic, queue_id)
+            found.append(_known_start(commit_log, begin))
+    return min(found, default=None)
+
+
+def _known_start(commit_log: CommitLog, offset: int) -> int:
+    """Give ``offset`` if the log has it, else where the log begins."""
+    return commit_log.min_offset if commit_log.chain.start_of(offset) is None else offset
+
+
+def _ends_with_a_record(queue: ConsumeQueue, commit_log: CommitLog) -> bool:
+    """Tell whether the last entry is true: a damaged one must not say where the log's end is."""
+    entry = queue.last_message()
+    if entry is None or (start := commit_log.chain.start_of(entry.physical_offset)) is None:
+        return False
+    view = commit_log.chain.file(start).view()
+    head = check(view, entry.physical_offset - start, len(view), base_offset=start, verify_crc=False)
+    return isinstance(head, RecordHead) and head.size == entry.size
 
 
 def vouched_start(commit_log: CommitLog, checkpoint: Checkpoint) -> int:
     """Give the start of the last file whose first record is older than what the checkpoint vouches for."""
-    for start, file in reversed(commit_log.files()):
-        view = file.view()
+    for start in reversed(commit_log.chain.starts):
+        view = commit_log.chain.file(start).view()
         head = check(view, 0, len(view), base_offset=start)
-        if not isinstance(head, RecordHead):
-            continue
-        if 0 < record_store_time(bytes(view[:BODY_AT])) <= checkpoint.recovery_time():
+        if isinstance(head, RecordHead) and 0 < head.store_time <= checkpoint.recovery_time():
             return start
     return commit_log.min_offset
 
 
-def _rebuild_index_tail(commit_log: CommitLog, index: Index, delay_levels: DelayLevels) -> None:
-    """Remove the index files that know more than the log holds, and index their stretch again."""
-    index.remove_from(commit_log.written_offset)
-    begin = index.end_offset if index.end_offset >= 0 else commit_log.min_offset
-    replay = Replay(None, index, delay_levels)
-    for chunk in LogScan(commit_log, begin, commit_log.written_offset, verify_crc=False):
-        replay.dispatch(chunk)
+def _store_time_at(commit_log: CommitLog, offset: int) -> int:
+    """Give the store time, ms, of the record at a CommitLog offset; 0 if it is not there any more."""
+    start = commit_log.chain.start_of(offset)
+    if start is None:
+        return 0
+    view = commit_log.chain.file(start).view()
+    return record_store_time(bytes(view[offset - start : offset - start + BODY_AT]))
+
+
+def _sync_log(commit_log: CommitLog, begin: int, layer: FileLayer) -> None:
+    """Sync what was found: it may be in the page cache only, and can be read from now on."""
+    for start in commit_log.chain.starts:
+        if start < commit_log.written_offset and start + commit_log.chain.file_size > begin:
+            layer.sync(commit_log.chain.path(start))
 
 
 def _set_aside_tail(commit_log: CommitLog, layer: FileLayer, root: Path) -> Path | None:
     """Copy what lies behind the end of the log to ``setaside/``, and clear it."""
     end = commit_log.written_offset
     target: Path | None = None
-    for start, file in commit_log.files():
+    for start in commit_log.chain.starts:
         position = max(end - start, 0)
         if position >= commit_log.chain.file_size:
             continue
+        file = commit_log.chain.file(start)
         data_end = file.data_end(position)
         for at in range(position, data_end, COPY_BYTES):
             data = file.read(at, min(COPY_BYTES, data_end - at))

@@ -12,9 +12,10 @@ than there is room for in the log, a single queue offset out of a row.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,8 @@ from cometmq.store.log_scan import Chunk
 from cometmq.store.queues import QueueKey, Queues
 
 log = logging.getLogger(__name__)
+
+EMPTY: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 class Gap(NamedTuple):
@@ -52,15 +55,28 @@ class Replay:
     Args:
         queues: gets the queue entries, or None.
         index: gets the keys, or None.
+        begin: CommitLog offset of the first record that is dispatched, if there are others before it.
+        deleted: by topic, the CommitLog offset before which its records are those of a deleted topic.
 
     Attributes:
         messages: how many records were looked at.
         gaps: stretches of queues that are missing in the log (their offsets hold fillers).
+        lagging: queues that miss messages which may lie before ``begin``; they were left as they are.
     """
 
-    def __init__(self, queues: Queues | None, index: Index | None, delay_levels: DelayLevels) -> None:
+    def __init__(
+        self,
+        queues: Queues | None,
+        index: Index | None,
+        delay_levels: DelayLevels,
+        begin: int = 0,
+        deleted: Mapping[str, int] = EMPTY,
+    ) -> None:
         self.messages = 0
         self.gaps: list[Gap] = []
+        self.lagging: set[ConsumeQueue] = set()
+        self._begin = begin
+        self._deleted = deleted
         self._queues = queues
         self._index = index
         self._delay_levels = delay_levels
@@ -76,16 +92,21 @@ class Replay:
 
     def _put_entries(self, queues: Queues, chunk: Chunk, dispatch: Dispatch) -> None:
         for (topic, queue_id), offsets, entries in entries_by_queue(chunk, dispatch):
+            first = int(np.searchsorted(entries["physical_offset"], self._deleted.get(topic, 0)))
+            if first == len(entries):
+                continue
             try:
                 queue = queues.get(topic, queue_id)
             except IllegalName as illegal:
                 where = entries["physical_offset"][0]
                 log.warning("%d messages from %d on are left out: %s", len(entries), where, illegal)
                 continue
-            self._put_queue(queue, offsets, entries)
+            self._put_queue(queue, offsets[first:], entries[first:])
 
     def _put_queue(self, queue: ConsumeQueue, offsets: np.ndarray, entries: np.ndarray) -> None:
         """Put one queue's entries, run by run of consecutive queue offsets."""
+        if queue in self.lagging:
+            return
         for first, last in runs_of(offsets):
             run, queue_offset = entries[first:last], int(offsets[first])
             following = int(offsets[last]) if last < len(offsets) else -1
@@ -96,6 +117,9 @@ class Replay:
             ):
                 self._leave_out(queue, queue_offset, run)
                 continue
+            if missing > 0 and queue.physical_end < self._begin:
+                self.lagging.add(queue)
+                return
             if queue_offset == 0 and queue.max_offset > 0 and space >= 0:
                 queue.begin_anew()
             elif missing > 0 and queue.max_offset > 0:
@@ -114,14 +138,8 @@ class Replay:
         )
 
     def _put_keys(self, index: Index, chunk: Chunk, dispatch: Dispatch) -> None:
-        offsets = chunk.scan.physical_offset[dispatch.key_record]
-        new = offsets > index.end_offset
-        if not new.all():
-            dispatch_hash, offsets = dispatch.key_hash[new], offsets[new]
-            times = chunk.scan.store_time[dispatch.key_record[new]]
-        else:
-            dispatch_hash, times = dispatch.key_hash, chunk.scan.store_time[dispatch.key_record]
-        index.insert(dispatch_hash, offsets, times)
+        scan, record = chunk.scan, dispatch.key_record
+        index.insert(dispatch.key_hash, scan.physical_offset[record], scan.store_time[record])
 
 
 def entries_by_queue(

@@ -5,30 +5,27 @@ elsewhere: the flusher's thread syncs, and files may be synced in a thread of th
 """
 
 import logging
-import os
 from collections.abc import Callable, Container, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from cometmq.errors import StoreLocked, StoreNotWritable
+from cometmq.errors import IllegalName, MessageIllegal, StoreLocked, StoreNotWritable
 from cometmq.format import layout
-from cometmq.format.delay_level import DelayLevels
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import Disk, FileLayer
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.append import Appended, NewMessage
-from cometmq.store.checkpoint import CheckpointFile
-from cometmq.store.commit_log import CommitLog, describe
+from cometmq.store.commit_log import describe
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.dispatch import Arrival, Dispatcher, has_queue_entry
 from cometmq.store.flush import Flusher
 from cometmq.store.get import GetResult, get_messages
-from cometmq.store.index import Index
-from cometmq.store.queues import Queues
-from cometmq.store.recover import Progress, Recovered, recover
+from cometmq.store.parts import Parts, make_parts
+from cometmq.store.recover import Progress, recover
 from cometmq.store.seek import NEVER, offset_by_time, store_time_at
-from cometmq.store.settings import PAGE_SIZE, StoreSettings
+from cometmq.store.settings import StoreSettings
+from cometmq.store.upkeep import Upkeep
 
 log = logging.getLogger(__name__)
 
@@ -83,11 +80,13 @@ class MessageStore:
         token = layer.lock(layout.lock_path(root))
         if token is None:
             raise StoreLocked(f"{root} is open in another process: stop it first, or use another directory")
+        opened = OpenFiles(layer, writable=True)
+        settings = settings or StoreSettings()
         try:
-            return cls(
-                root, settings or StoreSettings(), layer, clock or SystemClock(), run_soon, progress, token
-            )
+            parts = make_parts(root, opened, settings)
+            return cls(root, settings, parts, clock or SystemClock(), run_soon, progress, token)
         except BaseException:
+            opened.close()
             layer.unlock(token)
             raise
 
@@ -95,7 +94,7 @@ class MessageStore:
         self,
         root: Path,
         settings: StoreSettings,
-        layer: FileLayer,
+        parts: Parts,
         clock: Clock,
         run_soon: Callable[[Callable[[], None]], object] | None,
         progress: Progress | None,
@@ -103,25 +102,17 @@ class MessageStore:
     ) -> None:
         self.root = root
         self.settings = settings
-        self._layer = layer
+        self.recovered = recover(parts, progress)
+        self._parts = parts
+        self._log, self._queues, self._index = parts.log, parts.queues, parts.index
+        self._note_ends()
         self._clock = clock
         self._lock_token = lock_token
-        self._files = OpenFiles(layer, writable=True)
-        self._log = CommitLog(self._files, layout.commitlog_dir(root), settings.mapped_file_size_commit_log)
-        self._queues = Queues(self._files, root, settings.queue_file_size)
-        self._index: Index | None = None
-        if settings.message_index_enable:
-            self._index = Index(self._files, root, settings.max_hash_slot_num, settings.max_index_num)
-        self._delay_levels = DelayLevels.parse(settings.message_delay_level)
-        self._checkpoint = CheckpointFile(self._files, layout.checkpoint_path(root))
-        self.recovered = self._recover(progress)
-        self._dispatcher = Dispatcher(self._log, self._index, self._delay_levels)
         self._run_soon = run_soon
-        self._flusher = Flusher(self._log, layer, settings, clock, self._on_flushed)
         self._closed = False
-        self._derived_failed: StoreNotWritable | None = None
-        self._last_write_back_ms = self._last_thorough_ms = clock.monotonic_ms()
-        layer.save(layout.abort_path(root), str(os.getpid()).encode())
+        self._dispatcher = Dispatcher(parts.log, parts.index, parts.delay_levels)
+        self._flusher = Flusher(parts.log, parts.files.layer, settings, clock, self._on_flushed)
+        self._upkeep = Upkeep(parts, self._dispatcher, self._flusher, settings, clock)
         self._flusher.start()
 
     def __enter__(self) -> Self:
@@ -142,29 +133,27 @@ class MessageStore:
             StoreNotWritable: disk full, a sync failed, or the store is closed.
         """
         self._check_writable()
+        store_time = self._clock.now_ms()
+        if store_time <= self._parts.checkpoint.recovery_time:
+            self._upkeep.go_back(store_time)
         queues: list[ConsumeQueue | None] = []
         queue_offsets: list[int] = []
-        for message in messages:
-            queue = self._queues.get(message.topic, message.queue_id)
-            if has_queue_entry(message.sys_flag):
-                queues.append(queue)
-                queue_offsets.append(queue.next_offset)
-                queue.next_offset += 1
-            else:
-                queues.append(None)
-                queue_offsets.append(0)
         try:
-            appended = self._log.append(messages, queue_offsets, self._clock.now_ms())
+            for message in messages:
+                queue = self._take_offset(message, queue_offsets)
+                queues.append(queue)
+            appended = self._log.append(messages, queue_offsets, store_time)
         except BaseException:
             for taken in queues:
                 if taken is not None:
                     taken.next_offset -= 1
             raise
         self._dispatcher.take(queues, messages, appended, self._readable_offset())
-        if self.settings.sync_flush:
-            self._flusher.sync_soon()  # those that do not wait for the disk must become readable too
+        self._upkeep.follow()
         if self._run_soon is None:
             self._append_alone()
+        elif self.settings.sync_flush:
+            self._flusher.sync_soon()  # what nobody waits for must become readable too
         return appended
 
     def wait_flushed(self, offset: int | None = None) -> "Future[None]":
@@ -197,7 +186,7 @@ class MessageStore:
         """Why nothing can be appended now, or None."""
         if self._closed:
             return StoreNotWritable(f"the store {self.root} is closed")
-        return self._flusher.failed or self._derived_failed
+        return self._flusher.failed or self._upkeep.failed
 
     def on_arrival(self, callback: Callable[[list[Arrival]], None]) -> None:
         """Have ``callback`` told what can newly be read, a batch at a time."""
@@ -235,7 +224,7 @@ class MessageStore:
         """Find messages by one of their keys or their unique key, stored within a time range (ms)."""
         if self._index is None:
             return QueryResult([], 0, 0)
-        self._dispatcher.catch_up_index()
+        self._upkeep.catch_up()
         offsets = self._index.find(
             topic,
             key,
@@ -268,11 +257,20 @@ class MessageStore:
 
     def queues(self) -> list[tuple[str, int]]:
         """Give topic and id of every queue that has had a message."""
-        return [(queue.topic, queue.queue_id) for queue in self._queues]
+        return [(queue.topic, queue.queue_id) for queue in self._queues if queue.next_offset]
 
     def delete_topic(self, topic: str) -> None:
-        """Remove a topic's queues; its records stay in the CommitLog until they expire."""
-        self._queues.delete(topic)
+        """Remove a topic's queues; its records stay in the CommitLog until they expire.
+
+        Raises StoreNotWritable if the disk refuses, or the store is closed.
+        """
+        if self._closed:
+            raise StoreNotWritable(f"the store {self.root} is closed")
+        try:
+            self._parts.ledger.note_deleted(topic, self._log.written_offset)
+            self._queues.delete(topic)
+        except OSError as error:
+            raise StoreNotWritable(describe(error, self.root)) from error
 
     # Keeping up
 
@@ -282,80 +280,69 @@ class MessageStore:
         Called by the owner about once a second. Gives the files of a thorough round: once they are
         synced (``sync_files``, in any thread), ``vouch`` may be called with ``dispatched_time``.
         """
-        now = self._clock.monotonic_ms()
-        settings = self.settings
-        if now - self._last_write_back_ms < settings.flush_interval_consume_queue:
-            return []
-        self._last_write_back_ms = now
-        self._files.drop_pages()
-        self._dispatcher.catch_up_index()
-        thorough = now - self._last_thorough_ms >= settings.flush_consume_queue_thorough_interval
-        least = 1 if thorough else settings.flush_consume_queue_least_pages * PAGE_SIZE
-        self._write_back(least, index=thorough)
-        self.vouch(0)
-        if not thorough or self._derived_failed:
-            return []
-        self._last_thorough_ms = now
-        return self._derived_files()
+        return [] if self._closed else self._upkeep.tick()
 
     def sync_files(self, paths: Sequence[Path]) -> None:
-        """Sync files; those that are gone by now are passed over. Safe from any thread. Raises OSError."""
-        for path in paths:
-            if self._layer.exists(path):
-                self._layer.sync(path)
+        """Sync files; those that are gone by now are passed over. Safe from any thread."""
+        self._upkeep.sync(paths)
 
     @property
     def dispatched_time(self) -> int:
         """Store time, ms, up to which everything is dispatched."""
-        return self._log.written_time if self.dispatched_offset == self.written_offset else 0
+        return self._dispatcher.dispatched_time
 
     def vouch(self, dispatched_time: int) -> None:
-        """Note in the checkpoint that ConsumeQueues are on the disk up to a store time, ms."""
-        try:
-            self._checkpoint.renew(flushed_time=self._flusher.flushed_time, dispatched_time=dispatched_time)
-        except OSError as error:
-            log.warning("checkpoint not renewed: %s", describe(error, self.root))
+        """Note in the checkpoint that ConsumeQueues and Index are on the disk up to a store time, ms."""
+        if not self._closed:
+            self._upkeep.vouch(dispatched_time)
 
     def close(self) -> None:
         """Write and sync everything; a store closed so is opened quickly. May be called twice."""
         if self._closed:
             return
+        self._run_soon = None  # the loop may be gone
+        self._dispatcher.on_arrival = lambda _: None
         self._flusher.stop()
         self._dispatcher.dispatch(self._readable_offset())
-        self._dispatcher.catch_up_index()
-        self._write_back(1, index=True)
-        failed = self._flusher.failed or self._derived_failed
         self._closed = True
-        if failed is None:
-            self.sync_files(self._derived_files())
-            self.vouch(self._log.written_time)
-            self._checkpoint.sync()
-            self._layer.remove(layout.abort_path(self.root))
-        else:
-            log.error("%s is not closed cleanly: %s", self.root, failed)
-        self._files.close()
-        self._layer.unlock(self._lock_token)
+        try:
+            self._finish()
+        except OSError as error:
+            log.critical("%s is not closed cleanly: %s", self.root, describe(error, self.root))
+        finally:
+            self._parts.files.close()
+            self._parts.files.layer.unlock(self._lock_token)
 
     # Inside
 
-    def _recover(self, progress: Progress | None) -> Recovered:
-        clean = not self._layer.exists(layout.abort_path(self.root))
-        self._checkpoint.load()
-        self._log.chain.load()
-        self._queues.load(trusted=clean)
-        if self._index is not None:
-            self._index.load(trusted=clean)
-        return recover(
-            self._log,
-            self._queues,
-            self._index,
-            clean=clean,
-            checkpoint=self._checkpoint.value,
-            delay_levels=self._delay_levels,
-            files=self._files,
-            root=self.root,
-            progress=progress,
-        )
+    def _note_ends(self) -> None:
+        try:
+            self._parts.ledger.note_ends(self._queues, self._log.min_offset)
+        except OSError as error:
+            log.warning("how far the queues go is not noted: %s", describe(error, self.root))
+
+    def _take_offset(self, message: NewMessage, queue_offsets: list[int]) -> ConsumeQueue | None:
+        """Give the queue that a message goes to, with the queue offset that it gets; None for no queue."""
+        if not has_queue_entry(message.sys_flag):
+            queue_offsets.append(0)
+            return None
+        try:
+            queue = self._queues.get(message.topic, message.queue_id)
+        except IllegalName as error:
+            raise MessageIllegal(str(error)) from None
+        queue_offsets.append(queue.next_offset)
+        queue.next_offset += 1
+        return queue
+
+    def _finish(self) -> None:
+        """Bring everything to the disk and say that the store is closed. Raises OSError."""
+        if self._flusher.failed is None:
+            self._log.clear_failed()
+            if self._upkeep.finish(self._log.written_time):
+                self._note_ends()
+                self._parts.files.layer.remove(layout.abort_path(self.root))
+                return
+        log.critical("%s is not closed cleanly: %s", self.root, self._flusher.failed or self._upkeep.failed)
 
     def _readable_offset(self) -> int:
         return self._flusher.flushed_offset if self.settings.sync_flush else self._log.written_offset
@@ -380,22 +367,7 @@ class MessageStore:
             self.vouch(time)
 
     def _check_writable(self) -> None:
-        if self._derived_failed and not self._closed:
-            self._write_back(1, index=True)  # space may have been freed
+        if self._upkeep.failed and not self._closed:
+            self._upkeep.write_back()  # space may have been freed
         if (why := self.not_writable) is not None:
             raise why
-
-    def _write_back(self, least_bytes: int, *, index: bool) -> None:
-        try:
-            self._queues.write_back(least_bytes)
-            if index and self._index is not None:
-                self._index.write_back()
-        except OSError as error:
-            self._derived_failed = StoreNotWritable(describe(error, self.root))
-            log.warning("%s", self._derived_failed)
-        else:
-            self._derived_failed = None
-
-    def _derived_files(self) -> list[Path]:
-        index = self._index.paths()[-2:] if self._index is not None else []
-        return self._queues.take_unsynced() + index

@@ -1,0 +1,87 @@
+"""What the store must know of its queues that their own files cannot say.
+
+* How far each queue had come. If a queue's files are gone at a start, it would begin anew, and offsets that
+  consumers have committed would stand for other messages: so its records are looked for in the log.
+* Where in the log a topic was deleted. Its records stay in the log until they expire, and must not come
+  back when the log is dispatched again.
+
+The ends are written when the store is opened and closed, deletions at once. The file is CometMQ's own: a
+Java broker leaves it as it is, and where it is missing or old the store is only less well guarded.
+"""
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from cometmq.format import layout
+from cometmq.io.files import FileLayer
+from cometmq.store.consume_queue import ConsumeQueue
+from cometmq.store.queues import QueueKey
+from cometmq.store.tables import JsonTable
+
+log = logging.getLogger(__name__)
+
+NAME = "queues"
+
+
+class _Content(msgspec.Struct, rename="camel"):
+    """The file: queue ends by topic and queue id, and deletions by topic; all are CommitLog offsets."""
+
+    queue_ends: dict[str, dict[int, int]] = {}
+    deleted_topics: dict[str, int] = {}
+
+
+class Ledger:
+    """The file ``config/queues.json``.
+
+    Attributes:
+        ends: CommitLog offset behind the last record of each queue, when the file was written.
+        deleted: by topic, the CommitLog offset before which its records are those of a deleted topic.
+    """
+
+    def __init__(self, layer: FileLayer, root: Path) -> None:
+        self.ends: dict[QueueKey, int] = {}
+        self.deleted: dict[str, int] = {}
+        self._table = JsonTable(layer, layout.config_path(root, NAME))
+
+    def load(self) -> None:
+        """Read the file if it is there; one that holds something else counts as none."""
+        content = _Content()
+        try:
+            content = msgspec.convert(self._table.load() or {}, _Content, strict=False)
+        except msgspec.ValidationError as error:
+            log.warning("%s: %s; going on without it", self._table.path, error)
+        self.deleted = content.deleted_topics
+        self.ends = {
+            (topic, queue_id): end
+            for topic, ends in content.queue_ends.items()
+            for queue_id, end in ends.items()
+        }
+
+    def note_deleted(self, topic: str, written_offset: int) -> None:
+        """Note, durably, that all records of ``topic`` before an offset are deleted. Raises OSError."""
+        before = self.deleted, self.ends
+        self.deleted = self.deleted | {topic: written_offset}
+        self.ends = {key: end for key, end in self.ends.items() if key[0] != topic}
+        try:
+            self._save()
+        except OSError:
+            self.deleted, self.ends = before
+            raise
+
+    def note_ends(self, queues: Iterable[ConsumeQueue], min_offset: int) -> None:
+        """Note, durably, how far the queues have come; what has expired is forgotten. Raises OSError."""
+        ends = {(queue.topic, queue.queue_id): queue.physical_end for queue in queues if queue.physical_end}
+        deleted = {topic: offset for topic, offset in self.deleted.items() if offset > min_offset}
+        if (ends, deleted) != (self.ends, self.deleted):
+            self.ends, self.deleted = ends, deleted
+            self._save()
+
+    def _save(self) -> None:
+        content = _Content(deleted_topics=dict(sorted(self.deleted.items())))
+        for (topic, queue_id), end in sorted(self.ends.items()):
+            if topic.isascii():  # any other name comes from a damaged record
+                content.queue_ends.setdefault(topic, {})[queue_id] = end
+        self._table.save(msgspec.to_builtins(content))

@@ -1,0 +1,45 @@
+"""The parts of an open store: made together, recovered together."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cometmq.format import layout
+from cometmq.format.delay_level import DelayLevels
+from cometmq.io.open_files import OpenFiles
+from cometmq.store.checkpoint import CheckpointFile
+from cometmq.store.commit_log import CommitLog
+from cometmq.store.index import Index
+from cometmq.store.ledger import Ledger
+from cometmq.store.queues import Queues
+from cometmq.store.settings import StoreSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of the store under ``root``; ``index`` is None if messages are not indexed."""
+
+    root: Path
+    files: OpenFiles
+    log: CommitLog
+    queues: Queues
+    index: Index | None
+    checkpoint: CheckpointFile
+    ledger: Ledger
+    delay_levels: DelayLevels
+
+
+def make_parts(root: Path, files: OpenFiles, settings: StoreSettings) -> Parts:
+    """Make the parts, with nothing loaded yet."""
+    index = None
+    if settings.message_index_enable:
+        index = Index(files, root, settings.max_hash_slot_num, settings.max_index_num)
+    return Parts(
+        root,
+        files,
+        CommitLog(files, layout.commitlog_dir(root), settings.mapped_file_size_commit_log),
+        Queues(files, root, settings.queue_file_size),
+        index,
+        CheckpointFile(files, layout.checkpoint_path(root)),
+        Ledger(files.layer, root),
+        DelayLevels.parse(settings.message_delay_level),
+    )

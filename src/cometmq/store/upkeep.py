@@ -1,0 +1,147 @@
+"""Keeping up: ConsumeQueues and Index follow the CommitLog to the disk, and the checkpoint vouches for them.
+
+They are written back each second by the page; in a thorough round, once a minute, all that is left is
+written, the files are synced, and only then the checkpoint says so. A full disk stops the store from
+taking messages until what waits can be written. A failed sync is final, as it is for the CommitLog: the
+checkpoint vouches for no further round, so that the next start walks the log from the last one.
+
+Source: RocketMQ ``store/DefaultMessageStore.java`` (FlushConsumeQueueService).
+"""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from cometmq.errors import StoreNotWritable
+from cometmq.io.clock import Clock
+from cometmq.store.commit_log import describe
+from cometmq.store.dispatch import INDEX_LAG_BYTES, Dispatcher
+from cometmq.store.flush import Flusher
+from cometmq.store.parts import Parts
+from cometmq.store.settings import PAGE_SIZE, StoreSettings
+
+log = logging.getLogger(__name__)
+
+
+class Upkeep:
+    """Writes back, syncs and vouches.
+
+    Attributes:
+        failed: why the derived files cannot be written now, or None.
+    """
+
+    def __init__(
+        self, parts: Parts, dispatcher: Dispatcher, flusher: Flusher, settings: StoreSettings, clock: Clock
+    ) -> None:
+        self.failed: StoreNotWritable | None = None
+        self._root = parts.root
+        self._files = parts.files
+        self._queues = parts.queues
+        self._index = parts.index
+        self._checkpoint = parts.checkpoint
+        self._dispatcher = dispatcher
+        self._flusher = flusher
+        self._settings = settings
+        self._clock = clock
+        self._last_write_back_ms = self._last_thorough_ms = clock.monotonic_ms()
+        self._can_vouch = False
+        self._sync_failed = False
+
+    def tick(self) -> list[Path]:
+        """Do what is due; give the files of a thorough round, which are to be synced before ``vouch``."""
+        now = self._clock.monotonic_ms()
+        settings = self._settings
+        if now - self._last_write_back_ms < settings.flush_interval_consume_queue:
+            return []
+        self._last_write_back_ms = now
+        self._files.drop_pages()
+        is_thorough = now - self._last_thorough_ms >= settings.flush_consume_queue_thorough_interval
+        if is_thorough:
+            self.write_back()
+        else:
+            self._try(settings.flush_consume_queue_least_pages * PAGE_SIZE, index=False)
+        self.vouch(0)
+        if not is_thorough or self.failed:
+            return []
+        self._last_thorough_ms = now
+        self._can_vouch = not self._sync_failed
+        return self._take_unsynced()
+
+    def follow(self) -> None:
+        """Let the index catch up if it has fallen far behind."""
+        if self._dispatcher.index_lag >= INDEX_LAG_BYTES:
+            self.catch_up()
+
+    def catch_up(self) -> None:
+        """Bring the index up to what is dispatched, in memory; on a full disk as far as it goes."""
+        try:
+            self._dispatcher.catch_up_index()
+        except OSError as error:
+            self._note_failure(error)
+
+    def write_back(self) -> None:
+        """Write all that is in memory only; ``failed`` says whether that worked."""
+        self._try(1, index=True)
+
+    def sync(self, paths: Sequence[Path]) -> None:
+        """Sync files; those that are gone by now are passed over. Safe from any thread."""
+        for path in paths:
+            try:
+                self._files.layer.sync(path)
+            except FileNotFoundError:
+                continue  # its topic was deleted
+            except OSError as error:
+                self._sync_failed = True
+                self._can_vouch = False
+                log.critical("%s; the next start reads more of the log", describe(error, path))
+                return
+
+    def vouch(self, dispatched_time: int) -> None:
+        """Note in the checkpoint that the derived files are on the disk up to a store time, ms."""
+        try:
+            self._checkpoint.renew(
+                flushed_time=self._flusher.flushed_time,
+                dispatched_time=dispatched_time if self._can_vouch else 0,
+            )
+        except OSError as error:
+            log.warning("checkpoint not renewed: %s", describe(error, self._root))
+
+    def go_back(self, now_ms: int) -> None:
+        """Take back what the checkpoint says of later times: the clock was put back, they come again.
+
+        Raises StoreNotWritable if the disk refuses.
+        """
+        self._can_vouch = False
+        try:
+            self._checkpoint.go_back(now_ms)
+        except OSError as error:
+            raise StoreNotWritable(describe(error, self._root)) from error
+
+    def finish(self, written_time: int) -> bool:
+        """Write and sync everything; tell whether all is on the disk. Raises OSError."""
+        self.write_back()
+        if self.failed or self._sync_failed:
+            return False
+        self._can_vouch = True
+        self.sync(self._take_unsynced())
+        self.vouch(written_time)
+        self._checkpoint.sync()
+        return not self._sync_failed
+
+    def _try(self, least_bytes: int, *, index: bool) -> None:
+        try:
+            self._dispatcher.catch_up_index()
+            self._queues.write_back(least_bytes)
+            if index and self._index is not None:
+                self._index.write_back()
+        except OSError as error:
+            self._note_failure(error)
+        else:
+            self.failed = None
+
+    def _note_failure(self, error: OSError) -> None:
+        self.failed = StoreNotWritable(describe(error, self._root))
+        log.warning("%s", self.failed)
+
+    def _take_unsynced(self) -> list[Path]:
+        return self._queues.take_unsynced() + (self._index.take_unsynced() if self._index is not None else [])
