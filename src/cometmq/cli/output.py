@@ -1,7 +1,7 @@
 """How commands print: tables for people, JSON for programs."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import click
@@ -20,6 +20,7 @@ namesrv_option = click.option(
     help="Name servers: host:port;host:port.",
 )
 
+EPOCH: Final = datetime.fromtimestamp(0, UTC)
 PIPE_WIDTH: Final = 10_000
 """Columns of a table that no person looks at: a line of it must stay a line."""
 
@@ -75,7 +76,7 @@ def _shown(char: str) -> str:
 def time_text(time_ms: int) -> str:
     """Give a time as people read it, in UTC; one that no calendar has stays a number."""
     try:
-        time = datetime.fromtimestamp(time_ms / 1000, UTC)
-    except (ValueError, OverflowError, OSError):
+        time = EPOCH + timedelta(milliseconds=time_ms)  # exact, unlike seconds as a float
+    except OverflowError:
         return str(time_ms)
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

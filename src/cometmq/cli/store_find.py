@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from cometmq.cli.output import body_text, json_option, message_fields, print_json, printable, time_text
-from cometmq.cli.store_options import config_option, fast_kernels, load_settings, path_argument, progress_bar
+from cometmq.cli.store_options import config_option, load_settings, path_argument, progress_bar
 from cometmq.cli.times import HELP, TimeRange, parse_range
 from cometmq.errors import FormatError, SettingsError
 from cometmq.format.stored import stored_message
@@ -63,11 +63,7 @@ def find(
         for finding in store.findings:
             if finding.severity is Severity.DAMAGE:
                 click.echo(f"left out: {printable(str(finding))}", err=True)
-        has_index = not scan and (message_id or key) and store.index([])
-        with (
-            fast_kernels(0 if has_index else store.data_bytes()),
-            progress_bar("searching", as_json=as_json) as progress,
-        ):
+        with progress_bar("searching", as_json=as_json) as progress:
             messages = find_messages(store, wanted, use_index=not scan, progress=progress)
             found = list(islice(messages, limit if body_out is None else 2))
     if body_out is not None and found:

@@ -7,13 +7,11 @@ import click
 from cometmq.cli.output import json_option, print_json, printable
 from cometmq.cli.store_options import (
     config_option,
-    fast_kernels,
     load_settings,
     path_argument,
     progress_bar,
     size_text,
 )
-from cometmq.store.directory import StoreDirectory
 from cometmq.store.rebuild import Rebuilt
 from cometmq.store.rebuild import rebuild as rebuild_store
 
@@ -31,11 +29,8 @@ def rebuild(path: Path, config: Path | None, as_json: bool) -> None:
     Exit codes: 0 rebuilt, with damage in the log passed over and reported; 1 not, and the old files are
     there; 2 PATH is no store, or its sizes cannot be told.
     """
-    settings = load_settings(config)
-    with StoreDirectory(path, settings) as store:
-        log_bytes = store.data_bytes()
-    with fast_kernels(log_bytes), progress_bar("rebuilding", as_json=as_json) as progress:
-        rebuilt = rebuild_store(path, settings, progress=progress)
+    with progress_bar("rebuilding", as_json=as_json) as progress:
+        rebuilt = rebuild_store(path, load_settings(config), progress=progress)
     if as_json:
         print_json(_fields(path, rebuilt))
     else:

@@ -8,14 +8,12 @@ import click
 from cometmq.cli.output import json_option, print_json, printable
 from cometmq.cli.store_options import (
     config_option,
-    fast_kernels,
     finding_fields,
     load_settings,
     path_argument,
     progress_bar,
     size_text,
 )
-from cometmq.store.directory import StoreDirectory
 from cometmq.store.verify import State, Verified
 from cometmq.store.verify import verify as verify_store
 
@@ -35,11 +33,8 @@ def verify(context: click.Context, path: Path, config: Path | None, as_json: boo
     2 PATH is no store, or its sizes cannot be told.
     """
     begin = time.monotonic()
-    settings = load_settings(config)
-    with StoreDirectory(path, settings) as store:
-        log_bytes = store.data_bytes()
-    with fast_kernels(log_bytes), progress_bar("checking", as_json=as_json) as progress:
-        verified = verify_store(path, settings, progress=progress)
+    with progress_bar("checking", as_json=as_json) as progress:
+        verified = verify_store(path, load_settings(config), progress=progress)
     if as_json:
         findings = [finding_fields(finding) for finding in verified.findings]
         print_json(

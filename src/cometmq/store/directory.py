@@ -173,7 +173,8 @@ def check_is_store(layer: FileLayer, root: Path) -> None:
         raise SettingsError(f"{root}: there is no such directory: give the path of a store")
     if not layer.is_directory(root):
         raise SettingsError(f"{root}: is a file: give the directory of a store, which holds commitlog/")
-    if not layer.is_directory(layout.commitlog_dir(root)):
+    signs = (layout.commitlog_dir(root), layout.checkpoint_path(root), layout.lock_path(root))
+    if not any(map(layer.exists, signs)):
         raise SettingsError(f"{root}: is no store, it holds no commitlog/: give the path of a store")
 
 

@@ -150,8 +150,9 @@ class _Search:
 
     def _scan(self, begin: int, end: int, key: str | None) -> Iterator[Found]:
         """Give the records asked for of a stretch of the log."""
-        chain = self._store.log.chain
-        total = self._store.data_bytes()
+        chain, total = self._store.log.chain, self._store.data_bytes()
+        if self._wanted.begin_time == 0:
+            kernels.load_for(min(end - begin, total))
         for start in chain.starts:
             first, last = max(begin, start), min(end, start + chain.file_size)
             if first >= last:

@@ -20,6 +20,7 @@ as their messages are still in the log.
 from pathlib import Path
 from typing import NamedTuple
 
+from cometmq import kernels
 from cometmq.errors import StoreDamaged, StoreLocked
 from cometmq.format import layout
 from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
@@ -124,6 +125,7 @@ def _build(store: StoreDirectory, layer: FileLayer, building: Path, progress: Pr
         if settings.message_index_enable:
             index = Index(files, building, settings.max_hash_slot_num, settings.max_index_num)
         begin, total = store.log.min_offset, store.data_bytes()
+        kernels.load_for(total)
         replay = Replay(queues, index, store.delay_levels)
         scan = LogScan(store.log, begin, vouched_time=store.vouched_time)
         pending = 0

@@ -34,7 +34,6 @@ def test_a_closed_store_is_sound(sound: MemoryDisk) -> None:
 
 def test_an_empty_store_is_sound(open_store: OpenStore, disk: MemoryDisk) -> None:
     open_store().close()
-    disk.make_directory(layout.commitlog_dir(ROOT))
     assert checked(disk).state is State.SOUND
 
 

@@ -1,8 +1,9 @@
 """What is shown of a store file: rows of fields."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
+EPOCH = datetime.fromtimestamp(0, UTC)
 TIME_MS_MAX = 253_402_300_799_999
 """The last ms of the year 9999: later times are not told as dates."""
 
@@ -46,5 +47,5 @@ def time_field(position: int, name: str, time_ms: int) -> Field:
     """Give the field of a time, ms since the epoch."""
     if not 0 < time_ms <= TIME_MS_MAX:
         return Field(position, name, time_ms)
-    moment = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    moment = (EPOCH + timedelta(milliseconds=time_ms)).isoformat(timespec="milliseconds")
     return Field(position, name, time_ms, f"{time_ms} ({moment.replace('+00:00', 'Z')})")

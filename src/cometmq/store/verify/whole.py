@@ -76,6 +76,7 @@ def verify(
         walk = LogWalk(store, findings)
         queues, index = QueueCheck(store, walk, findings), IndexCheck(store, walk, findings)
         total = store.data_bytes()
+        kernels.load_for(total)
         for chunk in walk:
             dispatch = kernels.current().dispatch(chunk.buffer, chunk.scan, store.delay_levels)
             queues.take(chunk, dispatch)
