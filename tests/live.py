@@ -44,10 +44,11 @@ async def serving(
     files: FileLayer | None = None,
     clock: Clock | None = None,
     namesrv_port: int = 0,
+    namesrv_kv: Path | None = None,
     **settings: Any,
 ) -> AsyncIterator[Live]:
     """Run a name server and a broker over ``root``; the arguments are settings by their names in code."""
-    name_server = NameServer(port=namesrv_port, clock=clock)
+    name_server = NameServer(port=namesrv_port, clock=clock, kv_config_path=namesrv_kv)
     await name_server.start()
     try:
         own: dict[str, Any] = {

@@ -99,7 +99,7 @@ class Pulls:
             )
         header = parse(PullHeader, command.ext_fields)
         pull = _Pull(session, command, header, self._subscriptions.tags_codes(header))
-        if header.sys_flag & PullFlag.COMMIT_OFFSET:
+        if header.sys_flag & PullFlag.COMMIT_OFFSET and header.commit_offset >= 0:
             self._offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
         session.when_drained(partial(self._look, pull), command)
 

@@ -116,8 +116,19 @@ class Queries:
         group, topic = header.consumer_group, header.topic
         if self._groups.find_or_create(group) is None:
             raise Refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} not exist!")
-        if self._topics.find(topic) is None:
+        config = self._topics.find(topic)
+        if config is None:
             raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"Topic {topic} not exist!")
+        queue_count = max(config.read_queue_count, config.write_queue_count)
+        if not 0 <= header.queue_id < queue_count:
+            raise Refused(
+                ResponseCode.INVALID_PARAMETER,
+                f"topic {topic} has no queue {header.queue_id}: it has {queue_count}, from 0 on",
+            )
+        if header.commit_offset < 0:
+            raise Refused(
+                ResponseCode.INVALID_PARAMETER, f"offset {header.commit_offset}: commit 0 or a later one"
+            )
         self._offsets.commit(group, topic, header.queue_id, header.commit_offset)
         return response(command)
 

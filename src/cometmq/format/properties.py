@@ -165,7 +165,9 @@ def encode(properties: Mapping[str, str]) -> bytes:
         raise MessageIllegal(f"a property holds a separator (\\x01 or \\x02): {text[:200]!r}")
     data = text.encode("utf-8", "replace")
     if len(data) > MAX_LENGTH:
-        raise MessageIllegal(f"properties take {len(data)} bytes, the limit is {MAX_LENGTH}")
+        raise MessageIllegal(
+            f"properties take {len(data)} bytes, the limit is {MAX_LENGTH}: send fewer or shorter ones"
+        )
     return data
 
 
