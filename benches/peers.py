@@ -3,11 +3,12 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from tests.interop import jvm, peers
 from tests.interop.peers import Peer
@@ -28,7 +29,11 @@ def both(folder: Path) -> Iterator[tuple[Peer, Peer]]:
     up twice.
     """
     subprocess.run([sys.executable, "-m", "cometmq.kernels"], check=True, stdout=subprocess.DEVNULL)
-    with peers.rocketmq(folder / "rocketmq", heap=HEAP) as java, peers.cometmq(folder / "cometmq") as comet:
+    killed = signal.SIGKILL  # their stores are thrown away
+    with (
+        peers.rocketmq(folder / "rocketmq", heap=HEAP, ended_by=killed) as java,
+        peers.cometmq(folder / "cometmq", ended_by=killed) as comet,
+    ):
         topics = [f"bench-{number}" for number in range(TOPICS)]
         for peer in (java, comet):
             jvm.run("CreateTopic", peer.namesrv, peer.broker, QUEUES, *topics, home=folder)
@@ -38,9 +43,14 @@ def both(folder: Path) -> Iterator[tuple[Peer, Peer]]:
 class Load:
     """The load generator: one Java process for all windows, so that it is equally warm for both brokers."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, serialize_type: str) -> None:
         line = jvm.command(
-            "Launch", "Load", home=folder, programs=PROGRAMS, options=LOAD_HEAP, properties=jvm.SILENT
+            "Launch",
+            "Load",
+            home=folder,
+            programs=PROGRAMS,
+            options=LOAD_HEAP,
+            properties=jvm.SILENT | {"rocketmq.serialize.type": serialize_type},
         )
         self._child = subprocess.Popen(
             [*jvm.dies_with_parent(), *line],
@@ -50,9 +60,13 @@ class Load:
             text=True,
         )
 
-    def window(
-        self, peer: Peer, mode: str, *, seconds: float, threads: int, body_size: int
-    ) -> dict[str, Any]:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._child.communicate()  # it ends when it has no more orders
+
+    def window(self, peer: Peer, mode: str, seconds: float, threads: int, body_size: int) -> dict[str, Any]:
         """Send for some seconds; give what ``Load.java`` says of it."""
         order = {
             "mode": mode,
@@ -71,7 +85,3 @@ class Load:
                 answer: dict[str, Any] = json.loads(line)
                 return answer
         raise RuntimeError(f"the load generator ended with status {self._child.wait()}")
-
-    def close(self) -> None:
-        """Let it end: it has no more orders."""
-        self._child.communicate()

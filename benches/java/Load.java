@@ -79,13 +79,20 @@ public final class Load {
                 .mapToObj(id -> new Thread(() -> send(id))).toList();
         threads.forEach(Thread::start);
         pause(RAMP_S);
-        ProcessUse use = ProcessUse.of(order.getLongValue("pid"));
+        long pid = order.getLongValue("pid");
+        long ownPid = ProcessHandle.current().pid();
+        ProcessUse use = ProcessUse.of(pid);
+        ProcessUse ownUse = ProcessUse.of(ownPid);
+        double machineMicros = ProcessUse.machineCpuMicros();
         long begin = System.nanoTime();
         measuring = true;
         pause(order.getDoubleValue("seconds"));
         measuring = false;
         double seconds = (System.nanoTime() - begin) / 1e9;
-        ProcessUse useAfter = ProcessUse.of(order.getLongValue("pid"));
+        machineMicros = ProcessUse.machineCpuMicros() - machineMicros;
+        ProcessUse useAfter = ProcessUse.of(pid);
+        double brokerMicros = useAfter.cpuMicrosSince(use);
+        double clientMicros = ProcessUse.of(ownPid).cpuMicrosSince(ownUse);
         stopping = true;
         for (Thread thread : threads) {
             thread.join();
@@ -96,8 +103,9 @@ public final class Load {
         Lines.print("mode", order.getString("mode"), "seconds", seconds, "count", count,
                 "perSecond", count / seconds, "meanMs", latencies.meanMs(),
                 "p50Ms", latencies.percentileMs(0.5), "p99Ms", latencies.percentileMs(0.99),
-                "cpuMicros", useAfter.cpuMicrosSince(use) / Math.max(1, count),
-                "cpuCores", useAfter.cpuMicrosSince(use) / 1e6 / seconds,
+                "cpuMicros", brokerMicros / Math.max(1, count),
+                "clientCpuMicros", clientMicros / Math.max(1, count),
+                "othersCores", (machineMicros - brokerMicros - clientMicros) / 1e6 / seconds,
                 "rssMiB", useAfter.rssMiB(), "anonymousMiB", useAfter.anonymousMiB(), "failed", failed.sum(),
                 "errors", errors, "lost", oneway ? awaitStored(storedBefore) : 0);
     }
