@@ -57,7 +57,7 @@ def get_messages(
     """Read messages of one queue from ``queue_offset`` on.
 
     Args:
-        max_count: most messages wanted; the settings' own limit holds too.
+        max_count: most messages wanted; the settings' own limit holds too, and one is given in any case.
         max_bytes: most bytes wanted; the first message is given whatever its size.
         tags_codes: the hashes of the wanted tags, or None for all. Different tags can have the same
             hash: who must be exact compares the tags again.
@@ -65,8 +65,8 @@ def get_messages(
     outside = _outside(queue, queue_offset)
     if queue is None or outside:
         return outside or GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0, [])
-    scan_count = max(settings.max_filter_message_size, max_count * SIZE) // SIZE
-    max_count = min(max_count, settings.max_transfer_count_on_message_in_memory)
+    max_count = min(max(max_count, 1), settings.max_transfer_count_on_message_in_memory)
+    scan_count = max(settings.max_filter_message_size // SIZE, max_count)
     max_bytes = min(max_bytes, settings.max_transfer_bytes_on_message_in_memory)
     wanted = scan_count if tags_codes is not None else max_count
     records: list[bytes] = []

@@ -19,6 +19,7 @@ from cometmq.store.consume_queue import ConsumeQueue
 
 NEVER = -1
 """The store time of a message that is not there."""
+AFTER_ALL = 2**63 - 1
 
 
 def offset_by_time(commit_log: CommitLog, queue: ConsumeQueue, time_ms: int, *, upper: bool) -> int:
@@ -26,15 +27,18 @@ def offset_by_time(commit_log: CommitLog, queue: ConsumeQueue, time_ms: int, *, 
 
     Args:
         upper: False gives the first message stored at or after ``time_ms`` (``max_offset`` if none is);
-            True gives the last one stored at or before it (0 or ``min_offset`` if none is).
+            True gives the last one stored at or before it (``min_offset`` if none is).
     """
     offsets = range(queue.min_offset, queue.max_offset)
 
     def store_time(queue_offset: int) -> int:
-        return store_time_at(commit_log, queue, queue_offset)
+        """Of the first message from there on: where fillers stand for lost ones, times must not go back."""
+        found = queue.first_message(queue_offset)
+        return AFTER_ALL if found is None else store_time_at(commit_log, queue, found[0])
 
     if not upper:
-        return queue.min_offset + bisect_left(offsets, time_ms, key=store_time)
+        first = queue.first_message(queue.min_offset + bisect_left(offsets, time_ms, key=store_time))
+        return queue.max_offset if first is None else first[0]
     return queue.min_offset + max(bisect_right(offsets, time_ms, key=store_time) - 1, 0)
 
 

@@ -1,0 +1,229 @@
+"""Reading a queue: every way in which a read can end, its limits, its filter."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from tests.store.conftest import ROOT, SMALL, new_message
+
+from cometmq.format import layout
+from cometmq.format.java_hash import tags_code
+from cometmq.format.queue_entry import FILLER, SIZE
+from cometmq.format.record import decode
+from cometmq.io.open_files import OpenFiles
+from cometmq.store.commit_log import CommitLog
+from cometmq.store.consume_queue import ConsumeQueue
+from cometmq.store.get import GetResult, GetStatus, get_messages
+from cometmq.store.queues import Queues
+from cometmq.store.settings import StoreSettings
+from cometmq.testing.memory_disk import MemoryDisk
+
+PER_FILE = SMALL.queue_file_size // SIZE
+RECORD_SIZE = 91 + len(b"Orders") + len(b"body")
+ALL = 2**63 - 1
+
+
+class Shelf:
+    """A log and one queue, with nothing between them and the test."""
+
+    def __init__(self) -> None:
+        files = OpenFiles(MemoryDisk(), writable=True)
+        self.log = CommitLog(files, layout.commitlog_dir(ROOT), 1 << 16)
+        self.queue: ConsumeQueue = Queues(files, ROOT, SMALL.queue_file_size).get("Orders", 0)
+
+    def add(self, count: int = 1, tags: str | None = None, body: bytes = b"body") -> None:
+        for _ in range(count):
+            (at,) = self.log.append([new_message(body=body)], [self.queue.max_offset], 1)
+            self.queue.put(at.queue_offset, at.physical_offset, at.size, tags_code(tags))
+
+    def add_lost(self, count: int = 1) -> None:
+        for _ in range(count):
+            self.queue.put(self.queue.max_offset, *FILLER)
+
+    def get(
+        self,
+        queue_offset: int,
+        *,
+        count: int = 32,
+        size: int = ALL,
+        tags: set[str] | None = None,
+        settings: StoreSettings = SMALL,
+    ) -> GetResult:
+        codes = None if tags is None else {tags_code(tag) for tag in tags}
+        return get_messages(
+            self.log, self.queue, queue_offset, settings, max_count=count, max_bytes=size, tags_codes=codes
+        )
+
+
+def offsets(result: GetResult) -> list[int]:
+    return [decode(record).queue_offset for record in result.records]
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    return Shelf()
+
+
+def test_a_queue_that_never_was_has_no_messages() -> None:
+    log = Shelf().log
+    result = get_messages(log, None, 7, SMALL, max_count=1, max_bytes=1, tags_codes=None)
+    assert result == GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0, [])
+
+
+def test_an_empty_queue_begins_at_0(shelf: Shelf) -> None:
+    assert shelf.get(7) == GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0, [])
+
+
+@pytest.mark.parametrize("queue_offset", [-1, 0, 2, -(2**63)])
+def test_an_offset_before_the_first_message_is_sent_to_it(shelf: Shelf, queue_offset: int) -> None:
+    shelf.add(5)
+    shelf.queue.correct_min_offset(3 * RECORD_SIZE)
+    assert shelf.get(queue_offset) == GetResult(GetStatus.OFFSET_TOO_SMALL, 3, 3, 5, [])
+
+
+def test_the_end_of_the_queue_is_where_the_next_message_will_be(shelf: Shelf) -> None:
+    shelf.add(5)
+    assert shelf.get(5) == GetResult(GetStatus.OFFSET_OVERFLOW_ONE, 5, 0, 5, [])
+
+
+@pytest.mark.parametrize("queue_offset", [6, 2**63 - 1])
+def test_an_offset_behind_the_end_is_sent_to_the_end(shelf: Shelf, queue_offset: int) -> None:
+    shelf.add(5)
+    assert shelf.get(queue_offset) == GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, 5, 0, 5, [])
+
+
+def test_messages_are_given_from_the_offset_on(shelf: Shelf) -> None:
+    shelf.add(5)
+    result = shelf.get(2)
+    assert (result.status, result.next_offset, result.min_offset, result.max_offset) == (
+        GetStatus.FOUND,
+        5,
+        0,
+        5,
+    )
+    assert offsets(result) == [2, 3, 4]
+
+
+def test_entries_in_files_and_in_memory_are_read_as_one(shelf: Shelf) -> None:
+    shelf.add(PER_FILE + 3)
+    shelf.queue.write_back()
+    shelf.add(4)
+    assert offsets(shelf.get(PER_FILE - 2)) == list(range(PER_FILE - 2, PER_FILE + 7))
+
+
+def test_lost_messages_are_passed_over(shelf: Shelf) -> None:
+    shelf.add(2)
+    shelf.add_lost(3)
+    shelf.add(2)
+    result = shelf.get(2)
+    assert (result.status, result.next_offset, offsets(result)) == (GetStatus.FOUND, 7, [5, 6])
+
+
+def test_where_only_lost_messages_are_the_next_offset_is_behind_them(shelf: Shelf) -> None:
+    shelf.add(1)
+    shelf.add_lost(3)
+    result = shelf.get(1)
+    assert (result.status, result.next_offset) == (GetStatus.MESSAGE_WAS_REMOVING, 4)
+
+
+def test_a_read_ends_before_a_lost_message_and_goes_on_behind_it(shelf: Shelf) -> None:
+    shelf.add(2)
+    shelf.add_lost()
+    shelf.add()
+    first = shelf.get(0)
+    assert offsets(first) == [0, 1]
+    assert offsets(shelf.get(first.next_offset)) == [3]
+
+
+def test_where_a_file_is_missing_the_next_one_is_named(shelf: Shelf) -> None:
+    shelf.add(2 * PER_FILE + 5)
+    shelf.queue.write_back()
+    shelf.queue.chain.starts.pop(1)
+    result = shelf.get(PER_FILE + 5)
+    assert (result.status, result.next_offset) == (GetStatus.OFFSET_FOUND_NULL, 2 * PER_FILE)
+
+
+@pytest.mark.parametrize(("count", "expected"), [(1, 1), (3, 3), (32, 32), (33, 32), (2**31 - 1, 32)])
+def test_a_count_is_kept_up_to_the_settings_own(shelf: Shelf, count: int, expected: int) -> None:
+    shelf.add(50)
+    result = shelf.get(0, count=count)
+    assert (len(result.records), result.next_offset) == (expected, expected)
+
+
+@pytest.mark.parametrize("count", [0, -1, -(2**31)])
+def test_a_count_that_makes_no_sense_gives_one_message_and_skips_none(shelf: Shelf, count: int) -> None:
+    shelf.add(50)
+    result = shelf.get(0, count=count)
+    assert (len(result.records), result.next_offset) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [(0, 1), (-5, 1), (RECORD_SIZE, 1), (3 * RECORD_SIZE - 1, 2), (3 * RECORD_SIZE, 3), (ALL, 10)],
+)
+def test_bytes_are_kept_but_for_the_first_message(shelf: Shelf, size: int, expected: int) -> None:
+    shelf.add(10)
+    result = shelf.get(0, size=size)
+    assert (len(result.records), result.next_offset) == (expected, expected)
+
+
+def test_the_settings_limit_the_bytes_too(shelf: Shelf) -> None:
+    shelf.add(10)
+    settings = replace(SMALL, max_transfer_bytes_on_message_in_memory=4 * RECORD_SIZE)
+    assert len(shelf.get(0, settings=settings).records) == 4
+
+
+def test_only_messages_with_a_wanted_tag_are_given(shelf: Shelf) -> None:
+    for tags in ["A", "B", None, "C", "A"]:
+        shelf.add(tags=tags)
+    result = shelf.get(0, tags={"A", "C"})
+    assert (result.status, result.next_offset, offsets(result)) == (GetStatus.FOUND, 5, [0, 3, 4])
+
+
+def test_where_no_message_has_the_tag_the_next_offset_is_behind_those_looked_at(shelf: Shelf) -> None:
+    shelf.add(5, tags="A")
+    result = shelf.get(1, tags={"B"})
+    assert (result.status, result.next_offset, result.records) == (GetStatus.NO_MATCHED_MESSAGE, 5, [])
+
+
+def test_a_filtered_read_walks_no_further_than_the_settings_allow(shelf: Shelf) -> None:
+    shelf.add(60, tags="A")
+    settings = replace(SMALL, max_filter_message_size=50 * SIZE)
+    for count in (1, 2**31 - 1):
+        assert shelf.get(0, count=count, tags={"B"}, settings=settings).next_offset == 50
+
+
+def test_a_filtered_read_stops_when_it_has_enough(shelf: Shelf) -> None:
+    shelf.add(10, tags="A")
+    assert shelf.get(0, count=2, tags={"A"}).next_offset == 2
+
+
+@given(
+    kinds=st.lists(st.sampled_from(["A", "B", None, "lost"]), min_size=1, max_size=80),
+    wanted=st.none() | st.sets(st.sampled_from(["A", "B"]), min_size=1),
+    count=st.integers(1, 40),
+    size=st.integers(0, 12 * RECORD_SIZE),
+    written=st.integers(0, 80),
+)
+def test_reading_on_from_the_next_offset_gives_each_wanted_message_once(
+    kinds: list[str | None], wanted: set[str] | None, count: int, size: int, written: int
+) -> None:
+    shelf = Shelf()
+    for number, kind in enumerate(kinds):
+        if kind == "lost":
+            shelf.add_lost()
+        else:
+            shelf.add(tags=kind)
+        if number == written:
+            shelf.queue.write_back()
+    found: list[int] = []
+    at = 0
+    while at < shelf.queue.max_offset:
+        result = shelf.get(at, count=count, size=size, tags=wanted)
+        assert result.next_offset > at
+        assert bool(result.records) == (result.status is GetStatus.FOUND)
+        found += offsets(result)
+        at = result.next_offset
+    assert found == [
+        number for number, kind in enumerate(kinds) if kind != "lost" and (wanted is None or kind in wanted)
+    ]
