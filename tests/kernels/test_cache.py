@@ -1,3 +1,4 @@
+import ast
 import importlib
 import os
 import subprocess
@@ -36,11 +37,12 @@ def test_a_directory_of_its_name_is_a_warm_cache(cache_parent: Path) -> None:
 def test_the_name_changes_with_what_the_machine_code_depends_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    package = tmp_path / "kernels"
-    package.mkdir()
-    source = package / "scan.py"
-    source.write_text("a = 1")
-    monkeypatch.setattr(cache, "PACKAGE", package)
+    monkeypatch.setattr(cache, "PACKAGE", tmp_path / "kernels")
+    for name in cache.SOURCES:
+        path = tmp_path / f"{name}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("a = 1")
+    source = tmp_path / "kernels" / "scan.py"
     names = {cache._digest()}
     source.write_text("a = 2")
     names.add(cache._digest())
@@ -49,6 +51,22 @@ def test_the_name_changes_with_what_the_machine_code_depends_on(
     monkeypatch.setattr(importlib.import_module("numba"), "__version__", "0.0")
     names.add(cache._digest())
     assert len(names) == 4
+
+
+def test_the_sources_are_all_that_the_compiled_operations_import() -> None:
+    package = cache.PACKAGE.parent
+    found: set[str] = set()
+    waiting = {"kernels/compiled"}
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        for node in ast.parse((package / f"{name}.py").read_text()).body:
+            if isinstance(node, ast.ImportFrom):
+                path = str(node.module).removeprefix("cometmq.").replace(".", "/")
+                for imported in (path, *(f"{path}/{each.name}" for each in node.names)):
+                    if path.startswith(("format", "kernels")) and (package / f"{imported}.py").exists():
+                        waiting |= {imported} - found
+    assert found == set(cache.SOURCES)
 
 
 def test_old_caches_are_forgotten(cache_parent: Path) -> None:

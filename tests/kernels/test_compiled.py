@@ -106,6 +106,8 @@ class Log(NamedTuple):
     end: int | None
     verify_crc: bool
     max_records: int | None
+    is_torn: bool
+    flipped_bits: int
 
     def scan(self, ops: Ops) -> Scan:
         return ops.scan(
@@ -130,7 +132,8 @@ def logs(draw: st.DrawFn) -> Log:
     data += draw(tails)
     torn = draw(st.sampled_from([0, 0, 0, 0, 1, 20, 100, 300]))
     damaged = bytearray(data[: len(data) - torn] if torn < len(data) else data)
-    for _ in range(draw(st.sampled_from([0, 0, 0, 1, 3]))):
+    flipped_bits = draw(st.sampled_from([0, 0, 0, 1, 3]))
+    for _ in range(flipped_bits):
         damaged[draw(st.integers(0, len(damaged) - 1))] ^= 1 << draw(st.integers(0, 7))
     return Log(
         bytes(damaged),
@@ -139,6 +142,8 @@ def logs(draw: st.DrawFn) -> Log:
         end=draw(st.sampled_from([None, None, None, None, len(data) + 9, len(data) - 50, len(data) // 2])),
         verify_crc=draw(st.booleans()),
         max_records=draw(st.sampled_from([None, None, None, None, None, 0, 1, 3])),
+        is_torn=len(damaged) < len(data),
+        flipped_bits=flipped_bits,
     )
 
 
@@ -152,6 +157,8 @@ def test_equal_the_plain_ones_on_any_log(
     compiled: Ops, log: Log, slot_count: int, topics: set[str] | None
 ) -> None:
     scan = log.scan(plain)
+    event("torn", log.is_torn)
+    event("flipped bits", log.flipped_bits)
     event(f"{scan.stop_reason.name} after {'some' if scan.count else 'no'} records")
     assert_same(log.scan(compiled), scan)
     dispatch = plain.dispatch(log.data, scan, DELAY_LEVELS)

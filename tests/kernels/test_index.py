@@ -136,14 +136,14 @@ def test_keys_of_one_slot_are_chained(ops: Ops) -> None:
     assert file.header.used_slots == 2
 
 
-def test_a_slot_that_points_behind_the_entries_counts_as_empty(ops: Ops) -> None:
+def test_a_slot_that_points_behind_the_next_entry_counts_as_empty(ops: Ops) -> None:
     file = File(10, 100)
-    for slot, value in ((1, 3), (2, 2), (3, -1)):
+    for slot, value in ((1, 3), (2, 3), (3, -1)):
         file.image[slot_position(slot) : slot_position(slot + 1)] = np.frombuffer(
             value.to_bytes(4, "big", signed=True), np.uint8
         )
     file.insert(ops, keys_of((5, 0, 1), (1, 0, 1), (2, 0, 1), (3, 0, 1)))
-    assert [file.entry(number).previous for number in (2, 3, 4)] == [0, 2, 0]
+    assert [file.entry(number).previous for number in (2, 3, 4)] == [0, 3, 0]
 
 
 def test_stops_when_the_file_is_full(ops: Ops) -> None:

@@ -25,11 +25,35 @@ from typing import Any, Final
 from cometmq import __version__
 
 PACKAGE: Final = Path(__file__).parent
+SOURCES: Final = (
+    "format/delay_level",
+    "format/host",
+    "format/index",
+    "format/java_hash",
+    "format/properties",
+    "format/record",
+    "format/scan",
+    "format/sys_flag",
+    "kernels/compiled",
+    "kernels/crc",
+    "kernels/dispatch",
+    "kernels/gather",
+    "kernels/index",
+    "kernels/jit",
+    "kernels/numbering",
+    "kernels/ops",
+    "kernels/properties",
+    "kernels/scan",
+    "kernels/selection",
+    "kernels/text",
+)
+"""What the compiled operations are made of: themselves, and where their constants come from."""
 KEPT_MAX: Final = 4
 """So many caches are kept, the newest ones: others are of earlier versions."""
 _COMPILED: Final = "cometmq.kernels.compiled"
 _PREFIX: Final = "cometmq-"
 _BUILDING: Final = "building-"
+_unfinished: Final[set[str]] = set()
 
 
 def is_warm() -> bool:
@@ -60,12 +84,19 @@ def load_compiled() -> ModuleType:
         for stopped in directory.parent.glob(f"{_BUILDING}*"):
             shutil.rmtree(stopped, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix=_BUILDING, dir=directory.parent) as building:
+            _unfinished.add(building)
             made = Path(building, directory.name)
             compiled = _import_with(made)
             if any(made.rglob("*.nbc")):  # under some of Numba's debugging switches it caches nothing
                 made.rename(directory)
         _forget_old(directory.parent)
     return compiled
+
+
+def abandon() -> None:
+    """Remove what this process has made of a cache that is not complete; it must end right after."""
+    for building in _unfinished:
+        shutil.rmtree(building, ignore_errors=True)
 
 
 def _import_with(directory: Path) -> ModuleType:
@@ -110,9 +141,9 @@ def _digest() -> str:
     features = binding.get_host_cpu_features().flatten()
     for part in (sys.version, numba.__version__, binding.get_host_cpu_name(), features, str(PACKAGE)):
         digest.update(part.encode() + b"\0")
-    for source in sorted(PACKAGE.parent.glob("*/*.py")):
-        if source.parent.name in {"kernels", "format"}:
-            digest.update(f"{source.name} {source.stat().st_mtime_ns}\0".encode() + source.read_bytes())
+    for name in SOURCES:
+        source = PACKAGE.parent / f"{name}.py"
+        digest.update(f"{name} {source.stat().st_mtime_ns}\0".encode() + source.read_bytes())
     return digest.hexdigest()[:16]
 
 

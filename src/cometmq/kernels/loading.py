@@ -126,24 +126,20 @@ class Loading:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
             )
-        assert self._child.stderr is not None
-        complaint = self._child.stderr.read().decode(errors="replace")
-        code = self._child.wait()
-        _close(self._child)
+        with self._child as child:
+            assert child.stderr is not None
+            complaint = child.stderr.read().decode(errors="replace")
+        code = child.returncode
         if not self._stopping.is_set() and (code or not cache.is_warm()):
             raise RuntimeError(f"compiling ended with code {code}: {complaint.strip()[-500:]}")
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    child.terminate()
+    """Let the child clean up and end; if it does not, the next that compiles removes what it leaves."""
+    assert child.stdin is not None
+    child.stdin.close()
     try:
         child.wait(STOP_SECONDS_MAX)
     except subprocess.TimeoutExpired:
         child.kill()
         child.wait()
-
-
-def _close(child: subprocess.Popen[bytes]) -> None:
-    for pipe in (child.stdin, child.stderr):
-        if pipe is not None:
-            pipe.close()
