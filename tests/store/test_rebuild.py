@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 
-from cometmq.errors import StoreDamaged, StoreError, StoreLocked
+from cometmq.errors import SettingsError, StoreDamaged, StoreLocked
 from cometmq.format import layout
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk
@@ -150,6 +150,15 @@ def test_damage_is_passed_over_and_told(open_store: OpenStore, disk: MemoryDisk)
     assert open_store().max_queue_offset("Orders", 0) == 30
 
 
+def test_a_deleted_topic_stays_deleted(open_store: OpenStore, disk: MemoryDisk) -> None:
+    store = open_store()
+    store.append([new_message("Deleted"), new_message("Kept")])
+    store.delete_topic("Deleted")
+    store.close()
+    rebuild(ROOT, SMALL, layer=disk)
+    assert open_store().queues() == [("Kept", 0)]
+
+
 def test_without_an_index_only_queues_are_made(open_store: OpenStore, disk: MemoryDisk) -> None:
     closed_store(open_store, disk)
     settings = StoreSettings(
@@ -176,8 +185,8 @@ def test_a_commit_log_with_a_file_missing_is_refused(open_store: OpenStore, disk
 
 
 def test_a_directory_that_is_no_store_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="holds no commitlog/"):
+    with pytest.raises(SettingsError, match="holds no commitlog/"):
         rebuild(tmp_path)
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(StoreError, match="no such directory"):
+    with pytest.raises(SettingsError, match="no such directory"):
         rebuild(tmp_path / "nowhere", layer=Disk())

@@ -4,7 +4,7 @@ Nothing is written, repaired or locked. A broker that runs keeps the newest entr
 Index in memory: here they look as they would after a kill.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,6 +21,7 @@ from cometmq.store.commit_log import CommitLog
 from cometmq.store.file_chain import UNFINISHED, FileChain
 from cometmq.store.finding import Finding, Severity
 from cometmq.store.index_view import IndexView
+from cometmq.store.ledger import Ledger
 from cometmq.store.queue_files import QueueFiles
 from cometmq.store.queues import SETTING as QUEUE_SETTING
 from cometmq.store.settings import StoreSettings
@@ -43,6 +44,7 @@ class StoreDirectory:
         findings: what cannot be used of the CommitLog's files.
         was_closed: whether the store was closed; if not, a start recovers it first.
         checkpoint: what it says, or None if it is not there or broken.
+        deleted: by topic, the CommitLog offset before which its records are those of a deleted topic.
     """
 
     def __init__(
@@ -62,6 +64,9 @@ class StoreDirectory:
         self.log.written_offset = self.log.chain.end_offset
         self.was_closed = not self.layer.exists(layout.abort_path(root))
         self.checkpoint = self._load_checkpoint()
+        ledger = Ledger(self.layer, root)
+        ledger.load()
+        self.deleted: Mapping[str, int] = ledger.deleted
 
     def __enter__(self) -> Self:
         """Give the store."""

@@ -13,8 +13,8 @@ tables stay as they are: a store that was killed is recovered by its next start 
 
 The result equals what a broker wrote, byte for byte, but for this: an index file is named by the store
 time of its first record (a broker names it by the time of its making, some ms later); records that a
-broker indexed twice around a restart are there once; and the queues of deleted topics come back as far
-as their messages are still in the log.
+broker indexed twice around a restart are there once; and the queues of topics that a Java broker deleted
+come back as far as their messages are still in the log.
 """
 
 from pathlib import Path
@@ -126,7 +126,7 @@ def _build(store: StoreDirectory, layer: FileLayer, building: Path, progress: Pr
             index = Index(files, building, settings.max_hash_slot_num, settings.max_index_num)
         begin, total = store.log.min_offset, store.data_bytes()
         kernels.load_for(total)
-        replay = Replay(queues, index, store.delay_levels)
+        replay = Replay(queues, index, store.delay_levels, deleted=store.deleted)
         scan = LogScan(store.log, begin, vouched_time=store.vouched_time)
         pending = 0
         for chunk in scan:
