@@ -27,14 +27,23 @@ class FileChain:
         directory: where the files are; made when the first one is.
         file_size: length of each file.
         setting: name of the setting that gives the length, for errors.
+        remedy: what helps if a file is not as it should be, for errors.
     """
 
-    def __init__(self, files: OpenFiles, directory: Path, file_size: int, setting: str) -> None:
+    def __init__(
+        self,
+        files: OpenFiles,
+        directory: Path,
+        file_size: int,
+        setting: str,
+        remedy: str = "restore the file",
+    ) -> None:
         self.directory = directory
         self.file_size = file_size
         self.starts: list[int] = []
         self._files = files
         self._setting = setting
+        self._remedy = remedy
         self._paths: dict[int, Path] = {}
 
     def load(self) -> None:
@@ -158,7 +167,7 @@ class FileChain:
             return _damage(
                 path,
                 f"has {size} bytes, expected {self.file_size}",
-                f"set {self._setting} to what the store was written with, or restore the file",
+                f"set {self._setting} to what the store was written with, or {self._remedy}",
             )
         expected = self.end_offset
         self.starts.append(start)

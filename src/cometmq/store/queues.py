@@ -10,6 +10,7 @@ from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.file_chain import FileChain
 
 SETTING = "mappedFileSizeConsumeQueue"
+REMEDY = "run `cometmq store rebuild`"
 
 QueueKey = tuple[str, int]
 
@@ -80,7 +81,8 @@ class Queues:
 
     def _make(self, topic: str, queue_id: int) -> ConsumeQueue:
         directory = layout.consume_queue_dir(self._root, topic, queue_id)
-        return ConsumeQueue(FileChain(self._files, directory, self._file_size, SETTING), topic, queue_id)
+        chain = FileChain(self._files, directory, self._file_size, SETTING, REMEDY)
+        return ConsumeQueue(chain, topic, queue_id)
 
 
 def _parse_queue_id(directory: Path, name: str) -> int:
