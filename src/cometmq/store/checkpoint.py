@@ -14,6 +14,7 @@ class CheckpointFile:
     """The checkpoint file, which is written in place: its fields fit one disk sector.
 
     Attributes:
+        path: where it is.
         value: what it says. Its times go back only when the clock does.
         recovery_time: store time, ms, from which on messages may not be on the disk as a whole: every
             message that the checkpoint does not vouch for must be stored later.
@@ -23,16 +24,16 @@ class CheckpointFile:
         self.value = Checkpoint()
         self.recovery_time = 0
         self._files = files
-        self._path = path
+        self.path = path
 
     def load(self) -> None:
         """Read the file, if it is there and whole; otherwise recovery trusts nothing."""
-        if not self._files.layer.exists(self._path):
+        if not self._files.layer.exists(self.path):
             return
         try:
-            self._set(Checkpoint.unpack(self._files.layer.load(self._path)))
+            self._set(Checkpoint.unpack(self._files.layer.load(self.path)))
         except FormatError as error:
-            log.warning("%s: %s; recovery reads the whole log", self._path, error)
+            log.warning("%s: %s; recovery reads the whole log", self.path, error)
 
     def renew(self, *, flushed_time: int, dispatched_time: int = 0) -> None:
         """Note store times, ms, up to which CommitLog and ConsumeQueues are on the disk. Raises OSError."""
@@ -40,10 +41,10 @@ class CheckpointFile:
             physic_msg_timestamp=max(flushed_time, self.value.physic_msg_timestamp),
             logics_msg_timestamp=max(dispatched_time, self.value.logics_msg_timestamp),
         )
-        if self._files.layer.exists(self._path):
-            file = self._files.get(self._path)
+        if self._files.layer.exists(self.path):
+            file = self._files.get(self.path)
         else:
-            file = self._files.create(self._path, SIZE)
+            file = self._files.create(self.path, SIZE)
         file.write(0, value.pack())
         self._set(value)
 
@@ -53,13 +54,13 @@ class CheckpointFile:
             physic_msg_timestamp=min(now_ms, self.value.physic_msg_timestamp),
             logics_msg_timestamp=min(now_ms, self.value.logics_msg_timestamp),
         )
-        self._files.get(self._path).write(0, value.pack())
+        self._files.get(self.path).write(0, value.pack())
         self.sync()
         self._set(value)
 
     def sync(self) -> None:
         """Wait until the file is on the disk. Raises OSError."""
-        self._files.layer.sync(self._path)
+        self._files.layer.sync(self.path)
 
     def _set(self, value: Checkpoint) -> None:
         self.value = value

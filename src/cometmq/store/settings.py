@@ -16,6 +16,8 @@ from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
 
 Positive = Annotated[int, Meta(ge=1)]
 FileSize = Annotated[int, Meta(ge=4096, le=2**31 - 1)]
+QueueFileSize = Annotated[int, Meta(ge=QUEUE_ENTRY_SIZE, le=2**31 // QUEUE_ENTRY_SIZE * QUEUE_ENTRY_SIZE)]
+"""Rounded up to whole entries it must still be a length that Java can map."""
 Ratio = Annotated[int, Meta(ge=1, le=100)]
 
 PAGE_SIZE = 4096
@@ -54,7 +56,7 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """
 
     mapped_file_size_commit_log: FileSize = 1024 * 1024 * 1024
-    mapped_file_size_consume_queue: Annotated[int, Meta(ge=20, le=2**31 - 1)] = 6_000_000
+    mapped_file_size_consume_queue: QueueFileSize = 6_000_000
     max_hash_slot_num: Annotated[int, Meta(ge=1, le=100_000_000)] = 5_000_000
     max_index_num: Annotated[int, Meta(ge=2, le=100_000_000)] = 20_000_000
     message_index_enable: bool = True

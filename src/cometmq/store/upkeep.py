@@ -65,7 +65,7 @@ class Upkeep:
             return []
         self._last_thorough_ms = now
         self._can_vouch = not self._sync_failed
-        return self._take_unsynced()
+        return [*self._take_unsynced(), self._checkpoint.path]  # as the round before this one left it
 
     def follow(self) -> None:
         """Let the index catch up if it has fallen far behind."""

@@ -1,0 +1,185 @@
+"""What the store remembers of its queues besides their files."""
+
+import logging
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
+
+from cometmq.errors import StoreNotWritable
+from cometmq.format import layout
+from cometmq.format.record import decode
+from cometmq.io.open_files import OpenFiles
+from cometmq.store import FlushDiskType, MessageStore
+from cometmq.store.consume_queue import ConsumeQueue
+from cometmq.store.ledger import NAME, Ledger
+from cometmq.store.queues import Queues
+from cometmq.testing.memory_disk import MemoryDisk
+
+PATH = layout.config_path(ROOT, NAME)
+
+
+def ledger_on(disk: MemoryDisk) -> Ledger:
+    ledger = Ledger(disk, ROOT)
+    ledger.load()
+    return ledger
+
+
+def queue_to(end: int, topic: str = "Orders", queue_id: int = 0) -> ConsumeQueue:
+    queue = Queues(OpenFiles(MemoryDisk(), writable=True), ROOT, 400).get(topic, queue_id)
+    queue.physical_end = end
+    return queue
+
+
+def bodies(store: MessageStore, topic: str = "Orders", queue_id: int = 0) -> list[bytes]:
+    result = store.get(topic, queue_id, store.min_queue_offset(topic, queue_id))
+    return [decode(record).body for record in result.records]
+
+
+def remove_queue(disk: MemoryDisk, topic: str, queue_id: int = 0) -> None:
+    directory = layout.consume_queue_dir(ROOT, topic, queue_id)
+    for name in disk.names(directory):
+        disk.remove(directory / name)
+    disk.remove_directory(directory)
+
+
+def test_ends_and_deletions_are_read_again(disk: MemoryDisk) -> None:
+    ledger = ledger_on(disk)
+    ledger.note_ends([queue_to(500), queue_to(700, "Other", 12)], 0)
+    ledger.note_deleted("Gone", 600)
+    again = ledger_on(disk)
+    assert again.ends == {("Orders", 0): 500, ("Other", 12): 700}
+    assert again.deleted == {"Gone": 600}
+
+
+def test_a_deleted_topic_has_no_ends(disk: MemoryDisk) -> None:
+    ledger = ledger_on(disk)
+    ledger.note_ends([queue_to(500), queue_to(700, "Other")], 0)
+    ledger.note_deleted("Orders", 800)
+    assert ledger_on(disk).ends == {("Other", 0): 700}
+
+
+def test_a_deletion_is_forgotten_once_its_records_have_expired(disk: MemoryDisk) -> None:
+    ledger = ledger_on(disk)
+    ledger.note_deleted("A", 600)
+    ledger.note_deleted("B", 601)
+    ledger.note_ends([], 600)
+    assert ledger_on(disk).deleted == {"B": 601}
+
+
+def test_a_deletion_that_the_disk_refuses_is_none(disk: MemoryDisk) -> None:
+    ledger = ledger_on(disk)
+    ledger.note_ends([queue_to(500)], 0)
+    disk.space_bytes = 0
+    with pytest.raises(OSError, match="No space"):
+        ledger.note_deleted("Orders", 600)
+    assert (ledger.deleted, ledger.ends) == ({}, {("Orders", 0): 500})
+
+
+def test_nothing_is_written_for_a_store_without_queues(disk: MemoryDisk) -> None:
+    ledger_on(disk).note_ends([], 0)
+    assert not disk.exists(PATH)
+
+
+def test_a_topic_from_a_damaged_record_is_left_out(disk: MemoryDisk) -> None:
+    ledger_on(disk).note_ends([queue_to(500), queue_to(600, "Or\udcffers")], 0)
+    assert ledger_on(disk).ends == {("Orders", 0): 500}
+
+
+@pytest.mark.parametrize("content", [b"", b'{"queueEnds":5}', b'{"deletedTopics":{"A":"x"}}'])
+def test_a_file_of_something_else_counts_as_none(
+    disk: MemoryDisk, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk.make_directory(PATH.parent)
+    disk.put(PATH, content)
+    with caplog.at_level(logging.WARNING):
+        ledger = ledger_on(disk)
+    assert (ledger.ends, ledger.deleted) == ({}, {})
+    assert PATH.name in caplog.text
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_queue_whose_files_are_gone_goes_on_where_it_was(
+    open_store: OpenStore, disk: MemoryDisk, *, clean: bool
+) -> None:
+    store = open_store()
+    store.append([new_message(body=b"%d" % n) for n in range(5)])
+    store.append([new_message("Other") for _ in range(5)])
+    store.close()
+    state = disk.after_kill()
+    remove_queue(state, "Orders")
+    if not clean:
+        state.put(layout.abort_path(ROOT), b"1")
+    again = open_store(files=state)
+    assert bodies(again) == [b"%d" % n for n in range(5)]
+    assert again.append([new_message()])[0].queue_offset == 5
+    assert again.append([new_message("Other")])[0].queue_offset == 5
+
+
+def test_a_queue_whose_last_file_is_gone_goes_on_where_it_was(
+    open_store: OpenStore, disk: MemoryDisk
+) -> None:
+    store = open_store()
+    per_file = SMALL.queue_file_size // 20
+    store.append([new_message(body=b"%d" % n) for n in range(per_file + 5)])
+    store.append([new_message("Other")])
+    store.close()
+    state = disk.after_kill()
+    state.remove(layout.consume_queue_path(ROOT, "Orders", 0, SMALL.queue_file_size))
+    again = open_store(files=state)
+    assert again.append([new_message()])[0].queue_offset == per_file + 5
+    assert again.get("Orders", 0, per_file + 4).records
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_deleted_topic_does_not_come_back(open_store: OpenStore, disk: MemoryDisk, *, clean: bool) -> None:
+    store = open_store()
+    store.append([new_message("Other"), *[new_message()] * 5])
+    store.delete_topic("Orders")
+    if clean:
+        store.close()
+    state = disk.after_kill()
+    again = open_store(files=state)
+    assert again.recovered.clean is clean
+    assert again.queues() == [("Other", 0)]
+    assert again.append([new_message()])[0].queue_offset == 0
+    last = open_store(files=state.after_kill())
+    assert [len(bodies(last, topic)) for topic in ("Orders", "Other")] == [1, 1]
+
+
+def test_a_deletion_that_a_kill_interrupts_is_completed_at_the_next_start(
+    open_store: OpenStore, disk: MemoryDisk
+) -> None:
+    store = open_store()
+    store.append([new_message(), new_message(queue_id=1)])
+    store.close()
+    state = disk.after_kill()
+    ledger_on(state).note_deleted("Orders", store.written_offset)  # and killed before it removed the files
+    assert open_store(files=state).queues() == []
+    assert not state.exists(layout.topic_dir(ROOT, "Orders"))
+
+
+def test_messages_that_wait_for_the_disk_go_with_their_topic(open_store: OpenStore) -> None:
+    asked: list[Any] = []
+    sync = replace(SMALL, flush_disk_type=FlushDiskType.SYNC_FLUSH)
+    store = open_store(sync, run_soon=asked.append)
+    store.append([new_message(body=b"old")])
+    store.delete_topic("Orders")
+    store.append([new_message(body=b"new")])
+    store.wait_flushed().result(timeout=10)
+    for call in asked:
+        call()
+    assert bodies(store) == [b"new"]
+
+
+def test_a_topic_is_not_deleted_where_the_disk_refuses(open_store: OpenStore, disk: MemoryDisk) -> None:
+    store = open_store()
+    store.append([new_message(body=b"kept")])
+    disk.space_bytes = 0
+    with pytest.raises(StoreNotWritable, match="disk full"):
+        store.delete_topic("Orders")
+    assert bodies(store) == [b"kept"]
+    store.close()
+    with pytest.raises(StoreNotWritable, match="closed"):
+        store.delete_topic("Orders")

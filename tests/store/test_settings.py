@@ -1,0 +1,99 @@
+"""What can be set: RocketMQ's names and defaults; each limit is named when it is broken."""
+
+import msgspec
+import pytest
+
+from cometmq.errors import SettingsError
+from cometmq.store.settings import FlushDiskType, StoreSettings, from_properties, known_names
+
+INT_MAX = 2**31 - 1
+LIMITS = {
+    "mappedFileSizeCommitLog": (4_096, INT_MAX),
+    "mappedFileSizeConsumeQueue": (20, 2_147_483_640),
+    "maxHashSlotNum": (1, 100_000_000),
+    "maxIndexNum": (2, 100_000_000),
+    "syncFlushTimeout": (1, None),
+    "flushIntervalCommitLog": (1, None),
+    "flushCommitLogLeastPages": (0, None),
+    "flushCommitLogThoroughInterval": (1, None),
+    "flushIntervalConsumeQueue": (1, None),
+    "flushConsumeQueueLeastPages": (0, None),
+    "flushConsumeQueueThoroughInterval": (1, None),
+    "maxMessageSize": (1, 16 * 1024 * 1024),
+    "maxTransferCountOnMessageInMemory": (1, None),
+    "maxTransferBytesOnMessageInMemory": (1, None),
+    "maxFilterMessageSize": (1, None),
+    "maxMsgsNumBatch": (1, None),
+}
+BROKEN = [(name, low - 1, low) for name, (low, _) in LIMITS.items()] + [
+    (name, high + 1, high) for name, (_, high) in LIMITS.items() if high is not None
+]
+
+
+def test_every_number_that_can_be_set_has_a_limit_here() -> None:
+    defaults = msgspec.to_builtins(StoreSettings())
+    numbers = {
+        name for name, value in defaults.items() if isinstance(value, int) and not isinstance(value, bool)
+    }
+    assert numbers == LIMITS.keys()
+
+
+@pytest.mark.parametrize(("name", "value", "limit"), BROKEN)
+def test_a_number_beyond_its_limit_is_refused_with_name_value_and_limit(
+    name: str, value: int, limit: int
+) -> None:
+    with pytest.raises(SettingsError, match=rf"setting {name} = '{value}': .*(>|<)= {limit}\b"):
+        from_properties({name: str(value)})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, value) for name, ends in LIMITS.items() for value in ends if value is not None]
+)
+def test_a_number_at_its_limit_is_taken(name: str, value: int) -> None:
+    assert msgspec.to_builtins(from_properties({name: str(value)}))[name] == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("maxIndexNum", "many", "Expected `int`, got `str`"),
+        ("maxIndexNum", "1.5", "Expected `int`"),
+        ("maxIndexNum", "", "Expected `int`"),
+        ("messageIndexEnable", "yes", "Expected `bool`"),
+        ("flushDiskType", "FLUSH", "Invalid enum value 'FLUSH'"),
+    ],
+)
+def test_what_is_no_value_of_its_type_is_refused_with_name_and_value(
+    name: str, value: str, said: str
+) -> None:
+    with pytest.raises(SettingsError, match=rf"setting {name} = '{value}': {said}"):
+        from_properties({name: value})
+
+
+def test_texts_of_a_file_become_values() -> None:
+    settings = from_properties(
+        {"flushDiskType": "SYNC_FLUSH", "messageIndexEnable": "false", "maxIndexNum": "50"}
+    )
+    assert settings.flush_disk_type is FlushDiskType.SYNC_FLUSH and settings.sync_flush
+    assert settings.message_index_enable is False
+    assert settings.max_index_num == 50
+
+
+def test_names_that_are_not_the_stores_are_left() -> None:
+    assert from_properties({"brokerName": "a", "no.such": 1}) == StoreSettings()
+    assert "mappedFileSizeCommitLog" in known_names() and "brokerName" not in known_names()
+
+
+def test_the_defaults_are_rocketmqs() -> None:
+    settings = StoreSettings()
+    assert (settings.mapped_file_size_commit_log, settings.queue_file_size) == (1 << 30, 6_000_000)
+    assert (settings.max_hash_slot_num, settings.max_index_num) == (5_000_000, 20_000_000)
+    assert not settings.sync_flush
+
+
+@pytest.mark.parametrize(
+    ("size", "rounded"),
+    [(20, 20), (21, 40), (399, 400), (400, 400), (2_147_483_621, 2_147_483_640)],
+)
+def test_a_queue_file_holds_whole_entries(size: int, rounded: int) -> None:
+    assert from_properties({"mappedFileSizeConsumeQueue": size}).queue_file_size == rounded

@@ -1,0 +1,221 @@
+"""Keeping up: what is written back when, what the checkpoint vouches for, what a bad disk does to it."""
+
+import errno
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
+
+from cometmq.errors import StoreNotWritable
+from cometmq.format import layout
+from cometmq.format.checkpoint import RECOVERY_MARGIN_MS, Checkpoint
+from cometmq.format.record import decode
+from cometmq.io.clock import ManualClock
+from cometmq.store import FlushDiskType, MessageStore
+from cometmq.testing.memory_disk import MemoryDisk
+
+SYNC = replace(SMALL, flush_disk_type=FlushDiskType.SYNC_FLUSH)
+ROUND_MS = SMALL.flush_consume_queue_thorough_interval
+TICK_MS = SMALL.flush_interval_consume_queue
+QUEUE = layout.consume_queue_path(ROOT, "Orders", 0, 0)
+
+
+class PickyDisk(MemoryDisk):
+    """A disk on which the sync of some files fails."""
+
+    bad: Path | None = None
+
+    def sync(self, path: Path) -> None:
+        if self.bad is not None and path.is_relative_to(self.bad):
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        super().sync(path)
+
+
+def checkpoint(disk: MemoryDisk) -> Checkpoint:
+    return Checkpoint.unpack(disk.load(layout.checkpoint_path(ROOT)))
+
+
+def go_round(store: MessageStore, clock: ManualClock) -> list[Path]:
+    """Let a thorough round pass, as the broker does it; gives the files that were synced."""
+    clock.advance(ROUND_MS)
+    paths = store.tick()
+    time = store.dispatched_time
+    store.sync_files(paths)
+    store.vouch(time)
+    return paths
+
+
+def count(store: MessageStore, topic: str = "Orders") -> int:
+    """How many messages of a queue can be read; each must be the one that belongs there."""
+    for queue_offset in range(store.max_queue_offset(topic, 0)):
+        (record, *_) = store.get(topic, 0, queue_offset).records
+        assert decode(record).queue_offset == queue_offset
+    return store.max_queue_offset(topic, 0)
+
+
+def test_tails_are_written_by_the_page_each_second_and_all_of_them_in_a_round(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+) -> None:
+    store = open_store(run_soon=lambda _: None)
+    store.append([new_message()])
+    clock.advance(TICK_MS - 1)
+    assert store.tick() == []
+    clock.advance(1)
+    assert store.tick() == []
+    assert not disk.exists(QUEUE)
+    clock.advance(ROUND_MS)
+    assert QUEUE in store.tick()
+    assert disk.load(QUEUE)[8:12] == store.get("Orders", 0, 0).records[0][:4]
+
+
+def test_a_round_syncs_all_files_that_were_written_since_the_last(
+    open_store: OpenStore, clock: ManualClock
+) -> None:
+    store = open_store(run_soon=lambda _: None)
+    for n in range(100):
+        store.append([new_message(keys=f"k{n}", tags="t")])
+    paths = go_round(store, clock)
+    queue_files = [path for path in paths if path.is_relative_to(layout.consume_queues_dir(ROOT))]
+    index_files = [path for path in paths if path.is_relative_to(layout.index_dir(ROOT))]
+    assert len(queue_files) == 5 and len(index_files) == 5
+    assert go_round(store, clock) == [layout.checkpoint_path(ROOT)]
+
+
+def test_after_a_round_a_loss_of_power_takes_nothing_that_it_vouched_for(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+) -> None:
+    store = open_store(run_soon=lambda _: None)
+    for n in range(200):
+        store.append([new_message(body=bytes(200), keys=f"k{n}")])
+    clock.advance(2 * RECOVERY_MARGIN_MS)
+    store.append([new_message()])
+    store.wait_flushed().result(timeout=10)
+    go_round(store, clock)
+    store.append([new_message(body=bytes(8_000), keys="last")])
+    store.wait_flushed().result(timeout=10)
+    go_round(store, clock)
+    again = open_store(files=disk.after_power_loss())
+    assert again.recovered.begin > 0
+    assert count(again) == 202
+    assert all(len(again.query("Orders", f"k{n}").records) == 1 for n in range(200))
+    assert len(again.query("Orders", "last").records) == 1
+
+
+def test_under_sync_flush_and_load_a_round_vouches_for_what_is_dispatched(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+) -> None:
+    store = open_store(SYNC, run_soon=lambda _: None)
+    store.append([new_message()])
+    store.wait_flushed().result(timeout=10)
+    store._dispatch_flushed()
+    first_time = clock.now_ms()
+    clock.advance(10)
+    store.append([new_message()])  # there is always one on its way
+    go_round(store, clock)
+    assert checkpoint(disk).logics_msg_timestamp == first_time
+
+
+def test_a_full_disk_stops_appends_until_what_waits_is_written(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+) -> None:
+    store = open_store(run_soon=lambda _: None)
+    store.append([new_message(keys="k1")])
+    disk.space_bytes = 0
+    clock.advance(ROUND_MS)
+    assert store.tick() == []
+    assert isinstance(store.not_writable, StoreNotWritable)
+    assert len(store.query("Orders", "k1").records) == 1
+    disk.space_bytes = 1 << 20
+    clock.advance(TICK_MS)
+    assert QUEUE in store.tick()
+    assert store.not_writable is None
+
+
+def test_an_append_that_fills_the_disk_with_the_index_is_not_undone(
+    open_store: OpenStore, disk: MemoryDisk
+) -> None:
+    settings = replace(SMALL, mapped_file_size_commit_log=1 << 20)
+    store = open_store(settings, run_soon=lambda _: None)
+    store.append([new_message(body=bytes(900_000), keys="first")])
+    for n in range(60):
+        store.append([new_message(keys=f"k{n}")])
+    disk.space_bytes = sum(len(content.blocks) for content in disk._files.values()) * 4096
+    assert len(store.query("Orders", "k1").records) == 1  # the index cannot roll to its second file
+    with pytest.raises(StoreNotWritable, match="disk full"):
+        store.append([new_message(keys="refused")])
+    disk.space_bytes = 1 << 24
+    assert store.append([new_message(keys="after")])[0].queue_offset == 61
+    assert [len(store.query("Orders", f"k{n}").records) for n in range(60)] == [1] * 60
+
+
+def test_a_failed_sync_of_queue_files_is_never_vouched_for(clock: ManualClock) -> None:
+    disk = PickyDisk()
+    with MessageStore.open(ROOT, SMALL, files=disk, clock=clock, run_soon=lambda _: None) as store:
+        store.append([new_message()])
+        disk.bad = layout.consume_queues_dir(ROOT)
+        go_round(store, clock)
+        disk.bad = None
+        store.append([new_message()])
+        go_round(store, clock)
+        assert checkpoint(disk).logics_msg_timestamp == 0
+    assert disk.exists(layout.abort_path(ROOT))
+    with MessageStore.open(ROOT, SMALL, files=disk.after_power_loss(), clock=clock) as again:
+        assert count(again) == 2
+
+
+def test_the_files_of_a_deleted_topic_are_passed_over_by_a_sync(
+    open_store: OpenStore, clock: ManualClock, disk: MemoryDisk
+) -> None:
+    store = open_store(run_soon=lambda _: None)
+    store.append([new_message(), new_message("Other")])
+    clock.advance(ROUND_MS)
+    paths = store.tick()
+    time = store.dispatched_time
+    store.delete_topic("Orders")
+    store.sync_files(paths)
+    store.vouch(time)
+    assert checkpoint(disk).logics_msg_timestamp == time
+
+
+def test_a_clock_that_is_put_back_takes_back_what_was_vouched_for(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+) -> None:
+    store = open_store(run_soon=lambda _: None)
+    store.append([new_message("Before")])
+    go_round(store, clock)
+    clock.advance(60_000)
+    store.append([new_message("Before")])
+    go_round(store, clock)
+    clock.set_wall(clock.now_ms() - 3_600_000)
+    for _ in range(3):  # one to each file
+        store.append([new_message(body=bytes(5_000))])
+    assert count(open_store(files=disk.after_kill())) == 3
+
+
+def test_a_round_that_began_before_the_clock_was_put_back_vouches_for_nothing(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+) -> None:
+    store = open_store(run_soon=lambda _: None)
+    store.append([new_message()])
+    go_round(store, clock)
+    clock.advance(ROUND_MS)
+    store.append([new_message()])
+    paths = store.tick()
+    time = store.dispatched_time
+    clock.set_wall(clock.now_ms() - 3_600_000)
+    store.append([new_message(body=bytes(5_000)), new_message(body=bytes(5_000))])
+    store.sync_files(paths)
+    store.vouch(time)
+    assert count(open_store(files=disk.after_kill())) == 4
+
+
+def test_a_closed_store_keeps_nothing_up(open_store: OpenStore, disk: MemoryDisk, clock: ManualClock) -> None:
+    store = open_store(run_soon=lambda _: None)
+    store.append([new_message()])
+    store.close()
+    before = disk.load(layout.checkpoint_path(ROOT))
+    clock.advance(ROUND_MS)
+    assert store.tick() == []
+    store.vouch(clock.now_ms())
+    assert disk.load(layout.checkpoint_path(ROOT)) == before
