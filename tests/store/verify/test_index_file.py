@@ -55,11 +55,11 @@ def test_a_negative_hash_is_told(sound: MemoryDisk, last: Path) -> None:
     assert any("is negative" in finding.what for finding in damages(checked(sound)))
 
 
-def test_a_slot_ahead_of_the_header_is_what_a_kill_leaves(sound: MemoryDisk, last: Path) -> None:
+def test_slots_of_the_newest_file_are_set_anew_after_a_kill(sound: MemoryDisk, last: Path) -> None:
     overwrite(sound, last, slot_position(3), (49).to_bytes(4, "big"))
     (finding,) = damages(checked(sound))
     assert (finding.position, "slot 3 holds 49" in finding.what) == (slot_position(3), True)
     sound.put(ABORT, b"1")
     assert checked(sound).state is State.NEEDS_RECOVERY
-    overwrite(sound, last, slot_position(3), (99).to_bytes(4, "big"))
+    overwrite(sound, min(last.parent / name for name in sound.names(last.parent)), slot_position(3), b"\x01")
     assert checked(sound).state is State.DAMAGED

@@ -60,6 +60,26 @@ def test_a_store_killed_at_any_time_needs_recovery_and_is_not_damaged(
             assert verified.messages == n + 1
 
 
+def test_a_store_that_lost_power_is_not_damaged_and_its_next_start_makes_it_sound(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+) -> None:
+    store = open_store()
+    for n in range(MESSAGES):
+        store.append([new_message(queue_id=n % 3, body=b"%03d" % n * 30, tags="paid", keys=f"k{n}")])
+        clock.advance(5_000)
+        if n % 4 == 0:
+            store.sync_files(store.tick())
+        if n % 9 == 0:
+            store.wait_flushed().result()
+            clock.advance(1_000)
+            store.tick()
+        if n % 5 == 0:
+            state = disk.after_power_loss()
+            assert checked(state).state is State.NEEDS_RECOVERY
+            open_store(files=state).close()
+            assert checked(state.after_kill()).state is State.SOUND
+
+
 def test_what_recovery_makes_of_a_killed_store_is_sound(
     open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
 ) -> None:

@@ -5,6 +5,7 @@ did not index tags: that they are missing is no damage.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from cometmq.store.verify.index_file import AT_START, IndexFileCheck
 from cometmq.store.verify.log import LogWalk
 
 BLOCK_ENTRIES = 1 << 16
+NEVER_OFFSET = 2**63 - 1
 HASH_BITS = 31
 HASH_MASK = 2**HASH_BITS - 1
 
@@ -80,7 +82,9 @@ class IndexCheck:
         entries: entries of these.
     """
 
-    def __init__(self, store: StoreDirectory, walk: LogWalk, findings: Findings) -> None:
+    def __init__(
+        self, store: StoreDirectory, walk: LogWalk, findings: Findings, recovered_from: int | None
+    ) -> None:
         self._store = store
         self._walk = walk
         self._findings = findings
@@ -91,7 +95,9 @@ class IndexCheck:
         self._is_whole = not any(finding.severity is Severity.DAMAGE for finding in listed)
         self.count = len(self._views)
         self.entries = sum(view.header.next_entry - FIRST_ENTRY for view in self._views)
-        self._views = [view for view in self._views if self._check_file(view)]
+        self._recovered_from = NEVER_OFFSET if recovered_from is None else recovered_from
+        self._cuts: list[int] = []  # by file: the first entry that the next start cuts
+        self._views = [view for view in self._views if self._check_file(view, recovered_from)]
         self._is_whole &= len(self._views) == self.count
         offsets = [view.entries["physical_offset"] for view in self._views if len(view.entries) > FIRST_ENTRY]
         self._first = int(offsets[0][FIRST_ENTRY]) if offsets else -1
@@ -137,8 +143,13 @@ class IndexCheck:
         elif self._is_whole:
             self._findings.add(Finding(Severity.RECOVERY, directory, None, None, what, AT_START))
 
-    def _check_file(self, view: IndexView) -> bool:
-        return IndexFileCheck(view, self._findings, was_closed=self._store.was_closed).run()
+    def _check_file(self, view: IndexView, recovered_from: int | None) -> bool:
+        is_newest = view.path == self._views[-1].path
+        check = IndexFileCheck(view, self._findings, recovered_from, is_newest=is_newest)
+        if check.run():
+            self._cuts.append(check.cut_from)
+            return True
+        return False
 
     def _read_blocks(self) -> Iterator[_Block]:
         for file, view in enumerate(self._views):
@@ -177,8 +188,7 @@ class IndexCheck:
         ):
             behind = offset >= self._walk.end_offset
             what = "behind the log's end" if behind else "no record with its key is there"
-            recovered = behind and not self._store.was_closed
-            self._add(file, number, f"points to {offset}, {what}", recovered=recovered)
+            self._add(file, number, f"points to {offset}, {what}")
 
     def _check_times(self, entries: _Block, store_time: Longs) -> None:
         begin_times = np.array([view.header.begin_time for view in self._views], np.int64)
@@ -188,7 +198,7 @@ class IndexCheck:
         wrong = (expected != entries.time_diff_s) & (entries.number != FIRST_ENTRY)
         for place in np.flatnonzero(wrong).tolist():
             what = f"time difference {entries.time_diff_s[place]} s, by its record {expected[place]} s"
-            self._add(int(entries.file[place]), int(entries.number[place]), what, recovered=False)
+            self._add(int(entries.file[place]), int(entries.number[place]), what)
         for file in np.unique(entries.file).tolist():
             header, mine = self._views[file].header, entries.file == file
             self._check_header_time(
@@ -201,7 +211,8 @@ class IndexCheck:
         for store_time in store_times.tolist():
             if says != store_time:
                 what = f"{name} time {says} ms, by its record {store_time} ms"
-                self._findings.damage(self._views[file].path, 0, HEADER_SIZE, what, REBUILD)
+                recovered = name == "end" and self._cuts[file] < self._views[file].header.next_entry
+                self._report(self._views[file].path, 0, HEADER_SIZE, what, recovered=recovered)
 
     def _judge_missing(self, keys: _Keys, missing: Flags) -> None:
         """Report keys without an entry, where the index should have them."""
@@ -219,20 +230,18 @@ class IndexCheck:
             start = self._store.log.chain.start_of(offset)
             assert start is not None
             what = f"a key of the record at {offset} has no entry in the index"
-            self._findings.damage(self._store.log.chain.path(start), offset - start, None, what, REBUILD)
+            path = self._store.log.chain.path(start)
+            self._report(path, offset - start, None, what, recovered=offset >= self._recovered_from)
 
-    def _add(self, file: int, number: int, what: str, *, recovered: bool) -> None:
+    def _add(self, file: int, number: int, what: str) -> None:
         view = self._views[file]
-        self._findings.add(
-            Finding(
-                Severity.RECOVERY if recovered else Severity.DAMAGE,
-                view.path,
-                entry_position(number, view.slot_count),
-                ENTRY_SIZE,
-                f"entry {number} {what}",
-                AT_START if recovered else REBUILD,
-            )
-        )
+        position = entry_position(number, view.slot_count)
+        recovered = number >= self._cuts[file]
+        self._report(view.path, position, ENTRY_SIZE, f"entry {number} {what}", recovered=recovered)
+
+    def _report(self, path: Path, position: int, size: int | None, what: str, *, recovered: bool) -> None:
+        severity, remedy = (Severity.RECOVERY, AT_START) if recovered else (Severity.DAMAGE, REBUILD)
+        self._findings.add(Finding(severity, path, position, size, what, remedy))
 
 
 _NO_INTS, _NO_LONGS = np.zeros(0, np.int32), np.zeros(0, np.int64)

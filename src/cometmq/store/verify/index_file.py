@@ -22,18 +22,30 @@ from cometmq.store.verify.findings import Findings
 
 BLOCK_ENTRIES = 1_000_000
 AT_START = "the next start puts it right"
+NEVER = 2**31
+"""The number of no entry."""
 
 
 class IndexFileCheck:
     """Checks one file.
 
-    A killed broker can leave slots ahead of the header: a start takes them back.
+    Args:
+        recovered_from: CommitLog offset from which the next start indexes the log again, if the store was
+            not closed. It cuts the entries from there on, and sets the slots of the newest file anew.
+        is_newest: whether it is that file.
+
+    Attributes:
+        cut_from: number of the first entry that will be cut.
     """
 
-    def __init__(self, view: IndexView, findings: Findings, *, was_closed: bool) -> None:
+    def __init__(
+        self, view: IndexView, findings: Findings, recovered_from: int | None, *, is_newest: bool
+    ) -> None:
         self._view = view
         self._findings = findings
-        self._was_closed = was_closed
+        self.cut_from = NEVER if recovered_from is None else _first_cut(view, recovered_from)
+        is_cut = self.cut_from < view.header.next_entry
+        self._is_set_anew = recovered_from is not None and (is_newest or is_cut)
 
     def run(self) -> bool:
         """Check it; tells whether its entries can be looked at."""
@@ -51,16 +63,12 @@ class IndexFileCheck:
     def _check_header(self, header: IndexHeader) -> None:
         entries = self._view.entries
         first, last = int(entries[FIRST_ENTRY]["physical_offset"]), int(entries[-1]["physical_offset"])
-        for name, says, entry in (
-            ("begin", header.begin_physical_offset, first),
-            ("end", header.end_physical_offset, last),
-        ):
-            if says != entry:
-                what = f"{name} physical offset {says}, but the entry says {entry}"
-                self._findings.damage(self._view.path, 0, HEADER_SIZE, what, REBUILD)
-        if header.begin_time > header.end_time:
-            what = f"begin time {header.begin_time} is later than end time {header.end_time}"
-            self._findings.damage(self._view.path, 0, HEADER_SIZE, what, REBUILD)
+        if header.begin_physical_offset != first:
+            what = f"begin physical offset {header.begin_physical_offset}, but the entry says {first}"
+            self._add(0, HEADER_SIZE, what, recovered=False)
+        if header.end_physical_offset != last:
+            what = f"end physical offset {header.end_physical_offset}, but the entry says {last}"
+            self._add(0, HEADER_SIZE, what, recovered=self.cut_from < header.next_entry)
 
     def _check_chains(self, next_entry: int) -> Ints:
         """Check what each entry says of the one before it in its slot; gives each slot's newest entry."""
@@ -91,24 +99,27 @@ class IndexFileCheck:
     def _check_slots(self, newest: Ints, header: IndexHeader) -> None:
         slots = self._view.slots
         for slot in np.flatnonzero(slots != newest).tolist():
-            value = int(slots[slot])
-            ahead = header.next_entry <= value < self._view.entry_count
-            recovered = ahead and not self._was_closed
-            self._findings.add(
-                Finding(
-                    Severity.RECOVERY if recovered else Severity.DAMAGE,
-                    self._view.path,
-                    slot_position(slot),
-                    SLOT_SIZE,
-                    f"slot {slot} holds {value}, its newest entry is {newest[slot]}",
-                    AT_START if recovered else REBUILD,
-                )
-            )
+            what = f"slot {slot} holds {slots[slot]}, its newest entry is {newest[slot]}"
+            self._add(slot_position(slot), SLOT_SIZE, what, recovered=self._is_set_anew)
         used = int(np.count_nonzero(newest))
-        if header.used_slots != used and (self._was_closed or header.used_slots > used):
+        if header.used_slots != used:
             what = f"used slots {header.used_slots}, but {used} are"
-            self._findings.damage(self._view.path, 0, HEADER_SIZE, what, REBUILD)
+            self._add(0, HEADER_SIZE, what, recovered=self._is_set_anew)
 
     def _add_entry(self, number: int, what: str) -> None:
         position = entry_position(number, self._view.slot_count)
-        self._findings.damage(self._view.path, position, ENTRY_SIZE, f"entry {number}: {what}", REBUILD)
+        self._add(position, ENTRY_SIZE, f"entry {number}: {what}", recovered=number >= self.cut_from)
+
+    def _add(self, position: int, size: int, what: str, *, recovered: bool) -> None:
+        severity, remedy = (Severity.RECOVERY, AT_START) if recovered else (Severity.DAMAGE, REBUILD)
+        self._findings.add(Finding(severity, self._view.path, position, size, what, remedy))
+
+
+def _first_cut(view: IndexView, physical_offset: int) -> int:
+    """Give the first entry that ``index.IndexFile.cut`` would cut for a CommitLog offset; NEVER if none."""
+    for at in range(FIRST_ENTRY, len(view.entries), BLOCK_ENTRIES):
+        offsets = view.entries["physical_offset"][at - 1 : at + BLOCK_ENTRIES].astype(np.int64)
+        fits = (offsets[1:] < physical_offset) & (np.diff(offsets) >= 0)
+        if not fits.all():
+            return at + int(np.argmin(fits))
+    return NEVER

@@ -70,6 +70,7 @@ class QueueCheck:
     Attributes:
         claimed_end: CommitLog offset behind the last record that any queue knows.
         count: queues that have files.
+        redispatched_from: CommitLog offset from which the next start dispatches the log again.
     """
 
     def __init__(self, store: StoreDirectory, walk: LogWalk, findings: Findings) -> None:
@@ -86,7 +87,7 @@ class QueueCheck:
         self.count = len(self._queues)
         room = store.log.chain.end_offset
         self.claimed_end = max((queue.files.physical_end(room) for queue in self._queues.values()), default=0)
-        self._redispatched_from = self._begin_of_recovery()
+        self.redispatched_from = self._begin_of_recovery()
 
     def take(self, chunk: Chunk, dispatch: Dispatch) -> None:
         """Check the entries of a chunk's records."""
@@ -172,8 +173,7 @@ class QueueCheck:
             what = (
                 f"no entry of queue offset {wrong.first}{behind}; record at {wrong.expected.physical_offset}"
             )
-            is_tail = wrong.first >= queue.files.written_end()
-            recovered = is_tail and wrong.expected.physical_offset >= self._redispatched_from
+            recovered = wrong.expected.physical_offset >= self.redispatched_from
         else:
             what = (
                 f"entry of queue offset {wrong.first}{behind}: is {_text(wrong.actual)}, "

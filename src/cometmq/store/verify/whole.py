@@ -74,7 +74,9 @@ def verify(
             path, what = layout.abort_path(store.root), "the store was not closed, or is open now"
             findings.add(Finding(Severity.RECOVERY, path, None, None, what, "the next start recovers it"))
         walk = LogWalk(store, findings)
-        queues, index = QueueCheck(store, walk, findings), IndexCheck(store, walk, findings)
+        queues = QueueCheck(store, walk, findings)
+        recovered_from = None if store.was_closed else queues.redispatched_from
+        index = IndexCheck(store, walk, findings, recovered_from)
         total = store.data_bytes()
         kernels.load_for(total)
         for chunk in walk:
