@@ -26,9 +26,9 @@ def small_footprint() -> Iterator[None]:
     try:
         yield
     finally:
+        gc.freeze()  # before collecting goes on: the first collection would look at all that is new
         if was_enabled:
             gc.enable()
-    gc.freeze()
     _give_back_code(_LLVM)
 
 
