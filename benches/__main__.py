@@ -46,7 +46,7 @@ class Length(NamedTuple):
 
 
 FULL: Final = Length(warm_ups=10, window_s=6, rounds=3, starts=5)
-QUICK: Final = Length(warm_ups=3, window_s=3, rounds=1, starts=2)
+QUICK: Final = Length(warm_ups=2, window_s=3, rounds=1, starts=2)
 FASTER: Final = 1.03
 """A warm-up goes on while a window is faster than the best before it by this factor."""
 DISTURBED_CORES: Final = 0.3
