@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,11 @@ from tests.adversity.conftest import CALM, QUEUES, attacked, read
 from tests.adversity.test_bad_frames import assert_log_is_sound
 from tests.broker.conftest import bodies, pull_header, send_header
 
-from cometmq.format import properties, record
+from cometmq.client import PullConsumer
+from cometmq.format import properties, record, sys_flag
+from cometmq.format.compression import DECOMPRESSED_MAX
+from cometmq.format.message_id import parse_offset_message_id
+from cometmq.format.sys_flag import CompressionType
 from cometmq.wire import batch, headers
 from cometmq.wire.batch import BatchMessage
 from cometmq.wire.codes import RequestCode, ResponseCode
@@ -274,5 +279,41 @@ def test_a_query_for_an_odd_number_of_messages_is_answered(
                 assert len(bodies(answer)) == count
 
     caplog.set_level(logging.INFO)
+    asyncio.run(main())
+    assert_log_is_sound(caplog)
+
+
+def test_a_message_that_cannot_be_read_keeps_no_consumer_from_the_next(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with attacked(tmp_path) as scene:
+            await scene.client.send("T", b"before")
+            lying = replace(send_header("T"), sys_flag=sys_flag.compressed_with(0, CompressionType.ZLIB))
+            for body in (b"not compressed", zlib.compress(bytes(DECOMPRESSED_MAX + 1))):
+                assert says(await scene.client.ask(V2, lying, body), ResponseCode.SUCCESS)
+            await scene.client.send("T", b"behind")
+            async with PullConsumer(scene.live.name_server, "g") as consumer:
+                queue = (await consumer.queues("T"))[0]
+                got = [message.body async for message in consumer.messages(queue)]
+            assert got[:2] == [b"before", b"not compressed"]
+            assert len(got[2]) < 100_000 and got[3] == b"behind"
+
+    asyncio.run(main())
+
+
+def test_a_message_that_was_retried_too_often_still_goes_to_the_dead_letters(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with attacked(tmp_path) as scene:
+            await scene.client.heartbeat("g", "T")
+            for times in (2**31 - 1, -(2**31)):
+                answer = await scene.client.ask(V2, replace(send_header("T"), reconsume_times=times), b"body")
+                at = parse_offset_message_id(answer.ext_fields["msgId"]).physical_offset
+                for level in (0, -1, 2**31 - 1, -(2**31)):
+                    back = headers.SendBackHeader(at, "g", level)
+                    answer = await scene.client.ask(RequestCode.CONSUMER_SEND_MSG_BACK, back)
+                    assert says(answer, ResponseCode.SUCCESS)
+            assert len(await read(scene.client, "%RETRY%g", 0)) == 2
+
     asyncio.run(main())
     assert_log_is_sound(caplog)

@@ -153,3 +153,15 @@ def test_system_topics_are_known_by_name_and_prefix() -> None:
     assert is_system_topic("TBW102") and is_system_topic("rmq_sys_anything")
     assert not is_system_topic("T")
     assert is_legal("T") and not is_legal("a.b")
+
+
+def test_many_topics_are_one_change_or_none(tmp_path: Path) -> None:
+    topics = load(tmp_path)
+    many = [TopicConfig(topic=f"T{n}") for n in range(1_000)]
+    topics.put_all(many)
+    assert topics.data_version.counter == 1 and topics.find("T999") == many[999]
+    topics.put_all(many[:5])
+    assert topics.data_version.counter == 1
+    with pytest.raises(IllegalName):
+        topics.put_all([TopicConfig(topic="New"), TopicConfig(topic="../x")])
+    assert topics.find("New") is None and topics.data_version.counter == 1

@@ -13,7 +13,7 @@ from cometmq.format.layout import commitlog_dir, parse_offset_name
 from cometmq.format.message_id import offset_message_id
 from cometmq.format.record import Record, record_at
 from cometmq.format.scan import StopReason, scan
-from cometmq.format.stored import stored_message
+from cometmq.format.stored import readable_message, stored_message
 from cometmq.format.sys_flag import COMPRESSION_SHIFT, CompressionType, compressed_with
 from cometmq.message import StoredMessage
 
@@ -117,6 +117,15 @@ def test_every_acknowledged_message_is_what_the_java_producer_sent(
     assert {f"compressed-{compression.name}" for compression in CompressionType} <= {
         sent["kind"] for sent in acked
     }
+
+
+def test_a_body_that_cannot_be_decompressed_is_readable_as_it_is_stored() -> None:
+    record = RECORD._replace(sys_flag=compressed_with(0, CompressionType.ZLIB))
+    with pytest.raises(FormatError):
+        stored_message(record)
+    message = readable_message(record)
+    assert (message.body, message.tags) == (b"hello", "TagA")
+    assert readable_message(RECORD) == stored_message(RECORD)
 
 
 def test_nothing_acknowledged_is_missing_after_a_kill(

@@ -78,20 +78,17 @@ class TopicAdmin:
             sys_flag=header.sys_flag or 0,
             write_queue_count=header.write_queue_count,
         )
-        known = self._topics.find(header.topic)
-        attributes = _changed(known.attributes if known else {}, header.attributes or "")
-        self._put(replace(wanted, attributes=attributes))
+        self._topics.put(self._checked(wanted, header.attributes or ""))
         self._answer_when_published(session, command)
 
     def create_many(self, session: Session, command: Command) -> None:
         """UPDATE_AND_CREATE_TOPIC_LIST."""
-        for topic in decode(TopicConfigs, command.body).topics:
-            known = self._topics.find(topic.topic)
-            changes = ",".join(
-                name if name.startswith("-") else f"{name}={value}"
-                for name, value in topic.attributes.items()
-            )
-            self._put(replace(topic, attributes=_changed(known.attributes if known else {}, changes)))
+        self._topics.put_all(
+            [
+                self._checked(topic, ",".join(map("=".join, topic.attributes.items())))
+                for topic in decode(TopicConfigs, command.body).topics
+            ]
+        )
         self._answer_when_published(session, command)
 
     def delete(self, _: Session, command: Command) -> Command:
@@ -150,7 +147,8 @@ class TopicAdmin:
             raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic[{name}]")
         return topic
 
-    def _put(self, topic: TopicConfig) -> None:
+    def _checked(self, topic: TopicConfig, changes: str) -> TopicConfig:
+        """Give a topic that may be put, its attributes changed. Raises Refused."""
         _checked_name(topic.topic)
         for what, number, most in (
             ("readQueueNums", topic.read_queue_count, QUEUE_COUNT_MAX),
@@ -168,7 +166,8 @@ class TopicAdmin:
                 f"topic {topic.topic}: topicFilterType {topic.filter_type!r} is not one of "
                 f"{', '.join(FILTER_TYPES)}",
             )
-        self._topics.put(topic)
+        known = self._topics.find(topic.topic)
+        return replace(topic, attributes=_changed(known.attributes if known else {}, changes))
 
     def _ends(self, topic: str, queue_id: int) -> TopicOffset:
         low = self._store.min_queue_offset(topic, queue_id)

@@ -27,6 +27,9 @@ from cometmq.wire.headers import SendBackHeader, parse
 FIRST_DELAY_LEVEL: Final = 3
 """Of the first retry, when the consumer leaves it to the broker; each further one is higher."""
 
+RECONSUME_TIMES_MAX: Final = 2**31 - 1
+"""What a record can hold."""
+
 
 class Retries:
     """Takes messages back."""
@@ -97,7 +100,7 @@ class Retries:
             named.get(TAGS),
             record.flag,
             record.sys_flag,
-            record.reconsume_times + 1,
+            min(record.reconsume_times + 1, RECONSUME_TIMES_MAX),
         )
 
 

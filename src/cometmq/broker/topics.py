@@ -137,6 +137,12 @@ class Topics:
             self._change(self._topics | {valid_topic(topic.topic): topic})
         return topic
 
+    def put_all(self, topics: Iterable[TopicConfig]) -> None:
+        """Create or replace topics, all or none, with one change of the table. Raises like ``put``."""
+        changed = {valid_topic(topic.topic): topic for topic in topics}
+        if any(self._topics.get(name) != topic for name, topic in changed.items()):
+            self._change(self._topics | changed)
+
     def delete(self, name: str) -> None:
         """Remove a topic; no error if there is none."""
         if name in self._topics:

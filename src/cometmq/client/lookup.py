@@ -7,7 +7,7 @@ from cometmq.errors import RemoteError
 from cometmq.format.host import unpack_host
 from cometmq.format.message_id import parse_offset_message_id
 from cometmq.format.record import decode, decode_many
-from cometmq.format.stored import stored_message
+from cometmq.format.stored import readable_message
 from cometmq.message import StoredMessage
 from cometmq.net.address import address_text
 from cometmq.net.client import Connections
@@ -52,7 +52,7 @@ class Lookup:
         answer = await self._connections.request(address_text(*unpack_host(where.store_host)), command)
         if answer.code != ResponseCode.SUCCESS:
             raise RemoteError(answer.code, answer.remark or "")
-        return stored_message(decode(answer.body))
+        return readable_message(decode(answer.body))
 
     async def by_key(
         self, topic: str, key: str, *, max_count: int = 64, begin_time: int = 0, end_time: int = TIME_MAX
@@ -85,7 +85,7 @@ class Lookup:
             command = Command(RequestCode.QUERY_MESSAGE, ext_fields=fields(header))
             answer = await self._connections.request(address, command)
             if answer.code == ResponseCode.SUCCESS:
-                found += [stored_message(record) for record in decode_many(answer.body)]
+                found += [readable_message(record) for record in decode_many(answer.body)]
             elif answer.code != ResponseCode.QUERY_NOT_FOUND:
                 raise RemoteError(answer.code, answer.remark or "")
         return sorted(found, key=lambda message: (message.store_time, message.physical_offset))[:max_count]

@@ -18,7 +18,7 @@ from cometmq.errors import NoRoute, RemoteError
 from cometmq.filter import tag
 from cometmq.format.layout import valid_group
 from cometmq.format.record import decode_many
-from cometmq.format.stored import stored_message
+from cometmq.format.stored import readable_message
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.net.client import Connections
 from cometmq.wire.codes import RequestCode, ResponseCode
@@ -141,7 +141,7 @@ class PullConsumer:
         if status is None:
             raise RemoteError(answer.code, answer.remark or "")
         where = parse(PullResponseHeader, answer.ext_fields)
-        messages = [stored_message(record) for record in decode_many(answer.body)]
+        messages = [readable_message(record) for record in decode_many(answer.body)]
         chosen = [message for message in messages if wanted is None or message.tags in wanted]
         return Pulled(status, chosen, where.next_offset, where.min_offset, where.max_offset)
 

@@ -1,5 +1,6 @@
 """From a record of the CommitLog to the message that a user gets."""
 
+from cometmq.errors import FormatError
 from cometmq.format import properties
 from cometmq.format.compression import DECOMPRESSED_MAX, decompress
 from cometmq.format.host import host_text
@@ -46,3 +47,14 @@ def stored_message(record: Record, *, size_max: int = DECOMPRESSED_MAX) -> Store
         reconsume_times=record.reconsume_times,
         body_crc=body_crc(record.body) if record.body_crc is None else record.body_crc,
     )
+
+
+def readable_message(record: Record) -> StoredMessage:
+    """Give what ``record`` holds; a body that cannot be decompressed is given as it is stored.
+
+    What one producer spoilt must not keep consumers from the messages behind it.
+    """
+    try:
+        return stored_message(record)
+    except FormatError:
+        return stored_message(record._replace(sys_flag=record.sys_flag & ~COMPRESSED))
