@@ -33,7 +33,7 @@ class File(Protocol):
         ...
 
     def write(self, position: int, data: Buffer) -> None:
-        """Write all of ``data`` at ``position``. Raises OSError (ENOSPC on a full disk)."""
+        """Write all of ``data``, single bytes, at ``position``. Raises OSError (ENOSPC on a full disk)."""
         ...
 
     def read(self, position: int, size: int) -> bytes:
@@ -145,7 +145,9 @@ class DiskFile:
     def write(self, position: int, data: Buffer) -> None:
         """Write all of ``data`` at ``position``."""
         written = os.pwrite(self._fd, data, position)
-        rest = memoryview(data).cast("B")[written:]
+        if written == len(data):
+            return
+        rest = memoryview(data)[written:]
         while rest:  # a signal or a nearly full disk can cut a write short
             written = os.pwrite(self._fd, rest, position := position + written)
             if written == 0:

@@ -114,6 +114,10 @@ class FileChain:
 
         What lies before the first file cannot be written.
         """
+        start = self.start_of(offset)
+        if start is not None and offset + len(data) <= start + self.file_size:  # nearly always
+            self.file(start).write(offset - start, data)
+            return
         assert not self.starts or offset >= self.first_offset, f"{offset} is before {self.first_offset}"
         view = memoryview(data)
         while view:
