@@ -1,8 +1,9 @@
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from cometmq.testing.memory_disk import MemoryDisk
+from cometmq.testing.memory_disk import BLOCK_SIZE, MemoryDisk
 
 
 def test_the_memory_disk_says_when_it_is_full(tmp_path: Path) -> None:
@@ -38,3 +39,23 @@ def test_the_memory_disk_moves_directories_with_all_in_them(tmp_path: Path) -> N
     assert disk.load(tmp_path / "c" / "b" / "file") == b"data"
     assert disk.is_directory(tmp_path / "c" / "b")
     assert not disk.exists(tmp_path / "a")
+
+
+def test_what_a_killed_process_had_not_synced_a_later_loss_of_power_takes(tmp_path: Path) -> None:
+    disk = MemoryDisk()
+    disk.make_directory(tmp_path)
+    disk.create(tmp_path / "a", 10).write(0, b"written")
+    killed = disk.after_kill()
+    assert killed.load(tmp_path / "a")[:7] == b"written"
+    assert killed.after_power_loss().load(tmp_path / "a") == bytes(10)
+
+
+def test_a_loss_of_power_can_leave_any_mixture_of_blocks(tmp_path: Path) -> None:
+    disk = MemoryDisk()
+    disk.make_directory(tmp_path)
+    file = disk.create(tmp_path / "a", 3 * BLOCK_SIZE)
+    file.write(0, b"1" * 3 * BLOCK_SIZE)
+    disk.sync(tmp_path / "a")
+    file.write(0, b"2" * 3 * BLOCK_SIZE)
+    left = {disk.after_power_loss(Random(seed)).load(tmp_path / "a")[::BLOCK_SIZE] for seed in range(50)}
+    assert left == {b"111", b"112", b"121", b"122", b"211", b"212", b"221", b"222"}

@@ -8,6 +8,7 @@ import errno
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Self
 
 from cometmq.io.files import File
@@ -88,15 +89,25 @@ class MemoryDisk:
         self._locked: set[Path] = set()
 
     def after_kill(self) -> Self:
-        """Give the disk as a killed process leaves it: all that was written is there."""
+        """Give the disk as a killed process leaves it: all that was written is there, synced or not."""
         return self._copy({path: bytes(content.data) for path, content in self._files.items()})
 
-    def after_power_loss(self) -> Self:
-        """Give the disk as a machine without power leaves it at worst: only what was synced is there."""
-        synced = {}
+    def after_power_loss(self, chance: Random | None = None) -> Self:
+        """Give the disk as a machine without power leaves it.
+
+        Only what was synced is there; with ``chance`` also each block that was written later, or not.
+        """
+        files = {}
         for path, content in self._files.items():
-            synced[path] = content.synced + bytes(len(content.data) - len(content.synced))
-        return self._copy(synced)
+            files[path] = data = bytearray(content.synced.ljust(len(content.data), b"\0"))
+            if chance is not None:
+                for at in range(0, len(data), BLOCK_SIZE):
+                    if chance.random() < 1 / 2:
+                        data[at : at + BLOCK_SIZE] = content.data[at : at + BLOCK_SIZE]
+        other = self._copy({path: bytes(data) for path, data in files.items()})
+        for content in other._files.values():  # noqa: SLF001 - a disk of the same class
+            content.synced = bytes(content.data)
+        return other
 
     def create(self, path: Path, size: int) -> File:
         """Make a sparse file of ``size`` zero bytes."""
@@ -187,12 +198,12 @@ class MemoryDisk:
         """Give the id of the process that holds the lock on ``path``: this one, if any."""
         return os.getpid() if path in self._locked else None
 
-    def put(self, path: Path, data: bytes) -> None:
-        """Set up a file that has been on the disk for long."""
+    def put(self, path: Path, data: bytes, *, synced: bytes | None = None) -> None:
+        """Set up a file that has been on the disk for long, or of which only ``synced`` has."""
         blocks = {
             at // BLOCK_SIZE for at in range(0, len(data), BLOCK_SIZE) if any(data[at : at + BLOCK_SIZE])
         }
-        self._files[path] = _Content(bytearray(data), data, blocks)
+        self._files[path] = _Content(bytearray(data), data if synced is None else synced, blocks)
 
     def take_space(self, content: _Content, position: int, size: int) -> int:
         """Reserve the blocks under a write; gives how many of its bytes fit."""
@@ -211,7 +222,7 @@ class MemoryDisk:
         for directory in self._directories:
             other.make_directory(directory)
         for path, data in files.items():
-            other.put(path, data)
+            other.put(path, data, synced=self._files[path].synced)
         return other
 
     def _content(self, path: Path) -> _Content:
