@@ -173,3 +173,31 @@ def test_other_threads_go_on_while_it_loads() -> None:
     print(longest < 1.0)
     """)
     assert written.endswith("True\n")
+
+
+@pytest.mark.usefixtures("compiled")
+def test_a_job_loads_them_only_if_it_is_large_enough() -> None:
+    written = run("""
+    from cometmq.kernels import loading
+    kernels.load_for(loading.WORTH_LOADING_BYTES - 1)
+    print(kernels.current() is plain)
+    kernels.load_for(loading.WORTH_LOADING_BYTES)
+    print(kernels.current() is plain)
+    """)
+    assert written == "True\nFalse\n"
+
+
+def test_a_job_goes_on_with_the_plain_ones_if_they_cannot_be_loaded() -> None:
+    written = run("""
+    sys.modules["numba"] = None
+    kernels.load_for(2**62)
+    assert kernels.current() is plain
+    """)
+    assert written.startswith("WARNING the kernels cannot be loaded")
+
+
+@pytest.mark.usefixtures("cold_cache")
+def test_a_job_that_would_not_pay_for_compiling_does_not_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "_current", plain)
+    kernels.load_for(loading.WORTH_COMPILING_BYTES - 1)
+    assert kernels.current() is plain
