@@ -60,8 +60,11 @@ class File(Protocol):
 class FileLayer(Protocol):
     """Names and whole files."""
 
-    def create(self, path: Path, size: int) -> File:
-        """Make a sparse file of ``size`` zero bytes, so that it is there whole or not at all."""
+    def create(self, path: Path, size: int, *, durable: bool = True) -> File:
+        """Make a sparse file of ``size`` zero bytes, so that it is there whole or not at all.
+
+        Without ``durable`` the disk is not waited for: sync the file and its directory later.
+        """
         ...
 
     def open(self, path: Path, *, writable: bool) -> File:
@@ -77,7 +80,7 @@ class FileLayer(Protocol):
         ...
 
     def sync(self, path: Path) -> None:
-        """Wait until the file at ``path`` is on the disk (fdatasync). Safe from any thread."""
+        """Wait until the file or directory at ``path`` is on the disk. Safe from any thread."""
         ...
 
     def size(self, path: Path) -> int:
@@ -96,8 +99,8 @@ class FileLayer(Protocol):
         """Tell whether ``path`` is a directory."""
         ...
 
-    def make_directory(self, path: Path) -> None:
-        """Make ``path`` and its parents, durably; no error if it is there."""
+    def make_directory(self, path: Path, *, durable: bool = True) -> None:
+        """Make ``path`` and its parents; no error if it is there. ``durable`` as in ``create``."""
         ...
 
     def rename(self, old: Path, new: Path) -> None:
@@ -191,14 +194,17 @@ class DiskFile:
 class Disk:
     """The real file system."""
 
-    def create(self, path: Path, size: int) -> File:
+    def create(self, path: Path, size: int, *, durable: bool = True) -> File:
         """Make a sparse file of ``size`` zero bytes: under a temporary name first, then renamed."""
         temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
         fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
             os.ftruncate(fd, size)
-            os.fsync(fd)
-            self.rename(temporary, path)
+            if durable:
+                os.fsync(fd)
+                self.rename(temporary, path)
+            else:
+                os.replace(temporary, path)
             return DiskFile(path, fd)
         except BaseException:
             os.close(fd)
@@ -227,7 +233,7 @@ class Disk:
         return path.read_bytes()
 
     def sync(self, path: Path) -> None:
-        """Wait until the file at ``path`` is on the disk."""
+        """Wait until the file or directory at ``path`` is on the disk."""
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fdatasync(fd)
@@ -253,13 +259,14 @@ class Disk:
         """Tell whether ``path`` is a directory."""
         return path.is_dir()
 
-    def make_directory(self, path: Path) -> None:
-        """Make ``path`` and its parents, durably."""
+    def make_directory(self, path: Path, *, durable: bool = True) -> None:
+        """Make ``path`` and its parents."""
         if path.is_dir():
             return
-        self.make_directory(path.parent)
+        self.make_directory(path.parent, durable=durable)
         path.mkdir(exist_ok=True)
-        self._sync_directory(path.parent)
+        if durable:
+            self._sync_directory(path.parent)
 
     def rename(self, old: Path, new: Path) -> None:
         """Move ``old`` over ``new``, durably."""

@@ -23,9 +23,9 @@ class OpenFiles:
         self._capacity = capacity
         self._open: OrderedDict[Path, File] = OrderedDict()
 
-    def create(self, path: Path, size: int) -> File:
+    def create(self, path: Path, size: int, *, durable: bool = True) -> File:
         """Make a sparse file of ``size`` bytes and keep it open."""
-        return self._keep(path, self.layer.create(path, size))
+        return self._keep(path, self.layer.create(path, size, durable=durable))
 
     def get(self, path: Path) -> File:
         """Give the file at ``path``, opened if it is not open yet."""

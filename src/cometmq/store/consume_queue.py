@@ -169,8 +169,8 @@ class ConsumeQueue:
             return
         first = starts[-1] if trusted else starts[max(0, len(starts) - 3)]
         self._recover_from(first // SIZE)
-        while trusted and self.max_offset * SIZE <= first and first > starts[0]:
-            first -= self.chain.file_size  # the last file was made but not written to
+        while self.max_offset * SIZE <= first and first > starts[0]:
+            first -= self.chain.file_size  # that file was made, but what was written to it is lost
             self._recover_from(first // SIZE)
         self._clear_behind_end()
 

@@ -28,6 +28,7 @@ class FileChain:
         file_size: length of each file.
         setting: name of the setting that gives the length, for errors.
         remedy: what helps if a file is not as it should be, for errors.
+        durable: whether making a file waits for the disk.
     """
 
     def __init__(
@@ -37,6 +38,8 @@ class FileChain:
         file_size: int,
         setting: str,
         remedy: str = "restore the file",
+        *,
+        durable: bool = True,
     ) -> None:
         self.directory = directory
         self.file_size = file_size
@@ -44,6 +47,7 @@ class FileChain:
         self._files = files
         self._setting = setting
         self._remedy = remedy
+        self._durable = durable
         self._paths: dict[int, Path] = {}
 
     def load(self) -> None:
@@ -104,8 +108,8 @@ class FileChain:
         if self.starts:
             start = self.end_offset
         start = start or 0
-        self._files.layer.make_directory(self.directory)
-        file = self._files.create(self.path(start), self.file_size)
+        self._files.layer.make_directory(self.directory, durable=self._durable)
+        file = self._files.create(self.path(start), self.file_size, durable=self._durable)
         self.starts.append(start)
         return file
 

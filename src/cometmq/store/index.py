@@ -63,8 +63,8 @@ class IndexFile:
 
     def create(self, previous: IndexHeader | None) -> None:
         """Make the file; its header begins with what the file before it ended with."""
-        self._files.layer.make_directory(self.path.parent)
-        self._files.create(self.path, file_size(self._slot_count, self._entry_count))
+        self._files.layer.make_directory(self.path.parent, durable=False)
+        self._files.create(self.path, file_size(self._slot_count, self._entry_count), durable=False)
         self._image = np.zeros(self._image_size, np.uint8)
         if previous is not None:
             time, offset = previous.end_time, previous.end_physical_offset
@@ -315,7 +315,7 @@ class Index:
 
     def write_back(self) -> None:
         """Write what is in memory only. Raises OSError; it then stays."""
-        self._files.layer.make_directory(layout.index_dir(self._root))
+        self._files.layer.make_directory(layout.index_dir(self._root), durable=False)
         for file in self._index[-1:]:
             self._write_back(file)
 

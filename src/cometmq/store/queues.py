@@ -81,7 +81,7 @@ class Queues:
 
     def _make(self, topic: str, queue_id: int) -> ConsumeQueue:
         directory = layout.consume_queue_dir(self._root, topic, queue_id)
-        chain = FileChain(self._files, directory, self._file_size, SETTING, REMEDY)
+        chain = FileChain(self._files, directory, self._file_size, SETTING, REMEDY, durable=False)
         return ConsumeQueue(chain, topic, queue_id)
 
 

@@ -35,6 +35,7 @@ from cometmq.store.queues import Queues
 from cometmq.store.recover import Progress
 from cometmq.store.replay import Gap, Replay
 from cometmq.store.settings import StoreSettings
+from cometmq.store.sync_order import files_then_directories
 
 BUILD_DIRECTORY = "rebuild"
 OLD_SUFFIX = ".old"
@@ -141,7 +142,7 @@ def _build(store: StoreDirectory, layer: FileLayer, building: Path, progress: Pr
         queues.write_back()
         index_paths = _finish_index(index)
         queue_paths = [queue.chain.path(start) for queue in queues for start in queue.chain.starts]
-        for path in queue_paths + index_paths:
+        for path in files_then_directories(queue_paths + index_paths, building):
             layer.sync(path)
     finally:
         files.close()

@@ -19,6 +19,7 @@ from cometmq.store.dispatch import INDEX_LAG_BYTES, Dispatcher
 from cometmq.store.flush import Flusher
 from cometmq.store.parts import Parts
 from cometmq.store.settings import PAGE_SIZE, StoreSettings
+from cometmq.store.sync_order import files_then_directories
 
 log = logging.getLogger(__name__)
 
@@ -144,4 +145,5 @@ class Upkeep:
         log.warning("%s", self.failed)
 
     def _take_unsynced(self) -> list[Path]:
-        return self._queues.take_unsynced() + (self._index.take_unsynced() if self._index is not None else [])
+        index = self._index.take_unsynced() if self._index is not None else []
+        return files_then_directories(self._queues.take_unsynced() + index, self._root)
