@@ -1,7 +1,7 @@
 """What must be synced for files to outlive a loss of power, if their making was not waited for.
 
-The files of ConsumeQueues and Index are made by the hundred, in the loop that serves: nobody waits for the disk
-then. The checkpoint vouches for them only when they, and the directories that name them, are synced.
+The files of ConsumeQueues and Index are made by the hundred, in the loop that serves, so nobody waits for
+the disk then. The checkpoint vouches for them only when they, and the directories that name them, are synced.
 """
 
 from collections.abc import Iterable
