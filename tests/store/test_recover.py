@@ -4,8 +4,10 @@ import random
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 
+from cometmq.errors import StoreDamaged
 from cometmq.format import layout
 from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
@@ -169,3 +171,146 @@ def test_recovery_killed_at_any_time_and_begun_again_ends_the_same(
         assert numbers(again) == list(range(60))
         assert all(len(again.query("Orders", f"k{n}").records) == 1 for n in (0, 30, 59))
         state = state.after_kill()
+
+
+def remove_files(disk: MemoryDisk, directory: Path) -> None:
+    for name in disk.names(directory):
+        disk.remove(directory / name)
+    disk.remove_directory(directory)
+
+
+def test_a_queue_that_is_gone_is_found_by_its_first_message_behind_the_checkpoint(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+) -> None:
+    store = filled(open_store, 60)
+    clock.advance(10_000)
+    store.append([new_message("Other"), new_message(body=b"060" * 30, keys="k60")])
+    store.wait_flushed().result(timeout=10)
+    clock.advance(SMALL.flush_consume_queue_thorough_interval)
+    store.sync_files(store.tick())
+    store.vouch(store.dispatched_time)
+    store.append([new_message("Other", body=bytes(8_000))])  # a file of its own: the walk begins there
+    store.append([new_message(body=b"061" * 30)])
+    state = disk.after_kill()
+    assert open_store(files=state.after_kill()).recovered.begin > 0
+    remove_files(state, layout.consume_queue_dir(ROOT, "Orders", 0))
+    again = open_store(files=state)
+    assert again.recovered.begin == 0 and again.recovered.gaps == []
+    assert numbers(again) == list(range(62))
+
+
+def test_a_start_that_is_killed_leaves_no_store_that_looks_closed(
+    open_store: OpenStore, disk: MemoryDisk
+) -> None:
+    store = open_store()
+    for n in range(40):
+        store.append([new_message(body=b"%03d" % n * 30), new_message("Other", body=b"%03d" % n)])
+    store.close()
+    state = disk.after_kill()
+    remove_files(state, layout.consume_queue_dir(ROOT, "Orders", 0))
+    remove_files(state, layout.consume_queue_dir(ROOT, "Other", 0))
+    killed: list[MemoryDisk] = []
+    open_store(files=state, progress=lambda *_: killed.append(state.after_kill()))
+    for again in killed:
+        assert not open_store(files=again.after_kill()).recovered.clean
+        assert numbers(open_store(files=again)) == list(range(40))
+
+
+def test_what_was_recovered_is_on_the_disk_before_anyone_reads_it(
+    open_store: OpenStore, disk: MemoryDisk
+) -> None:
+    filled(open_store, 200)
+    state = disk.after_kill()
+    open_store(files=state)
+    assert numbers(open_store(files=state.after_power_loss())) == list(range(200))
+
+
+def test_more_files_than_may_be_open_at_once_are_recovered(open_store: OpenStore) -> None:
+    disk = MemoryDisk()
+    settings = replace(SMALL, mapped_file_size_commit_log=4_096, message_index_enable=False)
+    store = open_store(settings, files=disk)
+    for n in range(600):
+        store.append([new_message(body=b"%03d" % n * 1_200)])
+    state = disk.after_kill()
+    again = open_store(settings, files=state)
+    assert len(state.names(layout.commitlog_dir(ROOT))) == 600
+    assert numbers(again) == list(range(600))
+
+
+def test_a_damaged_last_entry_does_not_say_where_a_closed_log_ends(
+    open_store: OpenStore, disk: MemoryDisk
+) -> None:
+    filled(open_store, 10).close()
+    size = decode_size(disk)
+    path = layout.consume_queue_path(ROOT, "Orders", 0, 0)
+    broken = damaged(disk.after_kill(), path, 9 * 20 + 8, (size + 1_000).to_bytes(4, "big"))
+    again = open_store(files=broken)
+    assert again.written_offset == 10 * size
+    assert again.append([new_message(body=b"010")])[0].physical_offset == 10 * size
+
+
+def test_the_keys_of_a_record_that_two_index_files_share_are_all_found_after_a_kill(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+) -> None:
+    store = open_store()
+    for n in range(40):  # of 50 entries, the first file takes 49
+        store.append([new_message(keys=f"a{n} b{n} c{n}")])
+    store.query("Orders", "a0")
+    again = open_store(files=disk.after_kill())
+    keys = [f"{kind}{n}" for kind in "abc" for n in range(40)]
+    assert [len(again.query("Orders", key).records) for key in keys] == [1] * 120
+    clock.advance(SMALL.flush_consume_queue_thorough_interval)
+    again.tick()
+    again.close()
+    again = open_store(files=disk.after_kill())
+    assert [len(again.query("Orders", key).records) for key in keys] == [1] * 120
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_an_index_made_while_the_clock_was_put_back_is_neither_damaged_nor_out_of_order(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock, *, clean: bool
+) -> None:
+    store = open_store()
+    for n in range(120):
+        if n in (20, 70):  # within the first file, and before the third is made
+            clock.set_wall(clock.now_ms() - 3_600_000)
+        store.append([new_message(keys=f"k{n}")])
+    if clean:
+        store.close()
+    state = disk.after_kill()
+    again = open_store(files=state)
+    assert not [name for name in state.names(ROOT) if "damaged" in name]
+    again.append([new_message(keys="k120")])
+    assert [len(again.query("Orders", f"k{n}").records) for n in range(121)] == [1] * 121
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_of_an_index_that_a_loss_of_power_left_in_pieces_only_what_was_synced_is_taken(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock, seed: int
+) -> None:
+    settings = replace(SMALL, max_hash_slot_num=4_000, max_index_num=2_000)
+    store = open_store(settings)
+    for n in range(300):
+        if n in (100, 200):
+            clock.advance(SMALL.flush_consume_queue_thorough_interval)
+        store.append([new_message(keys=f"k{n}")])
+    store.wait_flushed().result(timeout=10)
+    again = open_store(settings, files=disk.after_power_loss(random.Random(seed)))
+    assert [len(again.query("Orders", f"k{n}").records) for n in range(300)] == [1] * 300
+
+
+def test_a_start_that_fails_leaves_nothing_locked_and_a_closed_store_closed(open_store: OpenStore) -> None:
+    filled(open_store, 10).close()
+    other = replace(SMALL, mapped_file_size_commit_log=16_384)
+    with pytest.raises(StoreDamaged, match="set mappedFileSizeCommitLog to what the store was written with"):
+        open_store(other)
+    assert open_store().recovered.clean
+
+
+def test_a_store_that_was_killed_on_a_full_disk_opens_there(open_store: OpenStore, disk: MemoryDisk) -> None:
+    filled(open_store, 10)
+    state = disk.after_kill()
+    state.space_bytes = 0
+    again = open_store(files=state)
+    assert numbers(again) == list(range(10))
+    state.space_bytes = 1 << 20

@@ -1,0 +1,298 @@
+"""The store against lists and dicts: appends, reads, restarts, kills, losses of power, full disks, in any order.
+
+A few seconds by default. ``pytest tests/model --hypothesis-profile long`` makes thousands of runs.
+"""
+
+from collections import defaultdict
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from cometmq.errors import MessageIllegal, StoreNotWritable
+from cometmq.format import layout, properties
+from cometmq.format.host import pack_host
+from cometmq.format.java_hash import tags_code
+from cometmq.format.record import Record, decode
+from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
+from cometmq.io.clock import ManualClock
+from cometmq.store import FlushDiskType, GetStatus, MessageStore, NewMessage, StoreSettings
+from cometmq.testing.memory_disk import BLOCK_SIZE, MemoryDisk
+
+ROOT = Path("/store")
+HOST = pack_host("127.0.0.1", 10911)
+TOPICS = ("A", "B")
+QUEUES = 2
+TAGS = (None, "red", "green")
+KEYS = ("k1", "k2", "k3")
+SIZES = (0, 1, 100, 700, 3_000, 8_000)
+IN_QUEUE = (0, TRANSACTION_COMMIT)
+ROUND_MS = StoreSettings().flush_consume_queue_thorough_interval
+STEPS = 50
+
+Place = tuple[str, int]
+PLACES: list[Place] = [(topic, queue_id) for topic in TOPICS for queue_id in range(QUEUES)]
+
+messages = st.builds(
+    lambda topic, queue_id, size, tags, keys, flag: (topic, queue_id, size, tags, tuple(keys), flag),
+    st.sampled_from(TOPICS),
+    st.integers(0, QUEUES - 1),
+    st.sampled_from(SIZES),
+    st.sampled_from(TAGS),
+    st.lists(st.sampled_from(KEYS), max_size=3, unique=True),
+    st.sampled_from((*IN_QUEUE, 0, 0, 0, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK)),
+)
+places = st.sampled_from(PLACES)
+
+
+class Sent(NamedTuple):
+    """A message that was acknowledged."""
+
+    body: bytes
+    tags: str | None
+    keys: tuple[str, ...]
+    store_time: int
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """A store, and beside it what it must hold."""
+
+    @initialize(sync=st.booleans())
+    def begin(self, *, sync: bool) -> None:
+        self.settings = StoreSettings(
+            mapped_file_size_commit_log=8_192,
+            mapped_file_size_consume_queue=100,
+            max_hash_slot_num=3,
+            max_index_num=20,
+            flush_disk_type=FlushDiskType.SYNC_FLUSH if sync else FlushDiskType.ASYNC_FLUSH,
+        )
+        self.disk = MemoryDisk()
+        self.clock = ManualClock()
+        self.count = 0
+        self.queues: dict[Place, list[Sent]] = defaultdict(list)
+        self.indexed: dict[tuple[str, str], list[bytes]] = defaultdict(list)
+        self.unsure = b""
+        self.sync_failed = False
+        self.store = self.open()
+
+    def open(self) -> MessageStore:
+        return MessageStore.open(ROOT, self.settings, files=self.disk, clock=self.clock)
+
+    def teardown(self) -> None:
+        if hasattr(self, "store"):
+            self.free()
+            self.check_all()
+            self.store.close()
+
+    # Appending
+
+    @rule(message=messages)
+    def append_one(self, message: Any) -> None:
+        self.append([message])
+
+    @rule(batch=st.lists(messages, max_size=12))
+    def append_many(self, batch: list[Any]) -> None:
+        self.append(batch)
+
+    @rule(batch=st.lists(messages, max_size=3))
+    def append_what_no_file_takes(self, batch: list[Any]) -> None:
+        too_long = self.new_message(("C", 0, 8_100, None, (), 0))
+        if self.store.not_writable is None:
+            with pytest.raises(MessageIllegal):
+                self.store.append([*map(self.new_message, batch), too_long])
+
+    def append(self, batch: list[Any]) -> None:
+        new = [self.new_message(message) for message in batch]
+        try:
+            appended = self.store.append(new)
+        except StoreNotWritable:
+            assert self.disk.space_bytes < 2**40 or self.sync_failed
+            return
+        for (topic, queue_id, _, tags, keys, flag), message, at in zip(batch, new, appended, strict=True):
+            queue = self.queues[topic, queue_id]
+            assert at.queue_offset == (len(queue) if flag in IN_QUEUE else 0)
+            if flag in IN_QUEUE:
+                queue.append(Sent(message.body, tags, keys, at.store_time))
+            if flag != TRANSACTION_ROLLBACK:
+                self.note_keys(topic, keys, tags, message.body)
+
+    def new_message(self, message: Any) -> NewMessage:
+        topic, queue_id, size, tags, keys, flag = message
+        self.count += 1
+        by_name = {properties.KEYS: " ".join(keys)} | ({properties.TAGS: tags} if tags else {})
+        body = b"%d;" % self.count + bytes(size)
+        text = properties.encode(by_name)
+        return NewMessage(topic, queue_id, body, text, 1_000, HOST, HOST, tags, sys_flag=flag)
+
+    def note_keys(self, topic: str, keys: tuple[str, ...], tags: str | None, body: bytes) -> None:
+        for key in (*keys, *([f"T#{tags}"] if tags else [])):
+            self.indexed[topic, key].append(body)
+
+    @rule(topic=st.sampled_from(TOPICS))
+    def delete_topic(self, topic: str) -> None:
+        try:
+            self.store.delete_topic(topic)
+        except StoreNotWritable:
+            assert self.disk.space_bytes < 2**40
+            return
+        for queue_id in range(QUEUES):
+            self.queues.pop((topic, queue_id), None)
+
+    # Reading
+
+    @rule(place=places, data=st.data(), tags=st.none() | st.sets(st.sampled_from(TAGS[1:]), min_size=1))
+    def get(self, place: Place, data: st.DataObject, tags: set[str] | None) -> None:
+        queue = self.queues.get(place, [])
+        begin = data.draw(st.integers(0, len(queue)))
+        wanted = [sent.body for sent in queue[begin:] if tags is None or sent.tags in tags]
+        assert [record.body for record in self.read(place, begin, tags)] == wanted
+
+    def read(self, place: Place, begin: int = 0, tags: set[str] | None = None) -> list[Record]:
+        """Read a queue to its end, as a consumer does."""
+        codes = None if tags is None else {tags_code(tag) for tag in tags}
+        found: list[Record] = []
+        while begin < self.store.max_queue_offset(*place):
+            result = self.store.get(*place, begin, tags_codes=codes)
+            assert result.next_offset > begin
+            assert result.status in (GetStatus.FOUND, GetStatus.NO_MATCHED_MESSAGE)
+            found += map(decode, result.records)
+            begin = result.next_offset
+        return found
+
+    @rule(topic=st.sampled_from(TOPICS), key=st.sampled_from([*KEYS, "T#red", "T#green"]))
+    def query(self, topic: str, key: str) -> None:
+        records = map(decode, self.store.query(topic, key, max_count=64).records)
+        found = [record.body for record in records if record.topic == topic]
+        assert found == self.indexed[topic, key][-64:]
+
+    @rule(place=places, data=st.data())
+    def offset_by_time(self, place: Place, data: st.DataObject) -> None:
+        times = [sent.store_time for sent in self.queues.get(place, [])]
+        if times and times == sorted(times):
+            time = data.draw(st.sampled_from(times)) + data.draw(st.integers(-1, 1))
+            lower = next((n for n, at in enumerate(times) if at >= time), len(times))
+            assert self.store.offset_by_time(*place, time) == lower
+            upper = max((n for n, at in enumerate(times) if at <= time), default=0)
+            assert self.store.offset_by_time(*place, time, upper=True) == upper
+
+    @invariant()
+    def ends_are_right(self) -> None:
+        if hasattr(self, "store"):
+            for place in PLACES:
+                assert self.store.max_queue_offset(*place) == len(self.queues.get(place, []))
+                assert self.store.min_queue_offset(*place) == 0
+
+    def check_all(self) -> None:
+        for place in PLACES:
+            queue, records = self.queues[place], self.read(place)
+            for record in records[len(queue) :]:
+                assert record.body == self.unsure
+                queue.append(Sent(record.body, None, (), record.store_time))
+            assert [record.body for record in records] == [sent.body for sent in queue]
+            assert [record.queue_offset for record in records] == list(range(len(queue)))
+        for topic, key in list(self.indexed):
+            self.query(topic, key)
+
+    # Time
+
+    @rule(ms=st.sampled_from([1, 500, 1_000, 4_000, ROUND_MS]))
+    def let_time_pass(self, ms: int) -> None:
+        self.clock.advance(ms)
+
+    @rule(ms=st.sampled_from([1, 2_000, 10_000, 3_600_000]))
+    def put_the_clock_back(self, ms: int) -> None:
+        self.clock.set_wall(self.clock.now_ms() - ms)
+
+    @rule()
+    def tick(self) -> None:
+        paths = self.store.tick()
+        time = self.store.dispatched_time
+        self.store.sync_files(paths)
+        self.store.vouch(time)
+
+    # The end, and how it goes on
+
+    @rule(lost=st.none() | places)
+    def restart(self, lost: Place | None) -> None:
+        self.free()
+        self.store.close()
+        if lost is not None:
+            directory = layout.consume_queue_dir(ROOT, *lost)
+            for name in self.disk.names(directory):
+                self.disk.remove(directory / name)
+            self.disk.remove_directory(directory)
+        self.go_on(self.disk.after_kill())
+
+    @rule()
+    def restart_without_an_index(self) -> None:
+        self.free()
+        self.store.close()
+        for name in self.disk.names(layout.index_dir(ROOT)):
+            self.disk.remove(layout.index_dir(ROOT) / name)
+        self.disk.remove_directory(layout.index_dir(ROOT))
+        self.go_on(self.disk.after_kill())
+
+    @rule(seed=st.none() | st.integers(0, 2**16))
+    def kill(self, seed: int | None) -> None:
+        """A kill; with a seed a loss of power comes after the start that follows it."""
+        self.abandon(self.disk.after_kill())
+        if seed is not None:
+            self.abandon(self.disk.after_power_loss(Random(seed)))
+
+    @precondition(lambda self: self.settings.sync_flush)
+    @rule(seed=st.none() | st.integers(0, 2**16))
+    def lose_power(self, seed: int | None) -> None:
+        self.abandon(self.disk.after_power_loss(None if seed is None else Random(seed)))
+
+    def abandon(self, disk: MemoryDisk) -> None:
+        """Leave the store as it is, and go on with what is on ``disk``."""
+        self.store.close()
+        self.go_on(disk)
+
+    def go_on(self, disk: MemoryDisk) -> None:
+        self.disk = disk
+        self.free()
+        self.store = self.open()
+        assert self.store.recovered.damages == [] and self.store.recovered.gaps == []
+        self.sync_failed = False
+        self.check_all()
+
+    # A bad disk
+
+    @rule(blocks=st.integers(0, 3))
+    def fill_the_disk(self, blocks: int) -> None:
+        used = sum(len(content.blocks) for content in self.disk._files.values())
+        self.disk.space_bytes = (used + blocks) * BLOCK_SIZE
+
+    @rule()
+    def free(self) -> None:
+        self.disk.space_bytes = 2**40
+
+    @precondition(lambda self: self.settings.sync_flush and not self.sync_failed)
+    @rule(place=places)
+    def fail_a_sync(self, place: Place) -> None:
+        """One message is neither acknowledged nor surely refused: the next start may find it or not."""
+        self.free()
+        message = self.new_message((*place, 100, None, (), 0))
+        self.disk.fail_sync = self.sync_failed = True
+        with pytest.raises(StoreNotWritable, match="sync failed"):
+            self.store.append([message])
+        self.disk.fail_sync = False
+        self.unsure = message.body
+
+
+def test_the_store_holds_what_a_list_would() -> None:
+    examples = settings.default.max_examples if settings.default is not None else 100
+    limits = settings(max_examples=max(examples // 3, 1), stateful_step_count=STEPS, deadline=None)
+    run_state_machine_as_test(StoreMachine, settings=limits)
