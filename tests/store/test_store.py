@@ -3,8 +3,8 @@ from collections.abc import Callable
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 
 from cometmq.errors import MessageIllegal, StoreLocked, StoreNotWritable
@@ -15,7 +15,7 @@ from cometmq.store import FlushDiskType, GetStatus, MessageStore
 from cometmq.store.dispatch import Arrival
 from cometmq.testing.memory_disk import MemoryDisk
 
-SYNC = msgspec.structs.replace(SMALL, flush_disk_type=FlushDiskType.SYNC_FLUSH)
+SYNC = replace(SMALL, flush_disk_type=FlushDiskType.SYNC_FLUSH)
 
 
 def bodies(store: MessageStore, topic: str = "Orders", queue_id: int = 0) -> list[bytes]:
@@ -244,3 +244,90 @@ def test_queues_and_index_are_rebuilt_when_they_are_missing(tmp_path: Path, cloc
         assert bodies(store) == [b"%d" % n for n in range(100)]
         assert len(store.query("Orders", "k5").records) == 1
     assert (tmp_path / "consumequeue/Orders/0" / "0".zfill(20)).read_bytes() == queue
+
+
+@pytest.mark.parametrize("topic", ["", "..", "a/b", "x" * 256])
+def test_a_topic_that_cannot_be_stored_is_illegal_and_costs_no_queue_offset(
+    open_store: OpenStore, topic: str
+) -> None:
+    store = open_store()
+    with pytest.raises(MessageIllegal):
+        store.append([new_message(), new_message(topic)])
+    assert store.append([new_message()])[0].queue_offset == 0
+    assert store.queues() == [("Orders", 0)]
+
+
+def test_a_refused_message_makes_no_queue(open_store: OpenStore) -> None:
+    store = open_store()
+    with pytest.raises(MessageIllegal):
+        store.append([new_message(body=b"x" * 9_000)])
+    assert store.queues() == []
+    assert store.append([]) == []
+
+
+def test_closing_under_sync_flush_dispatches_and_keeps_everything(
+    open_store: OpenStore, disk: MemoryDisk
+) -> None:
+    store = open_store(SYNC, run_soon=lambda _: None)
+    for n in range(30):
+        store.append([new_message(body=b"%d" % n, keys=f"k{n}")])
+    store.close()
+    again = open_store(SYNC, files=disk.after_power_loss())
+    assert again.recovered.clean and again.recovered.messages == 0
+    assert bodies(again) == [b"%d" % n for n in range(30)]
+    assert len(again.query("Orders", "k29").records) == 1
+
+
+def test_a_store_closes_after_its_loop_has_gone(open_store: OpenStore, disk: MemoryDisk) -> None:
+    def closed_loop(_: object) -> None:
+        raise RuntimeError("Event loop is closed")
+
+    store = open_store(replace(SYNC, flush_interval_commit_log=1_000_000))
+    store.on_arrival(closed_loop)
+    store._run_soon = closed_loop
+    store._log.append([new_message()], [0], 1_000)
+    store.close()
+    assert not disk.exists(layout.abort_path(ROOT))
+
+
+def test_a_store_that_cannot_be_closed_cleanly_is_closed_all_the_same(
+    open_store: OpenStore, disk: MemoryDisk
+) -> None:
+    store = open_store(replace(SMALL, flush_interval_commit_log=1_000_000), run_soon=lambda _: None)
+    store.append([new_message(body=b"kept")])
+    disk.fail_sync = True
+    store.close()
+    disk.fail_sync = False
+    assert disk.exists(layout.abort_path(ROOT))
+    assert bodies(open_store()) == [b"kept"]
+
+
+def test_a_full_disk_at_the_end_loses_nothing(open_store: OpenStore, disk: MemoryDisk) -> None:
+    store = open_store()
+    store.append([new_message(body=b"%d" % n, keys=f"k{n}") for n in range(30)])
+    disk.space_bytes = 0
+    store.close()
+    disk.space_bytes = 1 << 20
+    again = open_store()
+    assert not again.recovered.clean
+    assert bodies(again) == [b"%d" % n for n in range(30)]
+
+
+def test_what_a_full_disk_refused_does_not_come_back(open_store: OpenStore, disk: MemoryDisk) -> None:
+    store = open_store()
+    store.append([new_message(body=b"kept")])
+    disk.space_bytes = 8_192
+    with pytest.raises(StoreNotWritable):
+        store.append([new_message(body=b"%03d" % n * 100) for n in range(60)])
+    assert bodies(open_store(files=disk.after_kill())) == [b"kept"]
+    disk.space_bytes = 1 << 20
+    store.close()
+    assert bodies(open_store()) == [b"kept"]
+
+
+def test_two_stores_of_one_process_cannot_share_a_directory(tmp_path: Path, clock: ManualClock) -> None:
+    with MessageStore.open(tmp_path, SMALL, clock=clock) as store:
+        with pytest.raises(StoreLocked):
+            MessageStore.open(tmp_path, SMALL, clock=clock)
+        store.append([new_message()])
+    MessageStore.open(tmp_path, SMALL, clock=clock).close()
