@@ -23,7 +23,7 @@ from cometmq.store.finding import Finding, Severity
 from cometmq.store.index_view import IndexView
 from cometmq.store.ledger import Ledger
 from cometmq.store.queue_files import QueueFiles
-from cometmq.store.queues import SETTING as QUEUE_SETTING
+from cometmq.store.queues import REMEDY, SETTING
 from cometmq.store.settings import StoreSettings
 from cometmq.store.sizes import tell_settings
 
@@ -120,7 +120,7 @@ class StoreDirectory:
     def queue(self, topic: str, queue_id: int) -> QueueFiles:
         """Give one queue, whose files are not looked for yet. Raises IllegalName."""
         directory = layout.consume_queue_dir(self.root, topic, queue_id)
-        chain = FileChain(self._files, directory, self.settings.queue_file_size, QUEUE_SETTING)
+        chain = FileChain(self._files, directory, self.settings.queue_file_size, SETTING, REMEDY)
         return QueueFiles(topic, queue_id, chain)
 
     def index(self, findings: list[Finding]) -> list[IndexView]:
