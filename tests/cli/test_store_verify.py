@@ -51,6 +51,17 @@ def test_a_damaged_store_ends_with_1_and_says_where(cometmq: Run, store: Path) -
     assert (finding["path"], finding["position"], finding["size"]) == (str(store / LOG), 3_429, 482)
 
 
+def test_of_what_is_no_damage_people_see_some(cometmq: Run, store: Path) -> None:
+    (store / "abort").touch()
+    shutil.rmtree(store / "consumequeue")
+    (store / "checkpoint").unlink()
+    ran = cometmq("store", "verify", str(store))
+    assert ran.out.count("needs recovery: ") == 10
+    assert " more that are no damage: --json shows all" in ran.out
+    (value,) = cometmq("store", "verify", str(store), "--json").values
+    assert len(value["findings"]) > 20
+
+
 def test_a_settings_file_gives_the_sizes(cometmq: Run, store: Path, tmp_path: Path) -> None:
     config = tmp_path / "broker.conf"
     config.write_text("mappedFileSizeCommitLog=2097152\nmappedFileSizeConsumeQueue=6000\n")

@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -14,8 +15,12 @@ from cometmq.cli.store_options import (
     progress_bar,
     size_text,
 )
+from cometmq.store.finding import Severity
 from cometmq.store.verify import State, Verified
 from cometmq.store.verify import verify as verify_store
+
+OTHERS_MAX: Final = 10
+"""So many findings that are no damage are shown to people; a killed broker leaves one for each queue."""
 
 
 @click.command()
@@ -47,8 +52,15 @@ def verify(context: click.Context, path: Path, config: Path | None, as_json: boo
 
 
 def _print(path: Path, verified: Verified, seconds: float) -> None:
+    others = 0
     for finding in verified.findings:
+        if finding.severity is not Severity.DAMAGE:
+            others += 1
+            if others > OTHERS_MAX:
+                continue
         click.echo(f"{finding.severity.value}: {printable(str(finding))}")
+    if others > OTHERS_MAX:
+        click.echo(f"… and {others - OTHERS_MAX} more that are no damage: --json shows all")
     click.echo(
         f"{path}: {verified.state.value}; {verified.messages} messages, {size_text(verified.bytes)} of log, "
         f"{verified.queues} queues, {verified.index_entries} index entries, {seconds:.1f} s"
