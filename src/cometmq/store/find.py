@@ -21,8 +21,8 @@ from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.java_hash import index_key_hash, tags_code
 from cometmq.format.message_id import parse_offset_message_id
 from cometmq.format.properties import split_keys
-from cometmq.format.record import HEAD_MAX_SIZE, Record, decode
-from cometmq.format.scan import find_next_record
+from cometmq.format.record import HEAD_MAX_SIZE, Record, RecordHead, decode
+from cometmq.format.scan import check, find_next_record
 from cometmq.kernels.ops import Dispatch, Longs
 from cometmq.store.directory import StoreDirectory
 from cometmq.store.finding import Finding
@@ -106,10 +106,10 @@ class _Search:
                 yield found
             return
         key = (wanted.message_id.upper() if wanted.message_id else None) or wanted.key
-        begin, end = self._offset_of_time(), self._store.log.chain.end_offset
+        begin, end = self._offset_of_time(wanted.begin_time), self._end_of_time()
         if key is not None and use_index and (views := self._usable_index()):
             first, last = views[0].header.begin_physical_offset, views[-1].header.end_physical_offset
-            yield from self._scan(begin, first, key)
+            yield from self._scan(begin, min(first, end), key)
             yield from self._true(offset for offset in self._look_up(views, key) if first <= offset <= last)
             begin = max(begin, self._behind(last))
         yield from self._scan(begin, end, key)
@@ -151,8 +151,7 @@ class _Search:
     def _scan(self, begin: int, end: int, key: str | None) -> Iterator[Found]:
         """Give the records asked for of a stretch of the log."""
         chain, total = self._store.log.chain, self._store.data_bytes()
-        if self._wanted.begin_time == 0:
-            kernels.load_for(min(end - begin, total))
+        kernels.load_for(min(end - begin, total))
         for start in chain.starts:
             first, last = max(begin, start), min(end, start + chain.file_size)
             if first >= last:
@@ -204,9 +203,17 @@ class _Search:
         except DamagedRecord:
             return None
 
-    def _offset_of_time(self) -> int:
-        """Give the offset of a record before or at the first one that was stored in the time asked for."""
-        chain, time = self._store.log.chain, self._wanted.begin_time
+    def _end_of_time(self) -> int:
+        """Give an offset behind the last record that was stored in the time asked for."""
+        log = self._store.log
+        if self._wanted.end_time == TIME_MAX:
+            return log.chain.end_offset
+        offset = self._offset_of_time(self._wanted.end_time + 1)
+        return log.chain.end_offset if log.read_record(offset) is None else offset
+
+    def _offset_of_time(self, time: int) -> int:
+        """Give the offset of the first record stored at ``time`` or later, or of damage before it."""
+        chain = self._store.log.chain
         if time <= 0:
             return chain.first_offset
         number = bisect_left(chain.starts, time, key=lambda start: self._time_behind(start, 0)[1]) - 1
@@ -221,6 +228,11 @@ class _Search:
                 low = position
             else:
                 high = middle
+        view = chain.file(start).view()
+        while isinstance(head := check(view, low, len(view), base_offset=start), RecordHead):
+            if head.store_time >= time:
+                break
+            low += head.size
         return start + low
 
     def _time_behind(self, start: int, position: int) -> tuple[int, int]:
