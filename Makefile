@@ -5,7 +5,7 @@ READY := $(VENV)/.ready
 
 .PHONY: demo test lint interop bench lock setup clean
 
-demo: setup ; $(BIN)/python -m cometmq.cli.demo
+demo: setup ; $(BIN)/cometmq demo
 test: setup ; $(BIN)/pytest
 lint: setup ; $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 interop: setup ; $(BIN)/pytest tests/interop -m interop -s --timeout 1500

@@ -70,7 +70,7 @@ class Producer:
         self._compress_over = compress_over
         self._clock = clock or SystemClock()
         self._ids = UniqueIdMaker(_own_address(), os.getpid(), random.getrandbits(31))
-        self._turn = random.randrange(2**16)  # noqa: S311 - producers should not all begin at queue 0
+        self._turns: dict[str, int] = {}
 
     async def __aenter__(self) -> Self:
         """Get ready to send."""
@@ -137,12 +137,19 @@ class Producer:
                 raise NoRoute(
                     f"no queue of topic {topic!r} can be written to: its perm or its brokers forbid it"
                 )
-            self._turn += 1
-            queue = choose_queue(queues, self._turn, failed)
+            queue = choose_queue(queues, self._next_turn(topic), failed)
         address = route.master(queue.broker_name)
         if address is None:
             raise NoRoute(f"no master of broker {queue.broker_name!r} is known for topic {topic!r}")
         return queue, address
+
+    def _next_turn(self, topic: str) -> int:
+        """Count up for each topic by itself: with one count for all, each would get some queues only."""
+        turn = self._turns.get(topic)
+        if turn is None:
+            turn = random.randrange(2**16)  # noqa: S311 - producers should not all begin at queue 0
+        self._turns[topic] = turn + 1
+        return turn
 
     def _prepare(self, message: Message) -> Outgoing:
         return outgoing.one(message, self._new_id(), compress_over=self._compress_over)
