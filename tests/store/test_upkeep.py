@@ -70,14 +70,16 @@ def test_tails_are_written_by_the_page_each_second_and_all_of_them_in_a_round(
 
 
 def test_a_round_syncs_all_files_that_were_written_since_the_last(
-    open_store: OpenStore, clock: ManualClock
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
 ) -> None:
     store = open_store(run_soon=lambda _: None)
     for n in range(100):
         store.append([new_message(keys=f"k{n}", tags="t")])
     paths = go_round(store, clock)
-    queue_files = [path for path in paths if path.is_relative_to(layout.consume_queues_dir(ROOT))]
-    index_files = [path for path in paths if path.is_relative_to(layout.index_dir(ROOT))]
+    files = [path for path in paths if not disk.is_directory(path)]
+    queue_files = [path for path in files if path.is_relative_to(layout.consume_queues_dir(ROOT))]
+    index_files = [path for path in files if path.is_relative_to(layout.index_dir(ROOT))]
+    assert {path.parent for path in queue_files + index_files} <= set(paths), "names must be synced too"
     assert len(queue_files) == 5 and len(index_files) == 5
     assert go_round(store, clock) == [layout.checkpoint_path(ROOT)]
 
