@@ -1,4 +1,4 @@
-"""The store against lists and dicts: appends, reads, restarts, kills, losses of power, full disks, in any order.
+"""The store against lists and dicts: appends, reads, restarts, kills, losses of power and full disks, mixed.
 
 A few seconds by default. ``pytest tests/model --hypothesis-profile long`` makes thousands of runs.
 """
@@ -44,13 +44,12 @@ STEPS = 50
 Place = tuple[str, int]
 PLACES: list[Place] = [(topic, queue_id) for topic in TOPICS for queue_id in range(QUEUES)]
 
-messages = st.builds(
-    lambda topic, queue_id, size, tags, keys, flag: (topic, queue_id, size, tags, tuple(keys), flag),
+messages = st.tuples(
     st.sampled_from(TOPICS),
     st.integers(0, QUEUES - 1),
     st.sampled_from(SIZES),
     st.sampled_from(TAGS),
-    st.lists(st.sampled_from(KEYS), max_size=3, unique=True),
+    st.lists(st.sampled_from(KEYS), max_size=3, unique=True).map(tuple),
     st.sampled_from((*IN_QUEUE, 0, 0, 0, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK)),
 )
 places = st.sampled_from(PLACES)
@@ -174,7 +173,10 @@ class StoreMachine(RuleBasedStateMachine):
     def query(self, topic: str, key: str) -> None:
         records = map(decode, self.store.query(topic, key, max_count=64).records)
         found = [record.body for record in records if record.topic == topic]
-        assert found == self.indexed[topic, key][-64:]
+        known = self.indexed[topic, key]
+        if self.store.not_writable is not None:
+            known = known[: len(found)]  # on a full disk the index stays behind
+        assert found == known[-64:]
 
     @rule(place=places, data=st.data())
     def offset_by_time(self, place: Place, data: st.DataObject) -> None:
@@ -264,7 +266,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.disk = disk
         self.free()
         self.store = self.open()
-        assert self.store.recovered.damages == [] and self.store.recovered.gaps == []
+        assert self.store.recovered.gaps == []
+        assert self.sync_failed or self.store.recovered.damages == []
         self.sync_failed = False
         self.check_all()
 
@@ -285,11 +288,12 @@ class StoreMachine(RuleBasedStateMachine):
         """One message is neither acknowledged nor surely refused: the next start may find it or not."""
         self.free()
         message = self.new_message((*place, 100, None, (), 0))
-        self.disk.fail_sync = self.sync_failed = True
-        with pytest.raises(StoreNotWritable, match="sync failed"):
+        self.disk.fail_sync = True
+        with pytest.raises(StoreNotWritable) as refused:
             self.store.append([message])
         self.disk.fail_sync = False
-        self.unsure = message.body
+        if "sync failed" in str(refused.value):  # and not that of the checkpoint, before anything was written
+            self.sync_failed, self.unsure = True, message.body
 
 
 def test_the_store_holds_what_a_list_would() -> None:

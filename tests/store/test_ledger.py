@@ -160,6 +160,19 @@ def test_a_deletion_that_a_kill_interrupts_is_completed_at_the_next_start(
     assert not state.exists(layout.topic_dir(ROOT, "Orders"))
 
 
+def test_a_deletion_behind_a_log_that_lost_its_tail_takes_no_new_messages(
+    open_store: OpenStore, disk: MemoryDisk
+) -> None:
+    store = open_store(replace(SMALL, flush_interval_commit_log=1_000_000), run_soon=lambda _: None)
+    store.append([new_message(body=b"never synced" * 20)])
+    store.delete_topic("Orders")
+    state = disk.after_power_loss()
+    again = open_store(files=state)
+    assert again.written_offset == 0
+    again.append([new_message(body=b"new")])
+    assert bodies(open_store(files=state.after_kill())) == [b"new"]
+
+
 def test_messages_that_wait_for_the_disk_go_with_their_topic(open_store: OpenStore) -> None:
     asked: list[Any] = []
     sync = replace(SMALL, flush_disk_type=FlushDiskType.SYNC_FLUSH)

@@ -71,6 +71,16 @@ class Ledger:
             self.deleted, self.ends = before
             raise
 
+    def cut(self, end_offset: int) -> None:
+        """Note, durably, that the log ends earlier than a topic was deleted: what comes there is new.
+
+        Raises OSError.
+        """
+        deleted = {topic: min(offset, end_offset) for topic, offset in self.deleted.items()}
+        if deleted != self.deleted:
+            self.deleted = deleted
+            self._save()
+
     def note_ends(self, queues: Iterable[ConsumeQueue], min_offset: int) -> None:
         """Note, durably, how far the queues have come; what has expired is forgotten. Raises OSError."""
         ends = {(queue.topic, queue.queue_id): queue.physical_end for queue in queues if queue.physical_end}

@@ -99,6 +99,7 @@ def recover(parts: Parts, progress: Progress | None = None) -> Recovered:
         scan, replay = _walk(parts, begin, progress, is_last=True)
     commit_log.written_offset = scan.end_offset
     commit_log.written_time = scan.last_time or parts.checkpoint.value.physic_msg_timestamp
+    ledger.cut(scan.end_offset)
     if index is not None and index.end_offset >= scan.end_offset:
         index.cut(scan.end_offset, lambda offset: _store_time_at(commit_log, offset))
     set_aside = _set_aside_tail(commit_log, parts.files.layer, parts.root)
