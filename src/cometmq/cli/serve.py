@@ -37,7 +37,13 @@ store_option = click.option(
 @click.command()
 @host_option
 @port_option
-@click.option("--namesrv-port", type=PORT, default=NAME_SERVER_PORT, show_default=True)
+@click.option(
+    "--namesrv-port",
+    type=PORT,
+    default=NAME_SERVER_PORT,
+    show_default=True,
+    help="Port of the name server.",
+)
 @store_option
 @config_option
 def dev(
@@ -52,7 +58,7 @@ def dev(
 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", type=PORT, default=NAME_SERVER_PORT, show_default=True)
+@click.option("--port", type=PORT, default=NAME_SERVER_PORT, show_default=True, help="Port to listen on.")
 def namesrv(host: str, port: int) -> None:
     """Run a name server."""
     _run(_namesrv(host, port))

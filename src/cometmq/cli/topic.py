@@ -23,7 +23,13 @@ def topic() -> None:
 @click.option(
     "--queues", type=click.IntRange(1, QUEUES_MAX), default=8, show_default=True, help="Per broker."
 )
-@click.option("--perm", type=click.Choice(list(PERMISSIONS)), default="read-write", show_default=True)
+@click.option(
+    "--perm",
+    type=click.Choice(list(PERMISSIONS)),
+    default="read-write",
+    show_default=True,
+    help="What clients may do.",
+)
 @namesrv_option
 @json_option
 def create(name: str, queues: int, perm: str, namesrv: str, as_json: bool) -> None:
