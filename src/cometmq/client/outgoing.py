@@ -17,6 +17,7 @@ from cometmq.wire.headers import SendHeaderV2, fields
 
 BODY_SIZE_MAX = 4 * 1024 * 1024
 COMPRESS_OVER_BYTES = 4096
+FLAG_LIMIT = 2**31
 DEFAULT_TOPIC = "TBW102"
 DEFAULT_TOPIC_QUEUES = 4
 
@@ -52,7 +53,7 @@ class Outgoing(NamedTuple):
 
 
 def one(message: Message, unique_id: str, *, compress_over: int | None = COMPRESS_OVER_BYTES) -> Outgoing:
-    """Prepare one message; a body longer than ``compress_over`` bytes is compressed.
+    """Prepare one message; a body of at least ``compress_over`` bytes is compressed.
 
     Raises MessageIllegal or IllegalName if the message breaks a limit.
     """
@@ -97,6 +98,8 @@ def _check(message: Message) -> None:
         raise MessageIllegal("body is empty: RocketMQ takes no message without one")
     if len(message.body) > BODY_SIZE_MAX:
         raise MessageIllegal(f"body of {len(message.body)} bytes: at most {BODY_SIZE_MAX} are taken")
+    if not -FLAG_LIMIT <= message.flag < FLAG_LIMIT:
+        raise MessageIllegal(f"flag {message.flag}: must be a signed number of 32 bits")
     for name, value in message.properties.items():
         if name in properties.RESERVED or name.startswith(properties.TRANSIENT_PREFIX):
             raise MessageIllegal(f"property {name!r} is RocketMQ's own: choose another name")

@@ -7,7 +7,7 @@
 """
 
 import os
-import random
+import secrets
 import socket
 from collections.abc import Sequence
 from typing import Final, Self
@@ -69,7 +69,7 @@ class Producer:
         self._tries = tries
         self._compress_over = compress_over
         self._clock = clock or SystemClock()
-        self._ids = UniqueIdMaker(_own_address(), os.getpid(), random.getrandbits(31))
+        self._ids = UniqueIdMaker(_own_address(), os.getpid(), secrets.randbits(31))
         self._turns: dict[str, int] = {}
 
     async def __aenter__(self) -> Self:
@@ -147,7 +147,7 @@ class Producer:
         """Count up for each topic by itself: with one count for all, each would get some queues only."""
         turn = self._turns.get(topic)
         if turn is None:
-            turn = random.randrange(2**16)  # noqa: S311 - producers should not all begin at queue 0
+            turn = secrets.randbelow(2**16)  # producers should not all begin at queue 0
         self._turns[topic] = turn + 1
         return turn
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Self
 
 from cometmq.client.routes import Routes, parse_name_servers
 from cometmq.cluster.route import Route
-from cometmq.errors import NoRoute, RemoteError
+from cometmq.errors import NetworkError, NoRoute, RemoteError
 from cometmq.filter import tag
 from cometmq.format.layout import valid_group
 from cometmq.format.record import decode_many
@@ -153,8 +153,9 @@ class PullConsumer:
             pulled = await self.pull(queue, queue_offset, tags=tags)
             for message in pulled.messages:
                 yield message
+            is_stuck = pulled.next_offset == queue_offset
             queue_offset = pulled.next_offset
-            if pulled.status is PullStatus.NO_NEW_MESSAGE or queue_offset >= pulled.max_offset:
+            if is_stuck or pulled.status is PullStatus.NO_NEW_MESSAGE or queue_offset >= pulled.max_offset:
                 return
 
     async def committed(self, queue: MessageQueue) -> int | None:
@@ -199,7 +200,11 @@ class PullConsumer:
     ) -> Command:
         address = _address(await self._routes.get(queue.topic), queue)
         command = Command(code, ext_fields=fields(header))
-        return await self._connections.request(address, command, timeout_ms or self._timeout_ms)
+        try:
+            return await self._connections.request(address, command, timeout_ms or self._timeout_ms)
+        except NetworkError:
+            self._routes.forget(queue.topic)  # the broker may have come back elsewhere
+            raise
 
 
 def _address(route: Route, queue: MessageQueue) -> str:

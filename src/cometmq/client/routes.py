@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from cometmq.cluster.route import QueueCounts, Route
 from cometmq.errors import NetworkError, NoRoute, RemoteError, SettingsError
@@ -14,10 +15,20 @@ from cometmq.wire.frame import Command
 from cometmq.wire.headers import GetRouteHeader, fields
 
 REFRESH_S = 30.0
+"""How old a route may be."""
+RETRY_S = 1.0
+"""How soon to ask again where no name server answered: until then the route is used that is known."""
 DEFAULT_TOPIC = "TBW102"
 """The topic whose route tells where a topic that is not there yet can be made."""
 NEW_TOPIC_QUEUES = 4
 """Most queues that a producer wants a new topic to have."""
+
+
+class _Known(NamedTuple):
+    """A route, and until when (on the loop's clock) it counts as fresh."""
+
+    route: Route
+    fresh_until: float
 
 
 def parse_name_servers(text: str) -> list[str]:
@@ -33,6 +44,8 @@ def parse_name_servers(text: str) -> list[str]:
 class Routes:
     """Routes by topic.
 
+    Clients outlive their name servers: while none answers, the routes that are known are used on.
+
     Args:
         name_servers: asked in turn until one answers; the one that did is asked first next time.
     """
@@ -40,22 +53,25 @@ class Routes:
     def __init__(self, connections: Connections, name_servers: Sequence[str]) -> None:
         self._connections = connections
         self._name_servers = list(name_servers)
-        self._known: dict[str, tuple[float, Route]] = {}
+        self._known: dict[str, _Known] = {}
+        self._asking: dict[str, asyncio.Task[Route]] = {}
 
     async def get(self, topic: str) -> Route:
-        """Give a topic's route, at most 30 s old.
+        """Give a topic's route, at most 30 s old if a name server answers.
 
         Raises:
             NoRoute: the name server knows no broker for the topic.
-            NetworkError: no name server answers.
+            NetworkError: no name server answers, and no route is known.
+            RemoteError: a name server refuses.
         """
-        now = asyncio.get_running_loop().time()
         known = self._known.get(topic)
-        if known is not None and now - known[0] < REFRESH_S:
-            return known[1]
-        route = await self._ask(topic)
-        self._known[topic] = (now, route)
-        return route
+        if known is not None and asyncio.get_running_loop().time() < known.fresh_until:
+            return known.route
+        task = self._asking.get(topic)
+        if task is None:  # all who want the route at this time share one request
+            task = self._asking[topic] = asyncio.create_task(self._refresh(topic))
+            task.add_done_callback(_retrieve_error)
+        return await asyncio.shield(task)
 
     async def get_for_sending(self, topic: str) -> Route:
         """Give a topic's route; for one that is not there yet, where a send would make it.
@@ -82,7 +98,24 @@ class Routes:
 
     def forget(self, topic: str) -> None:
         """Ask again next time: a broker of the topic does not answer."""
-        self._known.pop(topic, None)
+        if (known := self._known.get(topic)) is not None:
+            self._known[topic] = known._replace(fresh_until=0.0)
+
+    async def _refresh(self, topic: str) -> Route:
+        loop = asyncio.get_running_loop()
+        try:
+            route, fresh_s = await self._ask(topic), REFRESH_S
+        except NoRoute:
+            self._known.pop(topic, None)
+            raise
+        except NetworkError:
+            if (known := self._known.get(topic)) is None:
+                raise
+            route, fresh_s = known.route, RETRY_S
+        finally:
+            del self._asking[topic]
+        self._known[topic] = _Known(route, loop.time() + fresh_s)
+        return route
 
     async def _ask(self, topic: str) -> Route:
         command_fields = fields(GetRouteHeader(topic=topic, standard_json_only=True))
@@ -109,3 +142,9 @@ def _route(topic: str, body: TopicRoute) -> Route:
         for queue in body.queues
     )
     return Route(topic, tuple(counts), {broker.broker_name: broker.addrs for broker in body.brokers})
+
+
+def _retrieve_error(task: "asyncio.Task[Route]") -> None:
+    """Keep asyncio from logging a failure that nobody waits for any more."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,388 @@
+"""The producer against a live broker, and against brokers that fail."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.live import BROKER, Live, serving
+
+from cometmq.admin.topics import TopicAdmin
+from cometmq.client import Lookup, Producer, PullConsumer, SendResult, SendStatus
+from cometmq.errors import IllegalName, MessageIllegal, NetworkError, NoRoute, RemoteError, SettingsError
+from cometmq.format.sys_flag import COMPRESSION_MASK
+from cometmq.io.clock import ManualClock
+from cometmq.message import Message, MessageQueue, StoredMessage
+from cometmq.net.address import free_port
+from cometmq.net.server import Server, Session
+from cometmq.wire.bodies.body import encode
+from cometmq.wire.bodies.route import BrokerData, QueueData, TopicRoute
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import SendHeaderV2, parse
+
+NOW_MS = 1_700_000_000_000
+
+
+async def stored(live: Live, topic: str = "Orders") -> list[StoredMessage]:
+    """All messages of a topic, queue by queue."""
+    async with PullConsumer(live.name_server, "readers") as consumer:
+        return [
+            message for queue in await consumer.queues(topic) async for message in consumer.messages(queue)
+        ]
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(main)
+
+
+def test_a_message_arrives_as_it_was_sent(tmp_path: Path) -> None:
+    async def main() -> None:
+        clock = ManualClock(NOW_MS)
+        sent = Message("Orders", b"paid", "TagA", ("k1", "k2"), {"color": "red"}, flag=5)
+        async with serving(tmp_path) as live, Producer(live.name_server, "makers", clock=clock) as producer:
+            result = await producer.send(sent)
+            (message,) = await stored(live)
+        assert result.status is SendStatus.SEND_OK
+        assert result.queue == MessageQueue("Orders", BROKER, message.queue_id)
+        assert result.queue_offset == message.queue_offset == 0
+        assert result.offset_ids == [message.offset_id]
+        assert result.message_id == message.message_id
+        assert (message.body, message.tags, message.keys, message.flag) == (b"paid", "TagA", ("k1", "k2"), 5)
+        assert message.properties["color"] == "red"
+        assert message.born_time == NOW_MS
+
+    run(main())
+
+
+def test_a_long_body_is_compressed_on_its_way_and_whole_at_its_end(tmp_path: Path) -> None:
+    async def main() -> None:
+        body = b"long " * 20_000
+        async with serving(tmp_path) as live, Producer(live.name_server) as producer:
+            await producer.send(Message("Orders", body))
+            (message,) = await stored(live)
+        assert message.body == body
+        assert message.sys_flag & COMPRESSION_MASK
+
+    run(main())
+
+
+def test_queues_take_turns(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as live:
+            async with TopicAdmin(live.name_server) as admin:
+                await admin.create("Orders", queues=3)
+            async with Producer(live.name_server) as producer:
+                results = [await producer.send(Message("Orders", b"%d" % n)) for n in range(6)]
+                assert [queue.queue_id for queue in await producer.queues("Orders")] == [0, 1, 2]
+        assert sorted(result.queue.queue_id for result in results) == [0, 0, 1, 1, 2, 2]
+
+    run(main())
+
+
+def test_a_named_queue_gets_all_in_order(tmp_path: Path) -> None:
+    async def main() -> None:
+        queue = MessageQueue("Orders", BROKER, 2)
+        async with serving(tmp_path) as live, Producer(live.name_server) as producer:
+            results = [await producer.send(Message("Orders", b"%d" % n), queue) for n in range(5)]
+            bodies = [message.body for message in await stored(live)]
+        assert [(result.queue, result.queue_offset) for result in results] == [(queue, n) for n in range(5)]
+        assert bodies == [b"0", b"1", b"2", b"3", b"4"]
+
+    run(main())
+
+
+def test_many_sends_at_once_are_each_answered_for_themselves(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as live, Producer(live.name_server) as producer:
+            sends = (producer.send(Message("Orders", b"%d" % n)) for n in range(300))
+            results: list[SendResult] = await asyncio.gather(*sends)
+            by_id = {message.message_id: message for message in await stored(live)}
+        assert len(by_id) == 300
+        for number, result in enumerate(results):
+            message = by_id[result.message_id]
+            assert (message.body, message.queue_offset) == (b"%d" % number, result.queue_offset)
+
+    run(main())
+
+
+def test_a_batch_goes_to_one_queue_with_an_id_for_each_message(tmp_path: Path) -> None:
+    async def main() -> None:
+        messages = [Message("Orders", b"%d" % n, tags=f"T{n}", keys=(f"k{n}",)) for n in range(5)]
+        async with serving(tmp_path) as live, Producer(live.name_server) as producer:
+            result = await producer.send_batch(messages)
+            found = await stored(live)
+        assert [message.offset_id for message in found] == result.offset_ids
+        assert [message.queue_offset for message in found] == [0, 1, 2, 3, 4]
+        assert {message.queue_id for message in found} == {result.queue.queue_id}
+        assert [(message.body, message.tags, message.keys) for message in found] == [
+            (b"%d" % n, f"T{n}", (f"k{n}",)) for n in range(5)
+        ]
+        assert len({message.message_id for message in found}) == 5
+        assert found[0].message_id == result.message_id
+
+    run(main())
+
+
+def test_oneway_messages_are_on_their_way_when_the_producer_is_closed(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as live:
+            async with Producer(live.name_server) as producer:
+                await producer.send(Message("Orders", b"first"))
+                for n in range(100):
+                    await producer.send_oneway(Message("Orders", b"%d" % n))
+                await producer.send(Message("Orders", b"last"))  # answered after them: same connection
+            bodies = {message.body for message in await stored(live)}
+        assert bodies == {b"first", b"last"} | {b"%d" % n for n in range(100)}
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("message", "error"),
+    [
+        (Message("a/b", b"x"), IllegalName),
+        (Message("Orders", b""), MessageIllegal),
+        (Message("Orders", b"x", properties={"TAGS": "a"}), MessageIllegal),
+    ],
+)
+def test_what_breaks_a_limit_is_refused_before_anything_is_sent(
+    message: Message, error: type[Exception]
+) -> None:
+    async def main() -> None:
+        async with Producer(f"127.0.0.1:{free_port()}") as producer:
+            for send in (producer.send, producer.send_oneway):
+                with pytest.raises(error):
+                    await send(message)
+            with pytest.raises(error):
+                await producer.send_batch([message])
+
+    run(main())
+
+
+def test_a_group_and_name_servers_that_cannot_be_are_refused_at_once() -> None:
+    with pytest.raises(IllegalName):
+        Producer("127.0.0.1:9876", "a group")
+    with pytest.raises(SettingsError):
+        Producer("nowhere")
+
+
+def test_a_topic_that_cannot_be_made_has_no_route(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with (
+            serving(tmp_path, auto_create_topic_enable=False) as live,
+            Producer(live.name_server) as producer,
+        ):
+            with pytest.raises(NoRoute, match="'Orders'"):
+                await producer.send(Message("Orders", b"x"))
+
+    run(main())
+
+
+def test_a_topic_that_may_not_be_written_to_says_so(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as live:
+            async with TopicAdmin(live.name_server) as admin:
+                await admin.create("Orders", perm=4)
+            async with Producer(live.name_server) as producer:
+                with pytest.raises(NoRoute, match="no queue of topic 'Orders' can be written to"):
+                    await producer.send(Message("Orders", b"x"))
+
+    run(main())
+
+
+def test_a_queue_on_a_broker_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as live, Producer(live.name_server) as producer:
+            with pytest.raises(NoRoute, match="no master of broker 'elsewhere'"):
+                await producer.send(Message("Orders", b"x"), MessageQueue("Orders", "elsewhere", 0))
+
+    run(main())
+
+
+def test_a_queue_that_the_topic_does_not_have_is_refused_by_the_broker(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as live, Producer(live.name_server) as producer:
+            with pytest.raises(RemoteError, match="has no queue 99"):
+                await producer.send(Message("Orders", b"x"), MessageQueue("Orders", BROKER, 99))
+
+    run(main())
+
+
+def test_a_closed_producer_sends_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as live:
+            async with Producer(live.name_server) as producer:
+                await producer.send(Message("Orders", b"x"))
+            with pytest.raises(NetworkError, match="closed"):
+                await producer.send(Message("Orders", b"x"))
+
+    run(main())
+
+
+def test_a_message_can_be_found_by_what_its_send_gave(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with (
+            serving(tmp_path) as live,
+            Producer(live.name_server) as producer,
+            Lookup(live.name_server) as lookup,
+        ):
+            result = await producer.send(Message("Orders", b"paid"))
+            assert (await lookup.by_offset_id(result.offset_ids[0])).body == b"paid"
+            (found,) = await lookup.by_unique_id("Orders", result.message_id)
+            assert found.body == b"paid"
+
+    run(main())
+
+
+class Broker:
+    """A broker that answers sends with codes of the test's choice; None leaves them unanswered."""
+
+    def __init__(self, name: str, *codes: int | None) -> None:
+        self.name = name
+        self.codes = list(codes)
+        self.sent: list[SendHeaderV2] = []
+
+    def handle(self, session: Session, commands: list[Command]) -> None:
+        for command in commands:
+            header = parse(SendHeaderV2, command.ext_fields)
+            self.sent.append(header)
+            code = self.codes.pop(0) if self.codes else ResponseCode.SUCCESS
+            fields = {"msgId": "0" * 32, "queueId": str(header.queue_id), "queueOffset": "0"}
+            if code is not None:
+                session.send(response(command, code, "as told", fields))
+
+    def closed(self, session: Session) -> None:
+        pass
+
+
+class RoutesOnly:
+    """A name server that knows one topic on some brokers."""
+
+    def __init__(self, addresses: dict[str, str]) -> None:
+        self._route = TopicRoute(
+            brokers=[
+                BrokerData(addrs={0: address}, broker_name=name, cluster="c")
+                for name, address in addresses.items()
+            ],
+            queues=[
+                QueueData(broker_name=name, perm=6, read_queue_count=2, write_queue_count=2)
+                for name in addresses
+            ],
+        )
+
+    def handle(self, session: Session, commands: list[Command]) -> None:
+        for command in commands:
+            assert command.code == RequestCode.GET_ROUTEINFO_BY_TOPIC
+            session.send(response(command, body=encode(self._route)))
+
+    def closed(self, session: Session) -> None:
+        pass
+
+
+@asynccontextmanager
+async def cluster(*brokers: Broker, **unreachable: str) -> AsyncIterator[str]:
+    """Brokers behind a name server; gives its address."""
+    servers = [Server(broker) for broker in brokers]
+    addresses = dict(unreachable)
+    for broker, server in zip(brokers, servers, strict=True):
+        addresses[broker.name] = f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
+    name_server = Server(RoutesOnly(addresses))
+    port = await name_server.start("127.0.0.1", 0)
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        for server in (name_server, *servers):
+            await server.stop()
+
+
+RETRIED = [
+    ResponseCode.SYSTEM_ERROR,
+    ResponseCode.SYSTEM_BUSY,
+    ResponseCode.SERVICE_NOT_AVAILABLE,
+    ResponseCode.TOPIC_NOT_EXIST,
+    ResponseCode.NO_PERMISSION,
+]
+
+
+@pytest.mark.parametrize("code", RETRIED)
+def test_what_another_broker_may_take_is_sent_there(code: ResponseCode) -> None:
+    async def main() -> None:
+        first, second = Broker("a", *[code] * 9), Broker("b", *[code] * 0)
+        async with cluster(first, second) as name_server, Producer(name_server) as producer:
+            for _ in range(4):
+                result = await producer.send(Message("Orders", b"x"))
+                assert result.queue.broker_name == "b"
+        assert len(second.sent) == 4
+
+    run(main())
+
+
+def test_a_broker_that_is_gone_is_passed_over() -> None:
+    async def main() -> None:
+        second = Broker("b")
+        nobody = f"127.0.0.1:{free_port()}"
+        async with cluster(second, a=nobody) as name_server, Producer(name_server) as producer:
+            results = [await producer.send(Message("Orders", b"x")) for _ in range(4)]
+        assert {result.queue.broker_name for result in results} == {"b"}
+
+    run(main())
+
+
+def test_after_the_last_try_the_error_is_the_brokers() -> None:
+    async def main() -> None:
+        only = Broker("a", *[ResponseCode.SYSTEM_BUSY] * 9)
+        async with cluster(only) as name_server, Producer(name_server, tries=3) as producer:
+            with pytest.raises(RemoteError, match="code 2: as told"):
+                await producer.send(Message("Orders", b"x"))
+        assert len(only.sent) == 3
+        assert len({header.properties for header in only.sent}) == 1, "the same message each time"
+
+    run(main())
+
+
+def test_what_no_broker_will_take_is_not_tried_again() -> None:
+    async def main() -> None:
+        only = Broker("a", ResponseCode.MESSAGE_ILLEGAL)
+        async with cluster(only) as name_server, Producer(name_server) as producer:
+            with pytest.raises(RemoteError, match="code 13"):
+                await producer.send(Message("Orders", b"x"))
+        assert len(only.sent) == 1
+
+    run(main())
+
+
+def test_a_named_queue_is_tried_once() -> None:
+    async def main() -> None:
+        brokers = Broker("a", *[ResponseCode.SYSTEM_BUSY] * 9), Broker("b")
+        async with cluster(*brokers) as name_server, Producer(name_server) as producer:
+            with pytest.raises(RemoteError):
+                await producer.send(Message("Orders", b"x"), MessageQueue("Orders", "a", 0))
+        assert [len(broker.sent) for broker in brokers] == [1, 0]
+
+    run(main())
+
+
+def test_a_broker_that_does_not_answer_is_given_up_in_time() -> None:
+    async def main() -> None:
+        silent, second = Broker("a", None, None, None), Broker("b")
+        async with cluster(silent, second) as name_server, Producer(name_server, timeout_ms=300) as producer:
+            for _ in range(2):
+                assert (await producer.send(Message("Orders", b"x"))).queue.broker_name == "b"
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "code",
+    [ResponseCode.FLUSH_DISK_TIMEOUT, ResponseCode.FLUSH_SLAVE_TIMEOUT, ResponseCode.SLAVE_NOT_AVAILABLE],
+)
+def test_a_message_that_is_stored_less_safely_is_stored(code: ResponseCode) -> None:
+    async def main() -> None:
+        async with cluster(Broker("a", code)) as name_server, Producer(name_server) as producer:
+            result = await producer.send(Message("Orders", b"x"))
+        assert result.status == SendStatus(code)
+
+    run(main())
