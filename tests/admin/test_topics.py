@@ -110,10 +110,12 @@ def test_a_name_server_without_brokers_says_what_to_do() -> None:
 
 def test_any_of_the_name_servers_will_do_to_make_a_topic(tmp_path: Path) -> None:
     async def main() -> None:
-        async with serving(tmp_path) as live:
-            async with TopicAdmin(f"127.0.0.1:{free_port()};{live.name_server}") as admin:
-                assert await admin.create("Orders") == [BROKER]
-                assert "Orders" in await admin.names()
+        async with (
+            serving(tmp_path) as live,
+            TopicAdmin(f"127.0.0.1:{free_port()};{live.name_server}") as admin,
+        ):
+            assert await admin.create("Orders") == [BROKER]
+            assert "Orders" in await admin.names()
 
     asyncio.run(main())
 
