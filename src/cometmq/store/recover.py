@@ -175,7 +175,7 @@ def _begin(parts: Parts, *, clean: bool) -> int:
         begin = min(begin, vouched_start(commit_log, parts.checkpoint.value))
         if index is not None:
             index.cut(begin, lambda offset: _store_time_at(commit_log, offset))
-    if index is not None and not (clean and index.is_whole):
+    if index is not None and not (clean and index.is_whole and index.end_offset >= parts.ledger.index_end):
         begin = min(begin, index.end_offset)
     return _known_start(commit_log, begin)
 

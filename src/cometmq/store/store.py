@@ -317,7 +317,8 @@ class MessageStore:
 
     def _note_ends(self) -> None:
         try:
-            self._parts.ledger.note_ends(self._queues, self._log.min_offset)
+            index_end = -1 if self._index is None else self._index.end_offset
+            self._parts.ledger.note_ends(self._queues, index_end, self._log.min_offset)
         except OSError as error:
             log.warning("how far the queues go is not noted: %s", describe(error, self.root))
 
