@@ -3,7 +3,10 @@
 A few seconds by default. ``pytest tests/model --hypothesis-profile long`` makes thousands of runs.
 """
 
+import queue
+import threading
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -64,11 +67,36 @@ class Sent(NamedTuple):
     store_time: int
 
 
-class StoreMachine(RuleBasedStateMachine):
-    """A store, and beside it what it must hold."""
+class GatedDisk(MemoryDisk):
+    """A disk that syncs the CommitLog only while its gate is open."""
 
-    @initialize(sync=st.booleans())
-    def begin(self, *, sync: bool) -> None:
+    def __init__(self, space_bytes: int = 2**40) -> None:
+        super().__init__(space_bytes)
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def sync(self, path: Path) -> None:
+        assert path.parent != layout.commitlog_dir(ROOT) or self.gate.wait(60)
+        super().sync(path)
+
+
+class Waiting(NamedTuple):
+    """A message that was appended but is not on the disk yet; ``place`` is None if it is in no queue."""
+
+    place: Place | None
+    sent: Sent
+    indexed: list[tuple[str, str]]
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """A store, and beside it what it must hold.
+
+    With a loop the store does not wait for the disk within an append: while the disk's gate is closed, what
+    is appended waits, cannot be read, survives a kill and is lost with the power.
+    """
+
+    @initialize(sync=st.booleans(), loop=st.booleans())
+    def begin(self, *, sync: bool, loop: bool) -> None:
         self.settings = StoreSettings(
             mapped_file_size_commit_log=8_192,
             mapped_file_size_consume_queue=100,
@@ -76,7 +104,9 @@ class StoreMachine(RuleBasedStateMachine):
             max_index_num=20,
             flush_disk_type=FlushDiskType.SYNC_FLUSH if sync else FlushDiskType.ASYNC_FLUSH,
         )
-        self.disk = MemoryDisk()
+        self.disk = GatedDisk()
+        self.loop: queue.SimpleQueue[Callable[[], None]] | None = queue.SimpleQueue() if loop else None
+        self.waiting: list[Waiting] = []
         self.clock = ManualClock()
         self.count = 0
         self.queues: dict[Place, list[Sent]] = defaultdict(list)
@@ -86,11 +116,13 @@ class StoreMachine(RuleBasedStateMachine):
         self.store = self.open()
 
     def open(self) -> MessageStore:
-        return MessageStore.open(ROOT, self.settings, files=self.disk, clock=self.clock)
+        run_soon = None if self.loop is None else self.loop.put
+        return MessageStore.open(ROOT, self.settings, files=self.disk, clock=self.clock, run_soon=run_soon)
 
     def teardown(self) -> None:
         if hasattr(self, "store"):
             self.free()
+            self.open_the_gate()
             self.check_all()
             self.store.close()
 
@@ -119,12 +151,32 @@ class StoreMachine(RuleBasedStateMachine):
             assert self.disk.space_bytes < 2**40 or self.sync_failed
             return
         for (topic, queue_id, _, tags, keys, flag), message, at in zip(batch, new, appended, strict=True):
-            queue = self.queues[topic, queue_id]
-            assert at.queue_offset == (len(queue) if flag in IN_QUEUE else 0)
-            if flag in IN_QUEUE:
-                queue.append(Sent(message.body, tags, keys, at.store_time))
-            if flag != TRANSACTION_ROLLBACK:
-                self.note_keys(topic, keys, tags, message.body)
+            place = (topic, queue_id) if flag in IN_QUEUE else None
+            before = sum(waiting.place == place for waiting in self.waiting)
+            assert at.queue_offset == (0 if place is None else len(self.queues[place]) + before)
+            names = [*keys, *([f"T#{tags}"] if tags else [])] if flag != TRANSACTION_ROLLBACK else []
+            sent = Sent(message.body, tags, keys, at.store_time)
+            self.waiting.append(Waiting(place, sent, [(topic, name) for name in names]))
+        self.settle_if_synced()
+
+    def settle_if_synced(self) -> None:
+        """Let what waits be readable, unless it waits for the disk."""
+        if self.settings.sync_flush and self.loop is not None and not self.sync_failed:
+            if not self.disk.gate.is_set():
+                return
+            self.store.wait_flushed().result(60)
+            while not self.loop.empty():
+                self.loop.get()()
+        self.settle()
+
+    def settle(self) -> None:
+        """What waits is there."""
+        for place, sent, indexed in self.waiting:
+            if place is not None:
+                self.queues[place].append(sent)
+            for name in indexed:
+                self.indexed[name].append(sent.body)
+        self.waiting.clear()
 
     def new_message(self, message: Any) -> NewMessage:
         topic, queue_id, size, tags, keys, flag = message
@@ -133,10 +185,6 @@ class StoreMachine(RuleBasedStateMachine):
         body = b"%d;" % self.count + bytes(size)
         text = properties.encode(by_name)
         return NewMessage(topic, queue_id, body, text, 1_000, HOST, HOST, tags, sys_flag=flag)
-
-    def note_keys(self, topic: str, keys: tuple[str, ...], tags: str | None, body: bytes) -> None:
-        for key in (*keys, *([f"T#{tags}"] if tags else [])):
-            self.indexed[topic, key].append(body)
 
     @rule(topic=st.sampled_from(TOPICS))
     def delete_topic(self, topic: str) -> None:
@@ -147,6 +195,10 @@ class StoreMachine(RuleBasedStateMachine):
             return
         for queue_id in range(QUEUES):
             self.queues.pop((topic, queue_id), None)
+        self.waiting = [
+            waiting._replace(place=None) if waiting.place and waiting.place[0] == topic else waiting
+            for waiting in self.waiting
+        ]
 
     # Reading
 
@@ -216,6 +268,7 @@ class StoreMachine(RuleBasedStateMachine):
     def put_the_clock_back(self, ms: int) -> None:
         self.clock.set_wall(self.clock.now_ms() - ms)
 
+    @precondition(lambda self: self.disk.gate.is_set())
     @rule()
     def tick(self) -> None:
         paths = self.store.tick()
@@ -227,8 +280,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(lost=st.none() | places)
     def restart(self, lost: Place | None) -> None:
-        self.free()
-        self.store.close()
+        self.close()
         if lost is not None:
             directory = layout.consume_queue_dir(ROOT, *lost)
             for name in self.disk.names(directory):
@@ -236,33 +288,47 @@ class StoreMachine(RuleBasedStateMachine):
             self.disk.remove_directory(directory)
         self.go_on(self.disk.after_kill())
 
-    @rule()
-    def restart_without_an_index(self) -> None:
-        self.free()
-        self.store.close()
-        for name in self.disk.names(layout.index_dir(ROOT)):
+    @rule(from_file=st.integers(0, 3))
+    def restart_without_some_of_the_index(self, from_file: int) -> None:
+        self.close()
+        for name in self.disk.names(layout.index_dir(ROOT))[from_file:]:
             self.disk.remove(layout.index_dir(ROOT) / name)
-        self.disk.remove_directory(layout.index_dir(ROOT))
+        if from_file == 0:
+            self.disk.remove_directory(layout.index_dir(ROOT))
         self.go_on(self.disk.after_kill())
+
+    def close(self) -> None:
+        self.free()
+        self.open_the_gate()
+        self.store.close()
 
     @rule(seed=st.none() | st.integers(0, 2**16))
     def kill(self, seed: int | None) -> None:
         """A kill; with a seed a loss of power comes after the start that follows it."""
-        self.abandon(self.disk.after_kill())
+        disk = self.disk.after_kill()
+        self.settle()
+        self.abandon(disk)
         if seed is not None:
             self.abandon(self.disk.after_power_loss(Random(seed)))
 
     @precondition(lambda self: self.settings.sync_flush)
     @rule(seed=st.none() | st.integers(0, 2**16))
     def lose_power(self, seed: int | None) -> None:
-        self.abandon(self.disk.after_power_loss(None if seed is None else Random(seed)))
+        disk = self.disk.after_power_loss(None if seed is None else Random(seed))
+        if seed is not None and self.waiting:
+            disk = self.disk.after_power_loss()  # which of them are lost then is open
+        self.waiting.clear()
+        self.abandon(disk)
 
-    def abandon(self, disk: MemoryDisk) -> None:
+    def abandon(self, disk: GatedDisk) -> None:
         """Leave the store as it is, and go on with what is on ``disk``."""
+        self.disk.gate.set()
         self.store.close()
         self.go_on(disk)
 
-    def go_on(self, disk: MemoryDisk) -> None:
+    def go_on(self, disk: GatedDisk) -> None:
+        if self.loop is not None:
+            self.loop = queue.SimpleQueue()
         self.disk = disk
         self.free()
         self.store = self.open()
@@ -282,7 +348,17 @@ class StoreMachine(RuleBasedStateMachine):
     def free(self) -> None:
         self.disk.space_bytes = 2**40
 
-    @precondition(lambda self: self.settings.sync_flush and not self.sync_failed)
+    @precondition(lambda self: self.settings.sync_flush and self.loop is not None and not self.sync_failed)
+    @rule()
+    def close_the_gate(self) -> None:
+        self.disk.gate.clear()
+
+    @rule()
+    def open_the_gate(self) -> None:
+        self.disk.gate.set()
+        self.settle_if_synced()
+
+    @precondition(lambda self: self.settings.sync_flush and self.loop is None and not self.sync_failed)
     @rule(place=places)
     def fail_a_sync(self, place: Place) -> None:
         """One message is neither acknowledged nor surely refused: the next start may find it or not."""

@@ -46,17 +46,17 @@ def remove_queue(disk: MemoryDisk, topic: str, queue_id: int = 0) -> None:
 
 def test_ends_and_deletions_are_read_again(disk: MemoryDisk) -> None:
     ledger = ledger_on(disk)
-    ledger.note_ends([queue_to(500), queue_to(700, "Other", 12)], 650, 0)
+    ledger.note_files([queue_to(500), queue_to(700, "Other", 12)], {"20261121062808657": 650}, 0)
     ledger.note_deleted("Gone", 600)
     again = ledger_on(disk)
-    assert again.index_end == 650
+    assert again.index_files == {"20261121062808657": 650}
     assert again.ends == {("Orders", 0): 500, ("Other", 12): 700}
     assert again.deleted == {"Gone": 600}
 
 
 def test_a_deleted_topic_has_no_ends(disk: MemoryDisk) -> None:
     ledger = ledger_on(disk)
-    ledger.note_ends([queue_to(500), queue_to(700, "Other")], -1, 0)
+    ledger.note_files([queue_to(500), queue_to(700, "Other")], {}, 0)
     ledger.note_deleted("Orders", 800)
     assert ledger_on(disk).ends == {("Other", 0): 700}
 
@@ -65,13 +65,13 @@ def test_a_deletion_is_forgotten_once_its_records_have_expired(disk: MemoryDisk)
     ledger = ledger_on(disk)
     ledger.note_deleted("A", 600)
     ledger.note_deleted("B", 601)
-    ledger.note_ends([], -1, 600)
+    ledger.note_files([], {}, 600)
     assert ledger_on(disk).deleted == {"B": 601}
 
 
 def test_a_deletion_that_the_disk_refuses_is_none(disk: MemoryDisk) -> None:
     ledger = ledger_on(disk)
-    ledger.note_ends([queue_to(500)], -1, 0)
+    ledger.note_files([queue_to(500)], {}, 0)
     disk.space_bytes = 0
     with pytest.raises(OSError, match="No space"):
         ledger.note_deleted("Orders", 600)
@@ -79,12 +79,12 @@ def test_a_deletion_that_the_disk_refuses_is_none(disk: MemoryDisk) -> None:
 
 
 def test_nothing_is_written_for_a_store_without_queues(disk: MemoryDisk) -> None:
-    ledger_on(disk).note_ends([], -1, 0)
+    ledger_on(disk).note_files([], {}, 0)
     assert not disk.exists(PATH)
 
 
 def test_a_topic_from_a_damaged_record_is_left_out(disk: MemoryDisk) -> None:
-    ledger_on(disk).note_ends([queue_to(500), queue_to(600, "Or\udcffers")], -1, 0)
+    ledger_on(disk).note_files([queue_to(500), queue_to(600, "Or\udcffers")], {}, 0)
     assert ledger_on(disk).ends == {("Orders", 0): 500}
 
 
@@ -133,15 +133,19 @@ def test_a_queue_whose_last_file_is_gone_goes_on_where_it_was(
     assert again.get("Orders", 0, per_file + 4).records
 
 
+@pytest.mark.parametrize("number", [0, 1, 2])
+@pytest.mark.parametrize("clean", [True, False])
 def test_keys_that_a_missing_index_file_held_are_found_in_the_log(
-    open_store: OpenStore, disk: MemoryDisk
+    open_store: OpenStore, disk: MemoryDisk, number: int, *, clean: bool
 ) -> None:
     store = open_store()
     for n in range(120):  # 49 to a file
         store.append([new_message(keys=f"k{n}")])
     store.close()
     state = disk.after_kill()
-    state.remove(layout.index_dir(ROOT) / state.names(layout.index_dir(ROOT))[-1])
+    state.remove(layout.index_dir(ROOT) / state.names(layout.index_dir(ROOT))[number])
+    if not clean:
+        state.put(layout.abort_path(ROOT), b"1")
     again = open_store(files=state)
     assert [len(again.query("Orders", f"k{n}").records) for n in range(120)] == [1] * 120
 

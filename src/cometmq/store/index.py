@@ -324,6 +324,10 @@ class Index:
         paths, self._unsynced = sorted(self._unsynced), set()
         return paths
 
+    def begins(self) -> dict[str, int]:
+        """Give the CommitLog offset of the first record in each file, by the file's name."""
+        return {file.path.name: file.header.begin_physical_offset for file in self._index}
+
     def paths(self) -> list[Path]:
         """Give the files, oldest first."""
         return [file.path for file in self._index]

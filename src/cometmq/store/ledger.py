@@ -1,13 +1,14 @@
 """What the store must know of its queues that their own files cannot say.
 
 * How far each queue had come. If a queue's files are gone at a start, it would begin anew, and offsets that
-  consumers have committed would stand for other messages: so its records are looked for in the log. The same
-  of the index, which would not know the keys that a missing file held.
+  consumers have committed would stand for other messages: so its records are looked for in the log.
+* Where each index file begins. The keys of one that is gone are looked for in the log, too.
 * Where in the log a topic was deleted. Its records stay in the log until they expire, and must not come
   back when the log is dispatched again.
 
-The ends are written when the store is opened and closed, deletions at once. The file is CometMQ's own: a
-Java broker leaves it as it is, and where it is missing or old the store is only less well guarded.
+What files there are is written when the store is opened and closed, a deletion at once. The file is
+CometMQ's own: a Java broker leaves it as it is, and where it is missing or old the store is only less well
+guarded.
 """
 
 import logging
@@ -28,10 +29,13 @@ NAME = "queues"
 
 
 class _Content(msgspec.Struct, rename="camel"):
-    """The file: ends of the queues by topic and queue id, deletions by topic; all are CommitLog offsets."""
+    """The file: ends of queues by topic and id, begins of index files by name, deletions by topic.
+
+    All are CommitLog offsets.
+    """
 
     queue_ends: dict[str, dict[int, int]] = {}
-    index_end: int = -1
+    index_files: dict[str, int] = {}
     deleted_topics: dict[str, int] = {}
 
 
@@ -40,13 +44,13 @@ class Ledger:
 
     Attributes:
         ends: CommitLog offset behind the last record of each queue, when the file was written.
-        index_end: CommitLog offset of the newest record that was in the index, -1 if none.
+        index_files: CommitLog offset of the first record in each index file, by the file's name.
         deleted: by topic, the CommitLog offset before which its records are those of a deleted topic.
     """
 
     def __init__(self, layer: FileLayer, root: Path) -> None:
         self.ends: dict[QueueKey, int] = {}
-        self.index_end = -1
+        self.index_files: dict[str, int] = {}
         self.deleted: dict[str, int] = {}
         self._table = JsonTable(layer, layout.config_path(root, NAME))
 
@@ -58,7 +62,7 @@ class Ledger:
         except msgspec.ValidationError as error:
             log.warning("%s: %s; going on without it", self._table.path, error)
         self.deleted = content.deleted_topics
-        self.index_end = content.index_end
+        self.index_files = content.index_files
         self.ends = {
             (topic, queue_id): end
             for topic, ends in content.queue_ends.items()
@@ -86,16 +90,18 @@ class Ledger:
             self.deleted = deleted
             self._save()
 
-    def note_ends(self, queues: Iterable[ConsumeQueue], index_end: int, min_offset: int) -> None:
-        """Note, durably, how far queues and index go; what has expired is forgotten. Raises OSError."""
+    def note_files(
+        self, queues: Iterable[ConsumeQueue], index_files: dict[str, int], min_offset: int
+    ) -> None:
+        """Note, durably, what files there are; deletions that have expired are forgotten. Raises OSError."""
         ends = {(queue.topic, queue.queue_id): queue.physical_end for queue in queues if queue.physical_end}
         deleted = {topic: offset for topic, offset in self.deleted.items() if offset > min_offset}
-        if (ends, index_end, deleted) != (self.ends, self.index_end, self.deleted):
-            self.ends, self.index_end, self.deleted = ends, index_end, deleted
+        if (ends, index_files, deleted) != (self.ends, self.index_files, self.deleted):
+            self.ends, self.index_files, self.deleted = ends, index_files, deleted
             self._save()
 
     def _save(self) -> None:
-        content = _Content(index_end=self.index_end, deleted_topics=dict(sorted(self.deleted.items())))
+        content = _Content(index_files=self.index_files, deleted_topics=dict(sorted(self.deleted.items())))
         for (topic, queue_id), end in sorted(self.ends.items()):
             if topic.isascii():  # any other name comes from a damaged record
                 content.queue_ends.setdefault(topic, {})[queue_id] = end

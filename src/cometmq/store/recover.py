@@ -38,6 +38,7 @@ from cometmq.format.scan import check
 from cometmq.io.files import FileLayer
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.consume_queue import ConsumeQueue
+from cometmq.store.index import Index
 from cometmq.store.ledger import Ledger
 from cometmq.store.log_scan import Damage, LogScan
 from cometmq.store.parts import Parts
@@ -165,19 +166,27 @@ def _data_end(commit_log: CommitLog) -> int:
 
 
 def _begin(parts: Parts, *, clean: bool) -> int:
-    """Give the offset from which the log must be walked; of the index, cut what nobody vouches for."""
-    commit_log, index = parts.log, parts.index
+    """Give the offset from which the log must be walked."""
+    commit_log = parts.log
     begin = max(
         (queue.physical_end for queue in parts.queues if _ends_with_a_record(queue, commit_log)),
         default=commit_log.min_offset,
     )
     if not clean:
         begin = min(begin, vouched_start(commit_log, parts.checkpoint.value))
-        if index is not None:
-            index.cut(begin, lambda offset: _store_time_at(commit_log, offset))
-    if index is not None and not (clean and index.is_whole and index.end_offset >= parts.ledger.index_end):
-        begin = min(begin, index.end_offset)
+    if parts.index is not None:
+        begin = min(begin, _index_end(parts, parts.index, begin, clean=clean))
     return _known_start(commit_log, begin)
+
+
+def _index_end(parts: Parts, index: Index, begin: int, *, clean: bool) -> int:
+    """Cut the index where nobody vouches for it any more, or a file is missing; give where to index from."""
+    lost = [first for name, first in parts.ledger.index_files.items() if name not in index.begins()]
+    if clean and index.is_whole and not lost:
+        return begin
+    known = [first for first in lost if first >= parts.log.min_offset]  # others have expired
+    index.cut(min([begin, *known]), lambda offset: _store_time_at(parts.log, offset))
+    return index.end_offset
 
 
 def _first_missing(commit_log: CommitLog, queues: Queues, ledger: Ledger) -> int | None:

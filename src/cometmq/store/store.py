@@ -105,7 +105,7 @@ class MessageStore:
         self.recovered = recover(parts, progress)
         self._parts = parts
         self._log, self._queues, self._index = parts.log, parts.queues, parts.index
-        self._note_ends()
+        self._note_files()
         self._clock = clock
         self._lock_token = lock_token
         self._run_soon = run_soon
@@ -315,12 +315,12 @@ class MessageStore:
 
     # Inside
 
-    def _note_ends(self) -> None:
+    def _note_files(self) -> None:
         try:
-            index_end = -1 if self._index is None else self._index.end_offset
-            self._parts.ledger.note_ends(self._queues, index_end, self._log.min_offset)
+            index_files = {} if self._index is None else self._index.begins()
+            self._parts.ledger.note_files(self._queues, index_files, self._log.min_offset)
         except OSError as error:
-            log.warning("how far the queues go is not noted: %s", describe(error, self.root))
+            log.warning("what files there are is not noted: %s", describe(error, self.root))
 
     def _take_offset(self, message: NewMessage, queue_offsets: list[int]) -> ConsumeQueue | None:
         """Give the queue that a message goes to, with the queue offset that it gets; None for no queue."""
@@ -340,7 +340,7 @@ class MessageStore:
         if self._flusher.failed is None:
             self._log.clear_failed()
             if self._upkeep.finish(self._log.written_time):
-                self._note_ends()
+                self._note_files()
                 self._parts.files.layer.remove(layout.abort_path(self.root))
                 return
         log.critical("%s is not closed cleanly: %s", self.root, self._flusher.failed or self._upkeep.failed)
