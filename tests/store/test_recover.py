@@ -9,7 +9,7 @@ from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 
 from cometmq.errors import StoreDamaged
 from cometmq.format import layout
-from cometmq.format.record import decode
+from cometmq.format.record import END_FILE_MIN_BLANK, decode
 from cometmq.io.clock import ManualClock
 from cometmq.store import GetStatus, MessageStore
 from cometmq.testing.memory_disk import MemoryDisk
@@ -314,3 +314,33 @@ def test_a_store_that_was_killed_on_a_full_disk_opens_there(open_store: OpenStor
     again = open_store(files=state)
     assert numbers(again) == list(range(10))
     state.space_bytes = 1 << 20
+
+
+def test_a_blank_that_a_loss_of_power_took_is_put_back(open_store: OpenStore, disk: MemoryDisk) -> None:
+    filled(open_store, 100).close()
+    state = disk.after_kill()
+    size = decode_size(disk)
+    end = (SMALL.mapped_file_size_commit_log - END_FILE_MIN_BLANK) // size * size
+    damaged(state, FIRST, end, bytes(SMALL.mapped_file_size_commit_log - end))
+    state.put(layout.abort_path(ROOT), b"1")
+    again = open_store(files=state)
+    assert [(damage.position, damage.reason) for damage in again.recovered.damages] == [
+        (end, "zeros where a record should be")
+    ]
+    assert numbers(again) == list(range(100))
+    assert open_store(files=state.after_kill()).recovered.damages == []
+
+
+def test_records_that_are_zeros_are_reported_and_what_follows_them_in_the_file_stays(
+    open_store: OpenStore, disk: MemoryDisk
+) -> None:
+    filled(open_store, 100).close()
+    state = disk.after_kill()
+    size = decode_size(disk)
+    damaged(state, FIRST, 5 * size, bytes(2 * size))
+    state.put(layout.abort_path(ROOT), b"1")
+    for _ in range(2):
+        again = open_store(files=state)
+        assert [damage.position for damage in again.recovered.damages] == [5 * size]
+        assert again.get("Orders", 0, 7).records
+        state = state.after_kill()

@@ -33,10 +33,10 @@ from typing import NamedTuple
 from cometmq import kernels
 from cometmq.format import layout
 from cometmq.format.checkpoint import Checkpoint
-from cometmq.format.record import BODY_AT, RecordHead
+from cometmq.format.record import BODY_AT, END_FILE_MIN_BLANK, RecordHead, encode_blank
 from cometmq.format.scan import check
 from cometmq.io.files import FileLayer
-from cometmq.store.commit_log import CommitLog
+from cometmq.store.commit_log import CommitLog, describe
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.index import Index
 from cometmq.store.ledger import Ledger
@@ -112,6 +112,7 @@ def recover(parts: Parts, progress: Progress | None = None) -> Recovered:
         log.error(
             "%s: %d bytes at %d are damaged: %s", damage.path, damage.size, damage.position, damage.reason
         )
+        _put_blank(commit_log, damage)
     if not clean:
         _sync_log(commit_log, begin, parts.files.layer)
     return Recovered(clean, begin, scan.end_offset, replay.messages, scan.damages, replay.gaps, set_aside)
@@ -240,6 +241,26 @@ def _sync_log(commit_log: CommitLog, begin: int, layer: FileLayer) -> None:
     for start in commit_log.chain.starts:
         if start < commit_log.written_offset and start + commit_log.chain.file_size > begin:
             layer.sync(commit_log.chain.path(start))
+
+
+def _put_blank(commit_log: CommitLog, damage: Damage) -> None:
+    """Close a file that ends in zeros though the log goes on: so a loss of power leaves it at times.
+
+    Without its blank a Java broker would read no further, and every start would call it damaged.
+    """
+    file = commit_log.chain.file(layout.parse_offset_name(damage.path.name))
+    if damage.position + damage.size < file.size or damage.size < END_FILE_MIN_BLANK:
+        return
+    end = file.data_end(damage.position)
+    if any(
+        file.read(at, min(COPY_BYTES, end - at)).strip(b"\0")
+        for at in range(damage.position, end, COPY_BYTES)
+    ):
+        return
+    try:
+        file.write(damage.position, encode_blank(damage.size))
+    except OSError as error:
+        log.warning("%s is not closed: %s", damage.path, describe(error, damage.path.parent))
 
 
 def _set_aside_tail(commit_log: CommitLog, layer: FileLayer, root: Path) -> Path | None:
