@@ -9,7 +9,7 @@ from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 
 from cometmq.errors import StoreDamaged
 from cometmq.format import layout
-from cometmq.format.record import END_FILE_MIN_BLANK, decode
+from cometmq.format.record import MAGIC_BLANK, decode
 from cometmq.io.clock import ManualClock
 from cometmq.store import GetStatus, MessageStore
 from cometmq.testing.memory_disk import MemoryDisk
@@ -319,8 +319,7 @@ def test_a_store_that_was_killed_on_a_full_disk_opens_there(open_store: OpenStor
 def test_a_blank_that_a_loss_of_power_took_is_put_back(open_store: OpenStore, disk: MemoryDisk) -> None:
     filled(open_store, 100).close()
     state = disk.after_kill()
-    size = decode_size(disk)
-    end = (SMALL.mapped_file_size_commit_log - END_FILE_MIN_BLANK) // size * size
+    end = disk.load(FIRST).index(MAGIC_BLANK.to_bytes(4, "big")) - 4
     damaged(state, FIRST, end, bytes(SMALL.mapped_file_size_commit_log - end))
     state.put(layout.abort_path(ROOT), b"1")
     again = open_store(files=state)
