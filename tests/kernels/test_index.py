@@ -205,3 +205,11 @@ def test_the_positions_are_those_of_the_format(ops: Ops) -> None:
     file = File(10, 100)
     file.insert(ops, keys_of((3, 77, 1)))
     assert IndexEntry.unpack(file.data.tobytes(), entry_position(1, 10)).physical_offset == 77
+
+
+@pytest.mark.parametrize("count", [0, -1, -(2**31)])
+def test_nothing_is_found_where_nothing_is_wanted(ops: Ops, count: int) -> None:
+    file = File(10, 10)
+    file.insert(ops, keys_of((5, 100, 1000)))
+    assert file.find(ops, 5) == [100]
+    assert file.find(ops, 5, count=count) == []

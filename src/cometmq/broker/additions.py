@@ -43,6 +43,11 @@ class Additions:
         self._added = properties.encode(added).decode()
         self._make_unique_key = make_unique_key
 
+    @property
+    def added(self) -> bytes:
+        """What is put behind a properties string that needs no other change."""
+        return self._added.encode()
+
     def complete(self, text: str) -> Completed:
         """Complete the properties string of a message that was sent by itself.
 

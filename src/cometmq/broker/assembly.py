@@ -110,6 +110,7 @@ class Assembly:
             ),
             BrokerAdmin(settings, store, self.rates, clock),
         )
+        self.bulk = sends.bulk
         self.requests = Requests(sends.handle, handlers, [self.pulls.closed, self.clients.closed])
 
 

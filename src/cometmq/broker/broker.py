@@ -83,7 +83,7 @@ class Broker:
                 await server.start(settings.bind_address, self.port - VIP_PORT_BELOW)
             parts = Assembly(self._settings, store, self._files, self._clock, ip, self.port)
             stack.callback(self._save_offsets, parts)
-            server.handler = parts.requests
+            server.handler, server.bulk = parts.requests, parts.bulk
             stack.push_async_callback(self._finish_tasks)
             stack.callback(self._begin_periodic(store, parts).stop)
             if self._load_kernels:

@@ -83,7 +83,7 @@ class Pulls:
         self._lite_pull = lite_pull
         self._hold = PullHold[_Pull]()
         self._awake: list[_Pull] = []
-        store.on_arrival(self.arrive)
+        store.on_arrival(self.arrive, is_awaited=lambda: len(self._hold) > 0)
 
     @property
     def held_count(self) -> int:

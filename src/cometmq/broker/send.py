@@ -11,6 +11,7 @@ from itertools import count
 from typing import Final, NamedTuple
 
 from cometmq.broker.additions import Additions
+from cometmq.broker.bulk_sends import BulkSends
 from cometmq.broker.disk_wait import DiskWait
 from cometmq.broker.rates import Rates
 from cometmq.broker.refused import Refused, code_of
@@ -67,6 +68,9 @@ class Sends:
     Args:
         store_host: the broker's address as records hold it.
         constants: fields that each answer carries.
+
+    Attributes:
+        bulk: takes sends before anybody makes commands of them, once the kernels are loaded.
     """
 
     def __init__(
@@ -89,6 +93,7 @@ class Sends:
         self._names = ("msgId", "queueId", "queueOffset", "transactionId")
         self._template = ResponseTemplate(self._names, constants)
         self._turn = count()
+        self.bulk = BulkSends(store, targets, additions, rates, self._template.pieces(), store_host)
         self._body_size_max = store.settings.max_message_size
 
     def handle(self, session: Session, commands: Sequence[Command]) -> None:
@@ -199,6 +204,7 @@ class Sends:
                 own = messages[sent.begin : sent.end]
                 self._append(session, [sent._replace(begin=0, end=len(own))], own)
         else:
+            self.bulk.learn(messages)
             self._rates.stored.total += len(messages)
             self._rates.stored_bytes.total += self._store.written_offset - appended[0].physical_offset
             self._answer_when_safe(session, sends, appended)

@@ -12,6 +12,7 @@ from cometmq.broker.refused import Refused
 from cometmq.broker.topics import AUTO_CREATE_TOPIC, NOT_FOR_PRODUCERS, PERM_WRITE, Topics
 from cometmq.errors import IllegalName
 from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX, valid_topic
+from cometmq.kernels.topic_table import TopicTable
 from cometmq.wire.bodies import TopicConfig
 from cometmq.wire.codes import ResponseCode, Version
 from cometmq.wire.headers import SendHeader
@@ -34,7 +35,11 @@ class Target(NamedTuple):
 
 
 class Targets:
-    """Finds where sends go; remembers the answer for plain topics until any topic changes."""
+    """Finds where sends go; remembers the answer for plain topics until any topic changes.
+
+    Attributes:
+        table: the plain topics and those of their queues that have had a message, for the bulk path.
+    """
 
     def __init__(self, topics: Topics, groups: Groups, locks: QueueLocks, *, permission: int) -> None:
         self._topics = topics
@@ -42,11 +47,21 @@ class Targets:
         self._locks = locks
         self._permission = permission
         self._checked: dict[str, Target] = {}
-        topics.on_change.append(self._checked.clear)
+        self.table = TopicTable()
+        topics.on_change.append(self._forget)
 
     def find(self, header: SendHeader, version: int) -> Target:
         """Give where a message goes. Raises Refused."""
         return self._checked.get(header.topic) or self._check(header, version)
+
+    def learn(self, topic: str, queue_id: int, queue: int) -> None:
+        """Note the number of a queue, if its topic is a plain one."""
+        if (target := self._checked.get(topic)) is not None:
+            self.table.put(topic, target.queue_count, queue_id, queue)
+
+    def _forget(self) -> None:
+        self._checked.clear()
+        self.table.clear()
 
     def _check(self, header: SendHeader, version: int) -> Target:
         name = header.topic
@@ -69,7 +84,7 @@ class Targets:
             return self._retry(header, version)
         target = _target(topic or self._create(header))
         if len(self._checked) >= TARGETS_MAX:
-            self._checked.clear()
+            self._forget()
         self._checked[name] = target
         return target
 

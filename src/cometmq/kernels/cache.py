@@ -40,12 +40,21 @@ SOURCES: Final = (
     "kernels/gather",
     "kernels/index",
     "kernels/jit",
+    "kernels/json_text",
     "kernels/numbering",
     "kernels/ops",
     "kernels/properties",
     "kernels/scan",
     "kernels/selection",
+    "kernels/send",
+    "kernels/send_answers",
+    "kernels/send_frames",
+    "kernels/send_header",
+    "kernels/send_properties",
+    "kernels/send_records",
+    "kernels/sends",
     "kernels/text",
+    "kernels/topic_table",
 )
 """What the compiled operations are made of: themselves, and where their constants come from."""
 KEPT_MAX: Final = 4

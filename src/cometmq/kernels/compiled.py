@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from cometmq.kernels import gather, properties
+from cometmq.kernels import send as sends
 from cometmq.kernels.crc import crc32
 from cometmq.kernels.dispatch import dispatch
 from cometmq.kernels.index import index_find, index_insert
@@ -27,6 +28,7 @@ __all__ = [
     "properties",
     "scan",
     "select",
+    "sends",
 ]
 
 

@@ -3,6 +3,7 @@
 They do for many records what ``format.dispatch`` defines for one.
 """
 
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -44,6 +45,7 @@ from cometmq.kernels.text import hash_on, hash_text
 from cometmq.message import Buffer
 
 _TAGS_PREFIX: Final = tuple(TAGS_KEY_PREFIX.encode())
+_TOPICS_KNOWN_MAX: Final = 10_000
 _BLANK: Final = ord(KEY_SEPARATOR)
 _DIGITS_MAX: Final = 10
 _INT_MAX: Final = 0x7FFF_FFFF
@@ -54,7 +56,8 @@ def dispatch(buffer: Buffer | Bytes, scan: Scan, delay_levels: DelayLevels) -> D
     data = np.frombuffer(buffer, np.uint8)
     queue = np.empty(scan.count, np.int32)
     firsts = number_texts(data, scan.topic_position, scan.topic_length, scan.queue_id, queue)
-    queues = [(_topic(data, scan, record), int(scan.queue_id[record])) for record in firsts.tolist()]
+    topics = _topics(data, scan, firsts)
+    queues = list(zip(topics, scan.queue_id[firsts].tolist(), strict=True))
     tags_code = np.empty(scan.count, np.int64)
     transaction = scan.sys_flag & TRANSACTION_MASK
     in_index = transaction != TRANSACTION_ROLLBACK
@@ -65,8 +68,8 @@ def dispatch(buffer: Buffer | Bytes, scan: Scan, delay_levels: DelayLevels) -> D
         scan.store_time,
         in_index,
         queue,
-        np.array([java_hash(f"{topic}#") for topic, _ in queues], np.int32),
-        np.array([topic == SCHEDULE_TOPIC for topic, _ in queues], np.bool_),
+        np.array([_topic_hash(topic) for topic in topics], np.int32),
+        np.array([topic == SCHEDULE_TOPIC for topic in topics], np.bool_),
         np.array(delay_levels.delays_ms, np.int64),
         tags_code,
     )
@@ -74,10 +77,18 @@ def dispatch(buffer: Buffer | Bytes, scan: Scan, delay_levels: DelayLevels) -> D
     return Dispatch(queues, queue, tags_code, in_queue, in_index, key_hash, key_record)
 
 
-def _topic(data: Bytes, scan: Scan, record: int) -> str:
-    begin = int(scan.topic_position[record])
-    topic = data[begin : begin + int(scan.topic_length[record])].tobytes()
-    return topic.decode("utf-8", "surrogateescape")
+def _topics(data: Bytes, scan: Scan, records: Longs) -> list[str]:
+    view = data.data
+    begins, lengths = scan.topic_position[records].tolist(), scan.topic_length[records].tolist()
+    return [
+        str(view[begin : begin + length], "utf-8", "surrogateescape")
+        for begin, length in zip(begins, lengths, strict=True)
+    ]
+
+
+@lru_cache(_TOPICS_KNOWN_MAX)
+def _topic_hash(topic: str) -> int:
+    return java_hash(f"{topic}#")
 
 
 @inlined

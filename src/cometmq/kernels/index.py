@@ -60,7 +60,7 @@ def index_find(
     max_count: int,
 ) -> list[int]:
     """Find a key's records: see ``ops.Ops.index_find``."""
-    found = np.empty(max_count, np.int64)
+    found = np.empty(max(max_count, 0), np.int64)
     count = _find(image, written, tail, key_hash, begin_time, end_time, found)
     offsets: list[int] = found[:count].tolist()
     return offsets

@@ -12,6 +12,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from cometmq.kernels.sends import SEND
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -41,6 +43,7 @@ bytes_out = types.Array(types.uint8, 1, "C")
 ints_out = types.Array(types.int32, 1, "C")
 longs_out = types.Array(types.int64, 1, "C")
 flags_out = types.Array(types.boolean, 1, "C")
+sends_out = types.Array(numba.from_dtype(SEND), 1, "C")
 
 
 def kernel(signature: object) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -17,6 +17,8 @@ from cometmq.message import Buffer
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from cometmq.kernels.sends import SendOps
+
 Bytes: TypeAlias = NDArray[np.uint8]
 Ints: TypeAlias = NDArray[np.int32]
 Longs: TypeAlias = NDArray[np.int64]
@@ -91,7 +93,16 @@ class Dispatch(NamedTuple):
 
 
 class Ops(Protocol):
-    """The bulk operations. Buffers are only read, unless said otherwise."""
+    """The bulk operations. Buffers are only read, unless said otherwise.
+
+    Attributes:
+        sends: those on sends, or None.
+    """
+
+    @property
+    def sends(self) -> "SendOps | None":
+        """The bulk operations on sends, which only the compiled ones have."""
+        ...
 
     def crc32(self, buffer: Buffer | Bytes) -> int:
         """Give the CRC-32 that ``zlib.crc32`` gives."""

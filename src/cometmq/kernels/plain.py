@@ -25,6 +25,9 @@ from cometmq.message import Buffer
 if TYPE_CHECKING:
     import pyarrow as pa
 
+sends: Final = None
+"""Without kernels sends are not taken in bulk."""
+
 _LONG_SIGN: Final = 2**63
 _INT_SIGN: Final = 2**31
 

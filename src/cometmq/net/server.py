@@ -49,6 +49,18 @@ class RequestHandler(Protocol):
         ...
 
 
+class BulkHandler(Protocol):
+    """What a server does with frames as bytes, before anybody makes commands of them."""
+
+    def take(self, session: "Session", data: bytes, position: int) -> tuple[int, int]:
+        """Handle the frames that begin at ``position``, up to one that must be a command.
+
+        Gives where that one begins, and where the frames end that are to be handled as commands before
+        this is called again: at the end of ``data`` at the latest.
+        """
+        ...
+
+
 class Server:
     """Listens, and keeps the sessions.
 
@@ -57,12 +69,16 @@ class Server:
             commands of the same read, it draws the boundary itself (``net.boundary.attempt``).
         clock: measures silence.
         unsent_max: bytes that may wait for one peer to read them before its connection is cut.
+
+    Attributes:
+        bulk: sees each read before the handler does, or None.
     """
 
     def __init__(
         self, handler: RequestHandler, *, clock: Clock | None = None, unsent_max: int = UNSENT_MAX
     ) -> None:
         self.handler = handler
+        self.bulk: BulkHandler | None = None
         self.clock = clock or SystemClock()
         self.unsent_max = unsent_max
         self.sessions: set[Session] = set()
@@ -222,16 +238,12 @@ class Session(asyncio.Protocol):
         if data[0] == TLS_HANDSHAKE and not self._commands_read and not self._reader.unfinished_size:
             self._refuse("it speaks TLS, which is not offered here: turn TLS off in the client")
             return
+        self._outbox.cork()
         try:
-            commands = self._reader.receive_data(data)
+            self._take(data)
         except ProtocolError as error:
             self._refuse(str(error))
-            return
-        if commands:
-            self._commands_read += len(commands)
-            self._outbox.cork()
-            attempt(self, commands, self._server.handler.handle, self, commands)
-            self._outbox.flush()
+        self._outbox.flush()
 
     def eof_received(self) -> None:
         """Note that the peer will send no more (called by asyncio, which then closes)."""
@@ -272,6 +284,23 @@ class Session(asyncio.Protocol):
                 f"a frame has not been finished in {PARTIAL_FRAME_MS_MAX // 1000} s,"
                 f" {self._reader.unfinished_size} bytes of it came"
             )
+
+    def _take(self, data: bytes) -> None:
+        """Handle one read's frames in their order, in bulk where that can be done. Raises ProtocolError."""
+        server, reader, position = self._server, self._reader, 0
+        if server.bulk is not None:
+            data = reader.joined(data)
+        while position < len(data):
+            begin, end = position, len(data)
+            if server.bulk is not None and not reader.unfinished_size:
+                begin, end = server.bulk.take(self, data, position)
+                self._commands_read += begin > position
+            if begin < end:
+                commands = reader.receive_data(data[begin:end])
+                self._commands_read += len(commands)
+                if commands:
+                    attempt(self, commands, server.handler.handle, self, commands)
+            position = end
 
     def _refuse(self, cause: str) -> None:
         """Close because the peer broke the protocol; it may still take the answers made before."""

@@ -13,6 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cometmq.errors import MessageIllegal, StoreNotWritable
 from cometmq.format.record import (
     END_FILE_MIN_BLANK,
@@ -23,6 +26,8 @@ from cometmq.format.record import (
     encode_fields,
 )
 from cometmq.io.open_files import OpenFiles
+from cometmq.kernels.sends import Hosts, SendBatch
+from cometmq.message import Buffer
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.file_chain import FileChain
 
@@ -33,7 +38,7 @@ class _Write(NamedTuple):
     """One write of a batch: where, and what."""
 
     offset: int
-    data: bytes
+    data: Buffer
 
 
 class CommitLog:
@@ -89,6 +94,26 @@ class CommitLog:
         self.written_offset = offset
         self.written_time = store_time
         return appended
+
+    def append_sends(
+        self, batch: SendBatch, hosts: Hosts, next_offsets: NDArray[np.int64], store_time: int
+    ) -> None:
+        """Write the batch's records as far as they fit into the file; ``batch.count`` becomes how many do.
+
+        Raises StoreNotWritable like ``append``.
+        """
+        begin = self.written_offset
+        room = self._file_end(begin) - begin
+        records = batch.encode(hosts, next_offsets, begin, room, store_time)
+        if not batch.count:
+            return
+        try:
+            self._write((_Write(begin, records),))
+        except StoreNotWritable:
+            batch.take_back(next_offsets)
+            raise
+        self.written_offset = begin + len(records)
+        self.written_time = store_time
 
     def read(self, physical_offset: int, size: int) -> bytes | None:
         """Give ``size`` bytes at ``physical_offset``, or None if they are not (or no longer) there."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from cometmq.format.queue_entry import FILLER, SIZE, QueueEntry, pack, unpack
 from cometmq.store.file_chain import FileChain
+from cometmq.store.next_offsets import NextOffsets
 
 BLOCK_ENTRIES = 3_200
 """How many entries recovery looks at together."""
@@ -33,35 +34,47 @@ class ConsumeQueue:
     Attributes:
         min_offset: first queue offset whose message is still in the CommitLog.
         max_offset: queue offset behind the last dispatched message.
-        next_offset: what the next message appended to this queue gets; ahead of ``max_offset`` while
-            dispatch waits for the disk.
+        number: where the next offset is held, see ``NextOffsets``.
         physical_end: CommitLog offset behind the last dispatched record of this queue.
     """
 
     __slots__ = (
+        "_next_offsets",
         "_tail",
         "_tail_start",
         "_unsynced_from",
         "chain",
         "max_offset",
         "min_offset",
-        "next_offset",
+        "number",
         "physical_end",
         "queue_id",
         "topic",
     )
 
-    def __init__(self, chain: FileChain, topic: str, queue_id: int) -> None:
+    def __init__(
+        self, chain: FileChain, topic: str, queue_id: int, next_offsets: NextOffsets | None = None
+    ) -> None:
+        self._next_offsets = next_offsets or NextOffsets()
+        self.number = self._next_offsets.add()
         self.chain = chain
         self.topic = topic
         self.queue_id = queue_id
         self.min_offset = 0
         self.max_offset = 0
-        self.next_offset = 0
         self.physical_end = 0
         self._tail = bytearray()
         self._tail_start = 0  # queue offset of the tail's first entry
         self._unsynced_from = _NOTHING  # first byte that was written since the last sync
+
+    @property
+    def next_offset(self) -> int:
+        """What the next message appended to this queue gets; ahead of ``max_offset`` until dispatch."""
+        return self._next_offsets.values[self.number]
+
+    @next_offset.setter
+    def next_offset(self, queue_offset: int) -> None:
+        self._next_offsets.values[self.number] = queue_offset
 
     @property
     def pending_bytes(self) -> int:
@@ -76,6 +89,14 @@ class ConsumeQueue:
         self.max_offset = queue_offset + 1
         self.physical_end = physical_offset + size
         return True
+
+    def put_new(self, queue_offset: int, entries: bytes, physical_end: int) -> None:
+        """Append consecutive entries of messages that have just been appended, as bytes."""
+        if queue_offset != self.max_offset:
+            self._make_room(queue_offset)
+        self._tail += entries
+        self.max_offset = queue_offset + len(entries) // SIZE
+        self.physical_end = physical_end
 
     def put_run(self, queue_offset: int, entries: np.ndarray) -> int:
         """Append consecutive entries (of ENTRY_DTYPE); gives how many were not there already.

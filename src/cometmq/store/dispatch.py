@@ -14,14 +14,16 @@ from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
 from cometmq.format.dispatch import queue_tags_code
 from cometmq.format.java_hash import tags_code
 from cometmq.format.sys_flag import TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
+from cometmq.kernels.ops import Longs
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.index import Index
 from cometmq.store.log_scan import LogScan
 from cometmq.store.replay import Replay
+from cometmq.store.staged import Staged
 
-INDEX_LAG_BYTES = 256 * 1024
+INDEX_LAG_BYTES = 1024 * 1024
 """How far the index follows behind."""
 
 TAGS_KNOWN_MAX = 10_000
@@ -44,10 +46,21 @@ class Arrival(NamedTuple):
 
 
 class _Batch(NamedTuple):
+    """Messages that were appended together, and their queues."""
+
     end_offset: int
+    store_time: int
     queues: Sequence[ConsumeQueue | None]
     messages: Sequence[NewMessage]
     appended: Sequence[Appended]
+
+
+class _Sends(NamedTuple):
+    """Sends that were appended in bulk."""
+
+    end_offset: int
+    store_time: int
+    entries: Longs
 
 
 class Dispatcher:
@@ -55,24 +68,34 @@ class Dispatcher:
 
     Args:
         index: gets the keys, or None if messages are not indexed.
+        staged: gets the queue entries of sends that were appended in bulk.
 
     Attributes:
         dispatched_offset: all records before it can be read through their queues.
         dispatched_time: store time of the last of them, ms.
         on_arrival: called with what can newly be read.
+        is_awaited: whether anybody wants to be told, asked before arrivals of bulk sends are gathered.
     """
 
-    def __init__(self, commit_log: CommitLog, index: Index | None, delay_levels: DelayLevels) -> None:
+    def __init__(
+        self,
+        commit_log: CommitLog,
+        index: Index | None,
+        delay_levels: DelayLevels,
+        staged: Staged | None = None,
+    ) -> None:
         self.dispatched_offset = commit_log.written_offset
         self.dispatched_time = commit_log.written_time
         self.on_arrival: Callable[[list[Arrival]], None] = lambda _: None
+        self.is_awaited: Callable[[], bool] = lambda: True
+        self._staged = staged or Staged({})
         self._log = commit_log
         self._index = index
         self._indexed_offset = commit_log.written_offset
         self._delay_levels = delay_levels
         self._replay = Replay(None, index, delay_levels)
         self._tags_codes: dict[str | None, int] = {None: 0}
-        self._waiting: deque[_Batch] = deque()
+        self._waiting: deque[_Batch | _Sends] = deque()
 
     def take(
         self,
@@ -82,7 +105,14 @@ class Dispatcher:
         readable_offset: int,
     ) -> None:
         """Take in what was appended; dispatch all that lies before ``readable_offset``."""
-        self._waiting.append(_Batch(self._log.written_offset, queues, messages, appended))
+        time = self._log.written_time
+        self._waiting.append(_Batch(self._log.written_offset, time, queues, messages, appended))
+        self.dispatch(readable_offset)
+
+    def take_sends(self, entries: Longs, readable_offset: int) -> None:
+        """Take in sends that were appended in bulk (rows as ``Staged`` takes them), like ``take``."""
+        end_offset, time = self._log.written_offset, self._log.written_time
+        self._waiting.append(_Sends(end_offset, time, entries.copy()))  # the rows' memory is used again
         self.dispatch(readable_offset)
 
     def dispatch(self, readable_offset: int) -> None:
@@ -90,10 +120,12 @@ class Dispatcher:
         arrivals: list[Arrival] = []
         while self._waiting and self._waiting[0].end_offset <= readable_offset:
             batch = self._waiting.popleft()
-            self._put(batch, arrivals)
+            if isinstance(batch, _Sends):
+                self._stage(batch.entries, arrivals)
+            else:
+                self._put(batch, arrivals)
             self.dispatched_offset = batch.end_offset
-            if batch.appended:
-                self.dispatched_time = batch.appended[-1].store_time
+            self.dispatched_time = batch.store_time
         if arrivals:
             self.on_arrival(arrivals)
 
@@ -111,7 +143,16 @@ class Dispatcher:
             self._replay.dispatch(chunk)
         self._indexed_offset = self.dispatched_offset
 
+    def _stage(self, entries: Longs, arrivals: list[Arrival]) -> None:
+        self._staged.add(entries)
+        if self.is_awaited():
+            for number, queue_offset, _, _, code in entries.tolist():
+                queue = self._staged.queues.get(number)
+                if queue is not None:
+                    arrivals.append(Arrival(queue.topic, queue.queue_id, queue_offset + 1, code))
+
     def _put(self, batch: _Batch, arrivals: list[Arrival]) -> None:
+        self._staged.put()
         codes = self._tags_codes
         for queue, message, at in zip(batch.queues, batch.messages, batch.appended, strict=True):
             if queue is None:

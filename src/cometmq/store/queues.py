@@ -1,4 +1,7 @@
-"""All ConsumeQueues of a store, by topic and queue id; made when their first message comes."""
+"""All ConsumeQueues of a store, by topic and queue id; made when their first message comes.
+
+Entries of messages that were appended in bulk are put into their queues when somebody asks for a queue.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +11,8 @@ from cometmq.format import layout
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.file_chain import FileChain
+from cometmq.store.next_offsets import GONE, NextOffsets
+from cometmq.store.staged import Staged
 
 SETTING = "mappedFileSizeConsumeQueue"
 REMEDY = "run `cometmq store rebuild`"
@@ -22,6 +27,11 @@ class Queues:
         files: where open files are kept.
         root: the store directory.
         file_size: length of a ConsumeQueue file.
+
+    Attributes:
+        next_offsets: what the next message of each queue gets, by the queue's number.
+        by_number: the queues by their numbers.
+        staged: entries that are still to be put; they are, before a queue is given out.
     """
 
     def __init__(self, files: OpenFiles, root: Path, file_size: int) -> None:
@@ -29,17 +39,25 @@ class Queues:
         self._root = root
         self._file_size = file_size
         self._queues: dict[QueueKey, ConsumeQueue] = {}
+        self.next_offsets = NextOffsets()
+        self.by_number: dict[int, ConsumeQueue] = {}
+        self.staged = Staged(self.by_number)
 
     def __iter__(self) -> Iterator[ConsumeQueue]:
         """Go through the queues."""
+        self.staged.put()
         return iter(self._queues.values())
 
     def find(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """Give a queue, or None if it never had a message."""
+        if self.staged.count:
+            self.staged.put()
         return self._queues.get((topic, queue_id))
 
     def get(self, topic: str, queue_id: int) -> ConsumeQueue:
         """Give a queue, made if it is not there. Raises IllegalName for an illegal topic."""
+        if self.staged.count:
+            self.staged.put()
         queue = self._queues.get((topic, queue_id))
         if queue is None:
             queue = self._queues[topic, queue_id] = self._make(topic, queue_id)
@@ -59,30 +77,36 @@ class Queues:
 
     def write_back(self, least_bytes: int = 1) -> None:
         """Write the tails that have grown to ``least_bytes``. Raises OSError; what is left stays pending."""
-        for queue in self._queues.values():
+        for queue in self:
             if queue.pending_bytes >= least_bytes:
                 queue.write_back()
 
     def take_unsynced(self) -> list[Path]:
         """Give the files that were written since the last call: they must be synced."""
-        return [path for queue in self._queues.values() for path in queue.take_unsynced()]
+        return [path for queue in self for path in queue.take_unsynced()]
 
     def delete(self, topic: str, before: int = 2**63 - 1) -> None:
         """Remove a topic's queues that go no further than CommitLog offset ``before``, with their files.
 
         The messages stay in the CommitLog until they expire. Raises OSError.
         """
+        self.staged.put()
         of_topic = [key for key in self._queues if key[0] == topic]
         deleted = [key for key in of_topic if self._queues[key].physical_end <= before]
         for key in deleted:
-            self._queues.pop(key).chain.remove()
+            queue = self._queues.pop(key)
+            queue.next_offset = GONE
+            del self.by_number[queue.number]
+            queue.chain.remove()
         if len(deleted) == len(of_topic):
             self._files.layer.remove_directory(layout.topic_dir(self._root, topic))
 
     def _make(self, topic: str, queue_id: int) -> ConsumeQueue:
         directory = layout.consume_queue_dir(self._root, topic, queue_id)
         chain = FileChain(self._files, directory, self._file_size, SETTING, REMEDY, durable=False)
-        return ConsumeQueue(chain, topic, queue_id)
+        queue = ConsumeQueue(chain, topic, queue_id, self.next_offsets)
+        self.by_number[queue.number] = queue
+        return queue
 
 
 def _parse_queue_id(directory: Path, name: str) -> int:

@@ -16,6 +16,7 @@ from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import Disk, FileLayer
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.append import Appended, NewMessage
+from cometmq.store.bulk_append import BulkAppend
 from cometmq.store.commit_log import describe
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.dispatch import Arrival, Dispatcher, has_queue_entry
@@ -54,6 +55,7 @@ class MessageStore:
 
     Attributes:
         recovered: what opening found.
+        bulk: appends many sends at a time.
     """
 
     @classmethod
@@ -110,8 +112,9 @@ class MessageStore:
         self._lock_token = lock_token
         self._run_soon = run_soon
         self._closed = False
-        self._dispatcher = Dispatcher(parts.log, parts.index, parts.delay_levels)
+        self._dispatcher = Dispatcher(parts.log, parts.index, parts.delay_levels, parts.queues.staged)
         self._flusher = Flusher(parts.log, parts.files.layer, settings, clock, self._on_flushed)
+        self.bulk = BulkAppend(parts, self._dispatcher, self._begin_append, self._end_append)
         self._upkeep = Upkeep(parts, self._dispatcher, self._flusher, settings, clock)
         self._flusher.start()
 
@@ -132,10 +135,7 @@ class MessageStore:
             MessageIllegal: a message breaks a limit of the format.
             StoreNotWritable: disk full, a sync failed, or the store is closed.
         """
-        self._check_writable()
-        store_time = self._clock.now_ms()
-        if store_time <= self._parts.checkpoint.recovery_time:
-            self._upkeep.go_back(store_time)
+        store_time = self._begin_append()
         queues: list[ConsumeQueue | None] = []
         queue_offsets: list[int] = []
         try:
@@ -149,11 +149,7 @@ class MessageStore:
                     taken.next_offset -= 1
             raise
         self._dispatcher.take(queues, messages, appended, self._readable_offset())
-        self._upkeep.follow()
-        if self._run_soon is None:
-            self._append_alone()
-        elif self.settings.sync_flush:
-            self._flusher.sync_soon()  # what nobody waits for must become readable too
+        self._end_append()
         return appended
 
     def wait_flushed(self, offset: int | None = None) -> "Future[None]":
@@ -188,9 +184,12 @@ class MessageStore:
             return StoreNotWritable(f"the store {self.root} is closed")
         return self._flusher.failed or self._upkeep.failed
 
-    def on_arrival(self, callback: Callable[[list[Arrival]], None]) -> None:
-        """Have ``callback`` told what can newly be read, a batch at a time."""
+    def on_arrival(
+        self, callback: Callable[[list[Arrival]], None], is_awaited: Callable[[], bool] = lambda: True
+    ) -> None:
+        """Have ``callback`` told what can newly be read, a batch at a time; not while nobody awaits it."""
         self._dispatcher.on_arrival = callback
+        self._dispatcher.is_awaited = is_awaited
 
     # Reading
 
@@ -314,6 +313,21 @@ class MessageStore:
             self._parts.files.layer.unlock(self._lock_token)
 
     # Inside
+
+    def _begin_append(self) -> int:
+        """See that the store takes messages; give the time at which they are stored."""
+        self._check_writable()
+        store_time = self._clock.now_ms()
+        if store_time <= self._parts.checkpoint.recovery_time:
+            self._upkeep.go_back(store_time)
+        return store_time
+
+    def _end_append(self) -> None:
+        self._upkeep.follow()
+        if self._run_soon is None:
+            self._append_alone()
+        elif self.settings.sync_flush:
+            self._flusher.sync_soon()  # what nobody waits for must become readable too
 
     def _note_files(self) -> None:
         try:

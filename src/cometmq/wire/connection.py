@@ -8,6 +8,9 @@ from typing import Final
 
 from cometmq.wire.frame import PREFIX_SIZE, Command, check_length, check_prefix, decode_parts
 
+JOIN_MAX: Final = 1 << 16
+"""Longer parts of a frame are not copied again and again while the rest of it arrives."""
+
 _PREFIX: Final = struct.Struct(">iI")
 _LENGTH: Final = struct.Struct(">i")
 
@@ -51,6 +54,15 @@ class FrameReader:
         if position < end:
             self._keep(data[position:])
         return commands
+
+    def joined(self, data: bytes) -> bytes:
+        """Give ``data`` behind what is unfinished, which is held no longer; a long part is kept, though."""
+        if not self._unfinished or len(self._unfinished) > JOIN_MAX:
+            return data
+        joined = bytes(self._unfinished) + data
+        self._unfinished = bytearray()
+        self._size_wanted = PREFIX_SIZE
+        return joined
 
     def eof(self) -> bool:
         """Tell, when the stream has ended, whether it ended between two frames; if not, one was cut."""

@@ -14,6 +14,7 @@ from cometmq.wire.frame import RESPONSE_FLAG, Command, SerializeType, encode, re
 _PREFIX: Final = struct.Struct(">iI")
 _BINARY_START: Final = struct.Struct(">iIhBhiiii")  # up to FIELDS_LENGTH, with an empty remark
 _BINARY_FIXED_SIZE: Final = _BINARY_START.size - _PREFIX.size
+_OPAQUE_AT: Final = 5
 _SHORT: Final = struct.Struct(">h")
 _INT: Final = struct.Struct(">i")
 _JSON_WORD: Final = SerializeType.JSON << 24
@@ -36,7 +37,9 @@ class ResponseTemplate:
     def __init__(self, names: tuple[str, ...], constants: Mapping[str, str]) -> None:
         self._names = names
         self._constants = dict(constants)
-        self._json = self._json_template()
+        self._json_pieces = self._split_sample()
+        *before, last = (piece.replace("%", "%%") for piece in self._json_pieces)
+        self._json = "%s".join(before) + "%d" + last
         self._binary_names = [_binary_text(name, _SHORT) for name in names]
         self._binary_constants = b"".join(
             _binary_text(name, _SHORT) + _binary_text(value, _INT) for name, value in constants.items()
@@ -52,6 +55,25 @@ class ResponseTemplate:
             return encode(response(request, ext_fields=fields))
         header = (self._json % (*values, request.opaque)).encode()
         return _PREFIX.pack(4 + len(header), _JSON_WORD | len(header)) + header
+
+    def pieces(self) -> list[bytes]:
+        """Give what stands between the values, for those who write many answers at once.
+
+        JSON: what goes before each value, before the opaque number, and behind it. Then binary: what goes
+        before the opaque number, before the length of the fields, before each value's length, and at the end.
+        """
+        start = _BINARY_START.pack(
+            0, 0, ResponseCode.SUCCESS, _LANGUAGE_NUMBER, VERSION, 0, RESPONSE_FLAG, 0, 0
+        )
+        start = start[_PREFIX.size :]
+        json = [piece.encode() for piece in self._json_pieces]
+        return [
+            *json,
+            start[:_OPAQUE_AT],
+            start[_OPAQUE_AT + 4 : -4],
+            *self._binary_names,
+            self._binary_constants,
+        ]
 
     def _encode_binary(self, opaque: int, values: tuple[str, ...]) -> bytes:
         parts: list[bytes] = []
@@ -75,16 +97,17 @@ class ResponseTemplate:
         )
         return start + fields
 
-    def _json_template(self) -> str:
-        """Encode a sample and put a placeholder where each value was."""
-        marks = {name: f"\N{SECTION SIGN}{number}" for number, name in enumerate(self._names)}
-        sample = Command(
-            ResponseCode.SUCCESS, _SENTINEL_OPAQUE, RESPONSE_FLAG, ext_fields=marks | self._constants
-        )
-        text = encode(sample)[_PREFIX.size :].decode().replace("%", "%%")
-        for mark in marks.values():
-            text = text.replace(f'"{mark}"', '"%s"')
-        return text.replace(str(_SENTINEL_OPAQUE), "%d")
+    def _split_sample(self) -> list[str]:
+        """Encode a sample in JSON, and cut it where the values and the opaque number are."""
+        marks = [f"\N{SECTION SIGN}{number}" for number in range(len(self._names))]
+        fields = dict(zip(self._names, marks, strict=True)) | self._constants
+        sample = Command(ResponseCode.SUCCESS, _SENTINEL_OPAQUE, RESPONSE_FLAG, ext_fields=fields)
+        rest = encode(sample)[_PREFIX.size :].decode()
+        pieces = []
+        for mark in (*marks, str(_SENTINEL_OPAQUE)):
+            piece, _, rest = rest.partition(mark)
+            pieces.append(piece)
+        return [*pieces, rest]
 
 
 def _binary_text(text: str, length_format: struct.Struct) -> bytes:

@@ -1,0 +1,180 @@
+"""JSON inside kernels, as far as request headers need it: strict, and -1 for anything unusual."""
+
+from typing import Any, Final
+
+from cometmq.kernels.jit import Bytes, byte_at, inlined, int64, uint8
+from cometmq.kernels.text import MALFORMED, code_point
+
+_QUOTE: Final = ord('"')
+_BACKSLASH: Final = ord("\\")
+_BLANK: Final = ord(" ")
+_MINUS: Final = ord("-")
+_ZERO: Final = ord("0")
+_NINE: Final = ord("9")
+_CODED: Final = ord("u")
+_DIGITS_MAX: Final = 18
+NOT_A_NUMBER: Final = -(2**63)
+"""No number of so few digits."""
+
+
+@inlined
+def skip_blanks(data: Bytes, position: int, end: int) -> Any:
+    """Give where the next byte is that is no blank."""
+    while position < end and byte_at(data, position) == _BLANK:
+        position += 1
+    return position
+
+
+@inlined
+def plain_end(data: Bytes, position: int, end: int) -> Any:
+    """Give where the text ends that begins at ``position``; -1 unless it is ASCII without escapes."""
+    while position < end:
+        byte = byte_at(data, position)
+        if byte == _QUOTE:
+            return position
+        if byte < _BLANK or byte >= 0x80 or byte == _BACKSLASH:
+            return -1
+        position += 1
+    return -1
+
+
+@inlined
+def is_plain(data: Bytes, position: int, end: int) -> bool:
+    """Tell whether a text that stands between two positions is ASCII."""
+    while position < end:
+        if byte_at(data, position) >= 0x80:
+            return False
+        position += 1
+    return True
+
+
+@inlined
+def number_between(data: Bytes, position: int, end: int) -> Any:
+    """Read a decimal number as JSON writes it; NOT_A_NUMBER if it is none, or longer than 18 digits."""
+    is_negative = position < end and byte_at(data, position) == _MINUS
+    if is_negative:
+        position += 1
+    digits = end - position
+    if digits < 1 or digits > _DIGITS_MAX:
+        return int64(NOT_A_NUMBER)
+    if byte_at(data, position) == _ZERO and (digits > 1 or is_negative):
+        return int64(NOT_A_NUMBER)
+    value = int64(0)
+    while position < end:
+        byte = byte_at(data, position)
+        if byte < _ZERO or byte > _NINE:
+            return int64(NOT_A_NUMBER)
+        value = value * 10 + (byte - _ZERO)
+        position += 1
+    return -value if is_negative else value
+
+
+@inlined
+def number_end(data: Bytes, position: int, end: int) -> Any:
+    """Give where the number at ``position`` ends: before the first byte that is neither digit nor minus."""
+    while position < end:
+        byte = byte_at(data, position)
+        if byte != _MINUS and (byte < _ZERO or byte > _NINE):
+            break
+        position += 1
+    return position
+
+
+@inlined
+def _hex_digit(byte: int) -> Any:
+    if _ZERO <= byte <= _NINE:
+        return int64(byte) - _ZERO
+    letter = int64(byte) | 0x20
+    return letter - 87 if 97 <= letter <= 102 else int64(-1)
+
+
+@inlined
+def put_code_point(out: Bytes, at: int, code: int) -> Any:
+    """Write a code point below U+10000 as UTF-8; give where the next one goes."""
+    if code < 0x80:
+        out[at] = uint8(code)
+        return at + 1
+    if code < 0x800:
+        out[at] = uint8(0xC0 | code >> 6)
+        out[at + 1] = uint8(0x80 | code & 0x3F)
+        return at + 2
+    out[at] = uint8(0xE0 | code >> 12)
+    out[at + 1] = uint8(0x80 | code >> 6 & 0x3F)
+    out[at + 2] = uint8(0x80 | code & 0x3F)
+    return at + 3
+
+
+@inlined
+def _simple_escape(byte: int) -> Any:
+    """Give what an escape of one letter stands for, -1 if there is no such escape."""
+    if byte == _QUOTE or byte == _BACKSLASH or byte == 47:
+        return 0 + byte
+    if byte == 98:
+        return 8
+    if byte == 102:
+        return 12
+    if byte == 110:
+        return 10
+    if byte == 114:
+        return 13
+    if byte == 116:
+        return 9
+    return -1
+
+
+@inlined
+def unescape(data: Bytes, position: int, end: int, out: Bytes, at: int) -> Any:
+    """Write the text that begins at ``position`` to ``out``, as UTF-8, without its escapes.
+
+    Gives where the text ends in ``data`` and in ``out``; -1 if it is malformed, or holds surrogates.
+    """
+    while position < end:
+        byte = byte_at(data, position)
+        if byte == _QUOTE:
+            return position, at
+        if byte < _BLANK:
+            return -1, at
+        if byte == _BACKSLASH:
+            if position + 1 >= end:
+                return -1, at
+            kind = byte_at(data, position + 1)
+            if kind == _CODED:
+                if position + 6 > end:
+                    return -1, at
+                code = int64(0)
+                for i in range(4):
+                    digit = _hex_digit(byte_at(data, position + 2 + i))
+                    if digit < 0:
+                        return -1, at
+                    code = code << 4 | digit
+                if 0xD800 <= code <= 0xDFFF:
+                    return -1, at
+                at = put_code_point(out, at, code)
+                position += 6
+            else:
+                code = int64(_simple_escape(kind))
+                if code < 0:
+                    return -1, at
+                out[at] = uint8(code)
+                at += 1
+                position += 2
+        elif byte < 0x80:
+            out[at] = byte
+            at += 1
+            position += 1
+        else:
+            size = checked_size(data, position, end)
+            if size < 0:
+                return -1, at
+            for i in range(size):
+                out[at + i] = byte_at(data, position + i)
+            at += size
+            position += size
+    return -1, at
+
+
+@inlined
+def checked_size(data: Bytes, position: int, end: int) -> Any:
+    """Give how many bytes the code point at ``position`` takes, -1 if it is malformed."""
+    code, size = code_point(data, position, end)
+    return int64(-1) if code == MALFORMED else int64(size)

@@ -1,0 +1,285 @@
+"""The kernel that reads sends: from the bytes of one socket read to numbers, whole frames at a time."""
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cometmq.format.record import TOPIC_MAX_LENGTH_V1
+from cometmq.format.sys_flag import TRANSACTION_MASK
+from cometmq.kernels.jit import (
+    Bytes,
+    Longs,
+    byte_at,
+    bytes_in,
+    bytes_out,
+    inlined,
+    int64,
+    int_at,
+    kernel,
+    long,
+    longs_out,
+    sends_out,
+    types,
+    uint32,
+)
+from cometmq.kernels.json_text import NOT_A_NUMBER
+from cometmq.kernels.send_header import (
+    CODE,
+    FIRST_FIELD,
+    FLAG,
+    OPAQUE,
+    PLACES_SIZE,
+    PROPERTIES,
+    int_field,
+    long_field,
+    read_binary,
+    read_json,
+)
+from cometmq.kernels.send_properties import is_utf8, read_properties
+from cometmq.kernels.text import hash_on
+from cometmq.kernels.topic_table import CELLS_AT, MIX, NAME_AT, NAME_LENGTH, QUEUE_COUNT, ROW_SIZE, TopicTable
+
+SEND_CODE: Final = 310
+"""SEND_MESSAGE_V2."""
+FRAME_LENGTH_MAX: Final = 16 * 1024 * 1024
+HEADER_LENGTH_MAX: Final = 512 * 1024
+ONEWAY_FLAG: Final = 2
+
+_PREFIX_SIZE: Final = 8
+_TOPIC, _QUEUE_COUNT, _QUEUE_ID, _SYS_FLAG, _BORN_TIME, _FLAG = (ord(name) - FIRST_FIELD for name in "bdefgh")
+_RECONSUME_TIMES, _UNIT_MODE, _RECONSUME_TIMES_MAX, _BATCH = (ord(name) - FIRST_FIELD for name in "jklm")
+_REQUIRED: Final = 9
+"""So many fields, the first ones, must be there; the properties may be missing, but hold the unique key."""
+_WORD_MAX: Final = 8
+_TRUE: Final = int.from_bytes(b"true", "big")
+_FALSE: Final = int.from_bytes(b"false", "big")
+
+
+def read(
+    data: Bytes,
+    start: int,
+    batch: NDArray[np.void],
+    texts: Bytes,
+    table: TopicTable,
+    next_offsets: Longs,
+    body_length_max: int,
+    properties_length_max: int,
+) -> tuple[int, int, int]:
+    """Read sends: see ``sends.SendOps.read``."""
+    found: tuple[int, int, int] = _read(
+        data,
+        start,
+        batch,
+        texts,
+        table.names,
+        table.rows,
+        table.slots,
+        table.cells,
+        next_offsets,
+        body_length_max,
+        properties_length_max,
+        _PLACES,
+    )
+    return found
+
+
+_PLACES: Final = np.empty(PLACES_SIZE, np.int64)
+
+
+@inlined
+def _frame_end(data: Bytes, position: int) -> Any:
+    """Give where the frame at ``position`` ends, -1 if it is cut or no frame."""
+    if position + _PREFIX_SIZE > len(data):
+        return -1
+    length = int64(int_at(data, position))
+    if length < 4 or length > FRAME_LENGTH_MAX or position + 4 + length > len(data):
+        return -1
+    word = int64(int_at(data, position + 4))
+    header_length = word & 0xFFFFFF
+    if word < 0 or word >> 24 > 1 or header_length > length - 4 or header_length > HEADER_LENGTH_MAX:
+        return -1
+    return position + 4 + length
+
+
+@inlined
+def _find_topic(data: Bytes, begin: int, end: int, names: Bytes, rows: Longs, slots: Longs) -> Any:
+    """Give a topic's row, -1 if the table does not have it."""
+    value = uint32(0)
+    for i in range(begin, end):
+        value = hash_on(value, byte_at(data, i))
+    slot = int64(uint32(value * uint32(MIX)) >> uint32(8)) % len(slots)
+    while slots[slot] >= 0:
+        row = slots[slot] * ROW_SIZE
+        if rows[row + NAME_LENGTH] == end - begin:
+            at, same = rows[row + NAME_AT], True
+            for i in range(end - begin):
+                if names[at + i] != byte_at(data, begin + i):
+                    same = False
+                    break
+            if same:
+                return slots[slot]
+        slot = (slot + 1) % len(slots)
+    return int64(-1)
+
+
+@inlined
+def _bool_field(data: Bytes, places: Longs, field: int) -> Any:
+    """Give 1 for true, 0 for false or nothing, -1 for anything else."""
+    begin, end = places[2 * field], places[2 * field + 1]
+    if begin == NOT_A_NUMBER:
+        return 0
+    if end - begin > _WORD_MAX:
+        return -1
+    code = int64(0)
+    for i in range(begin, end):
+        code = code << 8 | byte_at(data, i)
+    if code == _TRUE:
+        return 1
+    return 0 if code == _FALSE else -1
+
+
+@inlined
+def _read_one(
+    data: Bytes,
+    position: int,
+    end: int,
+    send: Any,
+    texts: Bytes,
+    texts_end: int,
+    names: Bytes,
+    rows: Longs,
+    slots: Longs,
+    cells: Longs,
+    next_offsets: Longs,
+    body_length_max: int,
+    properties_length_max: int,
+    places: Longs,
+) -> Any:
+    """Read one frame; gives where the texts end then, -1 if it is no usual send."""
+    word = int64(int_at(data, position + 4))
+    header, body = position + _PREFIX_SIZE, position + _PREFIX_SIZE + (word & 0xFFFFFF)
+    if end == body or end - body > body_length_max:
+        return -1
+    places[:] = NOT_A_NUMBER
+    send.is_binary = word >> 24
+    if send.is_binary:
+        new_end = read_binary(data, header, body, places, texts, texts_end)
+    else:
+        new_end = read_json(data, header, body, places, texts, texts_end)
+    if new_end < 0 or places[CODE] != SEND_CODE:
+        return -1
+    flag = int64(0) if places[FLAG] == NOT_A_NUMBER else places[FLAG]
+    if flag & ~ONEWAY_FLAG:
+        return -1
+    for field in range(_REQUIRED):
+        if places[2 * field] == NOT_A_NUMBER:
+            return -1
+
+    send.frame_end = end
+    send.opaque = int64(0) if places[OPAQUE] == NOT_A_NUMBER else places[OPAQUE]
+    send.is_oneway = flag & ONEWAY_FLAG
+    send.body_at, send.body_length = body, end - body
+    send.queue_id = int_field(data, places, _QUEUE_ID, 0)
+    send.sys_flag = int_field(data, places, _SYS_FLAG, 0)
+    send.born_time = long_field(data, places, _BORN_TIME, 0)
+    send.flag = int_field(data, places, _FLAG, 0)
+    send.reconsume_times = int_field(data, places, _RECONSUME_TIMES, 0)
+    if (
+        send.sys_flag == NOT_A_NUMBER
+        or send.sys_flag & TRANSACTION_MASK
+        or send.born_time == NOT_A_NUMBER
+        or send.flag == NOT_A_NUMBER
+        or send.reconsume_times == NOT_A_NUMBER
+        or int_field(data, places, _QUEUE_COUNT, 0) == NOT_A_NUMBER
+        or int_field(data, places, _RECONSUME_TIMES_MAX, 0) == NOT_A_NUMBER
+        or _bool_field(data, places, _UNIT_MODE) < 0
+        or _bool_field(data, places, _BATCH) != 0
+    ):
+        return -1
+
+    topic, topic_end = places[2 * _TOPIC], places[2 * _TOPIC + 1]
+    send.topic_at, send.topic_length = topic, topic_end - topic
+    row = _find_topic(data, topic, topic_end, names, rows, slots) * ROW_SIZE
+    if row < 0 or send.topic_length > TOPIC_MAX_LENGTH_V1:
+        return -1
+    if send.queue_id < 0 or send.queue_id >= rows[row + QUEUE_COUNT]:
+        return -1
+    send.queue = cells[rows[row + CELLS_AT] + send.queue_id]
+    if send.queue < 0 or next_offsets[send.queue] < 0:
+        return -1
+
+    begin, properties_end = places[2 * PROPERTIES], places[2 * PROPERTIES + 1]
+    send.properties_at, send.properties_length = begin, properties_end - begin
+    if send.properties_length > properties_length_max:
+        return -1
+    if not read_properties(texts, begin, properties_end, send):
+        return -1
+    if send.is_binary and not is_utf8(texts, begin, properties_end):
+        return -1  # in JSON that has been seen to
+    return new_end
+
+
+@kernel(
+    types.UniTuple(long, 3)(
+        bytes_in,
+        long,
+        sends_out,
+        bytes_out,
+        bytes_out,
+        longs_out,
+        longs_out,
+        longs_out,
+        longs_out,
+        long,
+        long,
+        longs_out,
+    )
+)
+def _read(
+    data: Bytes,
+    start: int,
+    batch: Any,
+    texts: Bytes,
+    names: Bytes,
+    rows: Longs,
+    slots: Longs,
+    cells: Longs,
+    next_offsets: Longs,
+    body_length_max: int,
+    properties_length_max: int,
+    places: Longs,
+) -> Any:
+    count = texts_end = int64(0)
+    position = sends_end = int64(start)
+    is_usual = True
+    while count < len(batch):
+        end = _frame_end(data, position)
+        if end < 0:
+            return count, sends_end, int64(len(data))
+        new_end = _read_one(
+            data,
+            position,
+            end,
+            batch[count],
+            texts,
+            texts_end,
+            names,
+            rows,
+            slots,
+            cells,
+            next_offsets,
+            body_length_max,
+            properties_length_max,
+            places,
+        )
+        if new_end < 0:
+            is_usual = False
+        elif is_usual:
+            count += 1
+            texts_end = new_end
+            sends_end = end
+        else:
+            return count, sends_end, position
+        position = end
+    return count, sends_end, sends_end

@@ -1,0 +1,77 @@
+"""The properties of a send inside kernels: what of them matters before they are stored as they are."""
+
+from typing import Any, Final
+
+from cometmq.format import properties
+from cometmq.kernels.jit import Bytes, inlined, int32, int64, uint32
+from cometmq.kernels.json_text import checked_size
+from cometmq.kernels.properties import next_property
+from cometmq.kernels.text import hash_text
+
+_VALUE_END: Final = ord(properties.VALUE_END)
+_CODED_MAX: Final = 8
+
+
+def _code(name: str) -> int:
+    return int.from_bytes(f"\1{name}".encode()[-_CODED_MAX:], "big")
+
+
+_TAGS: Final = _code("TAGS")
+_UNIQ_KEY: Final = _code("UNIQ_KEY")
+_UNUSUAL: Final = tuple(map(_code, ("DELAY", "TRAN_MSG", "TRACE_ON", "CLUSTER", "POP_CK")))
+_UNUSUAL_LONG: Final = tuple(int.from_bytes(name, "big") for name in (b"TIMER_DE", b"MSG_REGI"))
+"""How longer names begin that stand for something unusual: TIMER_DELAY_SEC, MSG_REGION."""
+
+
+@inlined
+def read_properties(texts: Bytes, begin: int, end: int, send: Any) -> bool:
+    """Find the unique key and the tags; False if there is anything unusual."""
+    if end == begin or texts[end - 1] != _VALUE_END:
+        return False
+    key = key_end = tags = tags_end = begin
+    position = begin
+    while position < end:
+        code, name_end, value_end = next_property(texts, position, end)
+        if position < name_end < value_end - 1:
+            if code == _UNIQ_KEY:
+                key, key_end = name_end + 1, value_end
+            elif code == _TAGS:
+                tags, tags_end = name_end + 1, value_end
+            elif code == -1:
+                code = int64(0)
+                for i in range(_CODED_MAX):
+                    code = code << 8 | texts[position + i]
+                if _is_one_of(code, _UNUSUAL_LONG):
+                    return False
+            elif _is_one_of(code, _UNUSUAL):
+                return False
+        position = value_end + 1
+    for i in range(key, key_end):
+        byte = texts[i]
+        if not (48 <= byte <= 57 or 65 <= byte <= 90 or 97 <= byte <= 122):
+            return False
+    send.key_at, send.key_length = key, key_end - key
+    send.tags_code = int64(int32(hash_text(uint32(0), texts, tags, tags_end)))
+    return key < key_end
+
+
+@inlined
+def _is_one_of(code: int, codes: tuple[int, ...]) -> bool:
+    for other in codes:
+        if code == other:
+            return True
+    return False
+
+
+@inlined
+def is_utf8(texts: Bytes, position: int, end: int) -> bool:
+    """Tell whether it is UTF-8."""
+    while position < end:
+        if texts[position] < 0x80:
+            position += 1
+            continue
+        size = checked_size(texts, position, end)
+        if size < 0:
+            return False
+        position += size
+    return True

@@ -1,0 +1,490 @@
+"""The bulk path gives the answers and the bytes on the disk that the plain path gives, for any reads."""
+
+import asyncio
+import json
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+from tests.broker.conftest import SMALL, pull_header
+from tests.broker.conftest import bodies as bodies_of
+
+from cometmq import kernels
+from cometmq.broker.assembly import Assembly
+from cometmq.broker.settings import BrokerSettings, Settings
+from cometmq.format import layout
+from cometmq.io.clock import ManualClock
+from cometmq.io.files import Disk, FileLayer
+from cometmq.net.server import Server, Session
+from cometmq.store.settings import FlushDiskType, StoreSettings
+from cometmq.store.store import MessageStore
+from cometmq.testing.memory_disk import MemoryDisk
+from cometmq.wire import batch
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.connection import FrameReader
+from cometmq.wire.frame import ONEWAY_FLAG, Command, SerializeType, encode
+from cometmq.wire.headers import fields as fields_of
+
+V2 = RequestCode.SEND_MESSAGE_V2
+ROOT = Path("/disk/store")
+TOPICS = ["TopicA", "TopicB", "t" * 127]
+USUAL = {
+    "a": "group",
+    "b": "TopicA",
+    "c": "TBW102",
+    "d": "4",
+    "e": "0",
+    "f": "0",
+    "g": "1795255006748",
+    "h": "0",
+    "i": "KEYS\x01k1 k2\x02UNIQ_KEY\x01C000020224773824AFC66920\x02WAIT\x01true\x02TAGS\x01TagA\x02",
+    "j": "0",
+    "k": "false",
+    "m": "false",
+    "n": "broker-a",
+}
+
+
+class Wire:
+    """The far end of a session: takes what is sent."""
+
+    def __init__(self, host: str) -> None:
+        self.data = b""
+        self.is_closed = False
+        self._peer = (host, 50123)
+
+    def get_extra_info(self, _: str) -> tuple[str, int]:
+        return self._peer
+
+    def set_write_buffer_limits(self, *, high: int, low: int) -> None:
+        assert high > low
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def write(self, data: bytes) -> None:
+        self.data += data
+
+    def writelines(self, data: Sequence[bytes]) -> None:
+        self.data += b"".join(data)
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    abort = close
+
+
+class Result(NamedTuple):
+    """What came of some reads."""
+
+    answers: list[bytes]
+    log: bytes
+    queues: dict[tuple[str, int], bytes]
+    next_offsets: dict[tuple[str, int], int]
+    keys: list[bytes]
+    stored: int
+    is_closed: bool
+
+
+class Desk:
+    """A broker's parts without a socket."""
+
+    def __init__(self, store: MessageStore, server: Server, parts: Assembly, host: str) -> None:
+        self.store, self.server, self.parts, self.wire = store, server, parts, Wire(host)
+        self.bulk = Counting(parts.bulk)
+        self.session = Session(server)
+        self.session.connection_made(self.wire)  # type: ignore[arg-type]  # it is one as far as a session cares
+
+    def read(self, data: bytes) -> None:
+        if data and not self.wire.is_closed:
+            self.session.data_received(data)
+
+    def result(self, root: Path, files: FileLayer) -> Result:
+        answers = FrameReader().receive_data(self.wire.data)
+        directory = layout.commitlog_dir(root)
+        log = b"".join(files.load(directory / name) for name in files.names(directory))
+        return Result(
+            sorted(map(encode, answers)),
+            log,
+            {(queue.topic, queue.queue_id): queue.read(0, 10_000) for queue in self.store._queues},
+            {(queue.topic, queue.queue_id): queue.next_offset for queue in self.store._queues},
+            self.store.query("TopicA", "k1", 1000).records,
+            self.parts.rates.stored.total,
+            self.wire.is_closed,
+        )
+
+
+class Counting:
+    """Counts the bytes that go in bulk."""
+
+    def __init__(self, bulk: Any) -> None:
+        self.taken = 0
+        self._bulk = bulk
+
+    def take(self, session: Session, data: bytes, position: int) -> tuple[int, int]:
+        begin, end = self._bulk.take(session, data, position)
+        self.taken += begin - position
+        return begin, end
+
+
+@contextmanager
+def desk(
+    root: Path, *, bulk: bool, host: str = "127.0.0.1", files: FileLayer | None = None, **changes: Any
+) -> Iterator[Desk]:
+    """Open a broker's parts whose topics have had a message in each queue."""
+    files, clock = files or Disk(), ManualClock()
+    small = SMALL | {"max_message_size": 3000, "mapped_file_size_commit_log": 1 << 14} | changes
+    store_settings = StoreSettings(**small)
+    loop = asyncio.get_running_loop()
+    with MessageStore.open(
+        root, store_settings, files=files, clock=clock, run_soon=loop.call_soon_threadsafe
+    ) as store:
+        own = BrokerSettings(broker_name="broker-a")
+        parts = Assembly(Settings(own, store_settings), store, files, clock, "10.1.2.3", 10911)
+        server = Server(parts.requests, clock=clock)
+        made = Desk(store, server, parts, host)
+        if bulk:
+            server.bulk = made.bulk
+        for topic in TOPICS * 2:  # each new topic makes the bulk path forget the others
+            for queue_id in range(4):
+                made.read(json_frame(USUAL | {"b": topic, "e": str(queue_id)}))
+        try:
+            yield made
+        finally:
+            server.remove(made.session)
+
+
+def json_frame(
+    fields: dict[str, Any], opaque: int = 1, body: bytes = b"body", *, code: int = V2, flag: int = 0
+) -> bytes:
+    """Write a frame as the Java client does."""
+    header = {
+        "code": code,
+        "extFields": fields,
+        "flag": flag,
+        "language": "JAVA",
+        "opaque": opaque,
+        "serializeTypeCurrentRPC": "JSON",
+        "version": 479,
+    }
+    return framed(json.dumps(header, separators=(",", ":")).encode(), body)
+
+
+def framed(header: bytes, body: bytes = b"body") -> bytes:
+    return struct.pack(">iI", 4 + len(header) + len(body), len(header)) + header + body
+
+
+def binary_frame(
+    fields: dict[str, str], opaque: int = 1, body: bytes = b"body", *, code: int = V2, flag: int = 0
+) -> bytes:
+    return encode(
+        Command(code, opaque, flag, ext_fields=fields, body=body, serialize_type=SerializeType.ROCKETMQ)
+    )
+
+
+async def both(reads: Sequence[bytes], **changes: Any) -> tuple[Result, Result, int]:
+    """Give what comes of reads on the plain path, and in bulk, and how many bytes went in bulk."""
+    kernels.load()
+    results, taken = [], 0
+    for bulk in (False, True):
+        files = MemoryDisk()
+        with desk(ROOT, bulk=bulk, files=files, **changes) as made:
+            made.bulk.taken = 0
+            for data in reads:
+                made.read(data)
+            results.append(made.result(ROOT, files))
+            taken = made.bulk.taken
+    return results[0], results[1], taken
+
+
+FRAMES: list[Callable[..., bytes]] = [json_frame, binary_frame]
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_what_the_java_client_sends_goes_in_bulk(frame: Callable[..., bytes]) -> None:
+    reads = [
+        b"".join(
+            frame(
+                USUAL
+                | {"b": TOPICS[n % 3], "e": str(n % 4), "i": f"UNIQ_KEY\x01K{read}x{n}\x02WAIT\x01true\x02"},
+                read * 100 + n,
+                b"%d" % n * 20,
+                flag=ONEWAY_FLAG if n == 5 else 0,
+            )
+            for n in range(read)
+        )
+        for read in (1, 3, 26, 64)
+    ]
+    plain, bulk, taken = asyncio.run(both(reads))
+    assert plain == bulk
+    assert taken > 0.95 * sum(map(len, reads))  # all but the first record of each CommitLog file
+
+
+PROPERTIES = [
+    USUAL["i"],
+    "UNIQ_KEY\x01abc\x02",
+    "UNIQ_KEY\x01абв\x02",
+    'UNIQ_KEY\x01a"b\x02',
+    "UNIQ_KEY\x01abc\x02TAGS\x01标签 🙂\x02",
+    'UNIQ_KEY\x01abc\x02TAGS\x01ключ\x02имя\x01\\ "x"\t\r\n\b\f/\x02',
+    "UNIQ_KEY\x01abc\x02TAGS\x01a\x02TAGS\x01b\x02",
+    "UNIQ_KEY\x01abc\x02TAGS\x01a\x02TAGS\x01\x02",
+    "UNIQ_KEY\x01abc\x02UNIQ_KEY\x01def\x02",
+    "UNIQ_KEY\x01\x02KEYS\x01k1\x02",
+    "UNIQ_KEY\x01abc\x02\x02TAGS\x02\x01x\x02a\x01b\x01c\x02",
+    "UNIQ_KEY\x01abc",
+    "KEYS\x01k1\x02",
+    "",
+    *(
+        f"UNIQ_KEY\x01abc\x02{name}\x01{value}\x02"
+        for name, value in [
+            ("DELAY", "3"),
+            ("DELAY", "0"),
+            ("TRAN_MSG", "true"),
+            ("TIMER_DELAY_SEC", "10"),
+            ("TIMER_DELIVER_MS", "1"),
+            ("MSG_REGION", "here"),
+            ("TRACE_ON", "false"),
+            ("CLUSTER", "c"),
+            ("POP_CK", "x"),
+            ("WAIT", "false"),
+            ("DELAY", ""),
+            ("XDELAY", "1"),
+            ("MSG_REGIONAL", "x"),
+            ("long", "v" * 32_700),
+        ]
+    ),
+]
+NUMBERS = ["0", "1", "-1", "3", "4", "04", "-0", "1.0", "x", "", " 1", "2147483647", "2147483648", "9" * 30]
+CHANGES: dict[str, Sequence[Any]] = {
+    "a": ["group", "", "grüppe", 'q"'],
+    "b": [
+        *TOPICS,
+        "Made",
+        "%RETRY%group",
+        "%DLQ%group",
+        "no/topic",
+        "тема",
+        "",
+        "SCHEDULE_TOPIC_XXXX",
+        "t" * 128,
+    ],
+    "c": ["TBW102", "x"],
+    "d": NUMBERS,
+    "e": ["0", "1", "2", "3", *NUMBERS],
+    "f": ["0", "1", "48", "4", "8", *NUMBERS],
+    "g": ["1795255006748", "-5", "9223372036854775807", "9223372036854775808", *NUMBERS],
+    "h": ["7", "-7", *NUMBERS],
+    "i": PROPERTIES,
+    "j": NUMBERS,
+    "k": ["true", "false", "True", "1", "", "x"],
+    "l": NUMBERS,
+    "m": ["false", "true", "0", "truefalse"],
+    "n": ["broker-a", "ü"],
+    "zz": ["anything", "ü"],
+}
+changes = st.lists(st.sampled_from(sorted(CHANGES)), max_size=3, unique=True).flatmap(
+    lambda names: st.fixed_dictionaries(
+        {
+            name: st.sampled_from(CHANGES[name]) | (st.text(max_size=5) if name != "b" else st.nothing())
+            for name in names
+        }
+    )
+)
+usual = st.builds(
+    lambda topic, queue_id, properties: USUAL | {"b": topic, "e": str(queue_id), "i": properties},
+    st.sampled_from(TOPICS),
+    st.integers(0, 3),
+    st.sampled_from(PROPERTIES[:9]),
+)
+fields = st.one_of(
+    usual,
+    usual,
+    st.builds(lambda kept, changed: kept | changed, usual, changes),
+    st.builds(
+        lambda kept, gone: {name: value for name, value in kept.items() if name != gone},
+        usual,
+        st.sampled_from(sorted(USUAL)),
+    ),
+)
+bodies = st.sampled_from([b"body", b"x" * 128, b"", bytes(range(256)), b"y" * 3000, b"y" * 3001]) | st.binary(
+    max_size=40
+)
+codes = st.sampled_from([V2] * 12 + [RequestCode.SEND_MESSAGE, RequestCode.GET_MAX_OFFSET, 9999])
+flags = st.sampled_from([0] * 8 + [ONEWAY_FLAG, 1, 3, 4])
+
+
+@st.composite
+def json_sends(draw: st.DrawFn) -> bytes:
+    """Write a send in JSON of any style."""
+    values: dict[str, Any] = draw(fields)
+    if draw(st.integers(0, 9)) == 0:
+        name = draw(st.sampled_from(sorted(values)))
+        values = values | {name: draw(st.sampled_from([7, True, None, 1.5]))}
+    header = {
+        "code": draw(codes),
+        "extFields": values,
+        "flag": draw(flags),
+        "language": draw(st.sampled_from(["JAVA", "PYTHON", "KLINGON"])),
+        "opaque": draw(st.integers(-(2**31), 2**31 - 1)),
+        "serializeTypeCurrentRPC": "JSON",
+        "version": 479,
+    }
+    if draw(st.integers(0, 9)) == 0:
+        header |= draw(
+            st.sampled_from(
+                [
+                    {"remark": "hm"},
+                    {"remark": None},
+                    {"new": 1},
+                    {"language": 3},
+                    {"flag": None},
+                    {"more": "\u0001"},
+                ]
+            )
+        )
+    if draw(st.integers(0, 9)) == 0:
+        del header[draw(st.sampled_from(["flag", "language", "version", "serializeTypeCurrentRPC"]))]
+    if draw(st.booleans()):
+        header = dict(draw(st.permutations(sorted(header.items()))))
+    separators = draw(st.sampled_from([(",", ":"), (", ", ": "), (" ,\n", " : ")]))
+    text = json.dumps(header, separators=separators, ensure_ascii=draw(st.booleans()))
+    if draw(st.integers(0, 9)) == 0:
+        text = text.replace('"extFields":{', '"extFields":{"e":"1",', 1)
+    if draw(st.integers(0, 9)) == 0:
+        text = text.replace('"b":', '"\\u0062":', 1).replace("false", "f\\u0061lse")
+    try:
+        return framed(text.encode(), draw(bodies))
+    except UnicodeEncodeError:
+        return framed(text.encode("utf-8", "replace"), draw(bodies))
+
+
+binary_sends = st.builds(
+    lambda values, opaque, body, code, flag: binary_frame(values, opaque, body, code=code, flag=flag),
+    fields,
+    st.integers(-(2**31), 2**31 - 1),
+    bodies,
+    codes,
+    flags,
+)
+batches = st.builds(
+    lambda opaque: json_frame(
+        USUAL | {"m": "true"},
+        opaque,
+        batch.encode([batch.BatchMessage(b"one", b""), batch.BatchMessage(b"two", b"TAGS\x01x\x02")]),
+        code=RequestCode.SEND_BATCH_MESSAGE,
+    ),
+    st.integers(-(2**31), 2**31 - 1),
+)
+usual_frames = st.builds(
+    lambda frame, values, opaque: frame(values, opaque, b"body" * 9),
+    st.sampled_from(FRAMES),
+    usual,
+    st.integers(-(2**31), 2**31 - 1),
+)
+frames = st.one_of(usual_frames, usual_frames, usual_frames, json_sends(), binary_sends, batches)
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[bytes]:
+    """Cut frames into reads; at the end there may be garbage, in a read of its own."""
+    data = b"".join(draw(st.lists(frames, min_size=1, max_size=12)))
+    cuts = sorted(draw(st.lists(st.integers(0, len(data)), max_size=3)))
+    reads = [data[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
+    return [
+        *reads,
+        draw(
+            st.sampled_from([b"", b"", framed(b"{"), framed(b'{"code":310'), b"\0\0\0\3"])
+            | st.binary(max_size=20)
+        ),
+    ]
+
+
+@given(streams())
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
+def test_any_reads_give_what_the_plain_path_gives(reads: list[bytes]) -> None:
+    plain, bulk, taken = asyncio.run(both(reads))
+    event(f"bulk: {taken > 0}")
+    assert plain == bulk
+
+
+def frames_of(count: int, first: int = 0) -> bytes:
+    """Make usual sends to the queues of TopicA in turn."""
+    return b"".join(json_frame(USUAL | {"e": str(n % 4)}, first + n) for n in range(count))
+
+
+def answers(made: Desk) -> list[Command]:
+    data, made.wire.data = made.wire.data, b""
+    return FrameReader().receive_data(data)
+
+
+def test_a_held_pull_is_answered_when_its_message_comes_in_bulk() -> None:
+    async def main() -> None:
+        kernels.load()
+        with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
+            answers(made)
+            pull = fields_of(pull_header("TopicA", 2, wait_ms=10_000, queue_id=1))
+            made.read(encode(Command(RequestCode.PULL_MESSAGE, 99, ext_fields=pull)))
+            assert answers(made) == [] and made.parts.pulls.held_count == 1
+            made.bulk.taken = 0
+            made.read(data := frames_of(3))
+            assert made.bulk.taken == len(data)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            found = answers(made)
+            assert [answer.opaque for answer in found] == [0, 1, 2, 99]
+            assert bodies_of(found[-1]) == [b"body"] and made.parts.pulls.held_count == 0
+
+    asyncio.run(main())
+
+
+def test_a_full_disk_is_answered_as_on_the_plain_path_and_sending_goes_on_when_there_is_space() -> None:
+    async def main() -> None:
+        kernels.load()
+        disk = MemoryDisk()
+        with desk(ROOT, bulk=True, files=disk, mapped_file_size_commit_log=1 << 20) as made:
+            answers(made)
+            disk.space_bytes = 0
+            made.read(frames_of(50))
+            refused = answers(made)
+            assert {answer.code for answer in refused} == {ResponseCode.SERVICE_NOT_AVAILABLE}
+            assert len(refused) == 50 and "disk full" in (refused[0].remark or "")
+            disk.space_bytes = 1 << 40
+            made.read(frames_of(4, 50))
+            assert [answer.ext_fields["queueOffset"] for answer in answers(made)] == ["2"] * 4
+
+    asyncio.run(main())
+
+
+def test_a_topic_that_is_deleted_and_made_again_begins_anew() -> None:
+    async def main() -> None:
+        kernels.load()
+        with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
+            delete = Command(RequestCode.DELETE_TOPIC_IN_BROKER, 7, ext_fields={"topic": "TopicA"})
+            answers(made)
+            made.read(frames_of(8) + encode(delete) + frames_of(8, 10))
+            offsets = [answer.ext_fields.get("queueOffset") for answer in answers(made)]
+            assert offsets == ["2"] * 4 + ["3"] * 4 + [None] + ["0"] * 4 + ["1"] * 4
+            made.read(frames_of(4))
+            assert [answer.ext_fields["queueOffset"] for answer in answers(made)] == ["2"] * 4
+
+    asyncio.run(main())
+
+
+def test_under_sync_flush_nothing_goes_in_bulk() -> None:
+    async def main() -> None:
+        kernels.load()
+        sync = FlushDiskType.SYNC_FLUSH
+        with desk(ROOT, bulk=True, files=MemoryDisk(), flush_disk_type=sync) as made:
+            made.read(frames_of(8))
+            assert made.bulk.taken == 0
+
+    asyncio.run(main())

@@ -1,0 +1,56 @@
+import numpy as np
+import pytest
+
+from cometmq.format.java_hash import java_hash
+from cometmq.kernels.topic_table import (
+    CELLS_AT,
+    NAME_AT,
+    NAME_LENGTH,
+    QUEUE_COUNT,
+    ROW_SIZE,
+    TopicTable,
+    slot_of,
+)
+
+
+def find(table: TopicTable, topic: str) -> int | None:
+    """Find a topic's row as a kernel does."""
+    slot = slot_of(java_hash(topic), len(table.slots))
+    while (row := int(table.slots[slot])) >= 0:
+        at, length = (int(table.rows[row * ROW_SIZE + part]) for part in (NAME_AT, NAME_LENGTH))
+        if bytes(table.names[at : at + length]) == topic.encode():
+            return row
+        slot = (slot + 1) % len(table.slots)
+    return None
+
+
+@pytest.mark.parametrize("count", [1, 32, 33, 500])
+def test_every_topic_is_found_with_its_queues(count: int) -> None:
+    table = TopicTable()
+    topics = [f"topic-{number}" * (1 + number % 9) for number in range(count)]
+    for number, topic in enumerate(topics):
+        table.put(topic, 4, 1, number)
+    for number, topic in enumerate(topics):
+        row = find(table, topic)
+        assert row is not None
+        cells = int(table.rows[row * ROW_SIZE + CELLS_AT])
+        assert table.rows[row * ROW_SIZE + QUEUE_COUNT] == 4
+        assert table.cells[cells : cells + 4].tolist() == [-1, number, -1, -1]
+    assert find(table, "another") is None
+
+
+def test_a_queue_that_is_put_again_has_its_new_number() -> None:
+    table = TopicTable()
+    table.put("T", 2, 0, 7)
+    table.put("T", 2, 1, 8)
+    table.put("T", 2, 0, 9)
+    assert table.count == 1
+    assert table.cells[:3].tolist() == [9, 8, -1]
+
+
+def test_what_is_cleared_is_gone() -> None:
+    table = TopicTable()
+    table.put("T", 2, 0, 7)
+    table.clear()
+    assert find(table, "T") is None
+    assert table.count == 0 and np.all(table.cells == -1)

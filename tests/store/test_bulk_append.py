@@ -1,0 +1,80 @@
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from tests.kernels.sending import USUAL, Reader, json_frame
+
+from cometmq import kernels
+from cometmq.errors import StoreNotWritable
+from cometmq.format.host import pack_host
+from cometmq.format.record import decode
+from cometmq.io.clock import ManualClock
+from cometmq.kernels.sends import hosts_of
+from cometmq.store.append import NewMessage
+from cometmq.store.settings import StoreSettings
+from cometmq.store.store import MessageStore
+from cometmq.testing.memory_disk import MemoryDisk
+
+ROOT = Path("/disk/store")
+V4 = pack_host("127.0.0.1", 10911)
+HOSTS = hosts_of(V4, V4)
+SMALL = StoreSettings(mapped_file_size_commit_log=1000, mapped_file_size_consume_queue=20 * 100)
+
+
+def message(queue_id: int) -> NewMessage:
+    return NewMessage("T", queue_id, b"plain", USUAL["i"].encode(), 0, V4, V4, "TagA")
+
+
+def bodies(store: MessageStore, queue_id: int) -> list[bytes]:
+    return [decode(record).body for record in store.get("T", queue_id, 0).records]
+
+
+@pytest.fixture
+def reader() -> Reader:
+    return Reader(kernels.load())
+
+
+def read(reader: Reader, store: MessageStore, count: int, queue_id: int) -> None:
+    data = json_frame({"e": str(queue_id)}) * count
+    reader.batch.read(np.frombuffer(data, np.uint8), 0, store.bulk.next_offsets, 1000, 1000)
+
+
+def test_both_ways_of_appending_number_messages_together_and_one_makes_files(reader: Reader) -> None:
+    disk = MemoryDisk()
+    with MessageStore.open(ROOT, SMALL, files=disk, clock=ManualClock()) as store:
+        assert [store.bulk.queue_number("T", queue_id) for queue_id in range(4)] == [0, 1, 2, 3]
+        read(reader, store, 1, 1)
+        store.bulk.append(reader.batch, HOSTS)
+        assert reader.batch.count == 0  # there is no file yet
+        told: list[int] = []
+        store.on_arrival(lambda arrivals: told.extend(arrival.next_offset for arrival in arrivals))
+        store.append([message(1)])
+        read(reader, store, 9, 1)
+        store.bulk.append(reader.batch, HOSTS)
+        fit = reader.batch.count
+        assert 0 < fit < 9
+        store.append([message(1)])
+        assert store.get("T", 1, 0).max_offset == fit + 2
+        assert bodies(store, 1) == [b"plain", *[b"body"] * fit, b"plain"]
+        assert told == list(range(1, fit + 3))
+        assert len(store.query("T", "abc", 100).records) == fit + 2
+    with MessageStore.open(ROOT, SMALL, files=disk, clock=ManualClock()) as again:
+        assert bodies(again, 1) == [b"plain", *[b"body"] * fit, b"plain"]
+
+
+def test_a_full_disk_leaves_no_gap_in_the_queue(reader: Reader) -> None:
+    disk = MemoryDisk()
+    settings = msgspec.structs.replace(SMALL, mapped_file_size_commit_log=1 << 20)
+    with MessageStore.open(ROOT, settings, files=disk, clock=ManualClock()) as store:
+        for queue_id in range(2):
+            store.append([message(queue_id)])
+        disk.space_bytes = 0
+        read(reader, store, 50, 1)
+        with pytest.raises(StoreNotWritable, match="disk full"):
+            store.bulk.append(reader.batch, HOSTS)
+        assert store.bulk.next_offsets[:2].tolist() == [1, 1]
+        disk.space_bytes = 1 << 40
+        read(reader, store, 2, 1)
+        store.bulk.append(reader.batch, HOSTS)
+        assert bodies(store, 1) == [b"plain", b"body", b"body"]

@@ -1,0 +1,55 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cometmq.format.queue_entry import SIZE, QueueEntry, unpack
+from cometmq.io.open_files import OpenFiles
+from cometmq.store import staged
+from cometmq.store.queues import Queues
+from cometmq.testing.memory_disk import MemoryDisk
+
+
+@pytest.fixture
+def queues() -> Queues:
+    return Queues(OpenFiles(MemoryDisk(), writable=True), Path("/disk/store"), 20 * 100)
+
+
+def rows(*entries: tuple[int, int, int]) -> "np.ndarray[tuple[int, int], np.dtype[np.int64]]":
+    """Make rows of (queue, queue offset, physical offset)."""
+    return np.array([(queue, at, offset, 100, -queue) for queue, at, offset in entries], np.int64)
+
+
+def test_entries_are_in_their_queues_when_somebody_asks(queues: Queues) -> None:
+    a, b = queues.get("T", 0).number, queues.get("T", 1).number
+    queues.staged.add(rows((a, 0, 0), (b, 0, 100), (a, 1, 200)))
+    queues.staged.add(rows((b, 1, 300)))
+    assert queues.staged.count == 4
+    queue = queues.find("T", 0)
+    assert queue is not None and queues.staged.count == 0
+    assert [unpack(queue.read(0, 9), at * SIZE) for at in range(2)] == [
+        QueueEntry(0, 100, -a),
+        QueueEntry(200, 100, -a),
+    ]
+    assert (queue.max_offset, queue.physical_end) == (2, 300)
+    other = queues.get("T", 1)
+    assert (other.max_offset, other.physical_end, len(other.read(0, 9))) == (2, 400, 2 * SIZE)
+
+
+def test_no_more_wait_than_there_is_room_for(queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staged, "CAPACITY", 10)
+    queue = queues.get("T", 0)
+    for at in range(25):
+        queues.staged.add(rows((queue.number, at, 100 * at)))
+    assert (queue.max_offset, queues.staged.count) == (20, 5)
+    queues.staged.add(rows(*((queue.number, at, 100 * at) for at in range(25, 60))))
+    assert (queue.max_offset, queues.staged.count) == (25, 35)
+    assert [len(found.read(0, 100)) // SIZE for found in queues] == [60]
+
+
+def test_entries_of_a_queue_that_is_gone_are_passed_over(queues: Queues) -> None:
+    kept, gone = queues.get("T", 0), queues.get("U", 0)
+    queues.delete("U")
+    assert gone.next_offset < 0
+    queues.staged.add(rows((gone.number, 0, 0), (kept.number, 0, 100)))
+    assert [queue.max_offset for queue in queues] == [1]
