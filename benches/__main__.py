@@ -2,10 +2,11 @@
 
     python -m benches [--quick] [--serialize-type JSON|ROCKETMQ]
 
-The real Java client sends 128-byte messages with 64 threads to 64 topics of 8 queues, to the one broker and
-the other in turn (A B A B A B), in three ways. The table gives the median of the three windows of each.
+The real Java client sends 128-byte messages with 64 threads to 64 topics of 8 queues, to one broker after
+the other in turn (A B C A B C A B C), in three ways. The table gives the median of the three windows of each.
 CPU and memory are those of the broker's process; the client shares the machine's cores with it, so its own
-CPU time bounds any ratio of rates. Then the time from a start to the first message.
+CPU time bounds any ratio of rates. The null broker stores nothing: it shows that bound. Then the time from a
+start to the first message.
 
 Before it counts, each broker is warmed up until it gets no faster: on two cores the reference's compiler
 needs most of a minute of load, and a window taken earlier shows two or three times its real cost. ``--quick``
@@ -23,11 +24,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from benches import start
-from benches.peers import QUEUES, TOPICS, Load, both
+from benches.peers import QUEUES, TOPICS, Load, all_three
 from rich.console import Console
 from rich.table import Table
 from tests.interop import jvm
 
+BROKERS: Final = ("rocketmq", "cometmq", "null")
 MODES: Final = ("sync", "async", "oneway")
 THREADS: Final = 64
 BODY_SIZE: Final = 128
@@ -93,7 +95,7 @@ def main() -> None:
 def measure(folder: Path, length: Length, serialize_type: str, console: Console) -> list[Window]:
     """Run all windows, the brokers in turn; say each as it ends."""
     windows: list[Window] = []
-    with both(folder) as peers, Load(folder, serialize_type) as load:
+    with all_three(folder) as peers, Load(folder, serialize_type) as load:
         for mode in MODES:
             for peer in peers:
                 best = 0.0
@@ -123,20 +125,23 @@ def one_line(window: Window) -> str:
 
 
 def table_of(windows: list[Window]) -> Table:
-    """Give the medians of each way of sending, side by side."""
+    """Give the medians of each way of sending, side by side.
+
+    The ratios are CometMQ's to RocketMQ, and to the null broker: how much of what can be reached is.
+    """
     title = f"{THREADS} threads, {BODY_SIZE} B, {TOPICS} topics x {QUEUES} queues"
     table = Table(title=title)
     table.add_column("send")
     table.add_column("figure")
-    for column in (f"RocketMQ {jvm.rocketmq_version()}", "CometMQ", "CometMQ / RocketMQ"):
+    for column in (f"RocketMQ {jvm.rocketmq_version()}", "CometMQ", "null", "ratio", "to null"):
         table.add_column(column, justify="right")
     for mode in MODES:
         for name, field, digits in FIGURES:
             if mode == "oneway" and field.endswith("Ms"):
                 continue  # nobody answers a oneway send: there is no time to measure
-            java, comet = (median_of(windows, broker, mode, field) for broker in ("rocketmq", "cometmq"))
-            ratio = f"{comet / java:.2f}" if java else "-"
-            table.add_row(mode, name, f"{java:,.{digits}f}", f"{comet:,.{digits}f}", ratio)
+            java, comet, null = (median_of(windows, broker, mode, field) for broker in BROKERS)
+            ratios = (f"{comet / other:.2f}" if other else "-" for other in (java, null))
+            table.add_row(mode, name, *(f"{value:,.{digits}f}" for value in (java, comet, null)), *ratios)
         table.add_section()
     return table
 

@@ -1,4 +1,4 @@
-"""The two brokers that are measured side by side, and the load generator that measures them."""
+"""The brokers that are measured side by side, and the load generator that measures them."""
 
 import contextlib
 import json
@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -22,22 +22,36 @@ QUEUES: Final = 8
 
 
 @contextlib.contextmanager
-def both(folder: Path) -> Iterator[tuple[Peer, Peer]]:
-    """Run Apache RocketMQ and CometMQ, both with their default settings and the topics of the load.
+def all_three(
+    folder: Path, settings: Mapping[str, object] | None = None
+) -> Iterator[tuple[Peer, Peer, Peer]]:
+    """Run Apache RocketMQ, CometMQ and the null broker, with the topics of the load.
 
-    Both stay up for the whole run: the one whose turn it is not has nothing to do, and nothing needs warming
-    up twice.
+    All stay up for the whole run: those whose turn it is not have nothing to do, and nothing needs warming
+    up twice. ``settings`` go to all of them; the others have their defaults.
     """
     subprocess.run([sys.executable, "-m", "cometmq.kernels"], check=True, stdout=subprocess.DEVNULL)
     killed = signal.SIGKILL  # their stores are thrown away
     with (
-        peers.rocketmq(folder / "rocketmq", heap=HEAP, ended_by=killed) as java,
-        peers.cometmq(folder / "cometmq", ended_by=killed) as comet,
+        peers.rocketmq(folder / "rocketmq", settings, heap=HEAP, ended_by=killed) as java,
+        peers.cometmq(folder / "cometmq", settings, ended_by=killed) as comet,
+        null(folder / "null") as nothing,
     ):
         topics = [f"bench-{number}" for number in range(TOPICS)]
-        for peer in (java, comet):
+        for peer in (java, comet, nothing):
             jvm.run("CreateTopic", peer.namesrv, peer.broker, QUEUES, *topics, home=folder)
-        yield java, comet
+        yield java, comet, nothing
+
+
+@contextlib.contextmanager
+def null(store: Path) -> Iterator[Peer]:
+    """Run the broker that stores nothing: see ``null_broker``."""
+    port, namesrv_port = peers.free_port(), peers.free_port()
+    _, *arguments = peers.cometmq_command(store, port=port, namesrv_port=namesrv_port)
+    command = [sys.executable, "-m", "benches.null_broker", *arguments]
+    address = f"{peers.HOST}:{port}"
+    with peers.Process(command, ready=address, environment=os.environ, ended_by=signal.SIGKILL) as broker:
+        yield Peer("null", f"{peers.HOST}:{namesrv_port}", address, broker.pid, store)
 
 
 class Load:
@@ -66,7 +80,9 @@ class Load:
     def __exit__(self, *_: object) -> None:
         self._child.communicate()  # it ends when it has no more orders
 
-    def window(self, peer: Peer, mode: str, seconds: float, threads: int, body_size: int) -> dict[str, Any]:
+    def window(
+        self, peer: Peer, mode: str, seconds: float, threads: int, body_size: int, *, connections: int = 1
+    ) -> dict[str, Any]:
         """Send for some seconds; give what ``Load.java`` says of it."""
         order = {
             "mode": mode,
@@ -74,6 +90,8 @@ class Load:
             "pid": peer.pid,
             "seconds": seconds,
             "threads": threads,
+            "connections": connections,
+            "stores": peer.name != "null",
             "bodySize": body_size,
             "topics": TOPICS,
         }
