@@ -1,4 +1,5 @@
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -124,3 +125,13 @@ def test_the_holder_of_a_lock_is_told_without_taking_it(tmp_path: Path) -> None:
         assert int(seen.stdout) == os.getpid() == Disk().lock_holder(path)
     Disk().unlock(token)
     assert Disk().lock_holder(path) is None
+
+
+def test_it_tells_how_full_the_disk_is_and_when_a_file_was_written(tmp_path: Path) -> None:
+    disk = Disk()
+    disk.save(tmp_path / "file", b"data")
+    os.utime(tmp_path / "file", ns=(0, 1_700_000_000_123_456_789))
+    assert disk.modified_ms(tmp_path / "file") == 1_700_000_000_123
+    used, usable = disk.usage(tmp_path)
+    total = shutil.disk_usage(tmp_path).total
+    assert 0 < used < total and 0 < usable < total and used + usable <= total

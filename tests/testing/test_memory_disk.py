@@ -59,3 +59,14 @@ def test_a_loss_of_power_can_leave_any_mixture_of_blocks(tmp_path: Path) -> None
     file.write(0, b"2" * 3 * BLOCK_SIZE)
     left = {disk.after_power_loss(Random(seed)).load(tmp_path / "a")[::BLOCK_SIZE] for seed in range(50)}
     assert left == {b"111", b"112", b"121", b"122", b"211", b"212", b"221", b"222"}
+
+
+def test_it_tells_how_full_it_is_and_when_a_file_was_written(tmp_path: Path) -> None:
+    disk = MemoryDisk(space_bytes=10 * BLOCK_SIZE)
+    disk.make_directory(tmp_path)
+    disk.now_ms = lambda: 1_234
+    disk.create(tmp_path / "a", 5 * BLOCK_SIZE).write(0, b"1" * (BLOCK_SIZE + 1))
+    assert disk.usage(tmp_path) == (2 * BLOCK_SIZE, 8 * BLOCK_SIZE)
+    assert disk.modified_ms(tmp_path / "a") == disk.after_kill().modified_ms(tmp_path / "a") == 1_234
+    disk.space_bytes = BLOCK_SIZE
+    assert disk.usage(tmp_path) == (2 * BLOCK_SIZE, 0)

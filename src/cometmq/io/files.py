@@ -12,11 +12,23 @@ import mmap
 import os
 import struct
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from cometmq.message import Buffer
 
 TEMPORARY_SUFFIX = ".tmp"
+
+
+class Usage(NamedTuple):
+    """How full a file system is, in bytes.
+
+    Attributes:
+        used: what is taken.
+        usable: what this process can still take; what is kept for the system's own use is in neither.
+    """
+
+    used: int
+    usable: int
 
 
 class File(Protocol):
@@ -85,6 +97,14 @@ class FileLayer(Protocol):
 
     def size(self, path: Path) -> int:
         """Give the length of the file at ``path``."""
+        ...
+
+    def modified_ms(self, path: Path) -> int:
+        """Give when the file at ``path`` was last written to, ms since the epoch."""
+        ...
+
+    def usage(self, path: Path) -> Usage:
+        """Tell how full the file system is that holds ``path``."""
         ...
 
     def exists(self, path: Path) -> bool:
@@ -243,6 +263,15 @@ class Disk:
     def size(self, path: Path) -> int:
         """Give the length of the file at ``path``."""
         return path.stat().st_size
+
+    def modified_ms(self, path: Path) -> int:
+        """Give when the file at ``path`` was last written to, ms since the epoch."""
+        return path.stat().st_mtime_ns // 1_000_000
+
+    def usage(self, path: Path) -> Usage:
+        """Tell how full the file system is that holds ``path``."""
+        stat = os.statvfs(path)
+        return Usage((stat.f_blocks - stat.f_bfree) * stat.f_frsize, stat.f_bavail * stat.f_frsize)
 
     def exists(self, path: Path) -> bool:
         """Tell whether there is a file or directory at ``path``."""

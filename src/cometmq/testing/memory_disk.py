@@ -6,12 +6,13 @@ makes durable, outlive ``after_power_loss``. ``after_kill`` keeps all that was w
 
 import errno
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Self
 
-from cometmq.io.files import File
+from cometmq.io.files import File, Usage
 from cometmq.message import Buffer
 
 BLOCK_SIZE = 4096
@@ -25,6 +26,7 @@ class _Content:
     synced: bytes = b""
     blocks: set[int] = field(default_factory=set)
     """Numbers of the blocks that take space; the others are holes."""
+    modified_ms: int = 0
 
 
 class MemoryFile:
@@ -45,6 +47,7 @@ class MemoryFile:
         view = memoryview(data).cast("B")
         fits = self._disk.take_space(self._content, position, len(view))
         self._content.data[position : position + fits] = view[:fits]
+        self._content.modified_ms = self._disk.now_ms()
         if fits < len(view):
             raise _os_error(errno.ENOSPC, self.path)
 
@@ -78,12 +81,14 @@ class MemoryDisk:
         space_bytes: can be changed while in use: a disk that fills up, or is cleaned.
         fail_sync: when True every sync raises EIO.
         sync_count: how many file syncs there were.
+        now_ms: gives the time, ms, that files are modified at.
     """
 
     def __init__(self, space_bytes: int = 2**40) -> None:
         self.space_bytes = space_bytes
         self.fail_sync = False
         self.sync_count = 0
+        self.now_ms: Callable[[], int] = lambda: 0
         self._files: dict[Path, _Content] = {}
         self._directories: set[Path] = {Path("/")}
         self._locked: set[Path] = set()
@@ -145,6 +150,15 @@ class MemoryDisk:
     def size(self, path: Path) -> int:
         """Give the length of the file at ``path``."""
         return len(self._content(path).data)
+
+    def modified_ms(self, path: Path) -> int:
+        """Give when the file at ``path`` was last written to, ms."""
+        return self._content(path).modified_ms
+
+    def usage(self, path: Path) -> Usage:  # noqa: ARG002 - it is one disk
+        """Tell how full the disk is."""
+        used = BLOCK_SIZE * sum(len(content.blocks) for content in self._files.values())
+        return Usage(used, max(self.space_bytes - used, 0))
 
     def exists(self, path: Path) -> bool:
         """Tell whether there is a file or directory at ``path``."""
@@ -220,11 +234,13 @@ class MemoryDisk:
 
     def _copy(self, files: dict[Path, bytes]) -> Self:
         other = type(self)(self.space_bytes)
+        other.now_ms = self.now_ms
         other.make_directory(Path("/"))
         for directory in self._directories:
             other.make_directory(directory)
         for path, data in files.items():
             other.put(path, data, synced=self._files[path].synced)
+            other._files[path].modified_ms = self._files[path].modified_ms  # noqa: SLF001 - of the same class
         return other
 
     def _content(self, path: Path) -> _Content:
