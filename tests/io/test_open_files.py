@@ -1,6 +1,12 @@
+import errno
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
-from cometmq.io.files import Disk
+import pytest
+
+from cometmq.io.files import Disk, File
 from cometmq.io.open_files import OpenFiles
 
 
@@ -30,3 +36,95 @@ def test_a_file_that_is_forgotten_is_opened_anew(tmp_path: Path) -> None:
     files.forget(tmp_path / "a")
     assert files.get(tmp_path / "a") is not first
     files.close()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Iterator[OpenFiles]:
+    """Two files open at once; ``a`` holds the byte a, and so on."""
+    files = OpenFiles(Disk(), writable=True, capacity=2)
+    for name in "abc":
+        files.create(tmp_path / name, 1).write(0, name.encode())
+    yield files
+    files.close()
+
+
+def is_closed(file: File) -> bool:
+    try:
+        file.read(0, 1)
+    except OSError as error:
+        return error.errno == errno.EBADF
+    return False
+
+
+def test_a_held_file_stays_open_while_others_are_wanted_more(files: OpenFiles, tmp_path: Path) -> None:
+    with files.held(tmp_path / "a") as file:
+        for name in "bc":
+            files.get(tmp_path / name)
+        assert tmp_path / "a" not in files._open
+        assert file.read(0, 1) == b"a"
+    assert is_closed(file)
+
+
+def test_a_held_file_can_be_read_after_it_was_forgotten_and_removed(files: OpenFiles, tmp_path: Path) -> None:
+    with files.held(tmp_path / "a") as file:
+        files.forget(tmp_path / "a")
+        files.layer.remove(tmp_path / "a")
+        assert file.read(0, 1) == b"a"
+    assert is_closed(file)
+
+
+def test_a_file_is_closed_with_the_last_of_its_holds(files: OpenFiles, tmp_path: Path) -> None:
+    with files.held(tmp_path / "a") as file:
+        with files.held(tmp_path / "a") as same:
+            assert same is file
+            files.forget(tmp_path / "a")
+        assert file.read(0, 1) == b"a"
+    assert is_closed(file)
+
+
+def test_a_hold_does_not_close_what_nobody_wanted_closed(files: OpenFiles, tmp_path: Path) -> None:
+    with files.held(tmp_path / "a") as file:
+        pass
+    assert files.get(tmp_path / "a") is file
+    assert not is_closed(file)
+
+
+def test_a_held_file_outlives_the_closing_of_all(files: OpenFiles, tmp_path: Path) -> None:
+    with files.held(tmp_path / "a") as file:
+        files.close()
+        assert file.read(0, 1) == b"a"
+    assert is_closed(file)
+
+
+def test_a_file_made_anew_leaves_the_hold_on_the_old_one(files: OpenFiles, tmp_path: Path) -> None:
+    with files.held(tmp_path / "a") as old:
+        files.create(tmp_path / "a", 1).write(0, b"A")
+        assert old.read(0, 1) == b"a"
+        assert files.get(tmp_path / "a").read(0, 1) == b"A"
+    assert is_closed(old)
+
+
+def test_no_thread_reads_another_files_bytes_while_files_come_and_go(tmp_path: Path) -> None:
+    files = OpenFiles(Disk(), writable=True, capacity=1)
+    for name in "ab":
+        files.create(tmp_path / name, 1).write(0, name.encode())
+    stop = Event()
+
+    def read(name: str) -> int:
+        count = 0
+        while not stop.is_set():
+            with files.held(tmp_path / name) as file:
+                assert file.read(0, 1) == name.encode()
+            count += 1
+        return count
+
+    with ThreadPoolExecutor(2) as threads:
+        readers = [threads.submit(read, name) for name in "ab"]
+        for _ in range(1_000):
+            for name in "ab":
+                files.forget(tmp_path / name)
+        stop.set()
+        assert all(reader.result() for reader in readers)
+    files.close()
+    assert not files._holds
+    assert not files._leaving

@@ -208,6 +208,7 @@ class DiskFile:
     def close(self) -> None:
         """Let the file go."""
         os.close(self._fd)
+        self._fd = -1  # so that a late use fails, and gets at no other file that has this number by then
         self._map = None  # unmapped when the last view is gone
 
 

@@ -1,7 +1,17 @@
-"""Open files, kept by path and closed when too many are: ten thousand queues, a few hundred descriptors."""
+"""Open files, kept by path and closed when too many are: ten thousand queues, a few hundred descriptors.
+
+A file may be read in one thread while another has it closed: because it expires, its topic is deleted, or
+other files are wanted more. The number of a closed descriptor is at once given to the next file that is
+opened, so the read would not fail but give another file's bytes. Hence *holds*: who reads in a thread
+holds the file, and what closes it meanwhile takes effect when the last hold is gone. A file that is removed
+while it is held can be read to the end of the hold, as the system keeps what a descriptor refers to.
+"""
 
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 
 from cometmq.io.files import File, FileLayer
 
@@ -9,12 +19,15 @@ CAPACITY = 512
 
 
 class OpenFiles:
-    """The files of one store that are open now, least recently used first.
+    """The files of one store that are open now, least recently used first. Safe from any thread.
+
+    What ``get`` and ``create`` give may be used until the next call of the same thread, if that thread
+    alone closes files; ``held`` is for all others.
 
     Args:
         layer: where files are opened.
         writable: whether they are opened for writing too.
-        capacity: how many may be open at once.
+        capacity: how many may be open at once, besides those that are held.
     """
 
     def __init__(self, layer: FileLayer, *, writable: bool, capacity: int = CAPACITY) -> None:
@@ -22,36 +35,82 @@ class OpenFiles:
         self._writable = writable
         self._capacity = capacity
         self._open: OrderedDict[Path, File] = OrderedDict()
+        self._holds: dict[File, int] = {}
+        self._leaving: set[File] = set()  # to be closed when their last hold is gone
+        self._lock = Lock()
 
     def create(self, path: Path, size: int, *, durable: bool = True) -> File:
         """Make a sparse file of ``size`` bytes and keep it open."""
-        return self._keep(path, self.layer.create(path, size, durable=durable))
+        file = self.layer.create(path, size, durable=durable)
+        with self._lock:
+            return self._keep(path, file)
 
     def get(self, path: Path) -> File:
         """Give the file at ``path``, opened if it is not open yet."""
+        with self._lock:
+            return self._get(path)
+
+    @contextmanager
+    def held(self, path: Path) -> Iterator[File]:
+        """Give the file at ``path`` like ``get``; it stays open until the end of the ``with``."""
+        file = self.hold(path)
+        try:
+            yield file
+        finally:
+            self.release(file)
+
+    def hold(self, path: Path) -> File:
+        """Give the file at ``path`` like ``get``; it stays open until it is released as often as held."""
+        with self._lock:
+            file = self._get(path)
+            self._holds[file] = self._holds.get(file, 0) + 1
+            return file
+
+    def release(self, file: File) -> None:
+        """Give back one hold; closes the file if that was the last one, and it should have been closed."""
+        with self._lock:
+            count = self._holds.pop(file) - 1
+            if count:
+                self._holds[file] = count
+            elif file in self._leaving:
+                self._leaving.remove(file)
+                file.close()
+
+    def forget(self, path: Path) -> None:
+        """Close the file at ``path`` if it is open: it is about to be removed or moved."""
+        with self._lock:
+            if file := self._open.pop(path, None):
+                self._let_go(file)
+
+    def drop_pages(self) -> None:
+        """Let go of the memory that reading through views took; mapped pages count as the process's."""
+        with self._lock:
+            for file in self._open.values():
+                file.drop_pages()
+
+    def close(self) -> None:
+        """Close them all."""
+        with self._lock:
+            while self._open:
+                self._let_go(self._open.popitem()[1])
+
+    def _get(self, path: Path) -> File:
         file = self._open.get(path)
         if file is None:
             return self._keep(path, self.layer.open(path, writable=self._writable))
         self._open.move_to_end(path)
         return file
 
-    def forget(self, path: Path) -> None:
-        """Close the file at ``path`` if it is open: it is about to be removed or moved."""
-        if file := self._open.pop(path, None):
-            file.close()
-
-    def drop_pages(self) -> None:
-        """Let go of the memory that reading through views took; mapped pages count as the process's."""
-        for file in self._open.values():
-            file.drop_pages()
-
-    def close(self) -> None:
-        """Close them all."""
-        while self._open:
-            self._open.popitem()[1].close()
-
     def _keep(self, path: Path, file: File) -> File:
+        if known := self._open.pop(path, None):
+            self._let_go(known)
         self._open[path] = file
         if len(self._open) > self._capacity:
-            self._open.popitem(last=False)[1].close()
+            self._let_go(self._open.popitem(last=False)[1])
         return file
+
+    def _let_go(self, file: File) -> None:
+        if file in self._holds:
+            self._leaving.add(file)
+        else:
+            file.close()
