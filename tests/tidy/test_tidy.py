@@ -11,11 +11,17 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "cometmq"
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
-SCRIPTS = SOURCES + TESTS + sorted((ROOT / "benches").rglob("*.py"))
+SCRIPTS = [
+    *SOURCES,
+    *TESTS,
+    *sorted((ROOT / "benches").rglob("*.py")),
+    *sorted((ROOT / "examples").glob("*.py")),
+]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 TEXTS = [
     *SCRIPTS,
     *(ROOT / name for name in ("Makefile", "pyproject.toml", ".ci/run")),
-    *sorted(ROOT.glob("*.md")),
+    *PAGES,
 ]
 
 LINES_MAX = 400
@@ -153,7 +159,7 @@ def test_only_the_command_line_prints() -> None:
     assert printers == []
 
 
-@pytest.mark.parametrize("page", names(sorted(ROOT.glob("*.md"))))
+@pytest.mark.parametrize("page", names(PAGES))
 def test_each_make_command_in_the_pages_exists(page: str) -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     mentioned = set(re.findall(r"(?:^|`)make ([a-z]+)", (ROOT / page).read_text(), re.MULTILINE))

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cometmq.errors import MessageIllegal
-from cometmq.format import compression, properties, sys_flag
-from cometmq.format.layout import valid_topic
+from cometmq.format import compression, properties, sent, sys_flag
 from cometmq.message import Message, MessageQueue
 from cometmq.wire import batch
 from cometmq.wire.codes import RequestCode
@@ -17,7 +16,6 @@ from cometmq.wire.headers import SendHeaderV2, fields
 
 BODY_SIZE_MAX = 4 * 1024 * 1024
 COMPRESS_OVER_BYTES = 4096
-FLAG_LIMIT = 2**31
 DEFAULT_TOPIC = "TBW102"
 DEFAULT_TOPIC_QUEUES = 4
 
@@ -57,12 +55,12 @@ def one(message: Message, unique_id: str, *, compress_over: int | None = COMPRES
 
     Raises MessageIllegal or IllegalName if the message breaks a limit.
     """
-    _check(message)
+    sent.check(message, body_size_max=BODY_SIZE_MAX)
     body, flags = message.body, 0
     if compress_over is not None and len(body) >= compress_over:
         body = compression.compress(body, sys_flag.CompressionType.ZLIB)
         flags = sys_flag.compressed_with(0, sys_flag.CompressionType.ZLIB)
-    text = _properties(message, unique_id).decode()
+    text = sent.properties_of(message, _own(unique_id)).decode()
     return Outgoing(message.topic, unique_id, text, body, message.flag, flags, is_batch=False)
 
 
@@ -77,9 +75,9 @@ def many(messages: Sequence[Message], unique_ids: Sequence[str], batch_id: str) 
     if len(topics) != 1:
         raise MessageIllegal(f"batch for the topics {sorted(topics)}: all must have the same one")
     for message in messages:
-        _check(message)
+        sent.check(message, body_size_max=BODY_SIZE_MAX)
     parts = [
-        batch.BatchMessage(message.body, _properties(message, unique_id), message.flag)
+        batch.BatchMessage(message.body, sent.properties_of(message, _own(unique_id)), message.flag)
         for message, unique_id in zip(messages, unique_ids, strict=True)
     ]
     body = batch.encode(parts)
@@ -87,34 +85,10 @@ def many(messages: Sequence[Message], unique_ids: Sequence[str], batch_id: str) 
         raise MessageIllegal(
             f"batch of {len(body)} bytes: a broker takes at most {BODY_SIZE_MAX}; send fewer at once"
         )
-    own = {properties.UNIQ_KEY: batch_id, properties.WAIT: "true"}
-    text = properties.encode(own).decode()
+    text = properties.encode(_own(batch_id)).decode()
     return Outgoing(messages[0].topic, unique_ids[0], text, body, 0, 0, is_batch=True)
 
 
-def _check(message: Message) -> None:
-    valid_topic(message.topic)
-    if not message.body:
-        raise MessageIllegal("body is empty: RocketMQ takes no message without one")
-    if len(message.body) > BODY_SIZE_MAX:
-        raise MessageIllegal(f"body of {len(message.body)} bytes: at most {BODY_SIZE_MAX} are taken")
-    if not -FLAG_LIMIT <= message.flag < FLAG_LIMIT:
-        raise MessageIllegal(f"flag {message.flag}: must be a signed number of 32 bits")
-    for name, value in message.properties.items():
-        if name in properties.RESERVED or name.startswith(properties.TRANSIENT_PREFIX):
-            raise MessageIllegal(f"property {name!r} is RocketMQ's own: choose another name")
-        if not name or not value:
-            raise MessageIllegal(f"property {name!r} = {value!r}: neither name nor value may be empty")
-    if any(not key or properties.KEY_SEPARATOR in key for key in message.keys):
-        raise MessageIllegal(f"keys {message.keys!r}: a key must not be empty nor hold a blank")
-
-
-def _properties(message: Message, unique_id: str) -> bytes:
-    by_name = dict(message.properties)
-    if message.keys:
-        by_name[properties.KEYS] = properties.KEY_SEPARATOR.join(message.keys)
-    by_name[properties.UNIQ_KEY] = unique_id
-    by_name[properties.WAIT] = "true"
-    if message.tags:
-        by_name[properties.TAGS] = message.tags
-    return properties.encode(by_name)
+def _own(unique_id: str) -> dict[str, str]:
+    """Give the properties that the producer adds."""
+    return {properties.UNIQ_KEY: unique_id, properties.WAIT: "true"}

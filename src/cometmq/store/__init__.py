@@ -1,7 +1,17 @@
-"""The storage engine: CommitLog, ConsumeQueue, Index, and how they survive."""
+"""The storage engine: CommitLog, ConsumeQueue, Index, and how they survive.
 
+A store needs no broker: ``MessageStore.open(directory)`` appends, reads and finds (``docs/guide/store.md``).
+"""
+
+from importlib.util import find_spec
+
+if find_spec("numpy") is None:
+    raise ModuleNotFoundError('the store needs numpy: pip install "cometmq[broker]"', name="numpy")
+
+from cometmq.message import Message, StoredMessage
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.get import GetResult, GetStatus
+from cometmq.store.messages import Receipt
 from cometmq.store.settings import FlushDiskType, StoreSettings
 from cometmq.store.store import MessageStore, QueryResult
 
@@ -10,8 +20,11 @@ __all__ = [
     "FlushDiskType",
     "GetResult",
     "GetStatus",
+    "Message",
     "MessageStore",
     "NewMessage",
     "QueryResult",
+    "Receipt",
     "StoreSettings",
+    "StoredMessage",
 ]

@@ -22,6 +22,7 @@ from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.dispatch import Arrival, Dispatcher, has_queue_entry
 from cometmq.store.flush import Flusher
 from cometmq.store.get import GetResult, get_messages
+from cometmq.store.messages import Messages
 from cometmq.store.parts import Parts, make_parts
 from cometmq.store.recover import Progress, recover
 from cometmq.store.seek import NEVER, offset_by_time, store_time_at
@@ -44,10 +45,11 @@ class QueryResult(NamedTuple):
     index_last_update_offset: int
 
 
-class MessageStore:
+class MessageStore(Messages):
     """A store directory, open for appending and reading.
 
-    Use ``open``; as a context manager it closes itself.
+    Use ``open``; as a context manager it closes itself. ``Messages`` has what takes and gives whole messages;
+    what is here deals in records, as a broker does.
 
     Args:
         run_soon: how the flusher's thread asks the owner to dispatch what a sync made readable (a loop's

@@ -1,0 +1,48 @@
+"""From an application's message to what is stored of it; ``stored`` is the way back.
+
+Source: RocketMQ: Validators.java, MessageDecoder.java (messageProperties2String).
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from cometmq.errors import MessageIllegal
+from cometmq.format import properties
+from cometmq.format.layout import valid_topic
+from cometmq.message import Message
+
+FLAG_LIMIT: Final = 2**31
+
+
+def check(message: Message, *, body_size_max: int) -> None:
+    """Raise MessageIllegal or IllegalName if a message cannot be stored, or not be read back as it is."""
+    valid_topic(message.topic)
+    if not message.body:
+        raise MessageIllegal("body is empty: RocketMQ takes no message without one")
+    if len(message.body) > body_size_max:
+        raise MessageIllegal(f"body of {len(message.body)} bytes: at most {body_size_max} are taken")
+    if not -FLAG_LIMIT <= message.flag < FLAG_LIMIT:
+        raise MessageIllegal(f"flag {message.flag}: must be a signed number of 32 bits")
+    for name, value in message.properties.items():
+        if name in properties.RESERVED or name.startswith(properties.TRANSIENT_PREFIX):
+            raise MessageIllegal(f"property {name!r} is RocketMQ's own: choose another name")
+        if not name or not value:
+            raise MessageIllegal(f"property {name!r} = {value!r}: neither name nor value may be empty")
+    if isinstance(message.keys, str):
+        raise MessageIllegal(f"keys {message.keys!r}: give them as a tuple, ({message.keys!r},)")
+    if any(not key or properties.KEY_SEPARATOR in key for key in message.keys):
+        raise MessageIllegal(f"keys {message.keys!r}: a key must not be empty nor hold a blank")
+
+
+def properties_of(message: Message, own: Mapping[str, str]) -> bytes:
+    """Give the properties string of a message that was checked, with the sender's ``own`` properties in it.
+
+    Raises MessageIllegal if it is too long.
+    """
+    by_name = dict(message.properties)
+    if message.keys:
+        by_name[properties.KEYS] = properties.KEY_SEPARATOR.join(message.keys)
+    by_name |= own
+    if message.tags:
+        by_name[properties.TAGS] = message.tags
+    return properties.encode(by_name)

@@ -1,0 +1,88 @@
+"""Every Python block in ``docs/`` runs, and prints what the page says it prints.
+
+The blocks of a page run in their order, as one program, in an empty directory. A ``text`` block right behind
+one is what it prints. A block that begins with a comment ``# not run: REASON`` need only be Python.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NOT_RUN = re.compile(r"# not run: \w+")
+MARK = "--- block behind line"
+PATIENCE_S = 60
+
+
+class Block(NamedTuple):
+    """One Python block of a page, and what the page says that it prints."""
+
+    line: int
+    code: str
+    printed: str | None
+
+
+def blocks_of(page: str) -> Iterator[Block]:
+    """Give the Python blocks of a page that are run; those that are not must be Python all the same."""
+    fenced = list(FENCED.finditer(page))
+    for found, following in zip(fenced, [*fenced[1:], None], strict=True):
+        language, code = found.groups()
+        if language != "python":
+            continue
+        line = page.count("\n", 0, found.start()) + 1
+        if NOT_RUN.match(code):
+            compile(code, f"line {line}", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            continue
+        is_shown = following and following[1] == "text" and not page[found.end() : following.start()].strip()
+        yield Block(line, code, following[2] if following and is_shown else None)
+
+
+def printed_by(blocks: list[Block], directory: Path) -> dict[int, str]:
+    """Run blocks as one program; give what each prints."""
+    program = "".join(
+        f"print('{MARK} {block.line}', flush=True)\n"
+        f"exec(compile({block.code!r}, 'the block at line {block.line}', 'exec'))\n"
+        for block in blocks
+    )
+    command = [sys.executable, "-W", "error", "-c", program]
+    ran = subprocess.run(
+        command, cwd=directory, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    _, *pieces = re.split(f"^{MARK} (\\d+)\n", ran.stdout, flags=re.MULTILINE)
+    return {int(line): text for line, text in zip(pieces[::2], pieces[1::2], strict=True)}
+
+
+@pytest.mark.parametrize("page", [path.relative_to(ROOT).as_posix() for path in PAGES])
+def test_what_a_page_shows_is_what_happens(page: str, tmp_path: Path) -> None:
+    blocks = list(blocks_of((ROOT / page).read_text()))
+    if not blocks:
+        return
+    printed = printed_by(blocks, tmp_path)
+    for block in blocks:
+        if block.printed is not None:
+            assert printed[block.line] == block.printed, f"{page}:{block.line}"
+
+
+def test_a_block_that_prints_something_else_or_fails_is_noticed(tmp_path: Path) -> None:
+    page = "```python\nx = 1\n```\n\ntext\n\n```python\nprint(x)\n```\n\n```text\n2\n```\n"
+    first, second = blocks_of(page)
+    assert (first.printed, second.printed, second.line) == (None, "2\n", 7)
+    assert printed_by([first, second], tmp_path) == {1: "", 7: "1\n"}
+    with pytest.raises(AssertionError, match="ZeroDivisionError"):
+        printed_by([Block(1, "1 / 0", None)], tmp_path)
+
+
+def test_a_block_is_left_out_only_by_a_reason_that_readers_see() -> None:
+    assert list(blocks_of("```python\n# not run: needs a broker\nawait f()\n```\n")) == []
+    assert len(list(blocks_of("```python\n# not run:\nx = 1\n```\n"))) == 1
+    with pytest.raises(SyntaxError):
+        list(blocks_of("```python\n# not run: a reason\nx =\n```\n"))

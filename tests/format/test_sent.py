@@ -1,0 +1,38 @@
+from typing import Any
+
+import pytest
+
+from cometmq.errors import IllegalName, MessageIllegal
+from cometmq.format import properties
+from cometmq.format.sent import check, properties_of
+from cometmq.message import Message
+
+
+def test_tags_and_keys_become_properties_beside_those_of_the_sender() -> None:
+    message = Message("Orders", b"x", tags="paid", keys=("a", "b"), properties={"color": "red"})
+    data = properties_of(message, {"UNIQ_KEY": "id"})
+    assert data == b"color\x01red\x02KEYS\x01a b\x02UNIQ_KEY\x01id\x02TAGS\x01paid\x02"
+    assert properties_of(Message("Orders", b"x"), {}) == b""
+
+
+def test_a_body_is_taken_up_to_the_limit() -> None:
+    check(Message("Orders", b"1234"), body_size_max=4)
+    with pytest.raises(MessageIllegal, match="body of 5 bytes: at most 4 are taken"):
+        check(Message("Orders", b"12345"), body_size_max=4)
+
+
+def test_keys_that_are_one_text_are_taken_for_a_slip() -> None:
+    fields: dict[str, Any] = {"keys": "42"}
+    with pytest.raises(MessageIllegal, match=r"keys '42': give them as a tuple, \('42',\)"):
+        check(Message("Orders", b"x", **fields), body_size_max=4)
+
+
+@pytest.mark.parametrize("name", sorted(properties.RESERVED)[:3])
+def test_names_that_rocketmq_gave_a_meaning_are_refused(name: str) -> None:
+    with pytest.raises(MessageIllegal, match="choose another name"):
+        check(Message("Orders", b"x", properties={name: "1"}), body_size_max=4)
+
+
+def test_a_topic_must_be_one() -> None:
+    with pytest.raises(IllegalName):
+        check(Message("a/b", b"x"), body_size_max=4)
