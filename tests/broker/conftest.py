@@ -1,6 +1,9 @@
 """A broker's parts over a real store and real sockets, with a clock that tests turn."""
 
 import asyncio
+import errno
+import os
+import threading
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,8 +16,9 @@ from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk, FileLayer
 from cometmq.net.client import Connection
 from cometmq.net.server import Server
-from cometmq.store.settings import StoreSettings
+from cometmq.store.settings import FlushDiskType, StoreSettings
 from cometmq.store.store import MessageStore
+from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire import headers
 from cometmq.wire.bodies import Body, ConsumerData, Heartbeat, encode, tag_subscription
 from cometmq.wire.codes import RequestCode
@@ -28,6 +32,24 @@ SMALL: dict[str, Any] = {
     "max_hash_slot_num": 100,
     "max_index_num": 1000,
 }
+SYNC: dict[str, Any] = {"flush_disk_type": FlushDiskType.SYNC_FLUSH}
+WAIT_S = 10
+
+
+class GatedDisk(MemoryDisk):
+    """A disk that syncs only while its gate is open, or fails to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = threading.Event()
+        self.gate.set()
+        self.fails = False
+
+    def sync(self, path: Path) -> None:
+        assert self.gate.wait(WAIT_S)
+        if self.fails:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+        super().sync(path)
 
 
 class Client:

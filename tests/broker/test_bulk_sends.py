@@ -11,17 +11,18 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
-from tests.broker.conftest import SMALL, pull_header
+from tests.broker.conftest import SMALL, SYNC, GatedDisk, pull_header
 from tests.broker.conftest import bodies as bodies_of
 
 from cometmq import kernels
 from cometmq.broker.assembly import Assembly
 from cometmq.broker.settings import BrokerSettings, Settings
+from cometmq.errors import StoreNotWritable
 from cometmq.format import layout
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk, FileLayer
 from cometmq.net.server import Server, Session
-from cometmq.store.settings import FlushDiskType, StoreSettings
+from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire import batch
@@ -106,6 +107,11 @@ class Desk:
     def read(self, data: bytes) -> None:
         if data and not self.wire.is_closed:
             self.session.data_received(data)
+
+    async def on_disk(self) -> None:
+        """Wait until all who wait for the disk are answered."""
+        await asyncio.wrap_future(self.store.wait_flushed())
+        await asyncio.sleep(0)
 
     def result(self, root: Path, files: FileLayer) -> Result:
         answers = FrameReader().receive_data(self.wire.data)
@@ -200,6 +206,7 @@ async def both(reads: Sequence[bytes], **changes: Any) -> tuple[Result, Result, 
             made.bulk.taken = 0
             for data in reads:
                 made.read(data)
+                await made.on_disk()
             results.append(made.result(ROOT, files))
             taken = made.bulk.taken
     return results[0], results[1], taken
@@ -408,10 +415,10 @@ def streams(draw: st.DrawFn) -> list[bytes]:
     ]
 
 
-@given(streams())
+@given(streams(), st.sampled_from([{}, SYNC]))
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
-def test_any_reads_give_what_the_plain_path_gives(reads: list[bytes]) -> None:
-    plain, bulk, taken = asyncio.run(both(reads))
+def test_any_reads_give_what_the_plain_path_gives(reads: list[bytes], changes: dict[str, Any]) -> None:
+    plain, bulk, taken = asyncio.run(both(reads, **changes))
     event(f"bulk: {taken > 0}")
     assert plain == bulk
 
@@ -479,12 +486,42 @@ def test_a_topic_that_is_deleted_and_made_again_begins_anew() -> None:
     asyncio.run(main())
 
 
-def test_under_sync_flush_nothing_goes_in_bulk() -> None:
+def test_under_sync_flush_sends_in_bulk_are_answered_and_readable_when_they_are_on_the_disk() -> None:
     async def main() -> None:
         kernels.load()
-        sync = FlushDiskType.SYNC_FLUSH
-        with desk(ROOT, bulk=True, files=MemoryDisk(), flush_disk_type=sync) as made:
-            made.read(frames_of(8))
-            assert made.bulk.taken == 0
+        disk = GatedDisk()
+        with desk(ROOT, bulk=True, files=disk, **SYNC) as made:
+            await made.on_disk()
+            answers(made)
+            made.bulk.taken = 0
+            disk.gate.clear()
+            made.read(data := frames_of(8))
+            assert made.bulk.taken == len(data)
+            assert answers(made) == [] and made.store.max_queue_offset("TopicA", 0) == 2
+            disk.gate.set()
+            await made.on_disk()
+            assert [answer.opaque for answer in answers(made)] == list(range(8))
+            assert made.store.max_queue_offset("TopicA", 0) == 4
+
+    asyncio.run(main())
+
+
+def test_sends_in_bulk_whose_sync_fails_are_told_that_they_are_stored_but_may_be_lost() -> None:
+    async def main() -> None:
+        kernels.load()
+        disk = GatedDisk()
+        with desk(ROOT, bulk=True, files=disk, **SYNC) as made:
+            await made.on_disk()
+            answers(made)
+            disk.gate.clear()
+            made.read(frames_of(3))
+            disk.fails = True
+            disk.gate.set()
+            with pytest.raises(StoreNotWritable):
+                await made.on_disk()
+            await asyncio.sleep(0)
+            told = answers(made)
+            assert [answer.code for answer in told] == [ResponseCode.FLUSH_DISK_TIMEOUT] * 3
+            assert "sync failed" in (told[0].remark or "") and told[0].ext_fields["queueOffset"] == "2"
 
     asyncio.run(main())

@@ -110,7 +110,7 @@ def test_under_sync_flush_and_load_a_round_vouches_for_what_is_dispatched(
     store = open_store(SYNC, run_soon=lambda _: None)
     store.append([new_message()])
     store.wait_flushed().result(timeout=10)
-    store._dispatch_flushed()
+    store._after_sync()
     first_time = clock.now_ms()
     clock.advance(10)
     store.append([new_message()])  # there is always one on its way

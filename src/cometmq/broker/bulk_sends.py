@@ -5,12 +5,15 @@ happens here: the same bytes give the same records and the same answers.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate
 
 import numpy as np
+from msgspec.structs import replace
 
 from cometmq import kernels
 from cometmq.broker.additions import Additions
+from cometmq.broker.disk_wait import DiskWaits
 from cometmq.broker.rates import Rates
 from cometmq.broker.targets import Targets
 from cometmq.errors import StoreNotWritable
@@ -19,6 +22,8 @@ from cometmq.kernels.sends import Answers, SendBatch, hosts_of
 from cometmq.net.server import Session
 from cometmq.store.append import NewMessage
 from cometmq.store.store import MessageStore
+from cometmq.wire.codes import ResponseCode
+from cometmq.wire.connection import FrameReader
 
 
 class BulkSends:
@@ -35,12 +40,14 @@ class BulkSends:
         targets: Targets,
         additions: Additions,
         rates: Rates,
+        disk_waits: DiskWaits,
         pieces: list[bytes],
         store_host: bytes,
     ) -> None:
         self._store = store
         self._targets = targets
         self._rates = rates
+        self._disk_waits = disk_waits if store.settings.sync_flush else None
         self._store_host = store_host
         self._added = additions.added
         self._answers = Answers(
@@ -70,7 +77,10 @@ class BulkSends:
         self._rates.stored.total += stored
         self._rates.stored_bytes.total += store.written_offset - before
         if answers := batch.answers():
-            session.send(answers)
+            if self._disk_waits is None:
+                session.send(answers)
+            else:
+                self._disk_waits.add(partial(_send, session, answers))
         if stored == wanted:
             return end, others_end
         first_end = int(batch.sends[stored - 1]["frame_end"]) if stored else position
@@ -84,7 +94,16 @@ class BulkSends:
                 self._targets.learn(message.topic, message.queue_id, number)
 
     def _begin(self) -> SendBatch | None:
-        """Begin once the kernels are there; never under SYNC_FLUSH, where the disk is what takes long."""
-        if (ops := kernels.current().sends) is not None and not self._store.settings.sync_flush:
+        """Begin once the kernels are there."""
+        if (ops := kernels.current().sends) is not None:
             self._batch = SendBatch(ops, self._targets.table, self._added, self._answers)
         return self._batch
+
+
+def _send(session: Session, answers: bytes, unsafe: str | None) -> None:
+    """Send success answers, turned into FLUSH_DISK_TIMEOUT if there is a reason ``unsafe``."""
+    if unsafe is None:
+        session.send(answers)
+        return
+    for answer in FrameReader().receive_data(answers):
+        session.send(replace(answer, code=ResponseCode.FLUSH_DISK_TIMEOUT, remark=unsafe))

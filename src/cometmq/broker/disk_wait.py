@@ -1,33 +1,66 @@
-"""Waiting for the disk without holding up the loop."""
+"""Answers that wait for the disk, without holding up the loop.
+
+Under SYNC_FLUSH one sync answers all who wait for what it brought to the disk: the store says in the loop
+that a sync is over, and nothing is done per waiting answer until then.
+"""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
+from typing import NamedTuple
+
+from cometmq.store.store import MessageStore
+
+Done = Callable[[str | None], None]
 
 
-class DiskWait:
-    """Calls ``done`` once, in the loop that made it, when a sync is over or has taken too long.
+class _Waiting(NamedTuple):
+    """One who waits."""
+
+    offset: int
+    deadline_s: float
+    done: Done
+
+
+class DiskWaits:
+    """Who waits for the disk, oldest first.
 
     Args:
-        synced: done when the sync is; fails if it did.
-        timeout_ms: how long to wait.
-        done: gets None if the bytes are on the disk, else why that is not sure.
+        store: one that was opened with ``run_soon``; its ``on_synced`` is taken.
     """
 
-    def __init__(self, synced: "Future[None]", timeout_ms: int, done: Callable[[str | None], None]) -> None:
-        self._done = done
-        self._over = False
-        self._loop = asyncio.get_running_loop()
-        late = f"stored, but not yet on the disk after {timeout_ms} ms (syncFlushTimeout)"
-        self._timer = self._loop.call_later(timeout_ms / 1000, self._finish, late)
-        synced.add_done_callback(self._in_flusher)
+    def __init__(self, store: MessageStore) -> None:
+        self._store = store
+        self._timeout_ms = store.settings.sync_flush_timeout
+        self._waiting: deque[_Waiting] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        store.on_synced = self._release
 
-    def _in_flusher(self, synced: "Future[None]") -> None:
-        error = synced.exception()
-        self._loop.call_soon_threadsafe(self._finish, None if error is None else str(error))
+    def add(self, done: Done) -> None:
+        """Call ``done`` once all that is written now is on the disk, or that has taken too long.
 
-    def _finish(self, unsafe: str | None) -> None:
-        if not self._over:
-            self._over = True
-            self._timer.cancel()
-            self._done(unsafe)
+        It gets None if the bytes are on the disk, else why that is not sure.
+        """
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + self._timeout_ms / 1000
+        self._waiting.append(_Waiting(self._store.written_offset, deadline_s, done))
+        if self._timer is None:
+            self._timer = loop.call_at(deadline_s, self._expire)
+        if self._waiting[0].offset <= self._store.flushed_offset:
+            self._release()
+
+    def _release(self) -> None:
+        """Answer those whose bytes are on the disk; all, if no sync will come any more."""
+        flushed_offset, failed = self._store.flushed_offset, self._store.not_synced
+        while self._waiting and (self._waiting[0].offset <= flushed_offset or failed):
+            offset, _, done = self._waiting.popleft()
+            done(None if offset <= flushed_offset else str(failed))
+
+    def _expire(self) -> None:
+        """Answer those who have waited too long; look again when the next one has."""
+        loop = asyncio.get_running_loop()
+        late = f"stored, but not yet on the disk after {self._timeout_ms} ms (syncFlushTimeout)"
+        while self._waiting and self._waiting[0].deadline_s <= loop.time():
+            self._waiting.popleft().done(late)
+        next_s = self._waiting[0].deadline_s if self._waiting else None
+        self._timer = None if next_s is None else loop.call_at(next_s, self._expire)

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from cometmq.broker.additions import Additions
 from cometmq.broker.bulk_sends import BulkSends
-from cometmq.broker.disk_wait import DiskWait
+from cometmq.broker.disk_wait import DiskWaits
 from cometmq.broker.rates import Rates
 from cometmq.broker.refused import Refused, code_of
 from cometmq.broker.targets import Target, Targets
@@ -93,7 +93,10 @@ class Sends:
         self._names = ("msgId", "queueId", "queueOffset", "transactionId")
         self._template = ResponseTemplate(self._names, constants)
         self._turn = count()
-        self.bulk = BulkSends(store, targets, additions, rates, self._template.pieces(), store_host)
+        self._disk_waits = DiskWaits(store)
+        self.bulk = BulkSends(
+            store, targets, additions, rates, self._disk_waits, self._template.pieces(), store_host
+        )
         self._body_size_max = store.settings.max_message_size
 
     def handle(self, session: Session, commands: Sequence[Command]) -> None:
@@ -211,14 +214,13 @@ class Sends:
 
     def _answer_when_safe(self, session: Session, sends: list[_Sent], appended: list[Appended]) -> None:
         """Answer at once, or under SYNC_FLUSH, to those who want to wait, when the disk has the messages."""
-        settings = self._store.settings
-        waiting = [sent for sent in sends if sent.wait] if settings.sync_flush else []
+        waiting = [sent for sent in sends if sent.wait] if self._store.settings.sync_flush else []
         if not waiting:
             self._answer(session, sends, appended)
             return
         self._answer(session, [sent for sent in sends if not sent.wait], appended)
         answer = partial(self._answer, session, waiting, appended)
-        DiskWait(self._store.wait_flushed(), settings.sync_flush_timeout, answer)
+        self._disk_waits.add(answer)
 
     def _answer(
         self, session: Session, sends: list[_Sent], appended: list[Appended], unsafe: str | None = None

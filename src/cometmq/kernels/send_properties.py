@@ -18,6 +18,8 @@ def _code(name: str) -> int:
 
 _TAGS: Final = _code("TAGS")
 _UNIQ_KEY: Final = _code("UNIQ_KEY")
+_WAIT: Final = _code("WAIT")
+_FALSE_BEGINS: Final = ord("f")
 _UNUSUAL: Final = tuple(map(_code, ("DELAY", "TRAN_MSG", "TRACE_ON", "CLUSTER", "POP_CK")))
 _UNUSUAL_LONG: Final = tuple(int.from_bytes(name, "big") for name in (b"TIMER_DE", b"MSG_REGI"))
 """How longer names begin that stand for something unusual: TIMER_DELAY_SEC, MSG_REGION."""
@@ -43,6 +45,9 @@ def read_properties(texts: Bytes, begin: int, end: int, send: Any) -> bool:
                     code = code << 8 | texts[position + i]
                 if _is_one_of(code, _UNUSUAL_LONG):
                     return False
+            elif code == _WAIT:
+                if texts[name_end + 1] == _FALSE_BEGINS:
+                    return False  # the answer must not wait for the disk
             elif _is_one_of(code, _UNUSUAL):
                 return False
         position = value_end + 1

@@ -9,21 +9,28 @@ from cometmq.store.parts import Parts
 
 
 class BulkAppend:
-    """The store's side of the bulk path, of a store without SYNC_FLUSH.
+    """The store's side of the bulk path.
 
     Args:
         begin: sees that the store takes messages and gives their store time, ms; raises StoreNotWritable.
         end: called after each append.
+        readable_offset: gives the log's offset up to which messages may be read.
     """
 
     def __init__(
-        self, parts: Parts, dispatcher: Dispatcher, begin: Callable[[], int], end: Callable[[], None]
+        self,
+        parts: Parts,
+        dispatcher: Dispatcher,
+        begin: Callable[[], int],
+        end: Callable[[], None],
+        readable_offset: Callable[[], int],
     ) -> None:
         self._log = parts.log
         self._queues = parts.queues
         self._dispatcher = dispatcher
         self._begin = begin
         self._end = end
+        self._readable_offset = readable_offset
 
     @property
     def next_offsets(self) -> Longs:
@@ -42,5 +49,5 @@ class BulkAppend:
         store_time = self._begin()
         self._log.append_sends(batch, hosts, self.next_offsets, store_time)
         if batch.count:
-            self._dispatcher.take_sends(batch.entries[: batch.count], self._log.written_offset)
+            self._dispatcher.take_sends(batch.entries[: batch.count], self._readable_offset())
             self._end()

@@ -29,11 +29,13 @@ class Flusher:
     """The thread that syncs the CommitLog.
 
     Args:
-        on_flushed: called in the flusher's thread after each sync, before the waiters are answered.
+        on_synced: called in the flusher's thread after each sync, done or failed, before the waiters are
+            answered.
 
     Attributes:
         flushed_offset: all before it is on the disk.
         flushed_time: store time of the last message before it, ms.
+        sync_count: how many syncs there have been, a file's each.
         failed: why the store must not be written to any more, or None.
     """
 
@@ -43,16 +45,17 @@ class Flusher:
         layer: FileLayer,
         settings: StoreSettings,
         clock: Clock,
-        on_flushed: Callable[[], None],
+        on_synced: Callable[[], None],
     ) -> None:
         self.flushed_offset = commit_log.written_offset
         self.flushed_time = commit_log.written_time
+        self.sync_count = 0
         self.failed: StoreNotWritable | None = None
         self._log = commit_log
         self._layer = layer
         self._settings = settings
         self._clock = clock
-        self._on_flushed = on_flushed
+        self._on_synced = on_synced
         self._last_sync_ms = clock.monotonic_ms()
         self._waiters: list[Waiter] = []
         self._asked = False
@@ -84,8 +87,9 @@ class Flusher:
     def sync_soon(self) -> None:
         """Have what is written synced now, though nobody waits for it."""
         with self._wake:
-            self._asked = True
-            self._wake.notify()
+            if not self._asked:
+                self._asked = True
+                self._wake.notify()
 
     def stop(self) -> None:
         """Sync what is left, answer who waits, end the thread."""
@@ -132,16 +136,17 @@ class Flusher:
             for start in list(chain.starts):
                 if start < offset and start + chain.file_size > self.flushed_offset:
                     self._layer.sync(chain.path(start))
+                    self.sync_count += 1
         except OSError as error:
             self.failed = StoreNotWritable(
                 f"sync failed: {describe(error, chain.directory)}; what was acknowledged since offset "
                 f"{self.flushed_offset} may not be on the disk: check the disk, then restart to recover"
             )
             log.critical("%s", self.failed)
-            return
-        self.flushed_offset, self.flushed_time = offset, time
-        self._last_sync_ms = self._clock.monotonic_ms()
-        self._on_flushed()
+        else:
+            self.flushed_offset, self.flushed_time = offset, time
+            self._last_sync_ms = self._clock.monotonic_ms()
+        self._on_synced()
 
     def _answer_rest(self) -> None:
         with self._wake:

@@ -58,6 +58,7 @@ class MessageStore(Messages):
     Attributes:
         recovered: what opening found.
         bulk: appends many sends at a time.
+        on_synced: called by ``run_soon`` after each sync of the CommitLog under SYNC_FLUSH, done or failed.
     """
 
     @classmethod
@@ -107,6 +108,7 @@ class MessageStore(Messages):
         self.root = root
         self.settings = settings
         self.recovered = recover(parts, progress)
+        self.on_synced: Callable[[], None] = lambda: None
         self._parts = parts
         self._log, self._queues, self._index = parts.log, parts.queues, parts.index
         self._note_files()
@@ -115,8 +117,10 @@ class MessageStore(Messages):
         self._run_soon = run_soon
         self._closed = False
         self._dispatcher = Dispatcher(parts.log, parts.index, parts.delay_levels, parts.queues.staged)
-        self._flusher = Flusher(parts.log, parts.files.layer, settings, clock, self._on_flushed)
-        self.bulk = BulkAppend(parts, self._dispatcher, self._begin_append, self._end_append)
+        self._flusher = Flusher(parts.log, parts.files.layer, settings, clock, self._in_flusher)
+        self.bulk = BulkAppend(
+            parts, self._dispatcher, self._begin_append, self._end_append, self._readable_offset
+        )
         self._upkeep = Upkeep(parts, self._dispatcher, self._flusher, settings, clock)
         self._flusher.start()
 
@@ -178,6 +182,16 @@ class MessageStore(Messages):
     def min_offset(self) -> int:
         """CommitLog offset of the first record that is still there."""
         return self._log.min_offset
+
+    @property
+    def sync_count(self) -> int:
+        """How often a file of the CommitLog has been synced since the store was opened."""
+        return self._flusher.sync_count
+
+    @property
+    def not_synced(self) -> StoreNotWritable | None:
+        """Why what lies behind ``flushed_offset`` may never be on the disk, or None."""
+        return self._flusher.failed
 
     @property
     def not_writable(self) -> StoreNotWritable | None:
@@ -364,20 +378,21 @@ class MessageStore(Messages):
     def _readable_offset(self) -> int:
         return self._flusher.flushed_offset if self.settings.sync_flush else self._log.written_offset
 
-    def _on_flushed(self) -> None:
-        """In the flusher's thread: have the owner dispatch what can be read now."""
+    def _in_flusher(self) -> None:
+        """Have the owner dispatch what can be read now."""
         if self.settings.sync_flush and self._run_soon is not None:
-            self._run_soon(self._dispatch_flushed)
+            self._run_soon(self._after_sync)
 
-    def _dispatch_flushed(self) -> None:
+    def _after_sync(self) -> None:
         if not self._closed:
             self._dispatcher.dispatch(self._flusher.flushed_offset)
+            self.on_synced()
 
     def _append_alone(self) -> None:
         """Without a loop: wait for the disk, and keep up, within the append."""
         if self.settings.sync_flush:
             self.wait_flushed().result()
-            self._dispatch_flushed()
+            self._after_sync()
         if paths := self.tick():
             time = self.dispatched_time
             self.sync_files(paths)
