@@ -1,0 +1,78 @@
+"""Numbers as Java reads them from text and orders them, so that a filter decides as a Java broker does.
+
+Java tells the number types apart: ``3000000000`` is no Integer, ``1.0`` is no Long, `` 1.0 `` and ``0x1p3``
+are Doubles, ``1_0`` is none of them.
+(Java: ``Integer.parseInt``, ``Long.parseLong``, ``Double.valueOf``, ``Double.compareTo``.)
+"""
+
+import math
+import re
+from typing import Final
+
+from cometmq.errors import FormatError
+
+INTEGER_MAX: Final = 2**31 - 1
+LONG_MAX: Final = 2**63 - 1
+
+_DIGITS_MAX: Final = 4_000
+"""Longer numbers are refused: Python would refuse to read them a little later."""
+
+_WHOLE: Final = re.compile(r"[+-]?\d+")
+_DECIMAL: Final = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)")
+_HEXADECIMAL: Final = re.compile(
+    r"([+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?"
+)
+_BLANKS: Final = "".join(map(chr, range(33)))
+
+
+class NoNumber(FormatError):
+    """Text that is no number of the type that it is compared with."""
+
+
+def to_integer(text: str) -> int:
+    """Read a Java Integer. Raises NoNumber."""
+    return _whole(text, INTEGER_MAX)
+
+
+def to_long(text: str) -> int:
+    """Read a Java Long. Raises NoNumber."""
+    return _whole(text, LONG_MAX)
+
+
+def to_double(text: str) -> float:
+    """Read a Java Double. Raises NoNumber."""
+    trimmed = text.strip(_BLANKS)
+    if _DECIMAL.fullmatch(trimmed):
+        return float(trimmed.rstrip("fFdD"))
+    if found := _HEXADECIMAL.fullmatch(trimmed):
+        try:
+            return float.fromhex(found[1])
+        except OverflowError:
+            return -math.inf if trimmed.startswith("-") else math.inf
+    raise NoNumber(f"{text!r} is no number")
+
+
+def order(left: float, right: float) -> int:
+    """Compare two whole numbers, or two doubles as Java sorts them: -0.0 before 0.0, NaN last."""
+    if left < right:
+        return -1
+    if left > right:
+        return 1
+    above, below = _rank(left), _rank(right)
+    return (above > below) - (above < below)
+
+
+def _whole(text: str, largest: int) -> int:
+    if not _WHOLE.fullmatch(text) or len(text) > _DIGITS_MAX or max(text) > "\uffff":
+        raise NoNumber(f"{text[:50]!r} is no whole number")
+    number = int(text)
+    if not -largest - 1 <= number <= largest:
+        raise NoNumber(f"{text[:50]} is beyond {largest}")
+    return number
+
+
+def _rank(number: float) -> int:
+    """Rank what ``<`` and ``>`` find equal."""
+    if math.isnan(number):
+        return 2
+    return 1 if math.copysign(1, number) > 0 else 0

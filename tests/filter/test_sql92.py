@@ -1,0 +1,166 @@
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cometmq.filter import sql92
+from cometmq.filter.conditions import IllegalExpression
+from cometmq.filter.java_numbers import NoNumber
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "sql92.json"
+LETTERS = {True: "T", False: "F", None: "N"}
+
+
+def answer(expression: str, properties: dict[str, str]) -> str:
+    try:
+        return LETTERS[sql92.compile(expression).evaluate(properties)]
+    except NoNumber:
+        return "E"
+
+
+def test_each_answer_is_that_of_rocketmqs_own_filter() -> None:
+    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    different = {}
+    for expression, expected in golden["answers"].items():
+        try:
+            answers = "".join(answer(expression, properties) for properties in golden["properties"])
+        except IllegalExpression:
+            answers = "refused"
+        if answers != expected:
+            different[expression] = (expected, answers)
+    assert different == {}
+    assert len(golden["answers"]) > 1_000
+
+
+@pytest.mark.parametrize(
+    ("expression", "place"),
+    [
+        ("a > 5 AND b > 'x'", "at character 15: cannot be compared by >: only numbers have an order"),
+        ("a = 5 AND ;", "at character 11: ';' begins no word or sign"),
+        ("a = OR", "at character 5: 'OR' is not expected"),
+        ("a IN ('x',", "it ends too early"),
+        ("", "it ends too early"),
+        ("a BETWEEN 5 AND 1", "at character 11: BETWEEN 5 AND 1: the lower one comes first"),
+        ("a = 99999999999999999999", "at character 5: 99999999999999999999 is beyond 9223372036854775807"),
+        ("a > 0.0", "at character 5: 0.0 is out of range"),
+        ("a = NULL", "at character 5: NULL equals nothing: write IS NULL"),
+        ("TRUE = 5", "at character 8: cannot be compared with a truth value"),
+        ("5 IN ('5')", "at character 1: IN looks up a property only"),
+        ("a AND 5", "at character 7: neither true nor false"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(expression: str, place: str) -> None:
+    with pytest.raises(IllegalExpression) as raised:
+        sql92.compile(expression)
+    assert place in str(raised.value)
+
+
+def test_a_filter_has_a_longest_length_and_a_deepest_nesting() -> None:
+    names = " OR ".join(f"a = {number}" for number in range(3_000))
+    assert sql92.compile(names).matches({"a": "2999"})
+    with pytest.raises(IllegalExpression, match="at most 65536 characters"):
+        sql92.compile(names + " " * sql92.LENGTH_MAX)
+    assert sql92.compile("(" * 5_000 + "a = 1" + ")" * 5_000).matches({"a": "1"})
+    with pytest.raises(IllegalExpression, match="nested more than 100 deep"):
+        sql92.compile("NOT " * 101 + "a")
+    with pytest.raises(IllegalExpression, match="nested more than 100 deep"):
+        sql92.compile("a = b" + " = TRUE" * 100)
+
+
+def test_what_is_unknown_or_fails_matches_nothing() -> None:
+    large = sql92.compile("size > 5")
+    assert large.matches({"size": "6"})
+    assert not large.matches({"size": "5"})
+    assert not large.matches({"size": "big"})
+    assert not large.matches({})
+    assert not sql92.compile("size > 5 OR color = 'red'").matches({"size": "big", "color": "red"})
+
+
+def test_a_filter_is_compiled_once() -> None:
+    assert sql92.compile("a = 1") is sql92.compile("a = 1")
+
+
+# A tiny evaluator of trees, and the same trees as text. Comparisons are of integers only.
+
+Tree = tuple[object, ...]
+
+
+@st.composite
+def comparisons(draw: st.DrawFn) -> Tree:
+    name, number = draw(st.sampled_from("abc")), draw(st.integers(0, 3))
+    kind = draw(st.sampled_from(["=", "<>", ">", ">=", "<", "<=", "null", "in", "between"]))
+    return (kind, name, number)
+
+
+trees = st.recursive(
+    comparisons(),
+    lambda inner: st.one_of(
+        st.tuples(st.just("not"), inner),
+        st.tuples(st.sampled_from(["and", "or"]), st.lists(inner, min_size=2, max_size=4)),
+    ),
+    max_leaves=12,
+)
+
+
+def as_text(tree: Tree) -> str:
+    match tree:
+        case ("not", tuple(inner)):
+            return f"NOT ({as_text(inner)})"
+        case ("and" | "or" as word, list(parts)):
+            return f" {word} ".join(f"({as_text(part)})" for part in parts)
+        case ("null", name, _):
+            return f"{name} IS NULL"
+        case ("in", name, number):
+            return f"{name} in ('{number}', 'other')"
+        case ("between", name, number):
+            return f"{name} BETWEEN 1 AND {max(1, int(str(number)))}"
+        case (sign, name, number):
+            return f"{name}{sign}{number}"
+    raise AssertionError(tree)
+
+
+def value_of(tree: Tree, properties: dict[str, int]) -> bool | None:
+    match tree:
+        case ("not", tuple(inner)):
+            value = value_of(inner, properties)
+            return None if value is None else not value
+        case ("and" | "or" as word, list(parts)):
+            values = {value_of(part, properties) for part in parts}
+            decisive = word == "or"
+            if decisive in values:
+                return decisive
+            return None if None in values else not decisive
+        case (str(kind), str(name), int(wanted)):
+            number = properties.get(name)
+            if kind == "null":
+                return number is None
+            if number is None:
+                return None
+            return {
+                "=": number == wanted,
+                "in": number == wanted,
+                "<>": number != wanted,
+                ">": number > wanted,
+                ">=": number >= wanted,
+                "<": number < wanted,
+                "<=": number <= wanted,
+                "between": 1 <= number <= max(1, wanted),
+            }[kind]
+    raise AssertionError(tree)
+
+
+@given(trees, st.dictionaries(st.sampled_from("abc"), st.integers(0, 3)))
+def test_any_expression_means_what_its_tree_means(tree: Tree, properties: dict[str, int]) -> None:
+    texts = {name: str(number) for name, number in properties.items()}
+    assert sql92.compile(as_text(tree)).evaluate(texts) is value_of(tree, properties)
+
+
+@given(st.text("abANDORT()<>=' 15.-+,;\n", max_size=20))
+def test_any_text_is_compiled_or_refused(text: str) -> None:
+    try:
+        compiled = sql92.compile(text)
+    except IllegalExpression:
+        return
+    assert compiled.matches({"a": "5"}) in (True, False)
