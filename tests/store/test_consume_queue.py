@@ -205,3 +205,41 @@ def test_what_was_written_must_be_synced_once() -> None:
     queue.put(7, 700, SIZE, 7)
     queue.write_back()
     assert [path.name[-3:] for path in queue.take_unsynced()] == ["100"]
+
+
+def test_expired_entries_go_with_their_files_and_the_beginning_is_corrected() -> None:
+    disk = MemoryDisk()
+    queue = filled(2 * PER_FILE + 2, disk)
+    queue.write_back()
+    names = disk.names(DIRECTORY)
+    assert queue.take_expired(0) == []
+    assert queue.take_expired(3 * SIZE) == []
+    assert queue.min_offset == 3
+    assert [path.name for path in queue.take_expired((PER_FILE + 1) * SIZE)] == names[:1]
+    assert queue.min_offset == PER_FILE + 1
+    assert entries(queue, PER_FILE + 1, 1) == [QueueEntry((PER_FILE + 1) * SIZE, SIZE, PER_FILE + 1)]
+    assert [path.name for path in queue.take_expired(10**6)] == names[
+        1:2
+    ]  # the last file tells where it ends
+    assert queue.min_offset == queue.max_offset == 2 * PER_FILE + 2
+    assert queue.put(queue.max_offset, 10**6, SIZE, 0)
+    assert queue.take_expired(10**6) == []
+    assert queue.min_offset == queue.max_offset - 1
+
+
+def test_a_file_whose_last_entries_stand_for_lost_messages_stays_while_an_entry_before_them_lives() -> None:
+    queue = filled(2)
+    queue.put(PER_FILE + 1, 900, SIZE, 0)  # between the two come fillers, up to the next file
+    queue.write_back()
+    assert queue.take_expired(SIZE) == []
+    assert queue.min_offset == 1
+    assert len(queue.take_expired(2 * SIZE)) == 1
+    assert queue.min_offset == PER_FILE + 1
+
+
+def test_entries_in_memory_expire_too() -> None:
+    queue = filled(7)
+    assert queue.take_expired(4 * SIZE) == []
+    assert (queue.min_offset, queue.max_offset) == (4, 7)
+    assert queue.take_expired(10**6) == []
+    assert queue.min_offset == queue.max_offset == 7

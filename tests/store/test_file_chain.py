@@ -119,3 +119,18 @@ def test_files_are_removed_from_an_offset_on_and_then_all() -> None:
     chain.remove()
     assert chain.starts == []
     assert not disk.exists(DIRECTORY)
+
+
+def test_files_from_the_front_are_taken_out_and_stay_on_the_disk() -> None:
+    disk = MemoryDisk()
+    chain = chain_on(disk)
+    assert chain.take_before(1_000) == []
+    chain.write(0, bytes(35))
+    before = chain.starts
+    assert chain.take_before(9) == []
+    assert chain.take_before(25) == [DIRECTORY / offset_name(0), DIRECTORY / offset_name(10)]
+    assert (chain.starts, chain.first_offset, chain.start_of(15)) == ([20, 30], 20, None)
+    assert before == [0, 10, 20, 30]  # what another thread may still look at does not change
+    assert chain.take_before(1_000) == [DIRECTORY / offset_name(20)]  # never the last one
+    assert chain.starts == [30]
+    assert len(disk.names(DIRECTORY)) == 4

@@ -180,3 +180,23 @@ def test_what_was_written_must_be_synced_once() -> None:
     insert(index, [(1_500, "k")])
     index.write_back()
     assert index.take_unsynced() == index.paths()[-1:]
+
+
+def test_files_of_expired_records_are_taken_out_but_never_the_newest() -> None:
+    disk = MemoryDisk()
+    index = index_on(disk)
+    assert index.take_expired(EVER) == []
+    insert(index, [(100 * n, "k1") for n in range(3 * (ROOM - 1) + 2)])
+    index.write_back()
+    names = [path.name for path in index.paths()]
+    last_of_first = 100 * (ROOM - 2)
+    assert len(names) == 4
+    assert index.take_expired(last_of_first) == []
+    assert [path.name for path in index.take_expired(last_of_first + 1)] == names[:1]
+    assert find(index, "k1")[0] == last_of_first + 100
+    assert [path.name for path in index.take_expired(EVER)] == names[1:3]
+    assert [path.name for path in index.paths()] == names[3:]
+    assert len(disk.names(layout.index_dir(ROOT))) == 4
+    assert len(find(index, "k1")) == 2
+    index.take_unsynced()
+    assert index.take_unsynced() == []

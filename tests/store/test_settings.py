@@ -13,6 +13,14 @@ LIMITS = {
     "maxHashSlotNum": (1, 100_000_000),
     "maxIndexNum": (2, 100_000_000),
     "syncFlushTimeout": (1, None),
+    "fileReservedTime": (0, 1_000_000),
+    "diskMaxUsedSpaceRatio": (1, 100),
+    "diskSpaceCleanForciblyRatio": (1, 100),
+    "diskSpaceWarningLevelRatio": (1, 100),
+    "cleanResourceInterval": (1, None),
+    "deleteFileBatchMax": (1, None),
+    "deleteCommitLogFilesInterval": (0, None),
+    "deleteConsumeQueueFilesInterval": (0, None),
     "flushIntervalCommitLog": (1, None),
     "flushCommitLogLeastPages": (0, None),
     "flushCommitLogThoroughInterval": (1, None),
@@ -97,3 +105,14 @@ def test_the_defaults_are_rocketmqs() -> None:
 )
 def test_a_queue_file_holds_whole_entries(size: int, rounded: int) -> None:
     assert from_properties({"mappedFileSizeConsumeQueue": size}).queue_file_size == rounded
+
+
+@pytest.mark.parametrize("hours", ["04", "4", "04;16", " 00 ; 23;", "7;8;9"])
+def test_hours_are_a_list(hours: str) -> None:
+    assert from_properties({"deleteWhen": hours}).delete_when == hours
+
+
+@pytest.mark.parametrize("hours", ["", "24", "4,5", "noon", "-1", ";", "04:30"])
+def test_what_is_no_hour_is_refused(hours: str) -> None:
+    with pytest.raises(SettingsError, match="deleteWhen"):
+        from_properties({"deleteWhen": hours})

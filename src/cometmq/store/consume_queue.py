@@ -216,6 +216,13 @@ class ConsumeQueue:
         found = self.first_message(first + alive)
         self.min_offset = self.max_offset if found is None else found[0]
 
+    def take_expired(self, min_physical_offset: int) -> list[Path]:
+        """Correct ``min_offset``; take the files before it out of the chain: see ``FileChain``."""
+        first = self.min_offset
+        if first == self.max_offset or self.entry(first).physical_offset < min_physical_offset:
+            self.correct_min_offset(min_physical_offset)
+        return self.chain.take_before(self.min_offset * SIZE)
+
     @property
     def _first_offset(self) -> int:
         """The first queue offset that there is an entry for, be it a filler."""

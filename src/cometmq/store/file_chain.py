@@ -94,10 +94,11 @@ class FileChain:
 
     def start_of(self, offset: int) -> int | None:
         """Give the start of the file that holds ``offset``, or None if it is not there."""
-        at = bisect_right(self.starts, offset) - 1
-        if at < 0 or offset >= self.starts[at] + self.file_size:
+        starts = self.starts  # may be replaced by a shorter one while a reader in another thread is in here
+        at = bisect_right(starts, offset) - 1
+        if at < 0 or offset >= starts[at] + self.file_size:
             return None
-        return self.starts[at]
+        return starts[at]
 
     def file(self, start: int) -> File:
         """Give the file that begins at ``start``."""
@@ -146,6 +147,20 @@ class FileChain:
         """Remove the files that begin at or behind ``offset``."""
         while self.starts and self.starts[-1] >= offset:
             self._remove(self.starts.pop())
+
+    def take_before(self, offset: int) -> list[Path]:
+        """Take the files that end at or before ``offset`` out of the chain, but never the last one.
+
+        They are on the disk still: to be removed in the order given, each durably before the next, so that
+        a crash leaves no gap.
+        """
+        count = max(min(bisect_right(self.starts, offset - self.file_size), len(self.starts) - 1), 0)
+        taken, self.starts = self.starts[:count], self.starts[count:]
+        paths = [self.path(start) for start in taken]
+        for start, path in zip(taken, paths, strict=True):
+            del self._paths[start]
+            self._files.forget(path)
+        return paths
 
     def remove(self) -> None:
         """Remove all files, and the directory."""

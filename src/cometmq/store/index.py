@@ -324,6 +324,20 @@ class Index:
         paths, self._unsynced = sorted(self._unsynced), set()
         return paths
 
+    def take_expired(self, min_physical_offset: int) -> list[Path]:
+        """Take the files of records before a CommitLog offset out of the index, but never the newest.
+
+        They are on the disk still: to be removed in the order given.
+        """
+        taken = list(
+            takewhile(lambda file: file.header.end_physical_offset < min_physical_offset, self._index[:-1])
+        )
+        self._index = self._index[len(taken) :]
+        for file in taken:
+            self._unsynced.discard(file.path)
+            self._files.forget(file.path)
+        return [file.path for file in taken]
+
     def begins(self) -> dict[str, int]:
         """Give the CommitLog offset of the first record in each file, by the file's name."""
         return {file.path.name: file.header.begin_physical_offset for file in self._index}

@@ -19,6 +19,8 @@ FileSize = Annotated[int, Meta(ge=4096, le=2**31 - 1)]
 QueueFileSize = Annotated[int, Meta(ge=QUEUE_ENTRY_SIZE, le=2**31 // QUEUE_ENTRY_SIZE * QUEUE_ENTRY_SIZE)]
 """Rounded up to whole entries it must still be a length that Java can map."""
 Ratio = Annotated[int, Meta(ge=1, le=100)]
+Hours = Annotated[str, Meta(pattern=r"^\s*([01]?\d|2[0-3])\s*(;\s*([01]?\d|2[0-3])\s*)*;?\s*$")]
+"""Hours of the day, joined by ``;``."""
 
 PAGE_SIZE = 4096
 
@@ -47,6 +49,16 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         flush_interval_consume_queue: the same three for ConsumeQueues and Index.
         flush_consume_queue_least_pages: see above.
         flush_consume_queue_thorough_interval: see above.
+        file_reserved_time: hours for which a CommitLog file is kept after it was last written to.
+        delete_when: the hours of the day, local time, at which older files are removed: ``04`` or ``04;16``.
+        disk_max_used_space_ratio: how full, in percent, the disk may be before they are at any hour …
+        disk_space_clean_forcibly_ratio: … before younger ones are removed too …
+        disk_space_warning_level_ratio: … before no messages are taken: see ``DiskSpace``.
+        clean_file_forcibly_enable: whether younger files are ever removed.
+        clean_resource_interval: how often all this is looked at.
+        delete_file_batch_max: most CommitLog files removed at one look.
+        delete_commit_log_files_interval: the pause after each of them …
+        delete_consume_queue_files_interval: … and after each queue that loses files with them.
         max_message_size: largest body.
         message_delay_level: the delays that messages can ask for, by level.
         max_transfer_count_on_message_in_memory: most messages that one read gives.
@@ -68,6 +80,16 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     flush_interval_consume_queue: Positive = 1_000
     flush_consume_queue_least_pages: Annotated[int, Meta(ge=0)] = 2
     flush_consume_queue_thorough_interval: Positive = 60_000
+    file_reserved_time: Annotated[int, Meta(ge=0, le=1_000_000)] = 72
+    delete_when: Hours = "04"
+    disk_max_used_space_ratio: Ratio = 75
+    disk_space_clean_forcibly_ratio: Ratio = 85
+    disk_space_warning_level_ratio: Ratio = 90
+    clean_file_forcibly_enable: bool = True
+    clean_resource_interval: Positive = 10_000
+    delete_file_batch_max: Positive = 10
+    delete_commit_log_files_interval: Annotated[int, Meta(ge=0)] = 100
+    delete_consume_queue_files_interval: Annotated[int, Meta(ge=0)] = 100
     max_message_size: Annotated[int, Meta(ge=1, le=16 * 1024 * 1024)] = 4 * 1024 * 1024
     message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
     max_transfer_count_on_message_in_memory: Positive = 32

@@ -25,6 +25,7 @@ from cometmq.store.get import GetResult, get_messages
 from cometmq.store.messages import Messages
 from cometmq.store.parts import Parts, make_parts
 from cometmq.store.recover import Progress, recover
+from cometmq.store.retention import Retention
 from cometmq.store.seek import NEVER, offset_by_time, store_time_at
 from cometmq.store.settings import StoreSettings
 from cometmq.store.upkeep import Upkeep
@@ -59,6 +60,7 @@ class MessageStore(Messages):
         recovered: what opening found.
         bulk: appends many sends at a time.
         on_synced: called by ``run_soon`` after each sync of the CommitLog under SYNC_FLUSH, done or failed.
+        retention: removes what has expired.
     """
 
     @classmethod
@@ -121,7 +123,8 @@ class MessageStore(Messages):
         self.bulk = BulkAppend(
             parts, self._dispatcher, self._begin_append, self._end_append, self._readable_offset
         )
-        self._upkeep = Upkeep(parts, self._dispatcher, self._flusher, settings, clock)
+        self._upkeep = Upkeep(parts, self._dispatcher, self._flusher, settings, clock, self.recovered.begin)
+        self.retention = Retention(parts, self._flusher, self._upkeep, settings, clock)
         self._flusher.start()
 
     def __enter__(self) -> Self:
@@ -198,7 +201,7 @@ class MessageStore(Messages):
         """Why nothing can be appended now, or None."""
         if self._closed:
             return StoreNotWritable(f"the store {self.root} is closed")
-        return self._flusher.failed or self._upkeep.failed
+        return self._flusher.failed or self._upkeep.failed or self.retention.disk_full
 
     def on_arrival(
         self, callback: Callable[[list[Arrival]], None], is_awaited: Callable[[], bool] = lambda: True

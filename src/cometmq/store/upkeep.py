@@ -29,12 +29,20 @@ class Upkeep:
 
     Attributes:
         failed: why the derived files cannot be written now, or None.
+        vouched_offset: CommitLog offset before which all that is derived from records is on the disk.
     """
 
     def __init__(
-        self, parts: Parts, dispatcher: Dispatcher, flusher: Flusher, settings: StoreSettings, clock: Clock
+        self,
+        parts: Parts,
+        dispatcher: Dispatcher,
+        flusher: Flusher,
+        settings: StoreSettings,
+        clock: Clock,
+        vouched_offset: int = 0,
     ) -> None:
         self.failed: StoreNotWritable | None = None
+        self.vouched_offset = self._round_offset = vouched_offset
         self._root = parts.root
         self._files = parts.files
         self._queues = parts.queues
@@ -66,6 +74,7 @@ class Upkeep:
             return []
         self._last_thorough_ms = now
         self._can_vouch = not self._sync_failed
+        self._round_offset = self._dispatcher.dispatched_offset
         return [*self._take_unsynced(), self._checkpoint.path]  # as the round before this one left it
 
     def follow(self) -> None:
@@ -104,6 +113,8 @@ class Upkeep:
                 flushed_time=self._flusher.flushed_time,
                 dispatched_time=dispatched_time if self._can_vouch else 0,
             )
+            if dispatched_time and self._can_vouch:
+                self.vouched_offset = self._round_offset
         except OSError as error:
             log.warning("checkpoint not renewed: %s", describe(error, self._root))
 

@@ -1,0 +1,101 @@
+"""How full the disk is, and what follows from it.
+
+=================================  ============================  ==========================================
+Used, in percent                   Setting and its range         What follows
+=================================  ============================  ==========================================
+over 75, or it cannot be told      diskMaxUsedSpaceRatio         expired files are removed at any hour
+                                   10 to 95
+over 85                            diskSpaceCleanForciblyRatio   files that have not expired are, too
+                                   30 to 85
+over 90                            diskSpaceWarningLevelRatio    and no messages are taken …
+                                   35 to 90
+85 or less again                                                 … until then
+=================================  ============================  ==========================================
+
+CommitLog and ConsumeQueues may lie on different disks: each is looked at.
+
+Source: RocketMQ ``store/DefaultMessageStore.java`` (CleanCommitLogService.isSpaceToDelete),
+``common/UtilAll.java`` (getDiskPartitionSpaceUsedPercent).
+"""
+
+import logging
+from enum import IntEnum
+from pathlib import Path
+from typing import Final
+
+from cometmq.errors import StoreNotWritable
+from cometmq.format import layout
+from cometmq.io.files import FileLayer, Usage
+from cometmq.store.settings import StoreSettings
+
+log = logging.getLogger(__name__)
+
+UNKNOWN: Final = -1
+"""The usage of a disk that cannot be told."""
+
+
+class Need(IntEnum):
+    """What the disk asks for."""
+
+    NOTHING = 0
+    EXPIRED = 1
+    ALL = 2
+
+
+class DiskSpace:
+    """Watches the disks of one store."""
+
+    def __init__(self, layer: FileLayer, root: Path, settings: StoreSettings) -> None:
+        self._layer = layer
+        self._root = root
+        self._max_used = _within(settings.disk_max_used_space_ratio, 10, 95)
+        self._forcibly = _within(settings.disk_space_clean_forcibly_ratio, 30, 85)
+        self._warning = _within(settings.disk_space_warning_level_ratio, 35, 90)
+        self._full: dict[Path, StoreNotWritable] = {}
+
+    @property
+    def full(self) -> StoreNotWritable | None:
+        """Why the store takes no messages, as ``measure`` found it; None if it does."""
+        return next(iter(self._full.values()), None)
+
+    def measure(self) -> Need:
+        """Look at the disks and say what they ask for."""
+        directories = layout.commitlog_dir(self._root), layout.consume_queues_dir(self._root)
+        need = Need.NOTHING
+        for directory in directories:
+            used = self._used(directory)
+            if used > self._warning:
+                self._note_full(directory, used)
+            if used > self._forcibly:
+                return Need.ALL
+            if self._full.pop(directory, None):
+                log.warning("%s: the disk is %d %% full; messages are taken again", directory, used)
+            if used > self._max_used or used == UNKNOWN:
+                need = Need.EXPIRED
+        return need
+
+    def _used(self, directory: Path) -> int:
+        try:
+            return used_percent(self._layer.usage(directory if self._layer.exists(directory) else self._root))
+        except OSError as error:
+            log.warning("%s: how full the disk is cannot be told: %s", directory, error)
+            return UNKNOWN
+
+    def _note_full(self, directory: Path, used: int) -> None:
+        full = StoreNotWritable(
+            f"disk {used} % full under {directory}, diskSpaceWarningLevelRatio is {self._warning}: free some "
+            f"space; sending goes on at {self._forcibly} % (diskSpaceCleanForciblyRatio) without a restart"
+        )
+        if directory not in self._full:
+            log.error("%s", full)
+        self._full[directory] = full
+
+
+def used_percent(usage: Usage) -> int:
+    """Give how full a disk is for those who may not use the system's reserve, rounded up, as ``df`` does."""
+    total = usage.used + usage.usable
+    return -(-usage.used * 100 // total) if total else UNKNOWN
+
+
+def _within(ratio: int, least: int, most: int) -> int:
+    return min(max(ratio, least), most)

@@ -1,0 +1,168 @@
+"""Removing what has expired: CommitLog files from the front, then what pointed into them.
+
+A round looks at the hour, the age of the oldest file and how full the disk is, and removes whole files of
+the CommitLog, the oldest first. Then each ConsumeQueue and the index lose the files whose records are all
+gone. A file is first taken out of what the store reads, in the owner's thread, and then removed from the
+disk, in any: unlinking a gigabyte takes time. Each is gone durably before the next, so a crash leaves a log
+that begins later and queues that point before its beginning, which recovery corrects.
+
+What is never removed: the file that is written to, files that are not flushed, and those whose queue entries
+and keys are not on the disk; otherwise a crash could make a queue begin anew whose messages are all gone.
+
+A consumer that stands before the beginning is told OFFSET_TOO_SMALL and where the queue begins; one that
+comes between the two steps, MESSAGE_WAS_REMOVING. What was given to a reader stays as it is.
+
+Source: RocketMQ ``store/DefaultMessageStore.java`` (CleanCommitLogService, CleanConsumeQueueService),
+``store/MappedFileQueue.java`` (deleteExpiredFileByTime).
+"""
+
+import logging
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from cometmq.errors import StoreNotWritable
+from cometmq.io.clock import Clock
+from cometmq.store.disk_space import DiskSpace, Need
+from cometmq.store.flush import Flusher
+from cometmq.store.next_offsets import GONE
+from cometmq.store.parts import Parts
+from cometmq.store.settings import StoreSettings
+from cometmq.store.upkeep import Upkeep
+
+log = logging.getLogger(__name__)
+
+HOUR_MS: Final = 3_600_000
+FIRST_ROUND_MS: Final = 60_000
+"""How long after its opening a store removes nothing."""
+ASKED_ROUNDS: Final = 20
+"""So many rounds remove expired files at any hour once somebody asks for it."""
+QUEUES_AT_ONCE: Final = 16
+"""Queues looked at before others have their turn in the owner's thread."""
+
+
+class Removal(NamedTuple):
+    """One step of a round.
+
+    Attributes:
+        paths: files to be removed, in this order: see ``Retention.remove``; there may be none.
+        pause_ms: how long the next step should wait.
+    """
+
+    paths: tuple[Path, ...]
+    pause_ms: int
+
+
+class Retention:
+    """Removes what has expired.
+
+    Without a broker, which does it by itself, nothing is removed unless ``run`` is called.
+    """
+
+    def __init__(
+        self, parts: Parts, flusher: Flusher, upkeep: Upkeep, settings: StoreSettings, clock: Clock
+    ) -> None:
+        self._log = parts.log
+        self._queues = parts.queues
+        self._index = parts.index
+        self._layer = parts.files.layer
+        self._flusher = flusher
+        self._upkeep = upkeep
+        self._settings = settings
+        self._clock = clock
+        self._space = DiskSpace(self._layer, parts.root, settings)
+        self._hours = {int(hour) for hour in settings.delete_when.split(";") if hour.strip()}
+        self._next_round_ms = clock.monotonic_ms() + FIRST_ROUND_MS
+        self._asked_rounds = 0
+        self._cleaned_offset = 0  # what is derived from records before it has been looked at
+        self._taken: list[Path] = []  # out of the store, but maybe still on the disk
+
+    @property
+    def disk_full(self) -> StoreNotWritable | None:
+        """Why the store takes no messages, by the last round's look at the disk; None if it does."""
+        return self._space.full
+
+    def is_due(self) -> bool:
+        """Tell whether it is time for the next round."""
+        return self._clock.monotonic_ms() >= self._next_round_ms
+
+    def ask(self) -> None:
+        """Have the next rounds remove expired files whatever the hour."""
+        self._asked_rounds = ASKED_ROUNDS
+
+    def round(self) -> Iterator[Removal]:
+        """Do a round, step by step; between the steps the caller removes files, and lets others work.
+
+        If removing fails the round is given up: the next one begins with the same files.
+        """
+        self._next_round_ms = self._clock.monotonic_ms() + self._settings.clean_resource_interval
+        if self._taken:
+            yield from self._removal([])
+        yield from self._log_files(self._space.measure())
+        min_offset = self._log.min_offset
+        if min_offset > self._cleaned_offset:
+            yield from self._queue_files(min_offset)
+            if self._index is not None:
+                yield from self._removal(self._index.take_expired(min_offset))
+            self._cleaned_offset = min_offset
+
+    def remove(self, paths: Iterable[Path]) -> None:
+        """Remove files from the disk, each durably before the next. Safe from any thread. Raises OSError."""
+        for path in paths:
+            self._layer.remove(path)
+
+    def run(self) -> list[Path]:
+        """Do a round here and now, without pauses; gives what was removed. Raises OSError."""
+        removed: list[Path] = []
+        for removal in self.round():
+            self.remove(removal.paths)
+            removed += removal.paths
+        return removed
+
+    def _log_files(self, need: Need) -> Iterator[Removal]:
+        asked = self._asked_rounds > 0
+        self._asked_rounds -= asked
+        if not (need or asked or self._is_the_hour()):
+            return
+        at_once = need is Need.ALL and self._settings.clean_file_forcibly_enable
+        count = 0
+        while count < self._settings.delete_file_batch_max and self._is_first_removable(at_once=at_once):
+            first = self._log.chain.starts[0]
+            yield from self._removal(
+                self._log.chain.take_before(first + self._log.chain.file_size),
+                self._settings.delete_commit_log_files_interval,
+            )
+            count += 1
+        if count:
+            log.info("%d CommitLog files are removed; the log begins at %d", count, self._log.min_offset)
+        elif need:
+            log.warning(
+                "%s: the disk fills up, and no CommitLog file can be removed yet", self._log.chain.directory
+            )
+
+    def _queue_files(self, min_offset: int) -> Iterator[Removal]:
+        for number, queue in enumerate(list(self._queues), start=1):
+            if queue.next_offset == GONE:  # its topic was deleted meanwhile
+                continue
+            if paths := queue.take_expired(min_offset):
+                yield from self._removal(paths, self._settings.delete_consume_queue_files_interval)
+            elif number % QUEUES_AT_ONCE == 0:
+                yield Removal((), 0)
+
+    def _removal(self, paths: list[Path], pause_ms: int = 0) -> Iterator[Removal]:
+        """Have files removed that are out of the store already, after those that could not be before."""
+        self._taken += paths
+        yield Removal(tuple(self._taken), pause_ms)
+        self._taken.clear()
+
+    def _is_the_hour(self) -> bool:
+        return time.localtime(self._clock.now_ms() / 1000).tm_hour in self._hours
+
+    def _is_first_removable(self, *, at_once: bool) -> bool:
+        chain = self._log.chain
+        safe_offset = min(self._flusher.flushed_offset, self._upkeep.vouched_offset)
+        if len(chain.starts) < 2 or chain.starts[0] + chain.file_size > safe_offset:
+            return False
+        age_ms = self._clock.now_ms() - self._layer.modified_ms(chain.path(chain.starts[0]))
+        return at_once or age_ms >= self._settings.file_reserved_time * HOUR_MS

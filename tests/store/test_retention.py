@@ -1,0 +1,370 @@
+"""Files that have expired go, from the front, and nothing else does, whatever happens between two of them."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
+
+from cometmq.errors import StoreNotWritable
+from cometmq.format import layout
+from cometmq.format.record import decode
+from cometmq.io.clock import ManualClock
+from cometmq.store import FlushDiskType, GetStatus, MessageStore
+from cometmq.store.retention import ASKED_ROUNDS, FIRST_ROUND_MS, HOUR_MS
+from cometmq.store.verify import State, verify
+from cometmq.testing.memory_disk import MemoryDisk
+
+NOON = 12
+RESERVED_MS = 72 * HOUR_MS
+MESSAGE = bytes(900)
+PER_FILE = 8
+"""So many messages of ``MESSAGE``, or 7, go into a CommitLog file of 8 KiB."""
+LOG, QUEUES, INDEX = layout.commitlog_dir(ROOT), layout.consume_queues_dir(ROOT), layout.index_dir(ROOT)
+
+
+def at_hour(hour: int) -> ManualClock:
+    """A clock that says it is this hour of the day, here."""
+    clock = ManualClock()
+    while time.localtime(clock.now_ms() / 1000).tm_hour != hour:
+        clock.advance(HOUR_MS)
+    return clock
+
+
+@pytest.fixture
+def clock(disk: MemoryDisk) -> ManualClock:
+    """Noon: not the hour at which files are removed."""
+    clock = at_hour(NOON)
+    disk.now_ms = clock.now_ms
+    return clock
+
+
+def fill(store: MessageStore, count: int, queue_id: int = 0) -> None:
+    """Append messages one by one: numbered bodies, and a key each."""
+    for n in range(count):
+        store.append([new_message(queue_id=queue_id, body=b"%06d" % n + MESSAGE, keys=f"k{n}")])
+
+
+def settle(store: MessageStore, clock: ManualClock) -> None:
+    """Let a thorough round pass, so that all that is derived is on the disk."""
+    store.wait_flushed().result()
+    clock.advance(SMALL.flush_consume_queue_thorough_interval)
+    paths, dispatched_time = store.tick(), store.dispatched_time
+    store.sync_files(paths)
+    store.vouch(dispatched_time)
+
+
+def numbers(store: MessageStore, queue_id: int = 0) -> list[int]:
+    """Read a queue from its beginning as a consumer does; give the numbers in the bodies."""
+    found, offset = [], 0
+    while True:
+        result = store.get("Orders", queue_id, offset)
+        found += [int(decode(record).body[:6]) for record in result.records]
+        if result.status in (GetStatus.OFFSET_OVERFLOW_ONE, GetStatus.NO_MATCHED_LOGIC_QUEUE):
+            return found
+        assert result.next_offset > offset or result.status is GetStatus.OFFSET_TOO_SMALL
+        offset = result.next_offset
+
+
+def files(disk: MemoryDisk, directory: Path = LOG) -> list[str]:
+    return disk.names(directory)
+
+
+def test_files_go_when_they_are_old_and_it_is_the_hour(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+) -> None:
+    store = open_store()
+    fill(store, 30)
+    settle(store, clock)
+    names = files(disk)
+    clock.advance(RESERVED_MS)
+    assert store.retention.run() == []  # noon
+    clock.advance((4 - NOON) % 24 * HOUR_MS)
+    removed = store.retention.run()
+    assert removed[: len(names) - 1] == [LOG / name for name in names[:-1]]
+    assert files(disk) == names[-1:]
+    assert store.min_offset == int(names[-1])
+    first = store.min_queue_offset("Orders", 0)
+    assert first > 0 and numbers(store) == list(range(first, 30))
+    result = store.get("Orders", 0, 3)
+    assert (result.status, result.next_offset, result.min_offset) == (
+        GetStatus.OFFSET_TOO_SMALL,
+        first,
+        first,
+    )
+    assert store.retention.run() == []
+    fill(store, 3)
+    assert numbers(store) == [*range(first, 30), 0, 1, 2]
+
+
+def test_files_go_by_their_own_age(open_store: OpenStore, disk: MemoryDisk, clock: ManualClock) -> None:
+    store = open_store(replace(SMALL, delete_when=f"04;{NOON}"))
+    fill(store, 20)
+    clock.advance(RESERVED_MS - 2 * 24 * HOUR_MS)
+    fill(store, 20)
+    settle(store, clock)
+    names = files(disk)
+    clock.advance(2 * 24 * HOUR_MS - FIRST_ROUND_MS - 1)
+    assert store.retention.run() == []
+    clock.advance(1)
+    assert [path.name for path in store.retention.run() if path.parent == LOG] == names[:2]
+
+
+def test_who_asks_gets_it_at_any_hour_for_some_rounds(open_store: OpenStore, clock: ManualClock) -> None:
+    store = open_store()
+    fill(store, 10)
+    settle(store, clock)
+    store.retention.ask()
+    assert store.retention.run() == []  # not old enough
+    clock.advance(RESERVED_MS)
+    assert store.retention.run() != []
+    for _ in range(ASKED_ROUNDS - 2):
+        store.retention.run()
+    fill(store, 10)
+    settle(store, clock)
+    clock.advance(RESERVED_MS)
+    store.retention.ask()
+    assert store.retention.run() != []
+
+
+def test_files_that_have_not_expired_go_when_the_disk_needs_it(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+) -> None:
+    store = open_store()
+    fill(store, 50)
+    settle(store, clock)
+    names, used = files(disk), disk.usage(ROOT).used
+    disk.space_bytes = used * 100 // 78
+    assert store.retention.run() == []  # over 75 %: nothing has expired
+    disk.space_bytes = used * 100 // 88
+    assert [path.name for path in store.retention.run() if path.parent == LOG] == names[:-1]  # over 85 %
+
+
+def test_expired_files_need_no_hour_once_the_disk_fills_up(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+) -> None:
+    store = open_store()
+    fill(store, 50)
+    settle(store, clock)
+    clock.advance(RESERVED_MS)
+    used = disk.usage(ROOT).used
+    disk.space_bytes = used * 100 // 74
+    assert store.retention.run() == []
+    disk.space_bytes = used * 100 // 78
+    assert store.retention.run() != []
+
+
+def test_no_messages_are_taken_while_the_disk_is_full_and_again_below(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+) -> None:
+    settings = replace(SMALL, clean_file_forcibly_enable=False)
+    store = open_store(settings)
+    fill(store, 30)
+    settle(store, clock)
+    used = disk.usage(ROOT).used
+    disk.space_bytes = used * 100 // 92
+    assert store.retention.run() == []  # younger files stay: cleanFileForciblyEnable
+    with pytest.raises(StoreNotWritable, match=r"disk 9\d % full under .*free some space; sending goes on"):
+        fill(store, 1)
+    assert len(numbers(store)) == 30  # it can be read
+    disk.space_bytes = used * 100 // 88
+    store.retention.run()
+    with pytest.raises(StoreNotWritable):
+        fill(store, 1)
+    disk.space_bytes = used * 100 // 80
+    store.retention.run()
+    fill(store, 1)
+
+
+def test_a_round_removes_a_batch_at_most(open_store: OpenStore, disk: MemoryDisk, clock: ManualClock) -> None:
+    store = open_store()
+    fill(store, 12 * PER_FILE)
+    settle(store, clock)
+    clock.advance(RESERVED_MS)
+    store.retention.ask()
+    count = len(files(disk))
+    assert count > 11
+    assert [path.parent for path in store.retention.run()].count(LOG) == 10
+    assert [path.parent for path in store.retention.run()].count(LOG) == count - 11
+    assert len(files(disk)) == 1
+
+
+def test_what_points_to_removed_messages_goes_with_them(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+) -> None:
+    store = open_store()
+    fill(store, 60, queue_id=1)
+    fill(store, 60)
+    settle(store, clock)
+    before = files(disk, INDEX)
+    assert len(files(disk, QUEUES / "Orders" / "1")) == 3
+    assert len(before) > 2
+    clock.advance(RESERVED_MS)
+    store.retention.ask()
+    while store.retention.run():
+        pass
+    assert files(disk, QUEUES / "Orders" / "1") == [layout.offset_name(800)]
+    assert store.min_queue_offset("Orders", 1) == store.max_queue_offset("Orders", 1) == 60
+    assert files(disk, INDEX) == before[-len(files(disk, INDEX)) :]
+    assert len(files(disk, INDEX)) <= 2
+    assert store.query("Orders", "k0").records == []
+    assert len(store.query("Orders", "k59").records) == 1
+    store.append([new_message(queue_id=1, body=b"000007")])
+    assert numbers(store, 1) == [7]
+    assert store.min_queue_offset("Orders", 1) == 60
+
+
+def test_what_was_not_vouched_for_stays(open_store: OpenStore, clock: ManualClock) -> None:
+    store = open_store()
+    fill(store, 30)
+    store.wait_flushed().result()
+    clock.advance(RESERVED_MS)
+    store.retention.ask()
+    assert store.retention.run() == []  # the queue's entries are in memory only
+    settle(store, clock)
+    assert store.retention.run() != []
+
+
+def test_a_reader_between_two_steps_is_told_and_never_given_anything_else(
+    open_store: OpenStore, clock: ManualClock
+) -> None:
+    store = open_store()
+    fill(store, 60)
+    settle(store, clock)
+    clock.advance(RESERVED_MS)
+    store.retention.ask()
+    seen = set()
+    kept = store.get("Orders", 0, 0).records
+    for removal in store.retention.round():
+        for offset in range(60):
+            result = store.get("Orders", 0, offset, max_count=1)
+            seen.add(result.status)
+            assert [int(decode(record).body[:6]) for record in result.records] in ([], [offset])
+        store.retention.remove(removal.paths)
+    assert seen == {GetStatus.FOUND, GetStatus.MESSAGE_WAS_REMOVING, GetStatus.OFFSET_TOO_SMALL}
+    assert [int(decode(record).body[:6]) for record in kept][:3] == [0, 1, 2]
+
+
+def test_what_could_not_be_removed_is_removed_by_the_next_round(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store()
+    fill(store, 30)
+    settle(store, clock)
+    clock.advance(RESERVED_MS)
+    store.retention.ask()
+    names = files(disk)
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "remove", _refuse)
+        with pytest.raises(PermissionError):
+            store.retention.run()
+    assert files(disk) == names
+    assert store.min_offset == int(names[1])
+    assert [path.name for path in store.retention.run() if path.parent == LOG] == names[:-1]
+    assert files(disk) == names[-1:]
+
+
+def _refuse(path: Path) -> None:
+    raise PermissionError(1, "Operation not permitted", str(path))
+
+
+def test_a_store_begins_its_rounds_after_a_while(open_store: OpenStore, clock: ManualClock) -> None:
+    store = open_store()
+    assert not store.retention.is_due()
+    clock.advance(FIRST_ROUND_MS)
+    assert store.retention.is_due()
+    assert store.retention.run() == []
+    assert not store.retention.is_due()
+    clock.advance(SMALL.clean_resource_interval)
+    assert store.retention.is_due()
+
+
+@pytest.mark.parametrize("flush", FlushDiskType)
+def test_a_topic_deleted_between_two_steps_is_passed_over(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock, flush: FlushDiskType
+) -> None:
+    store = open_store(replace(SMALL, flush_disk_type=flush))
+    fill(store, 60)
+    store.append([new_message("Others", body=b"000001")])
+    settle(store, clock)
+    clock.advance(RESERVED_MS)
+    store.retention.ask()
+    steps = store.retention.round()
+    for removal in steps:
+        store.retention.remove(removal.paths)
+        if len(files(disk)) == 1:
+            break
+    store.delete_topic("Orders")
+    for removal in steps:
+        store.retention.remove(removal.paths)
+    assert not disk.exists(QUEUES / "Orders")
+    assert store.max_queue_offset("Others", 0) == 1
+
+
+class _Recording(MemoryDisk):
+    """A disk that keeps an image from before each file that goes."""
+
+    def __init__(self, space_bytes: int = 2**40) -> None:
+        super().__init__(space_bytes)
+        self.images: list[tuple[str, MemoryDisk]] = []
+        self.recording = False
+
+    def remove(self, path: Path) -> None:
+        if self.recording:
+            self.images.append((f"killed before {path}", self.after_kill()))
+            self.images.append((f"no power before {path}", self.after_power_loss()))
+            self.images.append((f"some power before {path}", self.after_power_loss(Random(len(self.images)))))
+        super().remove(path)
+
+
+def _images(clock: ManualClock, late: int) -> Iterator[tuple[str, MemoryDisk]]:
+    """Run a round with ``late`` messages that came after the last thorough round; give the images."""
+    disk = _Recording()
+    disk.now_ms = clock.now_ms
+    with MessageStore.open(ROOT, SMALL, files=disk, clock=clock) as store:
+        for n in range(70):
+            store.append([new_message(queue_id=n % 2, body=b"%06d" % n + MESSAGE, keys=f"k{n}")])
+        store.append([new_message(queue_id=2, body=b"%06d" % 70)])
+        settle(store, clock)
+        for n in range(71, 71 + late):
+            store.append([new_message(queue_id=n % 2, body=b"%06d" % n + MESSAGE, keys=f"k{n}")])
+        store.wait_flushed().result()
+        clock.advance(RESERVED_MS)
+        store.retention.ask()
+        disk.recording = True
+        store.retention.run()
+        disk.recording = False
+        yield "after the round, killed", disk.after_kill()
+        yield "after the round, no power", disk.after_power_loss()
+        yield from disk.images
+
+
+@settings(max_examples=3, deadline=None)
+@given(late=st.integers(0, 40))
+def test_a_crash_before_any_removal_leaves_a_store_that_begins_somewhere_and_misses_nothing_behind(
+    late: int,
+) -> None:
+    clock = at_hour(NOON)
+    sent: dict[int, list[int]] = {
+        queue_id: [n for n in range(71 + late) if (2 if n == 70 else n % 2) == queue_id]
+        for queue_id in range(3)
+    }
+    begun = set()
+    for when, image in _images(clock, late):
+        with MessageStore.open(ROOT, SMALL, files=image, clock=clock) as store:
+            assert (store.recovered.gaps, store.recovered.damages) == ([], []), when
+            for queue_id, bodies in sent.items():
+                assert store.max_queue_offset("Orders", queue_id) == len(bodies), when
+                first = store.min_queue_offset("Orders", queue_id)
+                assert numbers(store, queue_id) == bodies[first:], when
+            for n in range(71, 71 + late):
+                assert len(store.query("Orders", f"k{n}").records) == 1, when
+            begun.add(store.min_offset)
+        verified = verify(ROOT, SMALL, layer=image)
+        assert (verified.state, verified.findings) == (State.SOUND, []), when
+    assert len(begun) > 5
