@@ -51,7 +51,7 @@ class DiskWaits:
 
     def _release(self) -> None:
         """Answer those whose bytes are on the disk; all, if no sync will come any more."""
-        flushed_offset, failed = self._store.flushed_offset, self._store.not_synced
+        flushed_offset, failed = self._store.flushed_offset, self._store.flusher.failed
         while self._waiting and (self._waiting[0].offset <= flushed_offset or failed):
             offset, _, done = self._waiting.popleft()
             done(None if offset <= flushed_offset else str(failed))

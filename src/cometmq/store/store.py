@@ -59,6 +59,7 @@ class MessageStore(Messages):
     Attributes:
         recovered: what opening found.
         bulk: appends many sends at a time.
+        flusher: brings the CommitLog to the disk; tells how far and how often.
         on_synced: called by ``run_soon`` after each sync of the CommitLog under SYNC_FLUSH, done or failed.
         retention: removes what has expired.
     """
@@ -119,13 +120,13 @@ class MessageStore(Messages):
         self._run_soon = run_soon
         self._closed = False
         self._dispatcher = Dispatcher(parts.log, parts.index, parts.delay_levels, parts.queues.staged)
-        self._flusher = Flusher(parts.log, parts.files.layer, settings, clock, self._in_flusher)
+        self.flusher = Flusher(parts.log, parts.files.layer, settings, clock, self._in_flusher)
         self.bulk = BulkAppend(
             parts, self._dispatcher, self._begin_append, self._end_append, self._readable_offset
         )
-        self._upkeep = Upkeep(parts, self._dispatcher, self._flusher, settings, clock, self.recovered.begin)
-        self.retention = Retention(parts, self._flusher, self._upkeep, settings, clock)
-        self._flusher.start()
+        self._upkeep = Upkeep(parts, self._dispatcher, self.flusher, settings, clock, self.recovered.begin)
+        self.retention = Retention(parts, self.flusher, self._upkeep, settings, clock)
+        self.flusher.start()
 
     def __enter__(self) -> Self:
         """Give the store."""
@@ -164,7 +165,7 @@ class MessageStore(Messages):
     def wait_flushed(self, offset: int | None = None) -> "Future[None]":
         """Give a future that is done once all that is written (before ``offset``) is synced."""
         written = self._log.written_offset
-        return self._flusher.wait(written if offset is None else min(offset, written))
+        return self.flusher.wait(written if offset is None else min(offset, written))
 
     @property
     def written_offset(self) -> int:
@@ -174,7 +175,7 @@ class MessageStore(Messages):
     @property
     def flushed_offset(self) -> int:
         """CommitLog offset before which all is on the disk."""
-        return self._flusher.flushed_offset
+        return self.flusher.flushed_offset
 
     @property
     def dispatched_offset(self) -> int:
@@ -187,21 +188,11 @@ class MessageStore(Messages):
         return self._log.min_offset
 
     @property
-    def sync_count(self) -> int:
-        """How often a file of the CommitLog has been synced since the store was opened."""
-        return self._flusher.sync_count
-
-    @property
-    def not_synced(self) -> StoreNotWritable | None:
-        """Why what lies behind ``flushed_offset`` may never be on the disk, or None."""
-        return self._flusher.failed
-
-    @property
     def not_writable(self) -> StoreNotWritable | None:
         """Why nothing can be appended now, or None."""
         if self._closed:
             return StoreNotWritable(f"the store {self.root} is closed")
-        return self._flusher.failed or self._upkeep.failed or self.retention.disk_full
+        return self.flusher.failed or self._upkeep.failed or self.retention.disk_full
 
     def on_arrival(
         self, callback: Callable[[list[Arrival]], None], is_awaited: Callable[[], bool] = lambda: True
@@ -320,7 +311,7 @@ class MessageStore(Messages):
             return
         self._run_soon = None  # the loop may be gone
         self._dispatcher.on_arrival = lambda _: None
-        self._flusher.stop()
+        self.flusher.stop()
         self._dispatcher.dispatch(self._readable_offset())
         self._closed = True
         try:
@@ -346,7 +337,7 @@ class MessageStore(Messages):
         if self._run_soon is None:
             self._append_alone()
         elif self.settings.sync_flush:
-            self._flusher.sync_soon()  # what nobody waits for must become readable too
+            self.flusher.sync_soon()  # what nobody waits for must become readable too
 
     def _note_files(self) -> None:
         try:
@@ -370,16 +361,16 @@ class MessageStore(Messages):
 
     def _finish(self) -> None:
         """Bring everything to the disk and say that the store is closed. Raises OSError."""
-        if self._flusher.failed is None:
+        if self.flusher.failed is None:
             self._log.clear_failed()
             if self._upkeep.finish(self._log.written_time):
                 self._note_files()
                 self._parts.files.layer.remove(layout.abort_path(self.root))
                 return
-        log.critical("%s is not closed cleanly: %s", self.root, self._flusher.failed or self._upkeep.failed)
+        log.critical("%s is not closed cleanly: %s", self.root, self.flusher.failed or self._upkeep.failed)
 
     def _readable_offset(self) -> int:
-        return self._flusher.flushed_offset if self.settings.sync_flush else self._log.written_offset
+        return self.flusher.flushed_offset if self.settings.sync_flush else self._log.written_offset
 
     def _in_flusher(self) -> None:
         """Have the owner dispatch what can be read now."""
@@ -388,7 +379,7 @@ class MessageStore(Messages):
 
     def _after_sync(self) -> None:
         if not self._closed:
-            self._dispatcher.dispatch(self._flusher.flushed_offset)
+            self._dispatcher.dispatch(self.flusher.flushed_offset)
             self.on_synced()
 
     def _append_alone(self) -> None:
