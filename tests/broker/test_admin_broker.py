@@ -1,9 +1,13 @@
 import asyncio
 from pathlib import Path
+from typing import Any
 
+import pytest
 from tests.broker.conftest import BROKER, serving
 
-from cometmq.broker.admin_broker import _size
+from cometmq.broker.admin_broker import NO_POOL, _size
+from cometmq.errors import StoreNotWritable
+from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire import settings_text
 from cometmq.wire.bodies import TextTable, decode
 from cometmq.wire.codes import RequestCode, ResponseCode
@@ -22,9 +26,34 @@ def test_the_runtime_info_has_what_operators_tools_read(tmp_path: Path) -> None:
             assert table["commitLogMaxOffset"] == str(bench.store.written_offset)
             assert (table["putMessageTimesTotal"], table["dispatchBehindBytes"]) == ("2", "0")
             assert len(table["putTps"].split(" ")) == len(table["getTransferredTps"].split(" ")) == 3
+            assert int(table["msgPutTotalTodayNow"]) - int(table["msgPutTotalTodayMorning"]) in (0, 1)
             assert table["sendThreadPoolQueueHeadWaitTimeMills"] == "0"
             assert 0 < float(table["commitLogDiskRatio"]) < 1
             assert int(table["earliestMessageTimeStamp"]) == bench.clock.now_ms() - 90_061_000
+
+    asyncio.run(main())
+
+
+def test_the_runtime_info_says_how_far_the_store_has_come(tmp_path: Path) -> None:
+    async def main() -> None:
+        disk = MemoryDisk()
+        seldom: dict[str, Any] = {"flush_interval_commit_log": 1_000_000}
+        async with serving(tmp_path, seldom, files=disk) as bench:
+            await bench.send("T")
+            store = bench.store
+            table = decode(TextTable, (await bench.ask(RequestCode.GET_BROKER_RUNTIME_INFO)).body).table
+            written = store.written_offset
+            assert table["commitLogMinOffset"] == table["commitLogFlushedOffset"] == "0"
+            for pointer in ("Max", "Written", "Confirm", "Dispatched"):
+                assert table[f"commitLog{pointer}Offset"] == str(written)
+            assert (table["dispatchBehindBytes"], table["remainHowManyDataToCommit"]) == ("0", "0 B")
+            assert table["remainHowManyDataToFlush"] == f"{written} B"
+            assert (table["remainTransientStoreBufferNumbs"], table["storeNotWritable"]) == (NO_POOL, "")
+            disk.fail_sync = True
+            with pytest.raises(StoreNotWritable):
+                store.wait_flushed().result()
+            table = decode(TextTable, (await bench.ask(RequestCode.GET_BROKER_RUNTIME_INFO)).body).table
+            assert "sync failed" in table["storeNotWritable"]
 
     asyncio.run(main())
 

@@ -44,3 +44,17 @@ def test_all_counts_are_sampled_together() -> None:
         rates.sample()
         clock.advance(1000)
     assert rates.stored.per_second()[0] == 1.0 and rates.given.per_second()[0] == 3.0
+
+
+def test_at_midnight_the_totals_are_noted_as_those_of_the_morning() -> None:
+    clock = ManualClock()
+    rates = Rates(clock)
+    for morning in range(3):
+        rates.stored.total += 10
+        rates.sample()
+        assert rates.stored.this_morning == 10 * morning
+        assert rates.stored.yesterday_morning == 10 * max(morning - 1, 0)
+        clock.advance(24 * 3600 * 1000)
+        rates.sample()
+        rates.sample()
+    assert rates.given.this_morning == 0

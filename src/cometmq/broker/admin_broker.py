@@ -21,6 +21,8 @@ from cometmq.wire.headers import GetBrokerConfigResponseHeader, fields
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
+NO_POOL: Final = str(2**31 - 1)
+"""Free buffers of a store without a transient store pool, as RocketMQ counts them."""
 _POOLS: Final = ("send", "pull", "litePull", "query", "ack")
 _NOT_HERE: Final = dict.fromkeys(
     (
@@ -33,10 +35,6 @@ _NOT_HERE: Final = dict.fromkeys(
         "EndTransactionThreadPoolQueueCapacity",
         "dispatchMaxBuffer",
         "getMessageEntireTimeMax",
-        "msgGetTotalTodayMorning",
-        "msgGetTotalYesterdayMorning",
-        "msgPutTotalTodayMorning",
-        "msgPutTotalYesterdayMorning",
         "pageCacheLockTimeMills",
         "putLatency99",
         "putLatency999",
@@ -78,7 +76,8 @@ class BrokerAdmin:
 
     def runtime_info(self, _: Session, command: Command) -> Command:
         """GET_BROKER_RUNTIME_INFO: how it is doing, by RocketMQ's keys."""
-        return response(command, body=encode(TextTable(self._versions() | self._disk() | self._traffic())))
+        table = self._versions() | self._disk() | self._pointers() | self._traffic()
+        return response(command, body=encode(TextTable(table)))
 
     def _versions(self) -> dict[str, str]:
         up_s = (self._clock.monotonic_ms() - self._started_monotonic_ms) // 1000
@@ -105,12 +104,24 @@ class BrokerAdmin:
             "commitLogDiskRatio": ratio,
             f"commitLogDiskRatio_{path}": ratio,
             "consumeQueueDiskRatio": ratio,
-            "commitLogMinOffset": str(store.min_offset),
-            "commitLogMaxOffset": str(store.written_offset),
-            "dispatchBehindBytes": str(store.written_offset - store.dispatched_offset),
-            "remainHowManyDataToFlush": _size(store.written_offset - store.flushed_offset),
-            "remainTransientStoreBufferNumbs": "0",
             "earliestMessageTimeStamp": str(-1 if oldest is None else record_store_time(oldest)),
+        }
+
+    def _pointers(self) -> dict[str, str]:
+        """How far the store has come: RocketMQ's keys, and some of our own for what it has none."""
+        pointers = self._store.pointers
+        return {
+            "commitLogMinOffset": str(pointers.begin),
+            "commitLogMaxOffset": str(pointers.committed),
+            "commitLogWrittenOffset": str(pointers.written),
+            "commitLogFlushedOffset": str(pointers.flushed),
+            "commitLogConfirmOffset": str(pointers.confirmed),
+            "commitLogDispatchedOffset": str(pointers.dispatched),
+            "dispatchBehindBytes": str(pointers.confirmed - pointers.dispatched),
+            "remainHowManyDataToCommit": _size(pointers.written - pointers.committed),
+            "remainHowManyDataToFlush": _size(pointers.committed - pointers.flushed),
+            "remainTransientStoreBufferNumbs": NO_POOL,
+            "storeNotWritable": str(self._store.not_writable or ""),
         }
 
     def _traffic(self) -> dict[str, str]:
@@ -126,7 +137,11 @@ class BrokerAdmin:
             "putMessageSizeTotal": str(rates.stored_bytes.total),
             "putMessageAverageSize": str(rates.stored_bytes.total / stored if stored else 0.0),
             "putMessageFailedTimes": str(rates.refused.total),
-            "msgPutTotalTodayNow": str(stored),  # since the start: days are not told apart
+            "msgPutTotalYesterdayMorning": str(rates.stored.yesterday_morning),
+            "msgPutTotalTodayMorning": str(rates.stored.this_morning),
+            "msgPutTotalTodayNow": str(stored),
+            "msgGetTotalYesterdayMorning": str(rates.given.yesterday_morning),
+            "msgGetTotalTodayMorning": str(rates.given.this_morning),
             "msgGetTotalTodayNow": str(given),
         }
 

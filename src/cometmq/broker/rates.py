@@ -1,5 +1,6 @@
 """How much goes through the broker: totals, and averages over the last 10, 60 and 600 seconds."""
 
+import time
 from collections import deque
 from typing import Final
 
@@ -10,10 +11,18 @@ SPANS_S: Final = (10, 60, 600)
 
 
 class Rate:
-    """One count that only grows."""
+    """One count that only grows.
+
+    Attributes:
+        total: since the start.
+        this_morning: what the total was when the day began, local time.
+        yesterday_morning: … when yesterday began.
+    """
 
     def __init__(self) -> None:
         self.total = 0
+        self.this_morning = 0
+        self.yesterday_morning = 0
         self._samples: deque[tuple[int, int]] = deque()
 
     def sample(self, now_ms: int) -> None:
@@ -21,6 +30,10 @@ class Rate:
         self._samples.append((now_ms, self.total))
         while self._samples[0][0] < now_ms - SPANS_S[-1] * 1000:
             self._samples.popleft()
+
+    def begin_day(self) -> None:
+        """Note that a day has begun."""
+        self.yesterday_morning, self.this_morning = self.this_morning, self.total
 
     def per_second(self) -> tuple[float, ...]:
         """Give the averages over the last 10, 60 and 600 seconds, as far as the samples go."""
@@ -59,12 +72,19 @@ class Rates:
         self.missed = Rate()
         self.given = Rate()
         self._clock = clock
+        self._day = self._today()
 
     def sample(self) -> None:
         """Note all totals; call it every second."""
-        now_ms = self._clock.monotonic_ms()
+        now_ms, today = self._clock.monotonic_ms(), self._today()
         for rate in (self.stored, self.stored_bytes, self.refused, self.found, self.missed, self.given):
             rate.sample(now_ms)
+            if today != self._day:
+                rate.begin_day()
+        self._day = today
+
+    def _today(self) -> tuple[int, ...]:
+        return time.localtime(self._clock.now_ms() // 1000)[:3]
 
 
 def sum_text(*rates: Rate) -> str:

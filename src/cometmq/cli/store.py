@@ -5,6 +5,7 @@ import click
 from cometmq.cli.store_find import find
 from cometmq.cli.store_inspect import inspect
 from cometmq.cli.store_rebuild import rebuild
+from cometmq.cli.store_status import status
 from cometmq.cli.store_verify import verify
 
 
@@ -17,5 +18,5 @@ def store() -> None:
     """
 
 
-for command in (inspect, find, verify, rebuild):
+for command in (inspect, status, find, verify, rebuild):
     store.add_command(command)

@@ -12,8 +12,10 @@ from cometmq.message import Message, StoredMessage
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.get import GetResult, GetStatus
 from cometmq.store.messages import Receipt
+from cometmq.store.pointers import Pointers
+from cometmq.store.query import QueryResult
 from cometmq.store.settings import FlushDiskType, StoreSettings
-from cometmq.store.store import MessageStore, QueryResult
+from cometmq.store.store import MessageStore
 
 __all__ = [
     "Appended",
@@ -23,6 +25,7 @@ __all__ = [
     "Message",
     "MessageStore",
     "NewMessage",
+    "Pointers",
     "QueryResult",
     "Receipt",
     "StoreSettings",

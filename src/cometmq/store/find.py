@@ -3,12 +3,11 @@
 An offset id names its record. Keys and unique ids are looked up in the index, topic by topic, since its
 hashes are over topic and key; what the index does not reach (the newest records, which a broker had not
 written to it yet) is scanned. Without an index the whole log is. A time leads to its place in the log by
-bisection: the log is in the order of store times, if the machine's clock was never set back.
+bisection (``log_seek``).
 
 Whatever way a record was found, it is held against all that was asked for.
 """
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -21,18 +20,15 @@ from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.java_hash import index_key_hash, tags_code
 from cometmq.format.message_id import parse_offset_message_id
 from cometmq.format.properties import split_keys
-from cometmq.format.record import HEAD_MAX_SIZE, Record, RecordHead, decode
-from cometmq.format.scan import check, find_next_record
+from cometmq.format.record import Record, decode
 from cometmq.kernels.ops import Dispatch, Longs
 from cometmq.store.directory import StoreDirectory
 from cometmq.store.finding import Finding
 from cometmq.store.index_view import IndexView
 from cometmq.store.log_scan import Chunk, LogScan
-from cometmq.store.seek import record_store_time
+from cometmq.store.log_seek import log_offset_by_time
 
 TIME_MAX = 2**63 - 1
-NEAR_BYTES = 64 * 1024
-"""Bisection ends when so little is left: it is scanned."""
 Progress = Callable[[int, int], None]
 
 
@@ -106,7 +102,7 @@ class _Search:
                 yield found
             return
         key = (wanted.message_id.upper() if wanted.message_id else None) or wanted.key
-        begin, end = self._offset_of_time(wanted.begin_time), self._end_of_time()
+        begin, end = log_offset_by_time(self._store.log, wanted.begin_time), self._end_of_time()
         if key is not None and use_index and (views := self._usable_index()):
             first, last = views[0].header.begin_physical_offset, views[-1].header.end_physical_offset
             yield from self._scan(begin, min(first, end), key)
@@ -208,41 +204,8 @@ class _Search:
         log = self._store.log
         if self._wanted.end_time == TIME_MAX:
             return log.chain.end_offset
-        offset = self._offset_of_time(self._wanted.end_time + 1)
+        offset = log_offset_by_time(log, self._wanted.end_time + 1)
         return log.chain.end_offset if log.read_record(offset) is None else offset
-
-    def _offset_of_time(self, time: int) -> int:
-        """Give the offset of the first record stored at ``time`` or later, or of damage before it."""
-        chain = self._store.log.chain
-        if time <= 0:
-            return chain.first_offset
-        number = bisect_left(chain.starts, time, key=lambda start: self._time_behind(start, 0)[1]) - 1
-        if number < 0:
-            return chain.first_offset
-        start = chain.starts[number]
-        low, high = 0, chain.file(start).data_end(0)
-        while high - low > NEAR_BYTES:
-            middle = (low + high) // 2
-            position, found_time = self._time_behind(start, middle)
-            if found_time < time:
-                low = position
-            else:
-                high = middle
-        view = chain.file(start).view()
-        while isinstance(head := check(view, low, len(view), base_offset=start), RecordHead):
-            if head.store_time >= time:
-                break
-            low += head.size
-        return start + low
-
-    def _time_behind(self, start: int, position: int) -> tuple[int, int]:
-        """Give position and store time of a file's next record; TIME_MAX if there is none."""
-        file = self._store.log.chain.file(start)
-        view = file.view()
-        found = find_next_record(view, position, base_offset=start, end=file.data_end(position))
-        if found is None:
-            return file.size, TIME_MAX
-        return found, record_store_time(bytes(view[found : found + HEAD_MAX_SIZE]))
 
 
 def _records_with(key: str, dispatch: Dispatch) -> Longs:

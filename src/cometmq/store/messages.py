@@ -9,7 +9,7 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cometmq.errors import DamagedRecord, FormatError
 from cometmq.filter import tag
@@ -22,10 +22,8 @@ from cometmq.io.clock import Clock
 from cometmq.message import Message, StoredMessage
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.get import GetResult
+from cometmq.store.query import QueryResult
 from cometmq.store.settings import StoreSettings
-
-if TYPE_CHECKING:
-    from cometmq.store.store import QueryResult
 
 HOST: Final = pack_host("127.0.0.1", 10911)
 """Producer and broker of what is appended here: where a broker of this machine would serve it."""
@@ -156,7 +154,7 @@ class Messages(ABC):
     @abstractmethod
     def query(
         self, topic: str, key: str, max_count: int = 32, begin_time: int = 0, end_time: int = TIME_MAX
-    ) -> "QueryResult":
+    ) -> QueryResult:
         """Find records by one of their keys or their unique key."""
 
     @abstractmethod

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Container, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
 from cometmq.errors import IllegalName, MessageIllegal, StoreLocked, StoreNotWritable
 from cometmq.format import layout
@@ -24,6 +24,8 @@ from cometmq.store.flush import Flusher
 from cometmq.store.get import GetResult, get_messages
 from cometmq.store.messages import Messages
 from cometmq.store.parts import Parts, make_parts
+from cometmq.store.pointers import HasPointers
+from cometmq.store.query import QueryResult, query_records
 from cometmq.store.recover import Progress, recover
 from cometmq.store.retention import Retention
 from cometmq.store.seek import NEVER, offset_by_time, store_time_at
@@ -35,22 +37,11 @@ log = logging.getLogger(__name__)
 TIME_MAX = 2**63 - 1
 
 
-class QueryResult(NamedTuple):
-    """What a query by key gave: raw records, oldest first, and how far the index goes.
-
-    Only the keys' hashes were compared: who must be exact looks at the records' keys.
-    """
-
-    records: list[bytes]
-    index_last_update_time: int
-    index_last_update_offset: int
-
-
-class MessageStore(Messages):
+class MessageStore(Messages, HasPointers):
     """A store directory, open for appending and reading.
 
     Use ``open``; as a context manager it closes itself. ``Messages`` has what takes and gives whole messages;
-    what is here deals in records, as a broker does.
+    what is here deals in records, as a broker does. ``HasPointers`` tells how far it has come.
 
     Args:
         run_soon: how the flusher's thread asks the owner to dispatch what a sync made readable (a loop's
@@ -122,7 +113,7 @@ class MessageStore(Messages):
         self._dispatcher = Dispatcher(parts.log, parts.index, parts.delay_levels, parts.queues.staged)
         self.flusher = Flusher(parts.log, parts.files.layer, settings, clock, self._in_flusher)
         self.bulk = BulkAppend(
-            parts, self._dispatcher, self._begin_append, self._end_append, self._readable_offset
+            parts, self._dispatcher, self._begin_append, self._end_append, lambda: self.confirm_offset
         )
         self._upkeep = Upkeep(parts, self._dispatcher, self.flusher, settings, clock, self.recovered.begin)
         self.retention = Retention(parts, self.flusher, self._upkeep, settings, clock)
@@ -158,7 +149,7 @@ class MessageStore(Messages):
                 if taken is not None:
                     taken.next_offset -= 1
             raise
-        self._dispatcher.take(queues, messages, appended, self._readable_offset())
+        self._dispatcher.take(queues, messages, appended, self.confirm_offset)
         self._end_append()
         return appended
 
@@ -166,26 +157,6 @@ class MessageStore(Messages):
         """Give a future that is done once all that is written (before ``offset``) is synced."""
         written = self._log.written_offset
         return self.flusher.wait(written if offset is None else min(offset, written))
-
-    @property
-    def written_offset(self) -> int:
-        """CommitLog offset behind the last appended record."""
-        return self._log.written_offset
-
-    @property
-    def flushed_offset(self) -> int:
-        """CommitLog offset before which all is on the disk."""
-        return self.flusher.flushed_offset
-
-    @property
-    def dispatched_offset(self) -> int:
-        """CommitLog offset before which all can be read through the queues."""
-        return self._dispatcher.dispatched_offset
-
-    @property
-    def min_offset(self) -> int:
-        """CommitLog offset of the first record that is still there."""
-        return self._log.min_offset
 
     @property
     def not_writable(self) -> StoreNotWritable | None:
@@ -234,15 +205,15 @@ class MessageStore(Messages):
         if self._index is None:
             return QueryResult([], 0, 0)
         self._upkeep.catch_up()
-        offsets = self._index.find(
+        return query_records(
+            self._log,
+            self._index,
             topic,
             key,
+            max_count=min(max_count, self.settings.max_msgs_num_batch),
             begin_time=begin_time,
             end_time=end_time,
-            max_count=min(max_count, self.settings.max_msgs_num_batch),
         )
-        records = [record for offset in offsets if (record := self._log.read_record(offset)) is not None]
-        return QueryResult(records, *self._index.last_update)
 
     def min_queue_offset(self, topic: str, queue_id: int) -> int:
         """Give the first queue offset that can be read; 0 for a queue without messages."""
@@ -312,7 +283,7 @@ class MessageStore(Messages):
         self._run_soon = None  # the loop may be gone
         self._dispatcher.on_arrival = lambda _: None
         self.flusher.stop()
-        self._dispatcher.dispatch(self._readable_offset())
+        self._dispatcher.dispatch(self.confirm_offset)
         self._closed = True
         try:
             self._finish()
@@ -368,9 +339,6 @@ class MessageStore(Messages):
                 self._parts.files.layer.remove(layout.abort_path(self.root))
                 return
         log.critical("%s is not closed cleanly: %s", self.root, self.flusher.failed or self._upkeep.failed)
-
-    def _readable_offset(self) -> int:
-        return self.flusher.flushed_offset if self.settings.sync_flush else self._log.written_offset
 
     def _in_flusher(self) -> None:
         """Have the owner dispatch what can be read now."""

@@ -67,7 +67,7 @@ def summarize(store: StoreDirectory) -> Summary:
     findings = list(store.findings)
     chain = store.log.chain
     first = _first_record(chain.file(chain.starts[0]), chain.starts[0]) if chain.starts else None
-    end, last_time = _log_end(store)
+    end, last_time = log_end(store)
     config = layout.config_dir(store.root)
     return Summary(
         root=store.root,
@@ -103,7 +103,7 @@ def _first_record(file: File, start: int) -> int | None:
     return None if found is None else record_store_time(bytes(view[found : found + HEAD_MAX_SIZE]))
 
 
-def _log_end(store: StoreDirectory) -> tuple[int, int]:
+def log_end(store: StoreDirectory) -> tuple[int, int]:
     """Give the CommitLog offset behind the last record, and its store time, ms."""
     for start in reversed(store.log.chain.starts):
         file = store.log.chain.file(start)

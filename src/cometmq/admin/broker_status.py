@@ -1,0 +1,82 @@
+"""Asking a broker, of CometMQ or Java, how far its store has come.
+
+A Java broker does not tell all pointers, and lags of more than a KiB only roughly.
+
+Source: RocketMQ ``broker/AdminBrokerProcessor.java`` (prepareRuntimeInfo).
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from cometmq.errors import RemoteError
+from cometmq.net.client import Connections
+from cometmq.wire.bodies import TextTable, decode
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command
+
+
+class BrokerStatus(NamedTuple):
+    """How a broker stands.
+
+    Attributes:
+        up: how long it has run, in words.
+        not_writable: why it takes no messages, empty if it does.
+        pointers: as ``store.pointers.Pointers`` has them; None for what the broker does not tell.
+    """
+
+    address: str
+    version: str
+    up: str
+    not_writable: str
+    pointers: Mapping[str, int | None]
+
+
+async def runtime_info(address: str) -> dict[str, str]:
+    """Give a broker's runtime info, by RocketMQ's keys. Raises NetworkError, RemoteError."""
+    connections = Connections()
+    try:
+        answer = await connections.request(address, Command(RequestCode.GET_BROKER_RUNTIME_INFO))
+    finally:
+        await connections.close()
+    if answer.code != ResponseCode.SUCCESS:
+        raise RemoteError(answer.code, answer.remark or "")
+    return decode(TextTable, answer.body).table
+
+
+async def broker_status(address: str) -> BrokerStatus:
+    """Ask a broker. Raises NetworkError, RemoteError."""
+    info = await runtime_info(address)
+    return BrokerStatus(
+        address,
+        info.get("brokerVersionDesc", ""),
+        info.get("runtime", "").strip("[ ]"),
+        info.get("storeNotWritable", ""),
+        pointers_of(info),
+    )
+
+
+def pointers_of(info: Mapping[str, str]) -> dict[str, int | None]:
+    """Tell the pointers from runtime info."""
+    committed = _number(info, "commitLogMaxOffset")
+    flushed = _number(info, "commitLogFlushedOffset")
+    confirmed = _number(info, "commitLogConfirmOffset")
+    dispatched = _number(info, "commitLogDispatchedOffset")
+    if committed is not None and confirmed is None:  # a Java broker
+        lag = info.get("remainHowManyDataToFlush", "").split(" ")
+        flushed = committed - int(lag[0]) if lag[1:] == ["B"] and lag[0].isdecimal() else None
+        if flushed == committed:  # then it may be read, whatever its flush mode
+            confirmed = committed
+            dispatched = committed - (_number(info, "dispatchBehindBytes") or 0)
+    return {
+        "begin": _number(info, "commitLogMinOffset"),
+        "written": _number(info, "commitLogWrittenOffset", committed),
+        "committed": committed,
+        "flushed": flushed,
+        "confirmed": confirmed,
+        "dispatched": dispatched,
+    }
+
+
+def _number(info: Mapping[str, str], key: str, default: int | None = None) -> int | None:
+    text = info.get(key, "")
+    return int(text) if text.lstrip("-").isdecimal() else default

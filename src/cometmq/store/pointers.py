@@ -1,0 +1,74 @@
+"""How far a store has come, as offsets of the CommitLog."""
+
+from typing import NamedTuple
+
+from cometmq.store.commit_log import CommitLog
+from cometmq.store.dispatch import Dispatcher
+from cometmq.store.flush import Flusher
+from cometmq.store.settings import StoreSettings
+
+
+class Pointers(NamedTuple):
+    """``written ≥ committed ≥ flushed`` and ``committed ≥ confirmed ≥ dispatched``.
+
+    Attributes:
+        begin: the first record that is still there.
+        written: all before it is appended.
+        committed: … is in the page cache; behind ``written`` only with the transient store pool.
+        flushed: … is on the disk.
+        confirmed: … may be given to readers: what is committed, under SYNC_FLUSH what is flushed.
+        dispatched: … can be read through its queue.
+    """
+
+    begin: int
+    written: int
+    committed: int
+    flushed: int
+    confirmed: int
+    dispatched: int
+
+
+class HasPointers:
+    """Tells how far it has come; a base of ``MessageStore``."""
+
+    settings: StoreSettings
+    _log: CommitLog
+    flusher: Flusher
+    _dispatcher: Dispatcher
+
+    @property
+    def min_offset(self) -> int:
+        """CommitLog offset of the first record that is still there."""
+        return self._log.min_offset
+
+    @property
+    def written_offset(self) -> int:
+        """CommitLog offset behind the last appended record."""
+        return self._log.written_offset
+
+    @property
+    def committed_offset(self) -> int:
+        """CommitLog offset before which all is in the log's files, and outlives the process."""
+        return self._log.written_offset
+
+    @property
+    def flushed_offset(self) -> int:
+        """CommitLog offset before which all is on the disk."""
+        return self.flusher.flushed_offset
+
+    @property
+    def confirm_offset(self) -> int:
+        """CommitLog offset before which all may be given to readers: under SYNC_FLUSH what is on the disk."""
+        return self.flushed_offset if self.settings.sync_flush else self.committed_offset
+
+    @property
+    def dispatched_offset(self) -> int:
+        """CommitLog offset before which all can be read through the queues."""
+        return self._dispatcher.dispatched_offset
+
+    @property
+    def pointers(self) -> Pointers:
+        """All of these; read from the hindmost on, since others write meanwhile."""
+        dispatched, confirmed, flushed = self.dispatched_offset, self.confirm_offset, self.flushed_offset
+        committed = self.committed_offset
+        return Pointers(self.min_offset, self.written_offset, committed, flushed, confirmed, dispatched)

@@ -1,0 +1,26 @@
+"""Finding records by key, through the index of an open store."""
+
+from typing import NamedTuple
+
+from cometmq.store.commit_log import CommitLog
+from cometmq.store.index import Index
+
+
+class QueryResult(NamedTuple):
+    """What a query by key gave: raw records, oldest first, and how far the index goes.
+
+    Only the keys' hashes were compared: who must be exact looks at the records' keys.
+    """
+
+    records: list[bytes]
+    index_last_update_time: int
+    index_last_update_offset: int
+
+
+def query_records(
+    log: CommitLog, index: Index, topic: str, key: str, *, max_count: int, begin_time: int, end_time: int
+) -> QueryResult:
+    """Give the newest records of a topic with a key, stored within a time range (ms)."""
+    offsets = index.find(topic, key, begin_time=begin_time, end_time=end_time, max_count=max_count)
+    records = [record for offset in offsets if (record := log.read_record(offset)) is not None]
+    return QueryResult(records, *index.last_update)
