@@ -8,6 +8,7 @@ from cometmq.broker.producers import SILENCE_MS_MAX
 from cometmq.message import MessageQueue
 from cometmq.wire.bodies import (
     ClientConfigCheck,
+    ConsumerData,
     ConsumerIds,
     GroupConfig,
     Heartbeat,
@@ -168,6 +169,36 @@ def test_a_client_may_ask_whether_its_filter_is_understood(
             subscription = SubscriptionData("T", expression_type=expression_type, expression="a > 1")
             check = ClientConfigCheck("c", "cg", subscription)
             assert (await bench.ask(RequestCode.CHECK_CLIENT_CONFIG, body=check)).code == code
+
+    asyncio.run(main())
+
+
+def test_a_filter_is_checked_where_filters_are_allowed(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path, enable_property_filter=True) as bench:
+            for expression, code, says in [
+                ("a > 1", ResponseCode.SUCCESS, ""),
+                ("a > 'x'", ResponseCode.SUBSCRIPTION_PARSE_FAILED, "at character 5"),
+            ]:
+                subscription = SubscriptionData("T", expression_type="SQL92", expression=expression)
+                check = ClientConfigCheck("c", "cg", subscription)
+                answer = await bench.ask(RequestCode.CHECK_CLIENT_CONFIG, body=check)
+                assert (answer.code, says in (answer.remark or "")) == (code, True)
+
+    asyncio.run(main())
+
+
+def test_a_filter_is_dead_when_its_group_has_no_members(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            subscription = SubscriptionData("T", expression_type="SQL92", expression="a > 1")
+            beat = Heartbeat("c", consumers=[ConsumerData("cg", subscriptions=[subscription])])
+            await bench.ask(RequestCode.HEART_BEAT, body=beat)
+            known = bench.parts.filters.find("T", "cg")
+            assert known is not None and not known.is_dead
+            await bench.ask(RequestCode.UNREGISTER_CLIENT, UnregisterClientHeader("c", consumer_group="cg"))
+            known = bench.parts.filters.find("T", "cg")
+            assert known is not None and known.is_dead
 
     asyncio.run(main())
 

@@ -100,3 +100,14 @@ def test_a_subscription_knows_the_codes_to_look_for() -> None:
     assert subscription_of(tag_subscription("T", "TagA || TagB", 1)).tags_codes == {2598919, 2598920}
     odd = replace(ALL_OF_T, expression="||", codes={5})
     assert subscription_of(odd).tags_codes == {5}
+
+
+def test_the_last_member_that_leaves_is_told() -> None:
+    clock, empty = ManualClock(), list[str]()
+    consumers = Consumers[str](clock, empty.append)
+    for channel in "ab":
+        consumers.heartbeat(channel, data(ALL_OF_T), member(clock))
+    consumers.unregister("a", "g")
+    assert empty == []
+    consumers.closed("b")
+    assert empty == ["g"]

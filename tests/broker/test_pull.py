@@ -197,3 +197,33 @@ def test_a_peer_that_reads_nothing_gets_its_pulls_answered_when_it_reads_again(t
             await other.connection.close()
 
     asyncio.run(main())
+
+
+def test_a_held_pull_by_sql_waits_behind_what_it_does_not_want(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path, enable_property_filter=True) as bench:
+            await bench.send("T", b"0", size="0")
+            producer = await Client.open(bench.address)
+            by_sql = {"expression_type": "SQL92", "subscription": "size > 3"}
+            header = replace(pull_header("T", 1, wait_ms=15_000), **by_sql)
+            held, expiring = bench.ask_later(PULL, header), bench.ask_later(PULL, header)
+            await bench.ask(RequestCode.GET_BROKER_RUNTIME_INFO)  # the pulls are with the broker now
+            await producer.send("T", b"1", size="1")
+            await producer.send("T", b"2", size="2")
+            assert not held.done() and bench.parts.pulls.held_count == 2
+            await producer.send("T", b"4", size="4")
+            for answer in (await held, await expiring):
+                assert (answer.code, bodies(answer)) == (ResponseCode.SUCCESS, [b"4"])
+                assert answer.ext_fields["nextBeginOffset"] == "4"
+
+            late = bench.ask_later(PULL, replace(header, queue_offset=4))
+            await bench.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+            await producer.send("T", b"3", size="3")
+            bench.clock.advance(15_000)
+            bench.parts.pulls.expire()
+            answer = await late
+            assert answer.code == ResponseCode.PULL_NOT_FOUND
+            assert answer.ext_fields["nextBeginOffset"] == "5"
+            await producer.connection.close()
+
+    asyncio.run(main())

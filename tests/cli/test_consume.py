@@ -43,6 +43,13 @@ def test_a_tag_expression_chooses(cometmq: Run) -> None:
 
 
 @pytest.mark.usefixtures("live")
+def test_a_condition_is_for_the_broker_to_judge(cometmq: Run) -> None:
+    send(cometmq, "T", "1")
+    assert cometmq("consume", "T", "--sql", "size > 3").failed(1, "set enablePropertyFilter")
+    assert cometmq("consume", "T", "--sql", "a = 1", "--tags", "A").failed(2, "--sql and --tags")
+
+
+@pytest.mark.usefixtures("live")
 def test_a_group_goes_on_where_it_was(cometmq: Run) -> None:
     send(cometmq, "T", *"abcdefgh")
     assert bodies(cometmq, "T", "--group", "g", "--limit", "3") == ["a", "b", "c"]

@@ -11,7 +11,7 @@ from tests.live import BROKER, Live, serving
 
 from cometmq.admin.topics import TopicAdmin
 from cometmq.client import Producer, PullConsumer, PullStatus
-from cometmq.errors import FormatError, IllegalName, NetworkError, NoRoute
+from cometmq.errors import FormatError, IllegalName, NetworkError, NoRoute, RemoteError
 from cometmq.io.clock import ManualClock
 from cometmq.message import Message, MessageQueue
 
@@ -230,5 +230,22 @@ def test_a_pull_fails_while_the_broker_is_gone_and_finds_it_where_it_comes_back(
                 assert (await consumer.pull(queue, 0)).messages
         finally:
             await consumer.__aexit__()
+
+    asyncio.run(main())
+
+
+def test_a_condition_over_properties_chooses_where_the_broker_allows_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path / "a", enable_property_filter=True) as here:
+            for size in range(6):
+                message = Message("Orders", b"%d" % size, properties={"size": str(size)})
+                await here.producer.send(message, QUEUE)
+            chosen = [m.body async for m in here.consumer.messages(QUEUE, sql="size BETWEEN 2 AND 3")]
+            assert chosen == [b"2", b"3"]
+            with pytest.raises(RemoteError, match="at character 8"):
+                await here.consumer.pull(QUEUE, 0, sql="size > 'x'")
+        async with shop(tmp_path / "b") as here:
+            with pytest.raises(RemoteError, match="set enablePropertyFilter"):
+                await here.consumer.pull(QUEUE, 0, sql="size > 3")
 
     asyncio.run(main())

@@ -1,5 +1,7 @@
 """Reading a queue: every way in which a read can end, its limits, its filter."""
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -227,3 +229,19 @@ def test_reading_on_from_the_next_offset_gives_each_wanted_message_once(
     assert found == [
         number for number, kind in enumerate(kinds) if kind != "lost" and (wanted is None or kind in wanted)
     ]
+
+
+def test_a_record_filter_chooses_among_all_that_a_read_walks() -> None:
+    class Wanted:
+        def matches(self, record: bytes) -> bool:
+            return decode(record).body == b"wanted"
+
+    shelf = Shelf()
+    shelf.add(3)
+    shelf.add(2, body=b"wanted")
+    shelf.add()
+    read = partial(get_messages, shelf.log, shelf.queue, settings=SMALL, max_bytes=ALL, tags_codes=None)
+    result = read(0, max_count=1, record_filter=Wanted())
+    assert (result.status, result.next_offset, len(result.records)) == (GetStatus.FOUND, 4, 1)
+    result = read(5, max_count=1, record_filter=Wanted())
+    assert (result.status, result.next_offset, result.records) == (GetStatus.NO_MATCHED_MESSAGE, 6, [])

@@ -9,6 +9,7 @@ from cometmq.broker.admin_broker import BrokerAdmin
 from cometmq.broker.admin_groups import GroupAdmin
 from cometmq.broker.admin_topics import TopicAdmin
 from cometmq.broker.client_requests import ClientRequests
+from cometmq.broker.consumer_filters import ConsumerFilters
 from cometmq.broker.consumers import Consumers
 from cometmq.broker.groups import Groups
 from cometmq.broker.locks import QueueLocks
@@ -24,6 +25,7 @@ from cometmq.broker.settings import BrokerSettings, Settings
 from cometmq.broker.subscriptions import Subscriptions
 from cometmq.broker.targets import Targets
 from cometmq.broker.topics import Topics, boot_topics
+from cometmq.filter.bloom import BloomFilter
 from cometmq.format import layout
 from cometmq.format.host import pack_host
 from cometmq.format.java_hash import java_hash
@@ -60,16 +62,28 @@ class Assembly:
         self.offsets = Offsets(table("consumerOffset"), clock)
         self.rates = Rates(clock)
         groups = Groups(table("subscriptionGroup"), clock, auto_create=own.auto_create_subscription_group)
+        self.filters = _filters(table("consumerFilter"), own, clock)
         self.topics.load()
         groups.load()
         self.offsets.load(store.max_queue_offset)
+        self.filters.load()
 
-        producers, consumers = Producers[Session](clock), Consumers[Session](clock)
+        producers = Producers[Session](clock)
+        consumers = Consumers[Session](clock, on_empty=self.filters.unregister)
         locks = QueueLocks(clock)
         permission = own.broker_permission
+        subscriptions = Subscriptions(
+            self.topics,
+            groups,
+            consumers,
+            self.filters,
+            permission=permission,
+            property_filter=own.enable_property_filter,
+            filter_retry=own.filter_support_retry,
+        )
         self.pulls = Pulls(
             store,
-            Subscriptions(self.topics, groups, consumers, permission=permission),
+            subscriptions,
             self.offsets,
             self.rates,
             clock,
@@ -79,6 +93,8 @@ class Assembly:
         self.clients = ClientRequests(
             producers,
             consumers,
+            self.filters,
+            subscriptions,
             groups,
             self.topics,
             locks,
@@ -167,6 +183,11 @@ def _handlers(
 
 def _tables(files: FileLayer, root: Path) -> Callable[[str], JsonTable]:
     return lambda name: JsonTable(files, layout.config_path(root, name))
+
+
+def _filters(table: JsonTable, settings: BrokerSettings, clock: Clock) -> ConsumerFilters:
+    bloom = BloomFilter(settings.max_error_rate_of_bloom_filter, settings.expect_consumer_num_use_filter)
+    return ConsumerFilters(table, clock, bloom, keep_ms=settings.filter_data_clean_time_span)
 
 
 def _additions(settings: BrokerSettings, host: bytes, clock: Clock) -> Additions:

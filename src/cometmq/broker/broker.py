@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from cometmq import kernels
 from cometmq.broker.assembly import Assembly
+from cometmq.broker.consumer_filters import ConsumerFilters
+from cometmq.broker.offsets import Offsets
 from cometmq.broker.own_address import own_ip
 from cometmq.broker.periodic import Periodic
 from cometmq.broker.registration import NameServers
@@ -26,6 +28,7 @@ VIP_PORT_BELOW: Final = 2
 
 TICK_MS: Final = 1_000
 SILENCE_CHECK_MS: Final = 10_000
+FILTERS_SAVE_MS: Final = 10_000
 
 _log = logging.getLogger(__name__)
 
@@ -82,7 +85,7 @@ class Broker:
             if settings.vip_channel_enable:
                 await server.start(settings.bind_address, self.port - VIP_PORT_BELOW)
             parts = Assembly(self._settings, store, self._files, self._clock, ip, self.port)
-            stack.callback(self._save_offsets, parts)
+            stack.callback(self._save_tables, parts)
             server.handler, server.bulk = parts.requests, parts.bulk
             stack.push_async_callback(self._finish_tasks)
             stack.callback(self._begin_periodic(store, parts).stop)
@@ -117,7 +120,8 @@ class Broker:
         periodic.every(TICK_MS, lambda: self._tick(store))
         periodic.every(SILENCE_CHECK_MS, parts.clients.close_silent)
         interval_ms = self._settings.broker.flush_consumer_offset_interval
-        periodic.every(interval_ms, lambda: self._write_offsets(parts))
+        periodic.every(interval_ms, lambda: self._write("offsets", parts.offsets))
+        periodic.every(FILTERS_SAVE_MS, lambda: self._write("filters", parts.filters))
         return periodic
 
     def _tick(self, store: MessageStore) -> None:
@@ -131,17 +135,18 @@ class Broker:
 
             self._begin("sync", sync())
 
-    def _write_offsets(self, parts: Assembly) -> None:
-        """Write the committed offsets, in a thread."""
-        if "offsets" not in self._tasks and (copy := parts.offsets.take_changed()) is not None:
-            self._begin("offsets", asyncio.to_thread(parts.offsets.write, copy))
+    def _write(self, name: str, table: Offsets | ConsumerFilters) -> None:
+        """Write a table that changes all the time, in a thread."""
+        if name not in self._tasks and (copy := table.take_changed()) is not None:
+            self._begin(name, asyncio.to_thread(table.write, copy))
 
-    def _save_offsets(self, parts: Assembly) -> None:
-        """Write the committed offsets here and now: the broker stops."""
+    def _save_tables(self, parts: Assembly) -> None:
+        """Write what changes all the time here and now: the broker stops."""
         try:
             parts.offsets.save()
+            parts.filters.save()
         except OSError as error:
-            _log.error("the consumers' offsets of the last seconds are not saved: %s", error)
+            _log.error("the consumers' offsets and filters of the last seconds are not saved: %s", error)
 
     def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         """Do work in the background; of each name there is one at a time."""

@@ -5,12 +5,13 @@
 
 from itertools import count
 
+from cometmq.broker.consumer_filters import ConsumerFilters
 from cometmq.broker.consumers import Consumers, Notify
 from cometmq.broker.groups import Groups
 from cometmq.broker.locks import QueueLocks
 from cometmq.broker.producers import Member, Producers
 from cometmq.broker.refused import Refused
-from cometmq.broker.subscriptions import check_expression_type
+from cometmq.broker.subscriptions import Subscriptions
 from cometmq.broker.topics import Topics
 from cometmq.errors import IllegalName
 from cometmq.format.layout import RETRY_PREFIX
@@ -44,6 +45,8 @@ class ClientRequests:
         self,
         producers: Producers[Session],
         consumers: Consumers[Session],
+        filters: ConsumerFilters,
+        subscriptions: Subscriptions,
         groups: Groups,
         topics: Topics,
         locks: QueueLocks,
@@ -53,6 +56,8 @@ class ClientRequests:
     ) -> None:
         self._producers = producers
         self._consumers = consumers
+        self._filters = filters
+        self._subscriptions = subscriptions
         self._groups = groups
         self._topics = topics
         self._locks = locks
@@ -82,7 +87,7 @@ class ClientRequests:
     def check_config(self, _: Session, command: Command) -> Command:
         """CHECK_CLIENT_CONFIG: would the broker understand a subscription."""
         check = decode(ClientConfigCheck, command.body)
-        check_expression_type(check.subscription.expression_type)
+        self._subscriptions.check(check.subscription.expression_type, check.subscription.expression)
         return response(command)
 
     def consumer_ids(self, _: Session, command: Command) -> Command:
@@ -127,6 +132,7 @@ class ClientRequests:
         if group.retry_queue_count > 0:
             self._topics.create_for_group(RETRY_PREFIX + data.group, group.retry_queue_count)
         self._notify(self._consumers.heartbeat(session, data, member))
+        self._filters.register(data.group, data.subscriptions)
 
     def _notify(self, notify: Notify[Session] | None) -> None:
         if notify is None or not self._notify_enabled:

@@ -5,7 +5,7 @@ Events come in (a heartbeat, a goodbye, a lost connection); what follows from th
 the queues anew. (RocketMQ: ConsumerManager.java, ConsumerGroupInfo.java.)
 """
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple
 
@@ -69,10 +69,15 @@ class ConsumerGroup(Generic[ChannelT]):
 
 
 class Consumers(Generic[ChannelT]):
-    """All consumer groups; ``ChannelT`` is what stands for a connection."""
+    """All consumer groups; ``ChannelT`` is what stands for a connection.
 
-    def __init__(self, clock: Clock) -> None:
+    Args:
+        on_empty: called with the name of a group whose last member is gone.
+    """
+
+    def __init__(self, clock: Clock, on_empty: Callable[[str], None] = lambda _: None) -> None:
         self._clock = clock
+        self._on_empty = on_empty
         self._groups: dict[str, ConsumerGroup[ChannelT]] = {}
 
     def heartbeat(self, channel: ChannelT, data: ConsumerData, member: Member) -> Notify[ChannelT] | None:
@@ -94,6 +99,7 @@ class Consumers(Generic[ChannelT]):
             return None
         if not group.members:
             group.empty_since_ms = self._clock.monotonic_ms()
+            self._on_empty(name)
         return self._notify(name)
 
     def closed(self, channel: ChannelT) -> list[Notify[ChannelT]]:

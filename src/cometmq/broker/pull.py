@@ -2,18 +2,20 @@
 
 A pull is looked at once when it comes. If nothing is new and it may wait, it is held; it is looked at
 again when a message that it wants arrives, or when its time is up, and answered then whatever is found.
+One with an SQL92 filter is looked at again for any message, and goes on waiting behind those that it does not
+want.
 (RocketMQ: PullMessageProcessor.java, PullRequestHoldService.java.)
 """
 
 import asyncio
-from collections.abc import Container
+from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
 
 from cometmq.broker.offsets import Offsets
 from cometmq.broker.rates import Rates
 from cometmq.broker.refused import Refused
-from cometmq.broker.subscriptions import Subscriptions
+from cometmq.broker.subscriptions import Subscriptions, Wanted
 from cometmq.cluster.hold import HeldPull, PullHold
 from cometmq.io.clock import Clock
 from cometmq.net.boundary import attempt
@@ -47,12 +49,19 @@ _EMPTY: Final = (GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE
 
 
 class _Pull(NamedTuple):
-    """A pull that passed the checks."""
+    """A pull that passed the checks.
+
+    Attributes:
+        queue_offset: where to look: behind what was looked at before it was held.
+        deadline_ms: when it has been held long enough, on the monotonic clock; 0 unless it is held.
+    """
 
     session: Session
     command: Command
     header: PullHeader
-    tags_codes: Container[int] | None
+    wanted: Wanted
+    queue_offset: int
+    deadline_ms: int = 0
 
 
 class Pulls:
@@ -98,7 +107,7 @@ class Pulls:
                 "LITE_PULL_MESSAGE is switched off here: set litePullMessageEnable, or send PULL_MESSAGE",
             )
         header = parse(PullHeader, command.ext_fields)
-        pull = _Pull(session, command, header, self._subscriptions.tags_codes(header))
+        pull = _Pull(session, command, header, self._subscriptions.wanted(header), header.queue_offset)
         if header.sys_flag & PullFlag.COMMIT_OFFSET and header.commit_offset >= 0:
             self._offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
         session.when_drained(partial(self._look, pull), command)
@@ -113,7 +122,7 @@ class Pulls:
     def expire(self) -> None:
         """Answer the pulls whose time is up; call it every second."""
         for pull in self._hold.expire(self._clock.monotonic_ms()):
-            self._answer_safely(pull)
+            self._do_safely(self._answer, pull)
 
     def closed(self, session: Session) -> None:
         """Forget the pulls of a connection that is gone."""
@@ -122,14 +131,15 @@ class Pulls:
     def _answer_awake(self) -> None:
         awake, self._awake = self._awake, []
         for pull in awake:
-            self._answer_safely(pull)
+            again = self._answer if pull.wanted.record_filter is None else self._look_again
+            self._do_safely(again, pull)
 
-    def _answer_safely(self, pull: _Pull) -> None:
+    def _do_safely(self, action: Callable[[_Pull], None], pull: _Pull) -> None:
         attempt(
             pull.session,
             (pull.command,),
             pull.session.when_drained,
-            partial(self._answer, pull),
+            partial(action, pull),
             pull.command,
         )
 
@@ -138,6 +148,16 @@ class Pulls:
         result = self._get(pull)
         if _code(pull, result) is not ResponseCode.PULL_NOT_FOUND or not self._wait(pull):
             self._send(pull, result)
+
+    def _look_again(self, pull: _Pull) -> None:
+        """Look at what has come: answer, or hold on if none of it is wanted."""
+        result = self._get(pull)
+        is_behind_all = result.next_offset == result.max_offset
+        if result.status is GetStatus.NO_MATCHED_MESSAGE and is_behind_all:
+            waiting = pull._replace(queue_offset=result.next_offset)
+            if self._clock.monotonic_ms() < waiting.deadline_ms and self._hold.hold(_held(waiting)):
+                return
+        self._send(pull, result)
 
     def _answer(self, pull: _Pull) -> None:
         """Look again and answer, whatever is found."""
@@ -149,10 +169,10 @@ class Pulls:
         return self._store.get(
             header.topic,
             header.queue_id,
-            header.queue_offset,
+            pull.queue_offset,
             max(header.max_message_count, 1),
             min(max(most, BYTES_MIN), BYTES_MAX),
-            pull.tags_codes,
+            *pull.wanted,
         )
 
     def _wait(self, pull: _Pull) -> bool:
@@ -163,17 +183,7 @@ class Pulls:
             wait_ms = self._short_polling_ms
         if not header.sys_flag & PullFlag.SUSPEND or wait_ms <= 0 or pull.command.is_oneway:
             return False
-        return self._hold.hold(
-            HeldPull(
-                ticket=pull,
-                owner=pull.session,
-                topic=header.topic,
-                queue_id=header.queue_id,
-                queue_offset=header.queue_offset,
-                tags_codes=pull.tags_codes,
-                deadline_ms=self._clock.monotonic_ms() + wait_ms,
-            )
-        )
+        return self._hold.hold(_held(pull._replace(deadline_ms=self._clock.monotonic_ms() + wait_ms)))
 
     def _send(self, pull: _Pull, result: GetResult) -> None:
         header = pull.header
@@ -186,6 +196,18 @@ class Pulls:
         answer = fields(PullResponseHeader(0, result.next_offset, result.min_offset, result.max_offset))
         code, body = _code(pull, result), b"".join(result.records)
         pull.session.send(response(pull.command, code, result.status.name, answer, body))
+
+
+def _held(pull: _Pull) -> HeldPull[_Pull]:
+    return HeldPull(
+        ticket=pull,
+        owner=pull.session,
+        topic=pull.header.topic,
+        queue_id=pull.header.queue_id,
+        queue_offset=pull.queue_offset,
+        tags_codes=pull.wanted.tags_codes,
+        deadline_ms=pull.deadline_ms,
+    )
 
 
 def _code(pull: _Pull, result: GetResult) -> ResponseCode:

@@ -52,6 +52,14 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         long_polling_enable: hold pulls as long as they ask for …
         short_polling_time_mills: … or else this long.
         lite_pull_message_enable: whether LITE_PULL_MESSAGE is answered.
+        enable_property_filter: whether consumers may filter by SQL92.
+        filter_support_retry: whether messages of a retry topic are filtered by what the group wants of the
+            topic that they came from.
+        enable_calc_filter_bit_map: note with each message which filters it passes, in the store's extended
+            queues (``enableConsumeQueueExt``).
+        expect_consumer_num_use_filter: for how many groups with filters on a topic …
+        max_error_rate_of_bloom_filter: … that note shall be wrong for this percentage at most.
+        filter_data_clean_time_span: how long the filter of a group without members is remembered.
         notify_consumer_ids_changed_enable: tell consumers of a group that its members changed.
         flush_consumer_offset_interval: how often committed offsets are saved.
         register_name_server_period: how often the broker registers.
@@ -80,6 +88,12 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     long_polling_enable: bool = True
     short_polling_time_mills: Milliseconds = 1_000
     lite_pull_message_enable: bool = True
+    enable_property_filter: bool = False
+    filter_support_retry: bool = False
+    enable_calc_filter_bit_map: bool = False
+    expect_consumer_num_use_filter: Count = 32
+    max_error_rate_of_bloom_filter: Annotated[int, Meta(ge=1, le=99)] = 20
+    filter_data_clean_time_span: Annotated[int, Meta(ge=0)] = 24 * 3_600_000
     notify_consumer_ids_changed_enable: bool = True
     flush_consumer_offset_interval: Milliseconds = 5_000
     register_name_server_period: Annotated[int, Meta(ge=10_000, le=60_000)] = 30_000

@@ -4,34 +4,71 @@ The checks come in RocketMQ's order, with its codes. (RocketMQ: PullMessageProce
 """
 
 from collections.abc import Container
+from typing import NamedTuple
 
+from cometmq.broker.consumer_filters import ConsumerFilters, compile_filter, is_tag
 from cometmq.broker.consumers import Consumers
 from cometmq.broker.groups import Groups
+from cometmq.broker.record_filters import RetryFilter, SqlFilter
 from cometmq.broker.refused import Refused
 from cometmq.broker.topics import PERM_READ, Topics
 from cometmq.errors import FormatError
 from cometmq.filter import tag
+from cometmq.filter.sql92 import Sql92
+from cometmq.format.layout import RETRY_PREFIX
 from cometmq.net.server import Session
+from cometmq.store.get import RecordFilter
 from cometmq.wire.bodies import GroupConfig
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.headers import PullFlag, PullHeader
 
-TAG = "TAG"
+
+class Wanted(NamedTuple):
+    """Which messages a pull may be answered with: all that pass both; None lets any pass."""
+
+    tags_codes: Container[int] | None = None
+    record_filter: RecordFilter | None = None
 
 
 class Subscriptions:
-    """Judges pulls."""
+    """Judges pulls.
+
+    Args:
+        property_filter: whether other filters than tags are allowed.
+        filter_retry: whether they hold for the group's retry topic too.
+    """
 
     def __init__(
-        self, topics: Topics, groups: Groups, consumers: Consumers[Session], *, permission: int
+        self,
+        topics: Topics,
+        groups: Groups,
+        consumers: Consumers[Session],
+        filters: ConsumerFilters,
+        *,
+        permission: int,
+        property_filter: bool,
+        filter_retry: bool,
     ) -> None:
         self._topics = topics
         self._groups = groups
         self._consumers = consumers
+        self._filters = filters
         self._permission = permission
+        self._property_filter = property_filter
+        self._filter_retry = filter_retry
 
-    def tags_codes(self, header: PullHeader) -> Container[int] | None:
-        """Give the tags codes that a pull may be answered with, None for any. Raises Refused, IllegalName."""
+    def check(self, expression_type: str | None, expression: str | None) -> Sql92 | None:
+        """Compile a filter; None for one by tags. Raises Refused."""
+        if is_tag(expression_type):
+            return None
+        self._check_allowed(expression_type)
+        try:
+            return compile_filter(expression_type, expression or "")
+        except FormatError as error:
+            raise Refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from None
+
+    def wanted(self, header: PullHeader) -> Wanted:
+        """Give what a pull may be answered with. Raises Refused, IllegalName."""
         if not self._permission & PERM_READ:
             raise Refused(
                 ResponseCode.NO_PERMISSION,
@@ -72,14 +109,15 @@ class Subscriptions:
                 f"topicConfig.readQueueNums:[{topic.read_queue_count}]",
             )
 
-    def _sent_along(self, header: PullHeader) -> Container[int] | None:
-        check_expression_type(header.expression_type)
+    def _sent_along(self, header: PullHeader) -> Wanted:
+        if (compiled := self.check(header.expression_type, header.subscription)) is not None:
+            return self._by_sql(header, SqlFilter(compiled))
         try:
-            return tag.codes(tag.parse(header.subscription))
+            return Wanted(tag.codes(tag.parse(header.subscription)))
         except FormatError as error:
             raise Refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from None
 
-    def _registered(self, header: PullHeader, config: GroupConfig) -> Container[int] | None:
+    def _registered(self, header: PullHeader, config: GroupConfig) -> Wanted:
         name = header.consumer_group
         group = self._consumers.find(name)
         if group is None:
@@ -103,14 +141,34 @@ class Subscriptions:
                 f"the consumer's subscription not latest: {subscription.data.version} is known, "
                 f"the pull is of {header.sub_version}",
             )
-        check_expression_type(subscription.data.expression_type)
-        return subscription.tags_codes
+        if is_tag(subscription.data.expression_type):
+            return Wanted(subscription.tags_codes)
+        known = self._filters.find(header.topic, name)
+        if known is None:
+            raise Refused(
+                ResponseCode.FILTER_DATA_NOT_EXIST,
+                f"the filter of group {name} on {header.topic} is not known: its expression may be wrong",
+            )
+        if known.data.client_version < header.sub_version:
+            raise Refused(
+                ResponseCode.FILTER_DATA_NOT_LATEST,
+                f"the filter of group {name} on {header.topic} is not the latest: "
+                f"{known.data.client_version} is known, the pull is of {header.sub_version}",
+            )
+        self._check_allowed(subscription.data.expression_type)
+        return self._by_sql(header, SqlFilter(known.compiled))
 
+    def _by_sql(self, header: PullHeader, own: SqlFilter) -> Wanted:
+        if self._filter_retry and header.topic.startswith(RETRY_PREFIX):
+            group = header.topic.removeprefix(RETRY_PREFIX)
+            return Wanted(record_filter=RetryFilter(self._filters, group))
+        return Wanted(record_filter=own)
 
-def check_expression_type(expression_type: str | None) -> None:
-    """Refuse what is no TAG expression."""
-    if expression_type and expression_type != TAG:
-        raise Refused(
-            ResponseCode.SYSTEM_ERROR,
-            f"The broker does not support consumer to filter message by {expression_type[:20]}",
-        )
+    def _check_allowed(self, expression_type: str | None) -> None:
+        """Refuse what is no TAG expression unless that is allowed."""
+        if not self._property_filter:
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                "The broker does not support consumer to filter message by "
+                f"{str(expression_type)[:20]}: set enablePropertyFilter",
+            )

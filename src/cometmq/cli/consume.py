@@ -34,6 +34,7 @@ GROUP: Final = "TOOLS_CONSUMER"
 @click.command()
 @click.argument("topic")
 @click.option("--tags", default="*", show_default=True, help="Tags joined by ||.")
+@click.option("--sql", help="A condition over properties, instead of tags: \"size > 3 AND color = 'red'\".")
 @click.option("--group", help="Begin where this group stands, and commit for it.")
 @click.option("--latest", is_flag=True, help="With --follow: begin with what comes now.")
 @click.option("--follow", is_flag=True, help="Go on waiting for new messages, until Ctrl-C.")
@@ -43,6 +44,7 @@ GROUP: Final = "TOOLS_CONSUMER"
 def consume(
     topic: str,
     tags: str,
+    sql: str | None,
     group: str | None,
     latest: bool,
     follow: bool,
@@ -53,6 +55,8 @@ def consume(
     """Print the messages of TOPIC that are there, queue by queue, the oldest first."""
     if latest and not follow:
         raise SettingsError("--latest shows what comes from now on: give --follow too")
+    if sql is not None and tags != tag.ALL:
+        raise SettingsError("--sql and --tags: give one of them; TAGS is a property too")
     valid_topic(topic)
     try:
         tag.parse(tags)
@@ -63,7 +67,7 @@ def consume(
     async def run() -> None:
         async with PullConsumer(namesrv, group or GROUP) as consumer:
             readers = [
-                _Reader(consumer, queue, printer, tags=tags, latest=latest, commits=group is not None)
+                _Reader(consumer, queue, printer, tags, sql, latest=latest, commits=group is not None)
                 for queue in await consumer.queues(topic)
             ]
             if not readers:
@@ -132,6 +136,7 @@ class _Reader:
     queue: MessageQueue
     printer: _Printer
     tags: str
+    sql: str | None
     latest: bool
     commits: bool
     offset: int = 0
@@ -169,7 +174,9 @@ class _Reader:
             await self._commit()
 
     async def _step(self, wait_ms: int) -> None:
-        pulled = await self.consumer.pull(self.queue, self.offset, tags=self.tags, wait_ms=wait_ms)
+        pulled = await self.consumer.pull(
+            self.queue, self.offset, tags=self.tags, sql=self.sql, wait_ms=wait_ms
+        )
         self.offset = self.printer.show(pulled)
         await self._commit()
 

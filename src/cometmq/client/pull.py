@@ -38,6 +38,7 @@ from cometmq.wire.headers import (
     parse,
 )
 
+SQL92: Final = "SQL92"
 PULL_COUNT: Final = 32
 PULL_GRACE_MS: Final = 10_000
 """A broker that holds a pull looks at its clock every few seconds, so its answer may be late."""
@@ -110,6 +111,7 @@ class PullConsumer:
         queue_offset: int,
         *,
         tags: str = "*",
+        sql: str | None = None,
         max_count: int = PULL_COUNT,
         wait_ms: int = 0,
     ) -> Pulled:
@@ -117,13 +119,15 @@ class PullConsumer:
 
         Args:
             tags: ``*``, or tags joined by ``||``.
+            sql: a condition over the messages' properties, instead of tags: ``size > 3 AND color = 'red'``.
+                The broker alone evaluates it (its setting ``enablePropertyFilter``).
             wait_ms: how long the broker may hold the request when there is nothing new.
 
         Raises:
             FormatError: ``tags`` is no tag expression, or a message cannot be read.
             NoRoute, NetworkError, RemoteError: as requests do.
         """
-        wanted = tag.parse(tags)
+        wanted = tag.parse(tags) if sql is None else None
         header = PullHeader(
             consumer_group=self.group,
             topic=queue.topic,
@@ -133,7 +137,8 @@ class PullConsumer:
             sys_flag=PullFlag.SUBSCRIPTION | (PullFlag.SUSPEND if wait_ms else 0),
             commit_offset=0,
             suspend_timeout_ms=wait_ms,
-            subscription=tags,
+            subscription=tags if sql is None else sql,
+            expression_type=None if sql is None else SQL92,
         )
         grace_ms = wait_ms + PULL_GRACE_MS if wait_ms else 0
         answer = await self._request(queue, RequestCode.PULL_MESSAGE, header, self._timeout_ms + grace_ms)
@@ -146,11 +151,11 @@ class PullConsumer:
         return Pulled(status, chosen, where.next_offset, where.min_offset, where.max_offset)
 
     async def messages(
-        self, queue: MessageQueue, queue_offset: int = 0, *, tags: str = "*"
+        self, queue: MessageQueue, queue_offset: int = 0, *, tags: str = "*", sql: str | None = None
     ) -> AsyncIterator[StoredMessage]:
         """Go through a queue's messages from ``queue_offset`` to its end. Raises like ``pull``."""
         while True:
-            pulled = await self.pull(queue, queue_offset, tags=tags)
+            pulled = await self.pull(queue, queue_offset, tags=tags, sql=sql)
             for message in pulled.messages:
                 yield message
             is_stuck = pulled.next_offset == queue_offset

@@ -5,7 +5,7 @@ Source: RocketMQ ``store/DefaultMessageStore.java`` (getMessage), ``store/GetMes
 
 from collections.abc import Container
 from enum import Enum, auto
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from cometmq.format.queue_entry import SIZE, unpack_many
 from cometmq.store.commit_log import CommitLog
@@ -25,6 +25,13 @@ class GetStatus(Enum):
     OFFSET_TOO_SMALL = auto()
     NO_MATCHED_LOGIC_QUEUE = auto()
     NO_MESSAGE_IN_QUEUE = auto()
+
+
+class RecordFilter(Protocol):
+    """What a reader wants, as far as tags codes cannot say it."""
+
+    def matches(self, record: bytes) -> bool:
+        """Tell whether a record is wanted."""
 
 
 class GetResult(NamedTuple):
@@ -53,6 +60,7 @@ def get_messages(
     max_count: int,
     max_bytes: int,
     tags_codes: Container[int] | None,
+    record_filter: RecordFilter | None = None,
 ) -> GetResult:
     """Read messages of one queue from ``queue_offset`` on.
 
@@ -61,6 +69,7 @@ def get_messages(
         max_bytes: most bytes wanted; the first message is given whatever its size.
         tags_codes: the hashes of the wanted tags, or None for all. Different tags can have the same
             hash: who must be exact compares the tags again.
+        record_filter: looks at each record that would be given, or None.
     """
     outside = _outside(queue, queue_offset)
     if queue is None or outside:
@@ -68,7 +77,7 @@ def get_messages(
     max_count = min(max(max_count, 1), settings.max_transfer_count_on_message_in_memory)
     scan_count = max(settings.max_filter_message_size // SIZE, max_count)
     max_bytes = min(max_bytes, settings.max_transfer_bytes_on_message_in_memory)
-    wanted = scan_count if tags_codes is not None else max_count
+    wanted = max_count if tags_codes is None and record_filter is None else scan_count
     records: list[bytes] = []
     status, next_offset, total = GetStatus.NO_MATCHED_MESSAGE, queue_offset, 0
     for physical_offset, size, tags_code in unpack_many(queue.read(queue_offset, wanted)):
@@ -81,6 +90,8 @@ def get_messages(
         if record is None:
             if not records:
                 status = GetStatus.MESSAGE_WAS_REMOVING
+            continue
+        if record_filter is not None and not record_filter.matches(record):
             continue
         records.append(record)
         total += size

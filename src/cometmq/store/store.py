@@ -21,7 +21,7 @@ from cometmq.store.commit_log import describe
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.dispatch import Arrival, Dispatcher, has_queue_entry
 from cometmq.store.flush import Flusher
-from cometmq.store.get import GetResult, get_messages
+from cometmq.store.get import GetResult, RecordFilter, get_messages
 from cometmq.store.messages import Messages
 from cometmq.store.parts import Parts, make_parts
 from cometmq.store.pointers import HasPointers
@@ -182,6 +182,7 @@ class MessageStore(Messages, HasPointers):
         max_count: int = 32,
         max_bytes: int = TIME_MAX,
         tags_codes: Container[int] | None = None,
+        record_filter: RecordFilter | None = None,
     ) -> GetResult:
         """Read messages of one queue: see ``get.get_messages``."""
         return get_messages(
@@ -192,6 +193,7 @@ class MessageStore(Messages, HasPointers):
             max_count=max_count,
             max_bytes=max_bytes,
             tags_codes=tags_codes,
+            record_filter=record_filter,
         )
 
     def read_record(self, physical_offset: int) -> bytes | None:

@@ -6,6 +6,7 @@ settings are lines of text in :mod:`cometmq.wire.settings_text`.
 """
 
 from cometmq.wire.bodies.body import Body, decode, encode, from_plain, to_plain
+from cometmq.wire.bodies.filters import BloomData, ConsumerFilterData, ConsumerFilterTable, TopicFilters
 from cometmq.wire.bodies.group import (
     ClientConnection,
     ConsumerConnections,
@@ -48,6 +49,7 @@ from cometmq.wire.bodies.stats import (
 from cometmq.wire.bodies.topic import DataVersion, TopicConfig, TopicConfigs, TopicNames, TopicTable
 
 __all__ = [
+    "BloomData",
     "Body",
     "BrokerData",
     "BrokerMemberGroup",
@@ -61,6 +63,8 @@ __all__ = [
     "ConsumeType",
     "ConsumerConnections",
     "ConsumerData",
+    "ConsumerFilterData",
+    "ConsumerFilterTable",
     "ConsumerIds",
     "ConsumerOffsets",
     "DataVersion",
@@ -80,6 +84,7 @@ __all__ = [
     "TextTable",
     "TopicConfig",
     "TopicConfigs",
+    "TopicFilters",
     "TopicNames",
     "TopicOffset",
     "TopicRoute",

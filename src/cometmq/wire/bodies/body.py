@@ -75,6 +75,8 @@ def to_plain(value: Any, *, standard: bool = False) -> Any:
             _plain_key(key, standard=standard): to_plain(member, standard=standard)
             for key, member in value.items()
         }
+    if isinstance(value, tuple):
+        return tuple(to_plain(item, standard=standard) for item in value)
     if isinstance(value, set | frozenset):
         value = sorted(value)
     return [to_plain(item, standard=standard) for item in value]

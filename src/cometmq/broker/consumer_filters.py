@@ -1,0 +1,207 @@
+"""Which groups filter by SQL92, and since when: ``config/consumerFilter.json``.
+
+A group's filter on a topic comes with a heartbeat and is *dead* once the group has no members; a day later
+it is forgotten. While it is known, the bitmaps of messages are calculated with it, so the time of its birth
+says which bitmaps can be asked. (RocketMQ: ConsumerFilterManager.java.)
+"""
+
+import logging
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from cometmq.broker import saved
+from cometmq.errors import FormatError
+from cometmq.filter import sql92
+from cometmq.filter.bloom import BloomFilter, bits_of
+from cometmq.filter.sql92 import Sql92
+from cometmq.io.clock import Clock
+from cometmq.store.tables import JsonTable
+from cometmq.wire.bodies import (
+    BloomData,
+    ConsumerFilterData,
+    ConsumerFilterTable,
+    SubscriptionData,
+    TopicFilters,
+    to_plain,
+)
+
+TAG: Final = "TAG"
+SQL92: Final = "SQL92"
+
+RESTART_MS: Final = 30_000
+"""Consumers are taken to have left so long before a broker starts again."""
+
+_log = logging.getLogger(__name__)
+
+
+class ConsumerFilter(NamedTuple):
+    """A group's filter on a topic, and its bits in a bitmap."""
+
+    data: ConsumerFilterData
+    compiled: Sql92
+    bits: int
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether the group has no members."""
+        return self.data.dead_time >= self.data.born_time
+
+
+class ConsumerFilters:
+    """All filters of one broker, by topic and group.
+
+    Args:
+        keep_ms: how long a dead filter is kept.
+
+    Attributes:
+        bloom: says which bits a group has.
+    """
+
+    def __init__(self, table: JsonTable, clock: Clock, bloom: BloomFilter, *, keep_ms: int) -> None:
+        self.bloom = bloom
+        self._table = table
+        self._clock = clock
+        self._keep_ms = keep_ms
+        self._changed = False
+        self._topics: dict[str, dict[str, ConsumerFilter]] = {}
+
+    def load(self) -> None:
+        """Read the table; all are dead until they are heard of. Raises StoreDamaged if it holds no filters.
+
+        If the bitmaps have another size now, all are forgotten, as their times of birth mean nothing.
+        """
+        content = saved.load(self._table, ConsumerFilterTable)
+        if content is None:
+            return
+        loaded = [data for topic in content.topics.values() for data in topic.filters.values()]
+        if any(data.bloom is None or data.bloom != self._bloom_data(data) for data in loaded):
+            _log.warning("%s: of another Bloom filter, forgotten", self._table.path)
+            return
+        oldest = self._clock.now_ms() - RESTART_MS
+        for data in loaded:
+            dead_time = data.dead_time or max(data.born_time, oldest)
+            self._put(replace(data, dead_time=dead_time))
+
+    def find(self, topic: str, group: str) -> ConsumerFilter | None:
+        """Give a group's filter on a topic, or None."""
+        return self._topics.get(topic, {}).get(group)
+
+    def of_topic(self, topic: str) -> Iterable[ConsumerFilter]:
+        """Give all filters on a topic."""
+        return self._topics.get(topic, {}).values()
+
+    def register(self, group: str, subscriptions: Iterable[SubscriptionData]) -> None:
+        """Take over a heartbeat's subscriptions."""
+        topics = set()
+        for wanted in subscriptions:
+            topics.add(wanted.topic)
+            if not is_tag(wanted.expression_type) and wanted.expression:
+                self._register(group, wanted)
+        for known in [known for known in self._of_group(group) if known.data.topic not in topics]:
+            self._die(known)
+
+    def unregister(self, group: str) -> None:
+        """Note that a group has no members any more."""
+        for known in list(self._of_group(group)):
+            self._die(known)
+
+    def take_changed(self) -> dict[str, Any] | None:
+        """Forget who has been dead for long; give a copy to write if anything changed since the last time."""
+        self._forget_dead()
+        if not self._changed:
+            return None
+        self._changed = False
+        return self.as_plain()
+
+    def write(self, copy: dict[str, Any]) -> None:
+        """Write a copy, in any thread. Raises OSError: it is due again then."""
+        try:
+            self._table.save(copy)
+        except OSError:
+            self._changed = True
+            raise
+
+    def save(self) -> None:
+        """Write what changed since the last time. Raises OSError."""
+        if (copy := self.take_changed()) is not None:
+            self.write(copy)
+
+    def as_plain(self) -> dict[str, Any]:
+        """Give a copy of the table in RocketMQ's form."""
+        table = ConsumerFilterTable()
+        for topic, filters in self._topics.items():
+            copies = {group: replace(known.data, dead=known.is_dead) for group, known in filters.items()}
+            table.topics[topic] = TopicFilters(topic, copies)
+        plain: dict[str, Any] = to_plain(table)
+        return plain
+
+    def _register(self, group: str, wanted: SubscriptionData) -> None:
+        known = self.find(wanted.topic, group)
+        if known is not None and wanted.version < known.data.client_version:
+            return
+        if known is not None and (
+            wanted.version == known.data.client_version
+            or (wanted.expression, wanted.expression_type)
+            == (known.data.expression, known.data.expression_type)
+        ):
+            if known.is_dead or wanted.version != known.data.client_version:
+                self._put(replace(known.data, dead_time=0, client_version=wanted.version))
+            return
+        new = ConsumerFilterData(
+            group,
+            wanted.topic,
+            wanted.expression,
+            wanted.expression_type,
+            self._clock.now_ms(),
+            client_version=wanted.version,
+        )
+        if not self._put(replace(new, bloom=self._bloom_data(new))) and known is not None:
+            del self._topics[wanted.topic][group]  # pulls are answered by what is wrong with the new one
+
+    def _put(self, data: ConsumerFilterData) -> bool:
+        """Know a filter, in place of the one that was; False if it means nothing."""
+        try:
+            compiled = compile_filter(data.expression_type, data.expression)
+        except FormatError as error:
+            _log.warning("group %s, topic %s: %s", data.group, data.topic, error)
+            return False
+        bits = bits_of(data.bloom.positions) if data.bloom else 0
+        known = ConsumerFilter(data, compiled, bits)
+        self._topics.setdefault(data.topic, {})[data.group] = known
+        self._changed = True
+        return True
+
+    def _die(self, known: ConsumerFilter) -> None:
+        if not known.is_dead:
+            self._put(replace(known.data, dead_time=self._clock.now_ms()))
+
+    def _of_group(self, group: str) -> Iterator[ConsumerFilter]:
+        return (filters[group] for filters in self._topics.values() if group in filters)
+
+    def _forget_dead(self) -> None:
+        oldest = self._clock.now_ms() - self._keep_ms
+        for topic, filters in list(self._topics.items()):
+            for group, known in list(filters.items()):
+                if known.is_dead and known.data.dead_time <= oldest:
+                    del filters[group]
+                    self._changed = True
+            if not filters:
+                del self._topics[topic]
+
+    def _bloom_data(self, data: ConsumerFilterData) -> BloomData:
+        positions = self.bloom.positions(f"{data.group}#{data.topic}")
+        return BloomData(self.bloom.bit_count, positions)
+
+
+def compile_filter(expression_type: str | None, expression: str) -> Sql92:
+    """Make a filter that is none by tags. Raises FormatError."""
+    if expression_type != SQL92:
+        raise FormatError(f"no filter is called {str(expression_type)[:20]!r}: there are {TAG} and {SQL92}")
+    return sql92.compile(expression)
+
+
+def is_tag(expression_type: str | None) -> bool:
+    """Tell whether an expression is one of tags; so it is if its type is not said."""
+    return not expression_type or expression_type == TAG

@@ -1,0 +1,146 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from cometmq.broker.consumer_filters import RESTART_MS, ConsumerFilters
+from cometmq.errors import StoreDamaged
+from cometmq.filter.bloom import BloomFilter, bits_of
+from cometmq.io.clock import ManualClock
+from cometmq.io.files import Disk
+from cometmq.store.tables import JsonTable
+from cometmq.wire.bodies import SubscriptionData
+
+DAY_MS = 24 * 3_600_000
+REAL = """{
+	"filterDataByTopic":{
+		"TopicC":{
+			"groupFilterData":{
+				"cg3":{
+					"bloomFilterData":{
+						"bitNum":112,
+						"bitPos":[21,54,18]
+					},
+					"bornTime":1795242909437,
+					"clientVersion":1795242910374,
+					"consumerGroup":"cg3",
+					"dead":true,
+					"deadTime":1795242982670,
+					"expression":"a > 1",
+					"expressionType":"SQL92",
+					"topic":"TopicC"
+				}
+			},
+			"topic":"TopicC"
+		}
+	}
+}"""
+
+
+def load(directory: Path, clock: ManualClock, *, expected: int = 32) -> ConsumerFilters:
+    table = JsonTable(Disk(), directory / "consumerFilter.json")
+    filters = ConsumerFilters(table, clock, BloomFilter(20, expected), keep_ms=DAY_MS)
+    filters.load()
+    return filters
+
+
+def wanted(expression: str = "a > 1", version: int = 1, topic: str = "T") -> SubscriptionData:
+    return SubscriptionData(topic, expression, "SQL92", version)
+
+
+def test_a_real_brokers_filters_are_read_and_written_again_equal(tmp_path: Path) -> None:
+    path = tmp_path / "consumerFilter.json"
+    path.write_text(REAL)
+    filters = load(tmp_path, ManualClock(1_795_242_983_000))
+    known = filters.find("TopicC", "cg3")
+    assert known is not None and known.is_dead
+    assert known.bits == bits_of([21, 54, 18])
+    assert known.compiled.matches({"a": "2"})
+    path.unlink()
+    filters.save()
+    assert path.read_text() == REAL
+
+
+def test_a_newer_version_with_another_expression_is_born_anew(tmp_path: Path) -> None:
+    clock = ManualClock()
+    filters = load(tmp_path, clock)
+    filters.register("g", [wanted(version=5)])
+    born = clock.now_ms()
+    clock.advance(10)
+    filters.register("g", [wanted("a > 2", version=5)])
+    filters.register("g", [wanted("a > 2", version=4)])
+    known = filters.find("T", "g")
+    assert known is not None and (known.data.expression, known.data.born_time) == ("a > 1", born)
+    filters.register("g", [wanted(version=6)])
+    known = filters.find("T", "g")
+    assert known is not None and (known.data.client_version, known.data.born_time) == (6, born)
+    filters.register("g", [wanted("a > 2", version=7)])
+    known = filters.find("T", "g")
+    assert known is not None and (known.data.expression, known.data.born_time) == ("a > 2", born + 10)
+    filters.register("g", [wanted("a >", version=8)])
+    assert filters.find("T", "g") is None
+
+
+def test_only_filters_that_are_none_by_tags_and_mean_something_are_known(tmp_path: Path) -> None:
+    filters = load(tmp_path, ManualClock())
+    filters.register("g", [SubscriptionData("T"), wanted("", topic="U"), wanted("a >", topic="V")])
+    assert [filters.find(topic, "g") for topic in "TUV"] == [None, None, None]
+    assert filters.take_changed() is None
+
+
+def test_a_topic_left_out_and_a_group_without_members_are_dead_until_they_come_again(tmp_path: Path) -> None:
+    clock = ManualClock()
+    filters = load(tmp_path, clock)
+    filters.register("g", [wanted(topic="T"), wanted(topic="U")])
+    clock.advance(10)
+    filters.register("g", [wanted(topic="T")])
+    assert [known.is_dead for topic in "TU" for known in filters.of_topic(topic)] == [False, True]
+    filters.unregister("g")
+    assert [known.is_dead for topic in "TU" for known in filters.of_topic(topic)] == [True, True]
+    filters.register("g", [wanted(topic="T"), wanted(topic="U", version=2)])
+    assert [known.is_dead for topic in "TU" for known in filters.of_topic(topic)] == [False, False]
+
+
+def test_who_has_been_dead_for_a_day_is_forgotten(tmp_path: Path) -> None:
+    clock = ManualClock()
+    filters = load(tmp_path, clock)
+    filters.register("g", [wanted()])
+    filters.register("h", [wanted()])
+    filters.unregister("g")
+    clock.advance(DAY_MS - 1)
+    filters.save()
+    assert filters.find("T", "g")
+    clock.advance(1)
+    filters.save()
+    assert filters.find("T", "g") is None and filters.find("T", "h")
+    filters.unregister("h")
+    clock.advance(DAY_MS)
+    filters.save()
+    assert json.loads((tmp_path / "consumerFilter.json").read_text()) == {"filterDataByTopic": {}}
+
+
+def test_after_a_restart_all_are_taken_for_dead(tmp_path: Path) -> None:
+    clock = ManualClock()
+    first = load(tmp_path, clock)
+    first.register("old", [wanted()])
+    clock.advance(RESTART_MS + 5)
+    first.register("young", [wanted()])
+    first.save()
+    again = load(tmp_path, clock)
+    dead = {known.data.group: known.data.dead_time for known in again.of_topic("T")}
+    assert dead == {"old": clock.now_ms() - RESTART_MS, "young": clock.now_ms()}
+    assert all(known.is_dead for known in again.of_topic("T"))
+
+
+def test_a_bloom_filter_of_another_size_makes_all_forgotten(tmp_path: Path) -> None:
+    first = load(tmp_path, ManualClock())
+    first.register("g", [wanted()])
+    first.save()
+    assert load(tmp_path, ManualClock(), expected=64).find("T", "g") is None
+    assert load(tmp_path, ManualClock()).find("T", "g")
+
+
+def test_a_file_of_something_else_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "consumerFilter.json").write_text('{"filterDataByTopic":[1]}')
+    with pytest.raises(StoreDamaged, match="consumerFilter"):
+        load(tmp_path, ManualClock())
