@@ -24,6 +24,11 @@ LIMITS = {
     "flushIntervalCommitLog": (1, None),
     "flushCommitLogLeastPages": (0, None),
     "flushCommitLogThoroughInterval": (1, None),
+    "transientStorePoolSize": (1, 1_000),
+    "commitIntervalCommitLog": (1, None),
+    "commitCommitLogLeastPages": (0, None),
+    "commitCommitLogThoroughInterval": (1, None),
+    "flushLeastPagesWhenWarmMapedFile": (1, None),
     "flushIntervalConsumeQueue": (1, None),
     "flushConsumeQueueLeastPages": (0, None),
     "flushConsumeQueueThoroughInterval": (1, None),
@@ -116,3 +121,8 @@ def test_hours_are_a_list(hours: str) -> None:
 def test_what_is_no_hour_is_refused(hours: str) -> None:
     with pytest.raises(SettingsError, match="deleteWhen"):
         from_properties({"deleteWhen": hours})
+
+
+def test_the_pool_cannot_keep_what_sync_flush_promises() -> None:
+    with pytest.raises(SettingsError, match="transientStorePoolEnable = true with flushDiskType = SYNC_FLUSH"):
+        from_properties({"flushDiskType": "SYNC_FLUSH", "transientStorePoolEnable": "true"})

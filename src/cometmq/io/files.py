@@ -1,19 +1,19 @@
 """The file layer: every byte that the store writes, and every name it makes or removes, passes here.
 
-The store writes only by position (``pwrite``): a full disk is then an error and not a SIGBUS, the
-process's resident memory stays small, and a test layer that records these calls can rebuild any
-state that a crash could leave (``cometmq.testing`` and ``tests/`` do so). It reads through
-read-only maps, which stay coherent with the writes because both go through the page cache.
+The store writes by position (``pwrite``), or stores into windows whose space is reserved (``Window``):
+a full disk is then an error and not a SIGBUS, the process's resident memory stays small, and a test
+layer that records these calls can rebuild any state that a crash could leave (``cometmq.testing`` and
+``tests/`` do so). It reads through read-only maps. All of them go through the page cache, so each sees
+what the others did.
 """
 
-import errno
 import fcntl
-import mmap
 import os
 import struct
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
+from cometmq.io.disk_file import DiskFile
 from cometmq.message import Buffer
 
 TEMPORARY_SUFFIX = ".tmp"
@@ -31,6 +31,28 @@ class Usage(NamedTuple):
     usable: int
 
 
+class Window(Protocol):
+    """A stretch of one file that takes stores without a system call.
+
+    Its space on the disk is reserved before it opens, and its pages are made ready: a full disk is then an
+    error here, never a SIGBUS at a store, and no store waits for a page. What is stored is like what was
+    written and not synced. Small windows, opened ahead of the writer and closed behind it, keep the process
+    small, for mapped pages count as its memory.
+    """
+
+    def store(self, position: int, data: Buffer) -> None:
+        """Store ``data``, single bytes, at ``position`` of the file, all of it within the window."""
+        ...
+
+    def lock(self) -> bool:
+        """Keep the window's pages in memory until it is closed; tell whether the system allows it."""
+        ...
+
+    def close(self) -> None:
+        """Let it go. Safe from any thread once nobody stores."""
+        ...
+
+
 class File(Protocol):
     """One open file of fixed length."""
 
@@ -46,6 +68,20 @@ class File(Protocol):
 
     def write(self, position: int, data: Buffer) -> None:
         """Write all of ``data``, single bytes, at ``position``. Raises OSError (ENOSPC on a full disk)."""
+        ...
+
+    def reserve(self, position: int, size: int) -> None:
+        """Have the disk's space for a stretch, so that no write to it finds the disk full. Raises OSError.
+
+        What the stretch holds stays as it is; nobody may write to it meanwhile. Safe from any thread.
+        """
+        ...
+
+    def window(self, position: int, size: int) -> Window:
+        """Open a stretch for stores: its space is reserved, its pages are ready. Raises OSError.
+
+        The window outlives the file's being closed. As for threads, see ``reserve``.
+        """
         ...
 
     def read(self, position: int, size: int) -> bytes:
@@ -154,62 +190,6 @@ _LOCKED: Final[dict[int, tuple[int, int]]] = {}
 
 _FLOCK: Final = struct.Struct("hhqqi4x")
 """Linux's struct flock: kind, whence, start, length, process id."""
-
-
-class DiskFile:
-    """A real file."""
-
-    def __init__(self, path: Path, fd: int) -> None:
-        self.path = path
-        self.size = os.fstat(fd).st_size
-        self._fd = fd
-        self._map: mmap.mmap | None = None
-
-    def write(self, position: int, data: Buffer) -> None:
-        """Write all of ``data`` at ``position``."""
-        written = os.pwrite(self._fd, data, position)
-        if written == len(data):
-            return
-        rest = memoryview(data)[written:]
-        while rest:  # a signal or a nearly full disk can cut a write short
-            written = os.pwrite(self._fd, rest, position := position + written)
-            if written == 0:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
-            rest = rest[written:]
-
-    def read(self, position: int, size: int) -> bytes:
-        """Read up to ``size`` bytes at ``position``."""
-        return os.pread(self._fd, size, position)
-
-    def view(self) -> memoryview:
-        """Give the whole file as a read-only view."""
-        if self.size == 0:
-            return memoryview(b"")
-        if self._map is None:
-            self._map = mmap.mmap(self._fd, self.size, access=mmap.ACCESS_READ)
-        return memoryview(self._map)
-
-    def drop_pages(self) -> None:
-        """Let go of the memory that reading through views took: the page cache still has it."""
-        if self._map is not None:
-            self._map.madvise(mmap.MADV_DONTNEED)
-
-    def data_end(self, position: int) -> int:
-        """Give where the last data at or behind ``position`` ends, without reading holes."""
-        end = position
-        try:
-            while end < self.size:
-                end = os.lseek(self._fd, os.lseek(self._fd, end, os.SEEK_DATA), os.SEEK_HOLE)
-        except OSError as error:
-            if error.errno != errno.ENXIO:  # ENXIO: no data behind ``end``
-                raise
-        return end
-
-    def close(self) -> None:
-        """Let the file go."""
-        os.close(self._fd)
-        self._fd = -1  # so that a late use fails, and gets at no other file that has this number by then
-        self._map = None  # unmapped when the last view is gone
 
 
 class Disk:

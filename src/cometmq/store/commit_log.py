@@ -1,7 +1,7 @@
 """The CommitLog: every message of every topic, one record behind the other. The only truth.
 
-Records are written by position, a batch with one call. A record never spans two files: where the next
-one does not fit, 8 bytes (how much is left, BLANK's magic) close the file.
+How a batch comes into the files is a matter of the write path: ``write_path.py``. A record never spans two
+files: where the next one does not fit, 8 bytes (how much is left, BLANK's magic) close the file.
 
 Source: RocketMQ ``store/CommitLog.java``.
 """
@@ -28,8 +28,10 @@ from cometmq.format.record import (
 from cometmq.io.open_files import OpenFiles
 from cometmq.kernels.sends import Hosts, SendBatch
 from cometmq.message import Buffer
+from cometmq.store import write_path
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.file_chain import FileChain
+from cometmq.store.settings import StoreSettings
 
 SETTING = "mappedFileSizeCommitLog"
 
@@ -44,16 +46,27 @@ class _Write(NamedTuple):
 class CommitLog:
     """The log of records.
 
+    Args:
+        settings: say how it is written; by default RocketMQ's own.
+
     Attributes:
-        written_offset: behind the last record; all before it can be read.
+        written_offset: behind the last record.
         written_time: store time of the last record, ms.
     """
 
-    def __init__(self, files: OpenFiles, directory: Path, file_size: int) -> None:
+    def __init__(
+        self, files: OpenFiles, directory: Path, file_size: int, settings: StoreSettings | None = None
+    ) -> None:
         self.chain = FileChain(files, directory, file_size, SETTING)
+        self._path, self._next_file = write_path.choose(settings or StoreSettings(), self.chain, files.layer)
         self.written_offset = 0
         self.written_time = 0
         self._failed_until = 0  # a failed write may have left bytes between here and written_offset
+
+    @property
+    def committed_offset(self) -> int:
+        """Offset before which all is in the files: what can be read, and outlives the process."""
+        return self._path.committed_offset(self.written_offset)
 
     @property
     def min_offset(self) -> int:
@@ -63,7 +76,7 @@ class CommitLog:
     def append(
         self, messages: Sequence[NewMessage], queue_offsets: Iterable[int], store_time: int
     ) -> list[Appended]:
-        """Write the messages' records behind the last one; in the page cache on return.
+        """Write the messages' records behind the last one.
 
         Raises MessageIllegal if a record breaks a limit, StoreNotWritable if the disk refuses: nothing
         is stored then.
@@ -115,11 +128,20 @@ class CommitLog:
         self.written_offset = begin + len(records)
         self.written_time = store_time
 
+    def commit(self) -> None:
+        """Bring all that is written into the files. Safe from any thread. Raises OSError: nothing is lost."""
+        self._path.commit(self.written_offset)
+
+    def close(self) -> None:
+        """Let go of what writing needed."""
+        self._path.close()
+        self._next_file.close()
+
     def read(self, physical_offset: int, size: int) -> bytes | None:
         """Give ``size`` bytes at ``physical_offset``, or None if they are not (or no longer) there."""
         start = self.chain.start_of(physical_offset)
         end = physical_offset + size
-        if start is None or end > self.written_offset or end > start + self.chain.file_size:
+        if start is None or end > self.committed_offset or end > start + self.chain.file_size:
             return None
         at = physical_offset - start
         return bytes(self.chain.file(start).view()[at : at + size])
@@ -151,11 +173,14 @@ class CommitLog:
             for write in writes:
                 self._failed_until = max(self._failed_until, write.offset + len(write.data))
                 if write.data:
-                    self.chain.write(write.offset, write.data)
+                    if self.chain.start_of(write.offset) is None:
+                        self._next_file.add(write.offset - write.offset % self.chain.file_size)
+                    self._path.write(write.offset, write.data)
         except OSError as error:
             with suppress(OSError):  # it is tried again before the next write
                 self.clear_failed()
             raise StoreNotWritable(describe(error, self.chain.directory)) from error
+        self._next_file.foresee(self._failed_until)
         self._failed_until = 0
 
     def clear_failed(self) -> None:

@@ -114,6 +114,11 @@ class FileChain:
         self.starts.append(start)
         return file
 
+    def add(self, start: int) -> None:
+        """Take in the file that begins at ``start``, which others have made: the next one, or the first."""
+        assert not self.starts or start == self.end_offset, f"{start} is not the next after {self.starts[-1]}"
+        self.starts.append(start)
+
     def write(self, offset: int, data: Buffer) -> None:
         """Write ``data`` at ``offset``, over file borders; files are made as they are needed.
 

@@ -6,6 +6,8 @@ asking the thread syncs at intervals, if enough pages have gathered or enough ti
 A sync that fails is final: what the kernel threw away cannot be known, so the store takes no more
 messages until it is opened again and recovers (a retry would report success for pages that are lost).
 
+With the transient store pool a sync commits first, and its own thread commits more often: ``commit.py``.
+
 Source: RocketMQ ``store/CommitLog.java`` (GroupCommitService, FlushRealTimeService).
 """
 
@@ -17,6 +19,7 @@ from concurrent.futures import Future
 from cometmq.errors import StoreNotWritable
 from cometmq.io.clock import Clock
 from cometmq.io.files import FileLayer
+from cometmq.store.commit import Committer
 from cometmq.store.commit_log import CommitLog, describe
 from cometmq.store.settings import PAGE_SIZE, StoreSettings
 
@@ -56,6 +59,9 @@ class Flusher:
         self._settings = settings
         self._clock = clock
         self._on_synced = on_synced
+        self._committer: Committer | None = None
+        if settings.transient_store_pool_enable:
+            self._committer = Committer(commit_log, settings, clock, on_synced)
         self._last_sync_ms = clock.monotonic_ms()
         self._waiters: list[Waiter] = []
         self._asked = False
@@ -64,8 +70,29 @@ class Flusher:
         self._thread = threading.Thread(target=self._run, name="cometmq-flush", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread, and that of the commits if there are any."""
         self._thread.start()
+        if self._committer is not None:
+            self._committer.start()
+
+    @property
+    def not_writable(self) -> StoreNotWritable | None:
+        """Why nothing can be appended now, for good or until the disk takes commits again; or None."""
+        return self.failed or (None if self._committer is None else self._committer.failed)
+
+    def keep_up(self) -> None:
+        """Have what was appended become readable, though nobody waits for it. For who appends."""
+        if self._settings.sync_flush:
+            self.sync_soon()
+        elif self._committer is not None:
+            self._committer.keep_up()
+
+    def make_readable(self) -> None:
+        """Wait until what was appended may be read. Raises StoreNotWritable."""
+        if self._settings.sync_flush:
+            self.wait(self._log.written_offset).result()
+        elif self._committer is not None:
+            self._committer.commit()
 
     def wait(self, offset: int) -> "Future[None]":
         """Give a future that is done once all before ``offset`` is on the disk.
@@ -97,6 +124,8 @@ class Flusher:
             self._stopping = True
             self._wake.notify()
         self._thread.join()
+        if self._committer is not None:
+            self._committer.stop()
         if not self.failed:
             self._sync()
         self._answer_rest()
@@ -130,8 +159,10 @@ class Flusher:
         )
 
     def _sync(self) -> None:
-        time, offset = self._log.written_time, self._log.written_offset  # time first: never ahead of offset
-        chain = self._log.chain
+        time = self._log.written_time  # first: never ahead of offset
+        if self._committer is not None and not self._committer.commit():
+            time = self.flushed_time
+        chain, offset = self._log.chain, self._log.committed_offset
         try:
             for start in list(chain.starts):
                 if start < offset and start + chain.file_size > self.flushed_offset:
@@ -157,8 +188,8 @@ class Flusher:
         for offset, future in waiters:
             if offset <= self.flushed_offset:
                 future.set_result(None)
-            elif self.failed:
-                future.set_exception(self.failed)
+            elif why := self.not_writable:
+                future.set_exception(why)
             else:  # appended after the sync began: the next one answers it
                 with self._wake:
                     self._waiters.append((offset, future))

@@ -36,7 +36,7 @@ def make_parts(root: Path, files: OpenFiles, settings: StoreSettings) -> Parts:
     return Parts(
         root,
         files,
-        CommitLog(files, layout.commitlog_dir(root), settings.mapped_file_size_commit_log),
+        CommitLog(files, layout.commitlog_dir(root), settings.mapped_file_size_commit_log, settings),
         Queues(files, root, settings.queue_file_size),
         index,
         CheckpointFile(files, layout.checkpoint_path(root)),

@@ -49,7 +49,7 @@ class HasPointers:
     @property
     def committed_offset(self) -> int:
         """CommitLog offset before which all is in the log's files, and outlives the process."""
-        return self._log.written_offset
+        return self._log.committed_offset
 
     @property
     def flushed_offset(self) -> int:

@@ -1,5 +1,6 @@
 """What can be set of a store: RocketMQ's names and defaults, checked when they are read.
 
+One default differs: ``writeWithoutMmap`` is true, for writing through the file channel is the safe way here.
 In files and on the wire a setting has RocketMQ's name (``mappedFileSizeCommitLog``); in code the
 same words in snake case.
 """
@@ -46,6 +47,15 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         flush_interval_commit_log: how often the CommitLog goes to the disk under ASYNC_FLUSH …
         flush_commit_log_least_pages: … if at least this many 4 KiB pages wait …
         flush_commit_log_thorough_interval: … or this much time has passed.
+        write_without_mmap: write the CommitLog through the file channel, or else through a mapped file …
+        transient_store_pool_enable: … or into buffers of the process first: see ``store/write_path.py``.
+        transient_store_pool_size: how many buffers there are, each of a CommitLog file's length.
+        fast_fail_if_no_buffer_in_store_pool: refuse messages rather than make one buffer more.
+        commit_interval_commit_log: how often buffers go to the CommitLog's files …
+        commit_commit_log_least_pages: … if at least this many 4 KiB pages wait …
+        commit_commit_log_thorough_interval: … or this much time has passed.
+        warm_maped_file_enable: make each page of a CommitLog file ready before the file is used …
+        flush_least_pages_when_warm_maped_file: … so many pages at a time, under SYNC_FLUSH synced each time.
         flush_interval_consume_queue: the same three for ConsumeQueues and Index.
         flush_consume_queue_least_pages: see above.
         flush_consume_queue_thorough_interval: see above.
@@ -77,6 +87,15 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     flush_interval_commit_log: Positive = 500
     flush_commit_log_least_pages: Annotated[int, Meta(ge=0)] = 4
     flush_commit_log_thorough_interval: Positive = 10_000
+    write_without_mmap: bool = True
+    transient_store_pool_enable: bool = False
+    transient_store_pool_size: Annotated[int, Meta(ge=1, le=1_000)] = 5
+    fast_fail_if_no_buffer_in_store_pool: bool = False
+    commit_interval_commit_log: Positive = 200
+    commit_commit_log_least_pages: Annotated[int, Meta(ge=0)] = 4
+    commit_commit_log_thorough_interval: Positive = 200
+    warm_maped_file_enable: bool = False
+    flush_least_pages_when_warm_maped_file: Positive = 4_096
     flush_interval_consume_queue: Positive = 1_000
     flush_consume_queue_least_pages: Annotated[int, Meta(ge=0)] = 2
     flush_consume_queue_thorough_interval: Positive = 60_000
@@ -97,10 +116,23 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     max_filter_message_size: Positive = 16_000
     max_msgs_num_batch: Positive = 64
 
+    def __post_init__(self) -> None:
+        """Refuse what cannot go together."""
+        if self.sync_flush and self.transient_store_pool_enable:
+            raise SettingsError(
+                "transientStorePoolEnable = true with flushDiskType = SYNC_FLUSH: the pool answers before "
+                "the disk has a message; set one of them otherwise"
+            )
+
     @property
     def sync_flush(self) -> bool:
         """Whether a send waits for the disk."""
         return self.flush_disk_type is FlushDiskType.SYNC_FLUSH
+
+    @property
+    def reads_later(self) -> bool:
+        """Whether what is appended can be read only after a sync or a commit."""
+        return self.sync_flush or self.transient_store_pool_enable
 
     @property
     def queue_file_size(self) -> int:

@@ -44,14 +44,15 @@ class MessageStore(Messages, HasPointers):
     what is here deals in records, as a broker does. ``HasPointers`` tells how far it has come.
 
     Args:
-        run_soon: how the flusher's thread asks the owner to dispatch what a sync made readable (a loop's
-            ``call_soon_threadsafe``). Without it ``append`` itself waits for the disk under SYNC_FLUSH.
+        run_soon: how threads ask the owner to dispatch what a sync or a commit made readable (a loop's
+            ``call_soon_threadsafe``). Without it ``append`` itself waits for the disk under SYNC_FLUSH, and
+            commits what goes into the transient store pool.
 
     Attributes:
         recovered: what opening found.
         bulk: appends many sends at a time.
         flusher: brings the CommitLog to the disk; tells how far and how often.
-        on_synced: called by ``run_soon`` after each sync of the CommitLog under SYNC_FLUSH, done or failed.
+        on_synced: called by ``run_soon`` after each commit, and each sync under SYNC_FLUSH, done or failed.
         retention: removes what has expired.
     """
 
@@ -163,7 +164,7 @@ class MessageStore(Messages, HasPointers):
         """Why nothing can be appended now, or None."""
         if self._closed:
             return StoreNotWritable(f"the store {self.root} is closed")
-        return self.flusher.failed or self._upkeep.failed or self.retention.disk_full
+        return self.flusher.not_writable or self._upkeep.failed or self.retention.disk_full
 
     def on_arrival(
         self, callback: Callable[[list[Arrival]], None], is_awaited: Callable[[], bool] = lambda: True
@@ -292,6 +293,7 @@ class MessageStore(Messages, HasPointers):
         except OSError as error:
             log.critical("%s is not closed cleanly: %s", self.root, describe(error, self.root))
         finally:
+            self._log.close()
             self._parts.files.close()
             self._parts.files.layer.unlock(self._lock_token)
 
@@ -309,8 +311,8 @@ class MessageStore(Messages, HasPointers):
         self._upkeep.follow()
         if self._run_soon is None:
             self._append_alone()
-        elif self.settings.sync_flush:
-            self.flusher.sync_soon()  # what nobody waits for must become readable too
+        else:
+            self.flusher.keep_up()
 
     def _note_files(self) -> None:
         try:
@@ -334,28 +336,29 @@ class MessageStore(Messages, HasPointers):
 
     def _finish(self) -> None:
         """Bring everything to the disk and say that the store is closed. Raises OSError."""
-        if self.flusher.failed is None:
+        if self.flusher.not_writable is None:
             self._log.clear_failed()
             if self._upkeep.finish(self._log.written_time):
                 self._note_files()
                 self._parts.files.layer.remove(layout.abort_path(self.root))
                 return
-        log.critical("%s is not closed cleanly: %s", self.root, self.flusher.failed or self._upkeep.failed)
+        why = self.flusher.not_writable or self._upkeep.failed
+        log.critical("%s is not closed cleanly: %s", self.root, why)
 
     def _in_flusher(self) -> None:
         """Have the owner dispatch what can be read now."""
-        if self.settings.sync_flush and self._run_soon is not None:
+        if self.settings.reads_later and self._run_soon is not None:
             self._run_soon(self._after_sync)
 
     def _after_sync(self) -> None:
         if not self._closed:
-            self._dispatcher.dispatch(self.flusher.flushed_offset)
+            self._dispatcher.dispatch(self.confirm_offset)
             self.on_synced()
 
     def _append_alone(self) -> None:
         """Without a loop: wait for the disk, and keep up, within the append."""
-        if self.settings.sync_flush:
-            self.wait_flushed().result()
+        if self.settings.reads_later:
+            self.flusher.make_readable()
             self._after_sync()
         if paths := self.tick():
             time = self.dispatched_time

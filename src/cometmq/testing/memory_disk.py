@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Self
 
-from cometmq.io.files import File, Usage
+from cometmq.io.files import File, Usage, Window
 from cometmq.message import Buffer
 
 BLOCK_SIZE = 4096
@@ -51,6 +51,16 @@ class MemoryFile:
         if fits < len(view):
             raise _os_error(errno.ENOSPC, self.path)
 
+    def reserve(self, position: int, size: int) -> None:
+        """Take the space of a stretch, or as much as there is and then raise ENOSPC."""
+        if self._disk.take_space(self._content, position, size) < size:
+            raise _os_error(errno.ENOSPC, self.path)
+
+    def window(self, position: int, size: int) -> Window:
+        """Open a stretch for stores, which are writes that always find space."""
+        self.reserve(position, size)
+        return MemoryWindow(self, position, size)
+
     def read(self, position: int, size: int) -> bytes:
         """Read up to ``size`` bytes at ``position``."""
         return bytes(self._content.data[position : position + size])
@@ -69,6 +79,28 @@ class MemoryFile:
 
     def close(self) -> None:
         """Nothing to let go."""
+
+
+class MemoryWindow:
+    """A stretch of a MemoryFile, open for stores."""
+
+    def __init__(self, file: MemoryFile, position: int, size: int) -> None:
+        self._file: MemoryFile | None = file
+        self._begin, self._end = position, position + size
+
+    def store(self, position: int, data: Buffer) -> None:
+        """Store ``data`` at ``position``; on a real disk, outside of the window, that would be a crash."""
+        assert self._file is not None, "the window is closed"
+        assert self._begin <= position and position + len(data) <= self._end, "outside of the window"
+        self._file.write(position, data)
+
+    def lock(self) -> bool:
+        """Nothing to lock: here memory is the disk."""
+        return True
+
+    def close(self) -> None:
+        """Let it go."""
+        self._file = None
 
 
 class MemoryDisk:
@@ -95,7 +127,7 @@ class MemoryDisk:
 
     def after_kill(self) -> Self:
         """Give the disk as a killed process leaves it: all that was written is there, synced or not."""
-        return self._copy({path: bytes(content.data) for path, content in self._files.items()})
+        return self._copy({path: bytes(content.data) for path, content in list(self._files.items())})
 
     def after_power_loss(self, chance: Random | None = None) -> Self:
         """Give the disk as a machine without power leaves it.
@@ -103,7 +135,7 @@ class MemoryDisk:
         Only what was synced is there; with ``chance`` also each block that was written later, or not.
         """
         files = {}
-        for path, content in self._files.items():
+        for path, content in list(self._files.items()):
             files[path] = data = bytearray(content.synced.ljust(len(content.data), b"\0"))
             if chance is not None:
                 for at in range(0, len(data), BLOCK_SIZE):
@@ -157,7 +189,7 @@ class MemoryDisk:
 
     def usage(self, path: Path) -> Usage:  # noqa: ARG002 - it is one disk
         """Tell how full the disk is."""
-        used = BLOCK_SIZE * sum(len(content.blocks) for content in self._files.values())
+        used = BLOCK_SIZE * sum(len(content.blocks) for content in list(self._files.values()))
         return Usage(used, max(self.space_bytes - used, 0))
 
     def exists(self, path: Path) -> bool:
@@ -166,7 +198,7 @@ class MemoryDisk:
 
     def names(self, directory: Path) -> list[str]:
         """List the names in ``directory``, sorted."""
-        paths = self._files.keys() | self._directories
+        paths = {*list(self._files), *self._directories}
         return sorted(path.name for path in paths if path.parent == directory and path != directory)
 
     def is_directory(self, path: Path) -> bool:
@@ -185,7 +217,7 @@ class MemoryDisk:
             return
         if self.exists(new):
             raise _os_error(errno.ENOTEMPTY, new)
-        self._files = {_moved(path, old, new): content for path, content in self._files.items()}
+        self._files = {_moved(path, old, new): content for path, content in list(self._files.items())}
         self._directories = {_moved(path, old, new) for path in self._directories}
 
     def remove(self, path: Path) -> None:
@@ -223,7 +255,7 @@ class MemoryDisk:
 
     def take_space(self, content: _Content, position: int, size: int) -> int:
         """Reserve the blocks under a write; gives how many of its bytes fit."""
-        free = self.space_bytes // BLOCK_SIZE - sum(len(other.blocks) for other in self._files.values())
+        free = self.space_bytes // BLOCK_SIZE - sum(len(other.blocks) for other in list(self._files.values()))
         for block in range(position // BLOCK_SIZE, -(-(position + size) // BLOCK_SIZE)):
             if block not in content.blocks:
                 if free <= 0:

@@ -1,0 +1,48 @@
+"""Pages of memory, made ready before they are needed and let go of afterwards.
+
+The ``mmap`` module holds the interpreter while the kernel works, or lacks the call; these let other
+threads go on meanwhile. A stretch goes from the page that ``begin`` lies in to the one before ``end``.
+"""
+
+import ctypes
+import errno
+import mmap
+import os
+from typing import Final
+
+PAGE_SIZE: Final = mmap.PAGESIZE
+MADV_POPULATE_WRITE: Final = 23
+"""Linux 5.14: as if each page were stored to, but nothing is, and what fails is told."""
+
+_libc: Final = ctypes.CDLL(None, use_errno=True)
+
+
+def populate(memory: mmap.mmap, begin: int, end: int) -> None:
+    """Make the pages ready for stores; nobody may store into them meanwhile. Raises OSError."""
+    number = _call(_libc.madvise, memory, begin, end, MADV_POPULATE_WRITE)
+    if number == errno.EINVAL:  # an older kernel
+        for at in range(begin, end, PAGE_SIZE):
+            memory[at] = memory[at]
+    elif number:
+        # EFAULT: stores would end in SIGBUS, as where copies are made on write though space is reserved.
+        number = errno.ENOSPC if number == errno.EFAULT else number
+        raise OSError(number, os.strerror(number))
+
+
+def lock(memory: mmap.mmap, begin: int, end: int) -> bool:
+    """Keep the pages from being swapped out; tell whether the system allows it (RLIMIT_MEMLOCK)."""
+    return _call(_libc.mlock, memory, begin, end) == 0
+
+
+def release(memory: mmap.mmap, begin: int, end: int) -> None:
+    """Give the pages of private memory back, locked or not: it reads as zeros then."""
+    _call(_libc.munlock, memory, begin, end)
+    _call(_libc.madvise, memory, begin, end, mmap.MADV_DONTNEED)
+
+
+def _call(function: "ctypes._NamedFuncPointer", memory: mmap.mmap, begin: int, end: int, *more: int) -> int:
+    """Call a function of the C library for whole pages; give the number of its error, or 0."""
+    begin -= begin % PAGE_SIZE
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory)) + begin
+    failed = function(ctypes.c_void_p(address), ctypes.c_size_t(end - begin), *more)
+    return ctypes.get_errno() if failed else 0
