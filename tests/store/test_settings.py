@@ -124,5 +124,7 @@ def test_what_is_no_hour_is_refused(hours: str) -> None:
 
 
 def test_the_pool_cannot_keep_what_sync_flush_promises() -> None:
-    with pytest.raises(SettingsError, match="transientStorePoolEnable = true with flushDiskType = SYNC_FLUSH"):
+    with pytest.raises(
+        SettingsError, match="transientStorePoolEnable = true with flushDiskType = SYNC_FLUSH"
+    ):
         from_properties({"flushDiskType": "SYNC_FLUSH", "transientStorePoolEnable": "true"})

@@ -1,7 +1,7 @@
 """Pages of memory, made ready before they are needed and let go of afterwards.
 
 The ``mmap`` module holds the interpreter while the kernel works, or lacks the call; these let other
-threads go on meanwhile. A stretch goes from the page that ``begin`` lies in to the one before ``end``.
+threads go on meanwhile.
 """
 
 import ctypes
@@ -35,7 +35,10 @@ def lock(memory: mmap.mmap, begin: int, end: int) -> bool:
 
 
 def release(memory: mmap.mmap, begin: int, end: int) -> None:
-    """Give the pages of private memory back, locked or not: it reads as zeros then."""
+    """Give whole pages of private memory back, from the one ``begin`` lies in: they read as zeros then."""
+    end -= end % PAGE_SIZE
+    if end <= begin:
+        return
     _call(_libc.munlock, memory, begin, end)
     _call(_libc.madvise, memory, begin, end, mmap.MADV_DONTNEED)
 

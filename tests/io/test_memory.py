@@ -1,0 +1,54 @@
+"""Pages of memory: made ready, locked, given back."""
+
+import mmap
+from pathlib import Path
+
+import pytest
+
+from cometmq.io import memory
+from cometmq.io.memory import PAGE_SIZE
+
+SIZE = 16 * PAGE_SIZE
+
+
+@pytest.fixture
+def pages() -> mmap.mmap:
+    return mmap.mmap(-1, SIZE, flags=mmap.MAP_PRIVATE)
+
+
+def test_what_is_made_ready_keeps_its_content(pages: mmap.mmap) -> None:
+    pages[5_000:5_005] = b"hello"
+    memory.populate(pages, 4_100, SIZE)
+    assert pages[:] == bytes(5_000) + b"hello" + bytes(SIZE - 5_005)
+
+
+def test_an_older_kernel_has_each_page_touched(pages: mmap.mmap, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "MADV_POPULATE_WRITE", 9_999)  # which no kernel knows
+    pages[5_000:5_005] = b"hello"
+    memory.populate(pages, 0, SIZE)
+    assert pages[5_000:5_005] == b"hello"
+
+
+def test_a_page_that_a_store_would_crash_on_is_an_error(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("w+b") as file:
+        file.truncate(SIZE)
+        pages = mmap.mmap(file.fileno(), SIZE)
+        file.truncate(PAGE_SIZE)
+        memory.populate(pages, 0, PAGE_SIZE)
+        with pytest.raises(OSError, match="No space left"):
+            memory.populate(pages, 0, SIZE)
+        pages.close()
+
+
+def test_locked_or_not_released_pages_are_zeros_and_the_last_one_stays(pages: mmap.mmap) -> None:
+    pages[:] = b"x" * SIZE
+    memory.lock(pages, 0, SIZE)
+    memory.release(pages, 100, 2 * PAGE_SIZE + 100)
+    assert pages[: 2 * PAGE_SIZE] == bytes(2 * PAGE_SIZE)
+    assert pages[2 * PAGE_SIZE :] == b"x" * (SIZE - 2 * PAGE_SIZE)
+
+
+def test_releasing_less_than_a_page_releases_nothing(pages: mmap.mmap) -> None:
+    pages[:100] = b"x" * 100
+    memory.release(pages, 0, 100)
+    assert pages[:100] == b"x" * 100
