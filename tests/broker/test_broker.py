@@ -9,10 +9,14 @@ import pytest
 from msgspec.structs import replace
 from tests.broker.conftest import BROKER, SMALL, Client, bodies, pull_header
 
+from cometmq.broker import broker as broker_module
 from cometmq.broker.broker import Broker
 from cometmq.broker.settings import BrokerSettings
 from cometmq.errors import SettingsError, StoreDamaged
+from cometmq.format import layout
 from cometmq.format.message_id import parse_offset_message_id
+from cometmq.io.clock import ManualClock
+from cometmq.io.files import Disk, Usage
 from cometmq.message import MessageQueue
 from cometmq.namesrv.name_server import NameServer
 from cometmq.store.settings import FlushDiskType, StoreSettings
@@ -172,5 +176,58 @@ def test_garbage_on_one_connection_does_not_harm_another(tmp_path: Path) -> None
                 await writer.wait_closed()
                 assert (await client.send("T")).code == ResponseCode.SUCCESS
             await client.connection.close()
+
+    asyncio.run(main())
+
+
+class Gauge(Disk):
+    """A disk that is as full as a test says, in percent."""
+
+    percent = 0
+
+    def usage(self, path: Path) -> Usage:  # noqa: ARG002 - it is one disk
+        return Usage(self.percent, 100 - self.percent)
+
+
+def test_a_broker_removes_old_files_when_the_disk_fills_up_and_takes_no_messages_when_it_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker_module, "TICK_MS", 10)
+    clock, disk = ManualClock(), Gauge()
+    own = BrokerSettings(broker_name=BROKER, listen_port=0, store_path_root_dir=str(tmp_path))
+    store = StoreSettings(**SMALL | {"mapped_file_size_commit_log": 8_192}, clean_resource_interval=1_000)
+    log = layout.commitlog_dir(tmp_path)
+
+    async def until_sent(client: Client, code: ResponseCode) -> str | None:
+        async with asyncio.timeout(10):
+            while (answer := await client.send("T", bytes(900))).code != code:
+                clock.advance(1_000)
+        return answer.remark
+
+    async def main() -> None:
+        broker = Broker(own, store, clock=clock, files=disk, load_kernels=False)
+        await broker.start()
+        try:
+            client = await Client.open(broker.address)
+            for _ in range(40):
+                await client.send("T", bytes(900))
+            clock.advance(60_000)
+            disk.percent = 86
+            async with asyncio.timeout(10):
+                while len(list(log.iterdir())) > 1:
+                    clock.advance(1_000)
+                    await asyncio.sleep(0.01)
+            disk.percent = 91
+            remark = await until_sent(client, ResponseCode.SERVICE_NOT_AVAILABLE)
+            assert remark is not None and remark.startswith(f"disk 91 % full under {log}")
+            answer = await client.ask(PULL, pull_header("T"))
+            assert answer.code == ResponseCode.PULL_OFFSET_MOVED
+            first = int(answer.ext_fields["nextBeginOffset"])
+            assert first > 0 and bodies(await client.ask(PULL, pull_header("T", first)))
+            disk.percent = 85
+            await until_sent(client, ResponseCode.SUCCESS)
+            await client.connection.close()
+        finally:
+            await broker.stop()
 
     asyncio.run(main())

@@ -90,3 +90,14 @@ def test_topics_and_groups_are_found_from_each_other_and_deleted(tmp_path: Path)
     assert offsets.pulled("gg", "T", 0) is None and offsets.pulled("g", "TT", 0) == 2
     offsets.delete_group("g")
     assert offsets.as_plain()["offsetTable"] == {}
+
+
+def test_offsets_in_one_queue_are_forgotten(tmp_path: Path) -> None:
+    offsets = load(tmp_path)
+    for group, topic, queue_id in (("g", "T", 0), ("g", "T", 1), ("gg", "T", 0), ("g", "TT", 0)):
+        offsets.commit(group, topic, queue_id, 1)
+        offsets.note_pulled(group, topic, queue_id, 2)
+    offsets.delete_queue("T", 0)
+    left = {(g, t, q) for g in ("g", "gg") for t in ("T", "TT") for q in (0, 1) if offsets.committed(g, t, q)}
+    assert left == {("g", "T", 1), ("g", "TT", 0)}
+    assert offsets.pulled("gg", "T", 0) is None and offsets.pulled("g", "T", 1) == 2

@@ -43,7 +43,8 @@ def test_a_real_broker_conf_is_read_and_what_has_no_effect_is_listed(
     assert broker.name_servers == ("10.0.0.2:9876", "10.0.0.3:9876")
     assert not broker.auto_create_topic_enable
     assert store.sync_flush and store.mapped_file_size_commit_log == 1048576
-    assert "brokerRole, deleteWhen" in caplog.text
+    assert store.delete_when == "04"
+    assert "have no effect here: brokerRole\n" in caplog.text
 
 
 def test_toml_says_the_same_with_types(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cometmq.cli.output import time_text
-from cometmq.cli.times import TIME_MAX, TimeRange, parse_range
+from cometmq.cli.times import TIME_MAX, TimeRange, parse_duration, parse_range
 from cometmq.errors import SettingsError
 
 DAY = 1_795_219_200_000  # 2026-11-21T00:00:00Z
@@ -47,3 +47,24 @@ def test_a_range_that_ends_before_it_begins_is_refused() -> None:
 def test_a_time_that_was_printed_is_read_back(time_ms: int) -> None:
     assert parse_range(time_text(time_ms)) == TimeRange(time_ms, time_ms)
     assert parse_range(str(time_ms)) == TimeRange(time_ms, time_ms)
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("72h", 72 * 3_600_000),
+        ("3d", 259_200_000),
+        ("30m", 1_800_000),
+        ("10s", 10_000),
+        ("500ms", 500),
+        ("0h", 0),
+    ],
+)
+def test_a_length_of_time_has_a_unit(text: str, ms: int) -> None:
+    assert parse_duration("--age", text) == ms
+
+
+@pytest.mark.parametrize("text", ["", "72", "h", "-1h", "1.5h", "1h30m", "1 h", "٣h", "1w"])
+def test_what_is_no_length_of_time_is_refused_with_the_remedy(text: str) -> None:
+    with pytest.raises(SettingsError, match=r"--age: .* is no length of time: write 72h"):
+        parse_duration("--age", text)

@@ -149,6 +149,27 @@ def test_a_deleted_topic_leaves_neither_queues_nor_files(disk: MemoryDisk) -> No
     queues.delete("unknown")
 
 
+def test_queues_that_nobody_uses_go_once_their_messages_are_gone(disk: MemoryDisk) -> None:
+    queues = queues_on(disk)
+    for topic, queue_id in (("A", 0), ("A", 1), ("B", 0), ("C", 0)):
+        queue = queues.get(topic, queue_id)
+        fill(queue, PER_FILE)
+        queue.next_offset = queue.max_offset
+    queues.write_back()
+    taken = queues.get("C", 0)
+    taken.next_offset += 1  # a message is on its way
+    end = queues.get("A", 0).physical_end
+
+    def is_used(topic: str, queue_id: int) -> bool:
+        return (topic, queue_id) == ("A", 0)
+
+    assert queues.delete_unused(end - 1, is_used) == []
+    assert queues.delete_unused(end, is_used) == [("A", 1), ("B", 0)]
+    assert {(queue.topic, queue.queue_id) for queue in queues} == {("A", 0), ("C", 0)}
+    assert disk.names(layout.consume_queues_dir(ROOT)) == ["A", "C"]
+    assert disk.names(layout.topic_dir(ROOT, "A")) == ["0"]
+
+
 @pytest.mark.parametrize("name", ["01", "-1", "x", "0.tmp"])
 def test_a_directory_that_is_no_queue_is_told_with_the_remedy(disk: MemoryDisk, name: str) -> None:
     disk.make_directory(layout.topic_dir(ROOT, "Orders") / name)

@@ -7,6 +7,7 @@ from pathlib import Path
 from cometmq.broker.additions import Additions
 from cometmq.broker.admin_broker import BrokerAdmin
 from cometmq.broker.admin_groups import GroupAdmin
+from cometmq.broker.admin_store import StoreAdmin
 from cometmq.broker.admin_topics import TopicAdmin
 from cometmq.broker.client_requests import ClientRequests
 from cometmq.broker.consumer_filters import ConsumerFilters
@@ -125,6 +126,7 @@ class Assembly:
                 broker_name=own.broker_name,
             ),
             BrokerAdmin(settings, store, self.rates, clock),
+            StoreAdmin(self.topics, store, self.offsets),
         )
         self.bulk = sends.bulk
         self.requests = Requests(sends.handle, handlers, [self.pulls.closed, self.clients.closed])
@@ -138,6 +140,7 @@ def _handlers(
     topics: TopicAdmin,
     groups: GroupAdmin,
     broker: BrokerAdmin,
+    store: StoreAdmin,
 ) -> dict[int, Handler]:
     """Say who answers what; any other request is answered as not supported."""
     return {
@@ -175,6 +178,9 @@ def _handlers(
         RequestCode.GET_PRODUCER_CONNECTION_LIST: groups.producers,
         RequestCode.GET_CONSUME_STATS: groups.progress,
         RequestCode.QUERY_TOPICS_BY_CONSUMER: groups.topics,
+        RequestCode.DELETE_EXPIRED_COMMITLOG: store.delete_expired,
+        RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: store.clean_queues,
+        RequestCode.CLEAN_UNUSED_TOPIC: store.clean_topics,
         RequestCode.GET_BROKER_CONFIG: broker.settings,
         RequestCode.UPDATE_BROKER_CONFIG: broker.change_settings,
         RequestCode.GET_BROKER_RUNTIME_INFO: broker.runtime_info,

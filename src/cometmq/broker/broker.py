@@ -63,6 +63,7 @@ class Broker:
         self._load_kernels = load_kernels
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._started = AsyncExitStack()
+        self._stopping = False
 
     async def start(self) -> None:
         """Open the store, listen, and register with the name servers.
@@ -99,6 +100,7 @@ class Broker:
 
     async def stop(self) -> None:
         """Leave the name servers, close the connections, save all and close the store."""
+        self._stopping = True
         await self._started.aclose()
 
     async def _open_store(self) -> MessageStore:
@@ -118,6 +120,7 @@ class Broker:
         periodic.every(TICK_MS, parts.pulls.expire)
         periodic.every(TICK_MS, parts.rates.sample)
         periodic.every(TICK_MS, lambda: self._tick(store))
+        periodic.every(TICK_MS, lambda: self._remove_expired(store))
         periodic.every(SILENCE_CHECK_MS, parts.clients.close_silent)
         interval_ms = self._settings.broker.flush_consumer_offset_interval
         periodic.every(interval_ms, lambda: self._write("offsets", parts.offsets))
@@ -134,6 +137,20 @@ class Broker:
                 store.vouch(dispatched_time)
 
             self._begin("sync", sync())
+
+    def _remove_expired(self, store: MessageStore) -> None:
+        """Let the store remove what has expired, file by file, in a thread."""
+        if "retention" in self._tasks or not store.retention.is_due():
+            return
+
+        async def remove() -> None:
+            for removal in store.retention.round():
+                await asyncio.to_thread(store.retention.remove, removal.paths)
+                if self._stopping:
+                    return
+                await asyncio.sleep(removal.pause_ms / 1000)
+
+        self._begin("retention", remove())
 
     def _write(self, name: str, table: Offsets | ConsumerFilters) -> None:
         """Write a table that changes all the time, in a thread."""
@@ -156,7 +173,7 @@ class Broker:
     def _end(self, task: "asyncio.Task[None]") -> None:
         del self._tasks[task.get_name()]
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("saving in the background failed, it will be tried again: %s", error)
+            _log.error("work in the background failed, it will be tried again: %s", error)
 
     async def _finish_tasks(self) -> None:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)

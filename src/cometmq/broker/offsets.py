@@ -114,6 +114,13 @@ class Offsets:
         """Forget all offsets in ``topic``."""
         self._delete(topic + SEPARATOR, "")
 
+    def delete_queue(self, topic: str, queue_id: int) -> None:
+        """Forget all offsets in one queue: it begins anew."""
+        for table in (self._committed, self._pulled):
+            for key, queues in table.items():
+                if key.startswith(topic + SEPARATOR) and queues.pop(queue_id, None) is not None:
+                    self._changed = True
+
     def delete_group(self, group: str) -> None:
         """Forget all offsets of ``group``."""
         self._delete("", SEPARATOR + group)

@@ -19,6 +19,8 @@ _ISO: Final = re.compile(
     re.ASCII,
 )
 _MS: Final = timedelta(milliseconds=1)
+_DURATION: Final = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)", re.ASCII)
+_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 class TimeRange(NamedTuple):
@@ -38,6 +40,14 @@ def parse_range(text: str) -> TimeRange:
     if begin > end:
         raise SettingsError(f"--time {text}: ends before it begins")
     return TimeRange(begin, end)
+
+
+def parse_duration(option: str, text: str) -> int:
+    """Read a length of time as ms: ``72h``, ``3d``, ``30m``, ``10s``, ``500ms``. Raises SettingsError."""
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise SettingsError(f"{option}: {text!r} is no length of time: write 72h, 3d, 30m, 10s or 500ms")
+    return int(found[1]) * _UNITS[found[2]]
 
 
 def _parse(text: str) -> TimeRange:

@@ -3,7 +3,7 @@
 Entries of messages that were appended in bulk are put into their queues when somebody asks for a queue.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from cometmq.errors import FormatError, StoreDamaged
@@ -91,14 +91,34 @@ class Queues:
         The messages stay in the CommitLog until they expire. Raises OSError.
         """
         self.staged.put()
-        of_topic = [key for key in self._queues if key[0] == topic]
-        deleted = [key for key in of_topic if self._queues[key].physical_end <= before]
-        for key in deleted:
+        of_topic = [
+            key for key, queue in self._queues.items() if key[0] == topic and queue.physical_end <= before
+        ]
+        self._remove(of_topic, {topic})
+
+    def delete_unused(self, before: int, is_used: Callable[[str, int], bool]) -> list[QueueKey]:
+        """Remove the queues that nobody uses and that go no further than ``before``; give which.
+
+        Raises OSError.
+        """
+        unused = [
+            (queue.topic, queue.queue_id)
+            for queue in self
+            if queue.physical_end <= before
+            and queue.next_offset == queue.max_offset
+            and not is_used(queue.topic, queue.queue_id)
+        ]
+        self._remove(unused, {topic for topic, _ in unused})
+        return unused
+
+    def _remove(self, keys: Iterable[QueueKey], topics: set[str]) -> None:
+        """Remove queues, and the directories of those of their ``topics`` that have no other."""
+        for key in keys:
             queue = self._queues.pop(key)
             queue.next_offset = GONE
             del self.by_number[queue.number]
             queue.chain.remove()
-        if len(deleted) == len(of_topic):
+        for topic in topics - {topic for topic, _ in self._queues}:
             self._files.layer.remove_directory(layout.topic_dir(self._root, topic))
 
     def _make(self, topic: str, queue_id: int) -> ConsumeQueue:

@@ -18,16 +18,18 @@ Source: RocketMQ ``store/DefaultMessageStore.java`` (CleanCommitLogService, Clea
 
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from cometmq.errors import StoreNotWritable
 from cometmq.io.clock import Clock
+from cometmq.store.commit_log import describe
 from cometmq.store.disk_space import DiskSpace, Need
 from cometmq.store.flush import Flusher
 from cometmq.store.next_offsets import GONE
 from cometmq.store.parts import Parts
+from cometmq.store.queues import QueueKey
 from cometmq.store.settings import StoreSettings
 from cometmq.store.upkeep import Upkeep
 
@@ -119,6 +121,17 @@ class Retention:
             self.remove(removal.paths)
             removed += removal.paths
         return removed
+
+    def remove_unused(self, is_used: Callable[[str, int], bool]) -> list[QueueKey]:
+        """Remove the queues whose messages are all gone and that nobody uses any more; give which.
+
+        A queue that is removed begins anew at queue offset 0, so one that is used must stay.
+        Raises StoreNotWritable if the disk refuses.
+        """
+        try:
+            return self._queues.delete_unused(self._log.min_offset, is_used)
+        except OSError as error:
+            raise StoreNotWritable(describe(error, self._log.chain.directory)) from error
 
     def _log_files(self, need: Need) -> Iterator[Removal]:
         asked = self._asked_rounds > 0
