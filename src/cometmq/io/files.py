@@ -10,6 +10,7 @@ what the others did.
 import fcntl
 import os
 import struct
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
@@ -163,12 +164,12 @@ class FileLayer(Protocol):
         """Move ``old`` over ``new``, durably."""
         ...
 
-    def remove(self, path: Path) -> None:
-        """Remove a file, durably; no error if it is not there."""
+    def remove(self, path: Path, *, durable: bool = True) -> None:
+        """Remove a file; no error if it is not there. ``durable``: so that it does not come back."""
         ...
 
-    def remove_directory(self, path: Path) -> None:
-        """Remove an empty directory; no error if it is not there."""
+    def remove_directory(self, path: Path, *, durable: bool = True) -> None:
+        """Remove an empty directory; no error if it is not there. ``durable`` as in ``remove``."""
         ...
 
     def lock(self, path: Path) -> int | None:
@@ -283,21 +284,19 @@ class Disk:
         os.replace(old, new)
         self._sync_directory(new.parent)
 
-    def remove(self, path: Path) -> None:
-        """Remove a file, durably."""
-        try:
+    def remove(self, path: Path, *, durable: bool = True) -> None:
+        """Remove a file."""
+        with suppress(FileNotFoundError):
             path.unlink()
-        except FileNotFoundError:
-            return
-        self._sync_directory(path.parent)
+            if durable:
+                self._sync_directory(path.parent)
 
-    def remove_directory(self, path: Path) -> None:
+    def remove_directory(self, path: Path, *, durable: bool = True) -> None:
         """Remove an empty directory."""
-        try:
+        with suppress(FileNotFoundError):
             path.rmdir()
-        except FileNotFoundError:
-            return
-        self._sync_directory(path.parent)
+            if durable:
+                self._sync_directory(path.parent)
 
     def lock(self, path: Path) -> int | None:
         """Take the exclusive lock on ``path``'s first byte, as a Java broker does.

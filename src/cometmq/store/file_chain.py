@@ -7,6 +7,7 @@ Source: RocketMQ ``store/MappedFileQueue.java``.
 """
 
 from bisect import bisect_right
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from cometmq.errors import FormatError, StoreDamaged
@@ -103,6 +104,10 @@ class FileChain:
     def file(self, start: int) -> File:
         """Give the file that begins at ``start``."""
         return self._files.get(self.path(start))
+
+    def held(self, start: int) -> AbstractContextManager[File]:
+        """Give the file that begins at ``start``, and keep it open: for threads."""
+        return self._files.held(self.path(start))
 
     def extend(self, start: int | None = None) -> File:
         """Make the next file; for an empty chain the one that begins at ``start`` (default 0)."""

@@ -36,6 +36,8 @@ from cometmq.store.index_view import ENTRY_DTYPE, SLOT_DTYPE
 
 log = logging.getLogger(__name__)
 
+TAIL_MAX = 4 * 1024 * 1024
+"""Bytes of entries that wait in memory at most; they are written ahead of the header that counts them."""
 INSERT_MAX = 16_384
 """Keys inserted at once."""
 BLOCK_ENTRIES = 1_000_000
@@ -174,14 +176,21 @@ class IndexFile:
         if self._image is None or not (self._tail or self._dirty.any()):
             return False
         file = self._files.get(self.path)
-        if self._tail:
-            file.write(entry_position(self._written, self._slot_count), self._tail)
-            self._written += len(self._tail) // ENTRY_SIZE
-            self._tail = bytearray()
+        self.write_tail()
         for first, last in reversed(_runs(self._dirty)):  # the page with the header comes last
             part = self._image[first * PAGE_SIZE : last * PAGE_SIZE]
             file.write(first * PAGE_SIZE, part.data)
         self._dirty[:] = False
+        return True
+
+    def write_tail(self, least_bytes: int = 1) -> bool:
+        """Write the entries that wait if they take ``least_bytes``; tell whether. Raises OSError."""
+        if len(self._tail) < least_bytes:
+            return False
+        file = self._files.get(self.path)
+        file.write(entry_position(self._written, self._slot_count), self._tail)
+        self._written += len(self._tail) // ENTRY_SIZE
+        self._tail = bytearray()
         return True
 
     def seal(self) -> None:
@@ -276,6 +285,8 @@ class Index:
             taken = file.insert(key_hashes[part], physical_offsets[part], store_times[part])
             self._note_end(physical_offsets[at : at + taken])
             at += taken
+            if file.write_tail(TAIL_MAX):
+                self._unsynced.add(file.path)
 
     def _count_known(self, physical_offsets: Longs) -> int:
         begin, end = np.searchsorted(physical_offsets, [self.end_offset, self.end_offset + 1])

@@ -96,8 +96,8 @@ class LogScan:
         """Go through the records by chunks."""
         offset = self.end_offset
         while offset < self._end and (start := self._chain.start_of(offset)) is not None:
-            file = self._chain.file(start)
-            buffer = np.frombuffer(file.view(), np.uint8)
+            with self._chain.held(start) as file:  # a thread may be in here
+                buffer = np.frombuffer(file.view(), np.uint8)
             limit = min(start + self._chain.file_size, self._end) - start
             chunk = slice(offset - start, min(offset - start + CHUNK_BYTES, limit))
             scan = kernels.current().scan(

@@ -17,6 +17,7 @@ broker indexed twice around a restart are there once; and the queues of topics t
 come back as far as their messages are still in the log.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,8 +40,9 @@ from cometmq.store.sync_order import files_then_directories
 
 BUILD_DIRECTORY = "rebuild"
 OLD_SUFFIX = ".old"
-PENDING_MAX = 64 * 1024 * 1024
+PENDING_MAX = 16 * 1024 * 1024
 """Bytes of queue entries that may wait in memory for being written."""
+SYNCS_AT_ONCE = 8
 
 
 class Rebuilt(NamedTuple):
@@ -130,8 +132,7 @@ def _build(store: StoreDirectory, layer: FileLayer, building: Path, progress: Pr
         replay = Replay(queues, index, store.delay_levels, deleted=store.deleted)
         scan = LogScan(store.log, begin, vouched_time=store.vouched_time)
         pending = 0
-        for chunk in scan:
-            replay.dispatch(chunk)
+        for chunk in replay.walk(iter(scan)):
             store.drop_pages()
             pending += chunk.scan.count * QUEUE_ENTRY_SIZE
             if pending > PENDING_MAX:
@@ -142,8 +143,8 @@ def _build(store: StoreDirectory, layer: FileLayer, building: Path, progress: Pr
         queues.write_back()
         index_paths = _finish_index(index)
         queue_paths = [queue.chain.path(start) for queue in queues for start in queue.chain.starts]
-        for path in files_then_directories(queue_paths + index_paths, building):
-            layer.sync(path)
+        with ThreadPoolExecutor(SYNCS_AT_ONCE) as threads:
+            list(threads.map(layer.sync, files_then_directories(queue_paths + index_paths, building)))
     finally:
         files.close()
     made = len(list(queues))
@@ -175,8 +176,8 @@ def _swap(layer: FileLayer, built: Path, place: Path) -> None:
 
 def _remove_tree(layer: FileLayer, path: Path) -> None:
     if not layer.is_directory(path):
-        layer.remove(path)
+        layer.remove(path, durable=False)
         return
     for name in layer.names(path):
         _remove_tree(layer, path / name)
-    layer.remove_directory(path)
+    layer.remove_directory(path, durable=False)

@@ -151,8 +151,7 @@ def _walk(
         deleted=parts.ledger.deleted,
     )
     kernels.load_for(_data_end(parts.log) - begin)
-    for chunk in scan:
-        replay.dispatch(chunk)
+    for chunk in replay.walk(iter(scan)):
         parts.queues.write_back(WRITE_BACK_BYTES)
         parts.files.drop_pages()
         if progress is not None:

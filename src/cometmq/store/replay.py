@@ -13,6 +13,7 @@ than there is room for in the log, a single queue offset out of a row.
 
 import logging
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -29,6 +30,7 @@ from cometmq.store.consume_queue import ENTRY_DTYPE, ConsumeQueue
 from cometmq.store.index import Index
 from cometmq.store.log_scan import Chunk
 from cometmq.store.queues import QueueKey, Queues
+from cometmq.store.read_ahead import ahead
 
 log = logging.getLogger(__name__)
 
@@ -83,25 +85,53 @@ class Replay:
 
     def dispatch(self, chunk: Chunk) -> None:
         """Dispatch the records of ``chunk``."""
+        self._take(chunk, kernels.current().dispatch(chunk.buffer, chunk.scan, self._delay_levels))
+
+    def walk(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        """Dispatch chunks one after the other, and give each; meanwhile a thread reads the one behind it."""
+
+        def read() -> Iterator[tuple[Chunk, Dispatch]]:
+            for chunk in chunks:
+                yield chunk, kernels.current().dispatch(chunk.buffer, chunk.scan, self._delay_levels)
+
+        with closing(ahead(read())) as pairs:
+            for chunk, dispatch in pairs:
+                self._take(chunk, dispatch)
+                yield chunk
+
+    def _take(self, chunk: Chunk, dispatch: Dispatch) -> None:
         self.messages += chunk.scan.count
-        dispatch = kernels.current().dispatch(chunk.buffer, chunk.scan, self._delay_levels)
         if self._queues is not None:
             self._put_entries(self._queues, chunk, dispatch)
         if self._index is not None:
             self._put_keys(self._index, chunk, dispatch)
 
     def _put_entries(self, queues: Queues, chunk: Chunk, dispatch: Dispatch) -> None:
-        for (topic, queue_id), offsets, entries in entries_by_queue(chunk, dispatch):
-            first = int(np.searchsorted(entries["physical_offset"], self._deleted.get(topic, 0)))
-            if first == len(entries):
-                continue
+        for (topic, queue_id), offsets, entries, is_row in entries_by_queue(chunk, dispatch):
+            first = 0
+            if self._deleted:
+                first = int(np.searchsorted(entries["physical_offset"], self._deleted.get(topic, 0)))
+                if first == len(entries):
+                    continue
             try:
                 queue = queues.get(topic, queue_id)
             except IllegalName as illegal:
                 where = entries["physical_offset"][0]
                 log.warning("%d messages from %d on are left out: %s", len(entries), where, illegal)
                 continue
-            self._put_queue(queue, offsets[first:], entries[first:])
+            if not (is_row and first == 0 and self._put_row(queue, offsets, entries)):
+                self._put_queue(queue, offsets[first:], entries[first:])
+
+    def _put_row(self, queue: ConsumeQueue, offsets: NDArray[np.int64], entries: np.ndarray) -> bool:
+        """Put entries that go on where the queue ends, as nearly all do; False, and nothing, if not."""
+        fits = (
+            int(offsets[0]) == queue.max_offset and int(entries[0]["physical_offset"]) >= queue.physical_end
+        )
+        if not fits or queue in self.lagging:
+            return False
+        last = entries[-1]
+        queue.put_new(queue.max_offset, entries.tobytes(), int(last["physical_offset"]) + int(last["size"]))
+        return True
 
     def _put_queue(self, queue: ConsumeQueue, offsets: np.ndarray, entries: np.ndarray) -> None:
         """Put one queue's entries, run by run of consecutive queue offsets."""
@@ -144,8 +174,11 @@ class Replay:
 
 def entries_by_queue(
     chunk: Chunk, dispatch: Dispatch
-) -> Iterator[tuple[QueueKey, NDArray[np.int64], np.ndarray]]:
-    """Give the queue entries of a chunk's records by queue: queue offsets and entries (of ENTRY_DTYPE)."""
+) -> Iterator[tuple[QueueKey, NDArray[np.int64], np.ndarray, bool]]:
+    """Give the queue entries of a chunk's records by queue.
+
+    Of each queue: its queue offsets, entries (of ENTRY_DTYPE), and whether the offsets follow one another.
+    """
     scan = chunk.scan
     chosen = np.flatnonzero(dispatch.in_queue)
     order = chosen[np.argsort(dispatch.queue[chosen], kind="stable")]
@@ -154,9 +187,15 @@ def entries_by_queue(
     entries["size"] = scan.size[order]
     entries["tags_code"] = dispatch.tags_code[order]
     numbers, firsts = np.unique(dispatch.queue[order], return_index=True)
+    offsets = scan.queue_offset[order]
+    steps = np.diff(offsets, prepend=-1) == 1
+    steps[firsts] = True
+    are_rows = np.logical_and.reduceat(steps, firsts) if len(firsts) else steps
     bounds = [*firsts.tolist(), len(order)]
-    for number, (first, last) in zip(numbers.tolist(), pairwise(bounds), strict=True):
-        yield dispatch.queues[number], scan.queue_offset[order[first:last]], entries[first:last]
+    for number, (first, last), is_row in zip(
+        numbers.tolist(), pairwise(bounds), are_rows.tolist(), strict=True
+    ):
+        yield dispatch.queues[number], offsets[first:last], entries[first:last], is_row
 
 
 def runs_of(offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:

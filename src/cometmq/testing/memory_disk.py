@@ -220,11 +220,11 @@ class MemoryDisk:
         self._files = {_moved(path, old, new): content for path, content in list(self._files.items())}
         self._directories = {_moved(path, old, new) for path in self._directories}
 
-    def remove(self, path: Path) -> None:
+    def remove(self, path: Path, *, durable: bool = True) -> None:  # noqa: ARG002 - as above
         """Remove a file; no error if it is not there."""
         self._files.pop(path, None)
 
-    def remove_directory(self, path: Path) -> None:
+    def remove_directory(self, path: Path, *, durable: bool = True) -> None:  # noqa: ARG002 - as above
         """Remove an empty directory; no error if it is not there."""
         if self.names(path):
             raise _os_error(errno.ENOTEMPTY, path)

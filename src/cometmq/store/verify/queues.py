@@ -91,7 +91,7 @@ class QueueCheck:
 
     def take(self, chunk: Chunk, dispatch: Dispatch) -> None:
         """Check the entries of a chunk's records."""
-        for key, all_offsets, all_entries in entries_by_queue(chunk, dispatch):
+        for key, all_offsets, all_entries, _ in entries_by_queue(chunk, dispatch):
             alive = int(np.searchsorted(all_entries["physical_offset"], self._store.deleted.get(key[0], 0)))
             offsets, entries = all_offsets[alive:], all_entries[alive:]
             if not len(entries):
