@@ -5,7 +5,8 @@
 One CommitLog is filled. ConsumeQueues and Index are rebuilt from it alone: by ``cometmq store rebuild``, and
 by a start of the Java broker on a copy without ``consumequeue/``, ``index/`` and ``checkpoint``. Both are
 timed as processes, the Java broker until the last entry is in its files. What both made is compared byte for
-byte. Then each is started on the log after a clean stop and after a SIGKILL, up to the first acknowledged message.
+byte. Then each is started on the log after a clean stop and after a SIGKILL, up to its first acknowledged
+message.
 """
 
 import argparse

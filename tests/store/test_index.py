@@ -10,9 +10,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.store.conftest import ROOT
 
 from cometmq.format import layout
+from cometmq.format.index import ENTRY_SIZE, FIRST_ENTRY, HEADER_SIZE, entry_position
 from cometmq.format.java_hash import index_key_hash
 from cometmq.io.open_files import OpenFiles
-from cometmq.store.index import Index
+from cometmq.store.index import TAIL_MAX, Index
 from cometmq.testing.memory_disk import MemoryDisk
 
 SLOTS, ROOM = 7, 12
@@ -46,8 +47,10 @@ def find(index: Index, key: str, begin: int = 0, end: int = EVER, count: int = 1
 class Keys(RuleBasedStateMachine):
     """An index beside a list: inserted into, written back, closed, killed and cut."""
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(tail_max=st.sampled_from([ENTRY_SIZE, 5 * ENTRY_SIZE, TAIL_MAX]))
+    def begin(self, tail_max: int) -> None:
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr("cometmq.store.index.TAIL_MAX", tail_max)
         self.disk = MemoryDisk()
         self.index = index_on(self.disk)
         self.model: list[tuple[int, str]] = []
@@ -94,6 +97,9 @@ class Keys(RuleBasedStateMachine):
         self.index.write_back()
         self.model = [key for key in self.model if key[0] < end]
         self.offset = end
+
+    def teardown(self) -> None:
+        self.patch.undo()
 
     @invariant()
     def finds_what_the_list_has(self) -> None:
@@ -200,3 +206,19 @@ def test_files_of_expired_records_are_taken_out_but_never_the_newest() -> None:
     assert len(find(index, "k1")) == 2
     index.take_unsynced()
     assert index.take_unsynced() == []
+
+
+def test_entries_do_not_wait_in_memory_for_long(disk: MemoryDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cometmq.store.index.TAIL_MAX", 3 * ENTRY_SIZE)
+    index = index_on(disk)
+    insert(index, [(0, "k1"), (100, "k2")])
+    (path,) = index.paths()
+    assert not any(disk.load(path))
+    insert(index, [(200, "k1")])
+    assert not any(disk.load(path)[:HEADER_SIZE])  # does not count them yet
+    assert any(disk.load(path)[entry_position(FIRST_ENTRY, SLOTS) :])
+    assert index.take_unsynced() == [path]
+    assert find(index, "k1") == [0, 200]
+    again = index_on(disk)
+    again.load()
+    assert find(again, "k1") == [] and again.paths() == []

@@ -314,12 +314,12 @@ class _Recording(MemoryDisk):
         self.images: list[tuple[str, MemoryDisk]] = []
         self.recording = False
 
-    def remove(self, path: Path) -> None:
+    def remove(self, path: Path, *, durable: bool = True) -> None:
         if self.recording:
             self.images.append((f"killed before {path}", self.after_kill()))
             self.images.append((f"no power before {path}", self.after_power_loss()))
             self.images.append((f"some power before {path}", self.after_power_loss(Random(len(self.images)))))
-        super().remove(path)
+        super().remove(path, durable=durable)
 
 
 def _images(clock: ManualClock, late: int) -> Iterator[tuple[str, MemoryDisk]]:

@@ -177,9 +177,9 @@ class IndexFile:
             return False
         file = self._files.get(self.path)
         self.write_tail()
-        for first, last in reversed(_runs(self._dirty)):  # the page with the header comes last
-            part = self._image[first * PAGE_SIZE : last * PAGE_SIZE]
-            file.write(first * PAGE_SIZE, part.data)
+        runs = np.flatnonzero(np.diff(self._dirty, prepend=False, append=False)).reshape(-1, 2)
+        for first, last in (runs[::-1] * PAGE_SIZE).tolist():  # the page with the header comes last
+            file.write(first, self._image[first:last].data)
         self._dirty[:] = False
         return True
 
@@ -187,8 +187,7 @@ class IndexFile:
         """Write the entries that wait if they take ``least_bytes``; tell whether. Raises OSError."""
         if len(self._tail) < least_bytes:
             return False
-        file = self._files.get(self.path)
-        file.write(entry_position(self._written, self._slot_count), self._tail)
+        self._files.get(self.path).write(entry_position(self._written, self._slot_count), self._tail)
         self._written += len(self._tail) // ENTRY_SIZE
         self._tail = bytearray()
         return True
@@ -364,10 +363,8 @@ class Index:
         if last is not None:
             self._write_back(last)
             last.seal()
-        path = layout.index_path(self._root, time_ms)
-        while self._files.layer.exists(path):  # two files can begin in the same millisecond
-            time_ms += 1
-            path = layout.index_path(self._root, time_ms)
+        while self._files.layer.exists(path := layout.index_path(self._root, time_ms)):
+            time_ms += 1  # two files can begin in the same millisecond
         file = self._file(path)
         file.create(last.header if last is not None else None)
         self._index.append(file)
@@ -401,9 +398,3 @@ class Index:
         for path in paths:
             self._files.forget(path)
             self._files.layer.rename(path, path.parent.parent / f"{path.name}.damaged")
-
-
-def _runs(flags: np.ndarray) -> list[tuple[int, int]]:
-    """Give the runs of set flags as (first, behind the last)."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([0], flags.astype(np.int8), [0]))))
-    return [(int(first), int(last)) for first, last in edges.reshape(-1, 2)]
