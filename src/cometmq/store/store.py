@@ -198,8 +198,8 @@ class MessageStore(Messages, HasPointers):
         )
 
     def read_record(self, physical_offset: int) -> bytes | None:
-        """Give the record at a CommitLog offset, or None if none begins there."""
-        return self._log.read_record(physical_offset)
+        """Give the record at a CommitLog offset, or None if none that may be read begins there."""
+        return self._log.read_record(physical_offset) if physical_offset < self.confirm_offset else None
 
     def query(
         self, topic: str, key: str, max_count: int = 32, begin_time: int = 0, end_time: int = TIME_MAX
