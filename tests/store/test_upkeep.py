@@ -12,7 +12,9 @@ from cometmq.format import layout
 from cometmq.format.checkpoint import RECOVERY_MARGIN_MS, Checkpoint
 from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
+from cometmq.io.files import File
 from cometmq.store import FlushDiskType, MessageStore
+from cometmq.store.upkeep import WRITE_MS_MAX
 from cometmq.testing.memory_disk import MemoryDisk
 
 SYNC = replace(SMALL, flush_disk_type=FlushDiskType.SYNC_FLUSH)
@@ -102,6 +104,68 @@ def test_after_a_round_a_loss_of_power_takes_nothing_that_it_vouched_for(
     assert count(again) == 202
     assert all(len(again.query("Orders", f"k{n}").records) == 1 for n in range(200))
     assert len(again.query("Orders", "last").records) == 1
+
+
+class SlowDisk(MemoryDisk):
+    """A disk on which making a file takes its time."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def create(self, path: Path, size: int, *, durable: bool = True) -> File:
+        self._clock.advance(WRITE_MS_MAX)
+        return super().create(path, size, durable=durable)
+
+
+def test_what_many_queues_have_is_written_over_many_ticks_before_it_is_vouched_for(
+    open_store: OpenStore, clock: ManualClock
+) -> None:
+    disk = SlowDisk(clock)
+    store = open_store(files=disk, run_soon=lambda _: None)
+    store.append([new_message(queue_id=n) for n in range(5)])
+    time = store.dispatched_time
+    clock.advance(ROUND_MS)
+    for n in range(5):
+        assert len(disk.names(layout.topic_dir(ROOT, "Orders"))) == n
+        paths = store.tick()
+        assert bool(paths) == (n == 4)
+        clock.advance(TICK_MS)
+        store.append([new_message(queue_id=0)])  # is not written: it must not be vouched for
+    store.sync_files(paths)
+    store.vouch(store.dispatched_time)
+    assert checkpoint(disk).logics_msg_timestamp == time < store.dispatched_time
+
+
+def test_a_topic_that_is_deleted_within_a_round_leaves_no_file(
+    open_store: OpenStore, clock: ManualClock
+) -> None:
+    disk = SlowDisk(clock)
+    store = open_store(files=disk, run_soon=lambda _: None)
+    store.append([new_message(topic, n) for topic in ("Orders", "Bills") for n in range(2)])
+    clock.advance(ROUND_MS)
+    assert store.tick() == []
+    store.delete_topic("Bills")
+    for _ in range(2):
+        clock.advance(TICK_MS)
+        paths = store.tick()
+    assert QUEUE in paths and disk.names(layout.consume_queues_dir(ROOT)) == ["Orders"]
+
+
+def test_a_round_in_which_the_clock_is_put_back_vouches_for_nothing_that_came_then(
+    open_store: OpenStore, clock: ManualClock
+) -> None:
+    disk = SlowDisk(clock)
+    store = open_store(files=disk, run_soon=lambda _: None)
+    store.append([new_message(queue_id=n) for n in range(2)])
+    clock.advance(ROUND_MS)
+    assert store.tick() == []  # within the round
+    clock.set_wall(clock.now_ms() - 2 * ROUND_MS)
+    (late,) = store.append([new_message(queue_id=5)])
+    clock.advance(TICK_MS)
+    store.sync_files(store.tick())
+    store.vouch(store.dispatched_time)
+    assert 0 < checkpoint(disk).logics_msg_timestamp < late.store_time
 
 
 def test_under_sync_flush_and_load_a_round_vouches_for_what_is_dispatched(

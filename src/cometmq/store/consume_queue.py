@@ -31,6 +31,9 @@ _NOTHING = 2**63
 class ConsumeQueue:
     """The entries of one queue, by queue offset.
 
+    Args:
+        pending: where this queue notes itself while it has a tail.
+
     Attributes:
         min_offset: first queue offset whose message is still in the CommitLog.
         max_offset: queue offset behind the last dispatched message.
@@ -40,6 +43,7 @@ class ConsumeQueue:
 
     __slots__ = (
         "_next_offsets",
+        "_pending",
         "_tail",
         "_tail_start",
         "_unsynced_from",
@@ -53,8 +57,14 @@ class ConsumeQueue:
     )
 
     def __init__(
-        self, chain: FileChain, topic: str, queue_id: int, next_offsets: NextOffsets | None = None
+        self,
+        chain: FileChain,
+        topic: str,
+        queue_id: int,
+        next_offsets: NextOffsets | None = None,
+        pending: "dict[ConsumeQueue, None] | None" = None,
     ) -> None:
+        self._pending = {} if pending is None else pending
         self._next_offsets = next_offsets or NextOffsets()
         self.number = self._next_offsets.add()
         self.chain = chain
@@ -85,6 +95,8 @@ class ConsumeQueue:
         """Append the entry of one message; False if it is there already."""
         if queue_offset != self.max_offset and not self._make_room(queue_offset):
             return False
+        if not self._tail:
+            self._pending[self] = None
         self._tail += pack(physical_offset, size, tags_code)
         self.max_offset = queue_offset + 1
         self.physical_end = physical_offset + size
@@ -94,6 +106,8 @@ class ConsumeQueue:
         """Append consecutive entries of messages that have just been appended, as bytes."""
         if queue_offset != self.max_offset:
             self._make_room(queue_offset)
+        if not self._tail:
+            self._pending[self] = None
         self._tail += entries
         self.max_offset = queue_offset + len(entries) // SIZE
         self.physical_end = physical_end
@@ -111,6 +125,8 @@ class ConsumeQueue:
             return 0
         if queue_offset + known != self.max_offset:
             self._make_room(queue_offset + known)
+        if not self._tail:
+            self._pending[self] = None
         self._tail += entries.tobytes()
         self.max_offset = queue_offset + known + len(entries)
         self.physical_end = int(entries[-1]["physical_offset"]) + int(entries[-1]["size"])
@@ -120,6 +136,7 @@ class ConsumeQueue:
         """Forget all entries: the topic was deleted and made again."""
         self.chain.remove_from(0)
         self._tail = bytearray()
+        self._pending.pop(self, None)
         self._set_bounds(0)
 
     def read(self, queue_offset: int, count: int) -> bytes:
@@ -169,6 +186,7 @@ class ConsumeQueue:
             self.chain.write(self._tail_start * SIZE, self._tail)
             self._tail_start += len(self._tail) // SIZE
             self._tail = bytearray()
+        self._pending.pop(self, None)
 
     def take_unsynced(self) -> list[Path]:
         """Give the files that were written since the last call: they must be synced."""
@@ -241,6 +259,8 @@ class ConsumeQueue:
             per_file = self.chain.file_size // SIZE
             self._tail_start = self.max_offset = queue_offset - queue_offset % per_file
             self.min_offset = queue_offset
+        if not self._tail:
+            self._pending[self] = None
         self._tail += _FILLER * (queue_offset - self.max_offset)
         self.max_offset = queue_offset
         return True

@@ -39,6 +39,7 @@ class Queues:
         self._root = root
         self._file_size = file_size
         self._queues: dict[QueueKey, ConsumeQueue] = {}
+        self._pending: dict[ConsumeQueue, None] = {}  # those with a tail, the longest waiting first
         self.next_offsets = NextOffsets()
         self.by_number: dict[int, ConsumeQueue] = {}
         self.staged = Staged(self.by_number)
@@ -77,9 +78,13 @@ class Queues:
 
     def write_back(self, least_bytes: int = 1) -> None:
         """Write the tails that have grown to ``least_bytes``. Raises OSError; what is left stays pending."""
-        for queue in self:
-            if queue.pending_bytes >= least_bytes:
-                queue.write_back()
+        for queue in self.pending(least_bytes):
+            queue.write_back()
+
+    def pending(self, least_bytes: int = 1) -> list[ConsumeQueue]:
+        """Give the queues whose tail has grown to ``least_bytes``, those that wait longest first."""
+        self.staged.put()
+        return [queue for queue in self._pending if queue.pending_bytes >= least_bytes]
 
     def take_unsynced(self) -> list[Path]:
         """Give the files that were written since the last call: they must be synced."""
@@ -115,6 +120,7 @@ class Queues:
         """Remove queues, and the directories of those of their ``topics`` that have no other."""
         for key in keys:
             queue = self._queues.pop(key)
+            queue.begin_anew()  # whoever still has it must not write its tail
             queue.next_offset = GONE
             del self.by_number[queue.number]
             queue.chain.remove()
@@ -124,7 +130,7 @@ class Queues:
     def _make(self, topic: str, queue_id: int) -> ConsumeQueue:
         directory = layout.consume_queue_dir(self._root, topic, queue_id)
         chain = FileChain(self._files, directory, self._file_size, SETTING, REMEDY, durable=False)
-        queue = ConsumeQueue(chain, topic, queue_id, self.next_offsets)
+        queue = ConsumeQueue(chain, topic, queue_id, self.next_offsets, self._pending)
         self.by_number[queue.number] = queue
         return queue
 

@@ -1,7 +1,8 @@
 """Keeping up: ConsumeQueues and Index follow the CommitLog to the disk, and the checkpoint vouches for them.
 
 They are written back each second by the page; in a thorough round, once a minute, all that is left is
-written, the files are synced, and only then the checkpoint says so. A full disk stops the store from
+written, the files are synced, and only then the checkpoint says so. Neither takes more than a blink of the
+loop at a time: what many queues have waits for the next second. A full disk stops the store from
 taking messages until what waits can be written. A failed sync is final, as it is for the CommitLog: the
 checkpoint vouches for no further round, so that the next start walks the log from the last one.
 
@@ -9,12 +10,14 @@ Source: RocketMQ ``store/DefaultMessageStore.java`` (FlushConsumeQueueService).
 """
 
 import logging
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
 from cometmq.errors import StoreNotWritable
 from cometmq.io.clock import Clock
 from cometmq.store.commit_log import describe
+from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.dispatch import INDEX_LAG_BYTES, Dispatcher
 from cometmq.store.flush import Flusher
 from cometmq.store.parts import Parts
@@ -22,6 +25,10 @@ from cometmq.store.settings import PAGE_SIZE, StoreSettings
 from cometmq.store.sync_order import files_then_directories
 
 log = logging.getLogger(__name__)
+
+
+WRITE_MS_MAX = 20
+"""So long queues are written back within one tick."""
 
 
 class Upkeep:
@@ -53,32 +60,34 @@ class Upkeep:
         self._settings = settings
         self._clock = clock
         self._last_write_back_ms = self._last_thorough_ms = clock.monotonic_ms()
+        self._round: deque[ConsumeQueue] | None = None  # what the thorough round has still to write back
+        self._round_time = 0
         self._can_vouch = False
         self._sync_failed = False
 
     def tick(self) -> list[Path]:
         """Do what is due; give the files of a thorough round, which are to be synced before ``vouch``."""
-        now = self._clock.monotonic_ms()
-        settings = self._settings
+        now, settings = self._clock.monotonic_ms(), self._settings
         if now - self._last_write_back_ms < settings.flush_interval_consume_queue:
             return []
         self._last_write_back_ms = now
         self._files.drop_pages()
-        is_thorough = now - self._last_thorough_ms >= settings.flush_consume_queue_thorough_interval
-        if is_thorough:
-            self.write_back()
-        else:
-            self._try(settings.flush_consume_queue_least_pages * PAGE_SIZE, index=False)
+        if self._round is None and (
+            now - self._last_thorough_ms >= settings.flush_consume_queue_thorough_interval
+        ):
+            self._begin_round(now)
+        is_over = self._go_on(now + WRITE_MS_MAX)
         self.vouch(0)
-        if not is_thorough or self.failed:
+        if not is_over:
             return []
-        self._last_thorough_ms = now
+        self._round = None
         self._can_vouch = not self._sync_failed
-        self._round_offset = self._dispatcher.dispatched_offset
         return [*self._take_unsynced(), self._checkpoint.path]  # as the round before this one left it
 
     def follow(self) -> None:
         """Let the index catch up if it has fallen far behind."""
+        if self._dispatcher.dispatched_time < self._round_time:
+            self._round_time = self._dispatcher.dispatched_time - 1  # the clock was put back
         if self._dispatcher.index_lag >= INDEX_LAG_BYTES:
             self.catch_up()
 
@@ -91,7 +100,14 @@ class Upkeep:
 
     def write_back(self) -> None:
         """Write all that is in memory only; ``failed`` says whether that worked."""
-        self._try(1, index=True)
+        try:
+            self._dispatcher.catch_up_index()
+            self._queues.write_back()
+            self._write_index()
+        except OSError as error:
+            self._note_failure(error)
+        else:
+            self.failed = None
 
     def sync(self, paths: Sequence[Path]) -> None:
         """Sync files; those that are gone by now are passed over. Safe from any thread."""
@@ -111,7 +127,7 @@ class Upkeep:
         try:
             self._checkpoint.renew(
                 flushed_time=self._flusher.flushed_time,
-                dispatched_time=dispatched_time if self._can_vouch else 0,
+                dispatched_time=min(dispatched_time, self._round_time) if self._can_vouch else 0,
             )
             if dispatched_time and self._can_vouch:
                 self.vouched_offset = self._round_offset
@@ -124,6 +140,7 @@ class Upkeep:
         Raises StoreNotWritable if the disk refuses.
         """
         self._can_vouch = False
+        self._round = None
         try:
             self._checkpoint.go_back(now_ms)
         except OSError as error:
@@ -135,21 +152,42 @@ class Upkeep:
         if self.failed or self._sync_failed:
             return False
         self._can_vouch = True
+        self._round_time = written_time
         self.sync(self._take_unsynced())
         self.vouch(written_time)
         self._checkpoint.sync()
         return not self._sync_failed
 
-    def _try(self, least_bytes: int, *, index: bool) -> None:
+    def _begin_round(self, now: int) -> None:
+        """Begin to write all that is in memory only; what comes from now on is the next round's."""
+        self._last_thorough_ms = now
+        self._round_time = self._dispatcher.dispatched_time
+        self._round_offset = self._dispatcher.dispatched_offset
+        self._can_vouch = False
+        self._round = deque(self._queues.pending())
+
+    def _go_on(self, deadline_ms: int) -> bool:
+        """Write back for a while: what the round has left, or long tails; tell whether a round is over."""
+        least_bytes = self._settings.flush_consume_queue_least_pages * PAGE_SIZE
+        waiting = deque(self._queues.pending(least_bytes)) if self._round is None else self._round
         try:
             self._dispatcher.catch_up_index()
-            self._queues.write_back(least_bytes)
-            if index and self._index is not None:
-                self._index.write_back()
+            while waiting:
+                waiting[0].write_back()
+                waiting.popleft()
+                if self._clock.monotonic_ms() >= deadline_ms:
+                    break
+            if waiting is self._round and not waiting:
+                self._write_index()
         except OSError as error:
             self._note_failure(error)
-        else:
-            self.failed = None
+            return False
+        self.failed = None
+        return waiting is self._round and not waiting
+
+    def _write_index(self) -> None:
+        if self._index is not None:
+            self._index.write_back()
 
     def _note_failure(self, error: OSError) -> None:
         self.failed = StoreNotWritable(describe(error, self._root))
