@@ -144,8 +144,8 @@ def test_a_batch_that_lies_about_a_length_stores_nothing(tmp_path: Path) -> None
 def test_what_this_broker_cannot_do_yet_is_refused_and_not_stored(tmp_path: Path) -> None:
     async def main() -> None:
         async with attacked(tmp_path) as scene:
-            delays: list[dict[str, Any]] = [{"DELAY": "3"}, {"TIMER_DELIVER_MS": "9" * 13}]
-            for special in (*delays, {"TIMER_DELAY_SEC": "x"}):
+            timers: list[dict[str, Any]] = [{"TIMER_DELIVER_MS": "9" * 13}, {"TIMER_DELAY_SEC": "x"}]
+            for special in timers:
                 answer = await scene.client.send("T", **special)
                 assert says(answer, ResponseCode.MESSAGE_ILLEGAL, *special, "without a delay")
             for answer in (
@@ -313,7 +313,7 @@ def test_a_message_that_was_retried_too_often_still_goes_to_the_dead_letters(
                     back = headers.SendBackHeader(at, "g", level)
                     answer = await scene.client.ask(RequestCode.CONSUMER_SEND_MSG_BACK, back)
                     assert says(answer, ResponseCode.SUCCESS)
-            assert len(await read(scene.client, "%RETRY%g", 0)) == 2
+            assert len(await read(scene.client, "%RETRY%g", 0)) == 1  # the other waits for the longest delay
 
     asyncio.run(main())
     assert_log_is_sound(caplog)

@@ -135,6 +135,13 @@ class Nobody:
         pass
 
 
+def deliver(bench: Bench, after_ms: int = 0) -> None:
+    """Let time pass, and delayed messages come that are due then."""
+    bench.clock.advance(after_ms)
+    while bench.parts.schedule.deliver():
+        pass
+
+
 def send_header(topic: str, queue_id: int = 0, **named: str) -> SendHeaderV2:
     return SendHeaderV2(
         producer_group="pg",

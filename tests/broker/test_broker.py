@@ -32,7 +32,7 @@ PULL = RequestCode.PULL_MESSAGE
 async def running(root: Path, *, sync: bool = False, **settings: object) -> AsyncIterator[Broker]:
     flush = FlushDiskType.SYNC_FLUSH if sync else FlushDiskType.ASYNC_FLUSH
     own = BrokerSettings(broker_name=BROKER, listen_port=0, store_path_root_dir=str(root))
-    store = StoreSettings(**SMALL, flush_disk_type=flush)
+    store = StoreSettings(**SMALL, flush_disk_type=flush, message_delay_level="0s 0s 0s")
     broker = Broker(replace(own, **settings), store, load_kernels=False)
     await broker.start()
     try:
@@ -90,7 +90,7 @@ def test_a_client_finds_the_broker_and_a_restart_keeps_all(tmp_path: Path, *, sy
         async with running(tmp_path, sync=sync) as broker:
             client = await Client.open(broker.address)
             assert bodies(await client.ask(PULL, pull_header("T"))) == [b"0", b"1", b"2"]
-            retried = await client.ask(PULL, pull_header("%RETRY%cg"))
+            retried = await client.ask(PULL, pull_header("%RETRY%cg", wait_ms=10_000))
             assert bodies(retried) == [b"0"]
             committed = headers.QueryConsumerOffsetHeader("cg", "T", 0)
             answer = await client.ask(RequestCode.QUERY_CONSUMER_OFFSET, committed)

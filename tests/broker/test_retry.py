@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.broker.conftest import Bench, serving
+from tests.broker.conftest import Bench, deliver, serving
 
 from cometmq.format import properties, record
 from cometmq.format.message_id import parse_offset_message_id
@@ -13,6 +13,7 @@ from cometmq.wire.frame import Command
 from cometmq.wire.headers import SendBackHeader
 
 BACK = RequestCode.CONSUMER_SEND_MSG_BACK
+TEN_SECONDS_MS = 10_000
 
 
 def header_for(sent: Command, *, delay_level: int = 0) -> SendBackHeader:
@@ -30,6 +31,7 @@ def test_a_message_sent_back_comes_again_under_the_groups_retry_topic(tmp_path: 
             sent = await bench.send("T", b"again", TAGS="A", KEYS="k")
             await bench.heartbeat("cg", "T")
             assert (await bench.ask(BACK, header_for(sent))).code == ResponseCode.SUCCESS
+            deliver(bench, TEN_SECONDS_MS)
             (original,), (message,) = stored(bench, "T"), stored(bench, "%RETRY%cg")
             assert (message.body, message.reconsume_times) == (b"again", 1)
             assert (message.born_host, message.born_time) == (original.born_host, original.born_time)
@@ -39,6 +41,7 @@ def test_a_message_sent_back_comes_again_under_the_groups_retry_topic(tmp_path: 
 
             again = replace(header_for(sent, delay_level=7), physical_offset=message.physical_offset)
             await bench.ask(BACK, again)
+            deliver(bench, 18 * TEN_SECONDS_MS)  # level 7
             twice = stored(bench, "%RETRY%cg")[1]
             assert twice.reconsume_times == 2
             named = properties.decode(twice.properties)
@@ -72,6 +75,7 @@ def test_the_client_says_how_often_it_wants_to_try(tmp_path: Path) -> None:
             await bench.heartbeat("cg", "T")
             header = replace(header_for(sent), max_reconsume_times=0)
             await bench.ask(BACK, header, version=100)  # too old a client to be asked
+            deliver(bench, TEN_SECONDS_MS)
             assert len(stored(bench, "%RETRY%cg")) == 1
             await bench.ask(BACK, header)
             assert len(stored(bench, "%DLQ%cg")) == 1

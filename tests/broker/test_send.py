@@ -136,7 +136,6 @@ def test_a_negative_queue_id_means_any_queue_in_turn(tmp_path: Path) -> None:
         ({"queue_id": 4}, ResponseCode.INVALID_PARAMETER, "no queue 4: it has 4"),
         ({"sys_flag": 4}, ResponseCode.NO_PERMISSION, "transactional"),
         ({"properties": "TRAN_MSG\x01true\x02"}, ResponseCode.NO_PERMISSION, "TRAN_MSG"),
-        ({"properties": "DELAY\x013\x02"}, ResponseCode.MESSAGE_ILLEGAL, "DELAY = '3'"),
         ({"properties": "TIMER_DELAY_SEC\x013\x02"}, ResponseCode.MESSAGE_ILLEGAL, "TIMER_DELAY_SEC"),
         ({"properties": "a\x01" + "x" * 32767 + "\x02"}, ResponseCode.MESSAGE_ILLEGAL, "limit is 32767"),
         ({"topic": "%RETRY%nobody"}, ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "nobody"),

@@ -21,6 +21,7 @@ from cometmq.broker.query import Queries
 from cometmq.broker.rates import Rates
 from cometmq.broker.requests import Handler, Requests
 from cometmq.broker.retry import Retries
+from cometmq.broker.schedule import Schedule
 from cometmq.broker.send import Sends
 from cometmq.broker.settings import BrokerSettings, Settings
 from cometmq.broker.subscriptions import Subscriptions
@@ -68,6 +69,8 @@ class Assembly:
         groups.load()
         self.offsets.load(store.max_queue_offset)
         self.filters.load()
+        self.schedule = Schedule(store, table("delayOffset"), clock)
+        self.schedule.load()
 
         producers = Producers[Session](clock)
         consumers = Consumers[Session](clock, on_empty=self.filters.unregister)
@@ -127,6 +130,7 @@ class Assembly:
             ),
             BrokerAdmin(settings, store, self.rates, clock),
             StoreAdmin(self.topics, store, self.offsets),
+            self.schedule,
         )
         self.bulk = sends.bulk
         self.requests = Requests(sends.handle, handlers, [self.pulls.closed, self.clients.closed])
@@ -141,6 +145,7 @@ def _handlers(
     groups: GroupAdmin,
     broker: BrokerAdmin,
     store: StoreAdmin,
+    schedule: Schedule,
 ) -> dict[int, Handler]:
     """Say who answers what; any other request is answered as not supported."""
     return {
@@ -174,6 +179,7 @@ def _handlers(
         RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: groups.config,
         RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: groups.all_configs,
         RequestCode.GET_ALL_CONSUMER_OFFSET: groups.all_offsets,
+        RequestCode.GET_ALL_DELAY_OFFSET: schedule.all_offsets,
         RequestCode.GET_CONSUMER_CONNECTION_LIST: groups.consumers,
         RequestCode.GET_PRODUCER_CONNECTION_LIST: groups.producers,
         RequestCode.GET_CONSUME_STATS: groups.progress,

@@ -15,7 +15,9 @@ from cometmq.broker.own_address import own_ip
 from cometmq.broker.periodic import Periodic
 from cometmq.broker.registration import NameServers
 from cometmq.broker.requests import Starting
+from cometmq.broker.schedule import Schedule
 from cometmq.broker.settings import BrokerSettings, Settings
+from cometmq.errors import StoreNotWritable
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import Disk, FileLayer
 from cometmq.net.address import address_text
@@ -29,6 +31,8 @@ VIP_PORT_BELOW: Final = 2
 TICK_MS: Final = 1_000
 SILENCE_CHECK_MS: Final = 10_000
 FILTERS_SAVE_MS: Final = 10_000
+DELIVERY_INTERVAL_MS: Final = 100
+"""How late a delayed message may come."""
 
 _log = logging.getLogger(__name__)
 
@@ -125,6 +129,9 @@ class Broker:
         interval_ms = self._settings.broker.flush_consumer_offset_interval
         periodic.every(interval_ms, lambda: self._write("offsets", parts.offsets))
         periodic.every(FILTERS_SAVE_MS, lambda: self._write("filters", parts.filters))
+        periodic.every(DELIVERY_INTERVAL_MS, lambda: self._deliver(parts.schedule))
+        interval_ms = self._settings.broker.flush_delay_offset_interval
+        periodic.every(interval_ms, lambda: self._write("schedule", parts.schedule))
         return periodic
 
     def _tick(self, store: MessageStore) -> None:
@@ -152,7 +159,12 @@ class Broker:
 
         self._begin("retention", remove())
 
-    def _write(self, name: str, table: Offsets | ConsumerFilters) -> None:
+    def _deliver(self, schedule: Schedule) -> None:
+        """Give out delayed messages that are due, letting others have their turn between."""
+        if schedule.deliver():
+            asyncio.get_running_loop().call_soon(self._deliver, schedule)
+
+    def _write(self, name: str, table: Offsets | ConsumerFilters | Schedule) -> None:
         """Write a table that changes all the time, in a thread."""
         if name not in self._tasks and (copy := table.take_changed()) is not None:
             self._begin(name, asyncio.to_thread(table.write, copy))
@@ -162,8 +174,9 @@ class Broker:
         try:
             parts.offsets.save()
             parts.filters.save()
-        except OSError as error:
-            _log.error("the consumers' offsets and filters of the last seconds are not saved: %s", error)
+            parts.schedule.save()
+        except (OSError, StoreNotWritable) as error:
+            _log.error("offsets and filters of the last seconds are not saved: %s", error)
 
     def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         """Do work in the background; of each name there is one at a time."""

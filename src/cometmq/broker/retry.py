@@ -1,17 +1,19 @@
 """CONSUMER_SEND_MSG_BACK: what a consumer could not handle comes again, or goes to the dead letters.
 
-It comes again at once: the wait that RocketMQ's delay levels give is not offered yet.
+It comes again after a delay: of the level that the consumer asks for, or of one that grows with each try.
 (RocketMQ: AbstractSendMessageProcessor.consumerSendMsgBack.)
 """
 
 from itertools import count
 from typing import Final
 
+from cometmq.broker.delayed import delayed
 from cometmq.broker.groups import Groups
 from cometmq.broker.rates import Rates
 from cometmq.broker.refused import Refused
 from cometmq.broker.topics import PERM_WRITE, Topics
 from cometmq.format import properties
+from cometmq.format.delay_level import DelayLevels
 from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
 from cometmq.format.message_id import offset_message_id
 from cometmq.format.properties import DELAY, ORIGIN_MESSAGE_ID, RETRY_TOPIC, TAGS, WAIT
@@ -51,6 +53,7 @@ class Retries:
         self._store_host = store_host
         self._permission = permission
         self._turn = count()
+        self._delay_levels = DelayLevels.parse(store.settings.message_delay_level)
 
     def send_back(self, _: Session, command: Command) -> Command:
         """Append the message once more, under the group's retry or dead letter topic."""
@@ -71,7 +74,7 @@ class Retries:
                 ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.physical_offset}"
             )
         message = self._again(decode(data), header, group, _times_max(header, group, command.version))
-        appended = self._store.append([message])
+        appended = self._store.append([delayed(message, self._delay_levels)])
         self._rates.stored.total += 1
         self._rates.stored_bytes.total += appended[0].size
         return response(command)

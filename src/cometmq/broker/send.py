@@ -12,13 +12,15 @@ from typing import Final, NamedTuple
 
 from cometmq.broker.additions import Additions
 from cometmq.broker.bulk_sends import BulkSends
+from cometmq.broker.delayed import delayed
 from cometmq.broker.disk_wait import DiskWaits
 from cometmq.broker.rates import Rates
 from cometmq.broker.refused import Refused, code_of
 from cometmq.broker.targets import Target, Targets
 from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
 from cometmq.format import properties
-from cometmq.format.layout import RETRY_PREFIX
+from cometmq.format.delay_level import DelayLevels
+from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
 from cometmq.format.message_id import offset_message_id
 from cometmq.format.properties import (
     DELAY,
@@ -98,6 +100,7 @@ class Sends:
             store, targets, additions, rates, self._disk_waits, self._template.pieces(), store_host
         )
         self._body_size_max = store.settings.max_message_size
+        self._delay_levels = DelayLevels.parse(store.settings.message_delay_level)
 
     def handle(self, session: Session, commands: Sequence[Command]) -> None:
         """Store and answer the sends of one socket read."""
@@ -128,23 +131,23 @@ class Sends:
             unique_key, wait = self._take_batch(session, header, target, queue_id, body, messages)
             return _Sent(command, begin, len(messages), queue_id, unique_key, wait)
         data, named = self._additions.complete(header.properties)
+        message = NewMessage(
+            target.topic,
+            queue_id,
+            body,
+            data,
+            header.born_time,
+            session.born_host,
+            self._store_host,
+            named.get(TAGS),
+            header.flag,
+            header.sys_flag,
+            header.reconsume_times,
+        )
         if header.sys_flag & TRANSACTION_MASK or not _RARE.isdisjoint(named):
             _check_rare(header, named)
-        messages.append(
-            NewMessage(
-                target.topic,
-                queue_id,
-                body,
-                data,
-                header.born_time,
-                session.born_host,
-                self._store_host,
-                named.get(TAGS),
-                header.flag,
-                header.sys_flag,
-                header.reconsume_times,
-            )
-        )
+            message = self._wait(message)
+        messages.append(message)
         return _Sent(command, begin, begin + 1, queue_id, named[UNIQ_KEY], named.get(WAIT) != "false")
 
     def _queue_id(self, wanted: int, target: Target) -> int:
@@ -159,6 +162,13 @@ class Sends:
         if not target.write_queue_count:
             raise Refused(ResponseCode.INVALID_PARAMETER, f"topic {target.topic} has no queue to write to")
         return next(self._turn) % target.write_queue_count
+
+    def _wait(self, message: NewMessage) -> NewMessage:
+        """Give a message as it waits for its time, if it asks for that. Dead letters do not wait."""
+        if not message.topic.startswith(DLQ_PREFIX):
+            return delayed(message, self._delay_levels)
+        named = properties.decode(message.properties) | {DELAY: "-1"}
+        return message._replace(properties=properties.encode(named))
 
     def _take_batch(
         self,
@@ -264,10 +274,10 @@ def _check_rare(header: SendHeader, named: dict[str, str]) -> None:
         )
     if header.topic.startswith(RETRY_PREFIX):
         return  # a consumer sends back: the message comes again without waiting
-    for name in (DELAY, *_TIMERS):
+    for name in _TIMERS:
         value = named.get(name, "0")
         if value != "0" and not value.startswith("-"):
             raise MessageIllegal(
-                f"property {name} = {value[:20]!r}: delayed messages are not supported by this broker yet: "
-                "send the message without a delay"
+                f"property {name} = {value[:20]!r}: timed messages are not supported by this broker yet: "
+                f"send the message with a level of property {DELAY}, or without a delay"
             )

@@ -62,6 +62,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         filter_data_clean_time_span: how long the filter of a group without members is remembered.
         notify_consumer_ids_changed_enable: tell consumers of a group that its members changed.
         flush_consumer_offset_interval: how often committed offsets are saved.
+        flush_delay_offset_interval: how often is saved how far delayed messages have been given out.
         register_name_server_period: how often the broker registers.
         register_broker_timeout_mills: how long a name server may take to answer.
     """
@@ -96,6 +97,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     filter_data_clean_time_span: Annotated[int, Meta(ge=0)] = 24 * 3_600_000
     notify_consumer_ids_changed_enable: bool = True
     flush_consumer_offset_interval: Milliseconds = 5_000
+    flush_delay_offset_interval: Milliseconds = 10_000
     register_name_server_period: Annotated[int, Meta(ge=10_000, le=60_000)] = 30_000
     register_broker_timeout_mills: Milliseconds = 24_000
 

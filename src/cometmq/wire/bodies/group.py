@@ -93,6 +93,17 @@ class GroupConfigs(Body):
     groups: dict[str, GroupConfig] = field(default_factory=dict, name="subscriptionGroupTable")
 
 
+class DelayOffsets(Body):
+    """GET_ALL_DELAY_OFFSET, and the file ``delayOffset.json``.
+
+    Attributes:
+        offsets: delay level → next queue offset to be given out.
+    """
+
+    data_version: DataVersion | None = None
+    offsets: dict[Int, Long] = field(default_factory=dict, name="offsetTable")
+
+
 class ConsumerOffsets(Body):
     """GET_ALL_CONSUMER_OFFSET, and the file ``consumerOffset.json``.
 
