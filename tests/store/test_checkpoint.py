@@ -7,7 +7,7 @@ import pytest
 from tests.store.conftest import ROOT
 
 from cometmq.format import layout
-from cometmq.format.checkpoint import RECOVERY_MARGIN_MS, SIZE, Checkpoint
+from cometmq.format.checkpoint import SIZE, Checkpoint
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.checkpoint import CheckpointFile
 from cometmq.testing.memory_disk import MemoryDisk
@@ -31,14 +31,14 @@ def disk() -> MemoryDisk:
 
 def test_without_a_file_nothing_is_trusted(disk: MemoryDisk) -> None:
     checkpoint = checkpoint_on(disk)
-    assert (checkpoint.value, checkpoint.recovery_time) == (Checkpoint(), 0)
+    assert (checkpoint.value, checkpoint.vouched_time) == (Checkpoint(), 0)
 
 
 def test_what_is_noted_is_read_again(disk: MemoryDisk) -> None:
     checkpoint_on(disk).renew(flushed_time=TIME, dispatched_time=TIME - 5)
     again = checkpoint_on(disk)
     assert again.value[:2] == (TIME, TIME - 5)
-    assert again.recovery_time == TIME - 5 - RECOVERY_MARGIN_MS
+    assert again.vouched_time == TIME
     assert disk.size(PATH) == SIZE
 
 
@@ -67,7 +67,7 @@ def test_times_go_back_when_the_clock_does_and_stay_back_without_power(disk: Mem
     checkpoint.renew(flushed_time=TIME, dispatched_time=TIME)
     checkpoint.sync()
     checkpoint.go_back(TIME - 3_600_000)
-    assert checkpoint.recovery_time == TIME - 3_600_000 - RECOVERY_MARGIN_MS
+    assert checkpoint.vouched_time == TIME - 3_600_000
     again = checkpoint_on(disk.after_power_loss())
     assert again.value[:2] == (TIME - 3_600_000, TIME - 3_600_000)
 

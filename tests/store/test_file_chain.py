@@ -134,3 +134,16 @@ def test_files_from_the_front_are_taken_out_and_stay_on_the_disk() -> None:
     assert chain.take_before(1_000) == [DIRECTORY / offset_name(20)]  # never the last one
     assert chain.starts == [30]
     assert len(disk.names(DIRECTORY)) == 4
+
+
+def test_of_unsure_files_those_before_the_first_that_is_cut_or_missing_are_left() -> None:
+    for files in (
+        {offset_name(0): bytes(SIZE), offset_name(10): bytes(3), offset_name(20): bytes(SIZE)},
+        {offset_name(0): bytes(SIZE), offset_name(20): bytes(SIZE)},
+    ):
+        disk = disk_with(files | {"notes": b"mine"})
+        chain_on(disk).drop_unsure()
+        assert disk.names(DIRECTORY) == [offset_name(0), "notes"]
+    disk = disk_with({offset_name(0): bytes(SIZE + 1), offset_name(SIZE + 1): bytes(SIZE + 1)})
+    chain_on(disk).drop_unsure()
+    assert len(disk.names(DIRECTORY)) == 2  # they are larger: the setting is wrong, not the files

@@ -13,6 +13,7 @@ from cometmq.format.record import MAGIC_BLANK, decode
 from cometmq.io.clock import ManualClock
 from cometmq.store import GetStatus, MessageStore
 from cometmq.testing.memory_disk import MemoryDisk
+from cometmq.testing.recorded_disk import RecordedDisk
 
 FIRST = layout.commitlog_path(ROOT, 0)
 
@@ -343,3 +344,72 @@ def test_records_that_are_zeros_are_reported_and_what_follows_them_in_the_file_s
         assert [damage.position for damage in again.recovered.damages] == [5 * size]
         assert again.get("Orders", 0, 7).records
         state = state.after_kill()
+
+
+def test_a_message_of_the_millisecond_of_a_sync_is_no_damage_if_the_power_takes_it(
+    open_store: OpenStore,
+) -> None:
+    disk = RecordedDisk()
+    store = open_store(files=disk)
+    store.append([new_message(body=b"000")])
+    store.wait_flushed().result(10)
+    end = store.written_offset
+    store.append([new_message(body=b"001"), new_message(body=b"002")])  # the clock stands still
+    store.sync_files(store.tick())
+    store.vouch(store.dispatched_time)
+    file = disk.open(FIRST, writable=True)
+    file.write(end, bytes((store.written_offset - end) // 2))
+    again = open_store(files=disk.after_kill())
+    assert (numbers(again), again.recovered.damages, again.recovered.gaps) == ([0], [], [])
+
+
+def test_what_a_killed_process_did_not_sync_is_synced_by_the_next_before_it_is_vouched_for(
+    open_store: OpenStore, clock: ManualClock
+) -> None:
+    disk = RecordedDisk()
+    store = filled_on(open_store, disk)
+    clock.advance(SMALL.flush_consume_queue_thorough_interval)
+    store.tick()  # written back, not synced
+    killed = disk.after_kill()
+    with open_store(files=killed) as next_store:
+        next_store.append([new_message(body=b"040")])  # begins the next file
+    after = killed.after_power_loss()
+    assert not after.exists(layout.abort_path(ROOT))
+    assert numbers(open_store(files=after)) == list(range(41))
+
+
+def test_entries_of_a_tail_that_is_gone_do_not_come_back_with_the_next_loss_of_power(
+    open_store: OpenStore, clock: ManualClock
+) -> None:
+    disk = RecordedDisk()
+    store = filled_on(open_store, disk)
+    clock.advance(SMALL.flush_consume_queue_thorough_interval)
+    store.sync_files(store.tick())  # the queue is on the disk, the log is not, and nobody vouches for them
+    first = disk.after_power_loss()
+    open_store(files=first)
+    killed = first.after_kill()
+    with open_store(files=killed) as next_store:
+        next_store.append([new_message(queue_id=1, body=bytes(1_000)) for _ in range(20)])
+    again = open_store(files=killed.after_power_loss())
+    again.append([new_message(body=b"100")])
+    assert numbers(again) == [100]
+
+
+def test_queue_files_whose_length_never_came_to_the_disk_are_made_again(
+    open_store: OpenStore, disk: MemoryDisk
+) -> None:
+    store = filled(open_store)
+    store.close()
+    disk.put(layout.abort_path(ROOT), b"1")
+    path = layout.consume_queue_dir(ROOT, "Orders", 0) / layout.offset_name(0)
+    disk.put(path, b"")
+    again = open_store(files=disk.after_kill())
+    assert numbers(again) == list(range(40))
+
+
+def filled_on(open_store: OpenStore, disk: RecordedDisk) -> MessageStore:
+    """A store like ``filled``, on a disk of its own whose log nobody has synced."""
+    store = open_store(replace(SMALL, flush_interval_commit_log=10**9), files=disk)
+    for n in range(40):
+        store.append([new_message(body=b"%03d" % n * 30)])
+    return store

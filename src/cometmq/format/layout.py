@@ -62,9 +62,14 @@ def offset_name(offset: int) -> str:
     return f"{offset:020d}"
 
 
+def is_offset_name(name: str) -> bool:
+    """Tell whether a file name stands for an offset."""
+    return _OFFSET_NAME.fullmatch(name) is not None and int(name) <= _OFFSET_MAX
+
+
 def parse_offset_name(name: str) -> int:
     """Give the offset that a file name stands for. Raises FormatError if it is no such name."""
-    if not _OFFSET_NAME.fullmatch(name) or int(name) > _OFFSET_MAX:
+    if not is_offset_name(name):
         raise FormatError(f"file name {name!r}: must be an offset in 20 decimal digits")
     return int(name)
 

@@ -16,13 +16,13 @@ class CheckpointFile:
     Attributes:
         path: where it is.
         value: what it says. Its times go back only when the clock does.
-        recovery_time: store time, ms, from which on messages may not be on the disk as a whole: every
-            message that the checkpoint does not vouch for must be stored later.
+        vouched_time: store time, ms, up to which the CommitLog is on the disk: every message that is
+            appended from now on must be stored later.
     """
 
     def __init__(self, files: OpenFiles, path: Path) -> None:
         self.value = Checkpoint()
-        self.recovery_time = 0
+        self.vouched_time = 0
         self._files = files
         self.path = path
 
@@ -48,11 +48,11 @@ class CheckpointFile:
         file.write(0, value.pack())
         self._set(value)
 
-    def go_back(self, now_ms: int) -> None:
-        """Take back what it says of times later than ``now_ms``: they come again. Raises OSError."""
+    def go_back(self, time_ms: int) -> None:
+        """Take back what it says of times later than ``time_ms``: they come again. Raises OSError."""
         value = self.value._replace(
-            physic_msg_timestamp=min(now_ms, self.value.physic_msg_timestamp),
-            logics_msg_timestamp=min(now_ms, self.value.logics_msg_timestamp),
+            physic_msg_timestamp=min(time_ms, self.value.physic_msg_timestamp),
+            logics_msg_timestamp=min(time_ms, self.value.logics_msg_timestamp),
         )
         self._files.get(self.path).write(0, value.pack())
         self.sync()
@@ -64,4 +64,4 @@ class CheckpointFile:
 
     def _set(self, value: Checkpoint) -> None:
         self.value = value
-        self.recovery_time = value.recovery_time()
+        self.vouched_time = value.physic_msg_timestamp

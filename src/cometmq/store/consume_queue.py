@@ -199,8 +199,11 @@ class ConsumeQueue:
 
         Args:
             trusted: after a clean stop, when only the last file needs to be looked at. Otherwise the
-                last three are, and the data ends at the first entry that cannot follow the one before.
+                last three are, the data ends at the first entry that cannot follow the one before, and files
+                that are too short or follow a gap count as none.
         """
+        if not trusted:
+            self.chain.drop_unsure()
         self.chain.load()
         starts = self.chain.starts
         self._set_bounds(self.chain.first_offset // SIZE)
@@ -211,19 +214,41 @@ class ConsumeQueue:
         while self.max_offset * SIZE <= first and first > starts[0]:
             first -= self.chain.file_size  # that file was made, but what was written to it is lost
             self._recover_from(first // SIZE)
-        self._clear_behind_end()
+        self.clear_behind_end()
+
+    def cut(self, physical_offset: int) -> None:
+        """Forget the entries of records at or behind a CommitLog offset, which will be dispatched again.
+
+        What the files hold of them may be what an earlier process wrote and never synced.
+        """
+        first = self._first_offset
+        end = first + bisect_left(
+            range(first, self.max_offset), physical_offset, key=self._physical_offset_from
+        )
+        self._set_bounds(end)
+        self._set_physical_end()
+        self._unsynced_from = min(self._unsynced_from, end * SIZE)
 
     def truncate(self, physical_end: int) -> None:
         """Cut the entries whose records do not end before CommitLog offset ``physical_end``."""
-        if self.physical_end <= physical_end:
-            return
-        first = self._first_offset
-        end = bisect_left(range(first, self.max_offset), physical_end, key=self._physical_offset_from)
-        self.write_back()
-        self._set_bounds(first + end)
-        self._set_physical_end()
-        self.min_offset = min(self.min_offset, self.max_offset)
-        self._clear_behind_end()
+        if self.physical_end > physical_end:
+            self.write_back()
+            self.cut(physical_end)
+            self.clear_behind_end()
+
+    def clear_behind_end(self) -> None:
+        """Write zeros over what lies behind the end, so that no later start takes it for entries."""
+        end = self.max_offset * SIZE
+        for start in self.chain.starts:
+            position = max(end - start, 0)
+            if position >= self.chain.file_size:
+                continue
+            data_end = self.chain.file(start).data_end(position)
+            for at in range(position, data_end, BLOCK_SIZE):
+                count = min(BLOCK_SIZE, data_end - at)
+                if self.chain.read(start + at, count).strip(b"\0"):
+                    self._unsynced_from = min(self._unsynced_from, start + at)
+                    self.chain.write(start + at, bytes(count))
 
     def correct_min_offset(self, min_physical_offset: int) -> None:
         """Set ``min_offset`` to the first entry whose record is still in the CommitLog."""
@@ -247,9 +272,14 @@ class ConsumeQueue:
         return self.chain.first_offset // SIZE if self.chain.starts else self._tail_start
 
     def _physical_offset_from(self, queue_offset: int) -> int:
-        """Give where the first message at or behind ``queue_offset`` lies: it grows where fillers do not."""
+        """Give where the first message at or behind ``queue_offset`` lies: it grows where fillers do not.
+
+        An empty entry, whose place in the file never came to the disk, lies behind all others.
+        """
         found = self.first_message(queue_offset)
-        return self.physical_end if found is None else found[1].physical_offset
+        if found is None:
+            return self.physical_end
+        return found[1].physical_offset if found[1].size else _NOTHING
 
     def _make_room(self, queue_offset: int) -> bool:
         """Go to ``queue_offset`` with fillers, which stand for messages that are lost; False if behind."""
@@ -288,20 +318,6 @@ class ConsumeQueue:
     def _set_physical_end(self) -> None:
         last = self.last_message()
         self.physical_end = 0 if last is None else last.physical_offset + last.size
-
-    def _clear_behind_end(self) -> None:
-        """Write zeros over what lies behind the end, so that no later start takes it for entries."""
-        end = self.max_offset * SIZE
-        for start in self.chain.starts:
-            position = max(end - start, 0)
-            if position >= self.chain.file_size:
-                continue
-            data_end = self.chain.file(start).data_end(position)
-            for at in range(position, data_end, BLOCK_SIZE):
-                count = min(BLOCK_SIZE, data_end - at)
-                if self.chain.read(start + at, count).strip(b"\0"):
-                    self._unsynced_from = min(self._unsynced_from, start + at)
-                    self.chain.write(start + at, bytes(count))
 
 
 def _are_fillers(block: np.ndarray) -> NDArray[np.bool_]:

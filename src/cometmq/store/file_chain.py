@@ -6,6 +6,7 @@ files are deleted, but they follow one another without a gap.
 Source: RocketMQ ``store/MappedFileQueue.java``.
 """
 
+import logging
 from bisect import bisect_right
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -16,6 +17,8 @@ from cometmq.io.files import TEMPORARY_SUFFIX, File
 from cometmq.io.open_files import OpenFiles
 from cometmq.message import Buffer
 from cometmq.store.finding import Finding, Severity
+
+log = logging.getLogger(__name__)
 
 UNFINISHED = "a file that was being made when the process ended"
 
@@ -63,6 +66,23 @@ class FileChain:
                 self._files.layer.remove(self.directory / name)
         for finding in self.look():
             raise StoreDamaged(str(finding))
+
+    def drop_unsure(self) -> None:
+        """Remove the first file that is too short or follows a gap, and all behind it.
+
+        A loss of power leaves such files where nobody waited for the disk when they were made. This is not
+        for a chain that cannot be made again from another.
+        """
+        layer, is_sure = self._files.layer, True
+        self.starts = []
+        for name in layer.names(self.directory):
+            path = self.directory / name
+            if layer.is_directory(path) or not layout.is_offset_name(name):
+                continue  # loading says what is wrong
+            is_sure = is_sure and (self._check(name) is None or layer.size(path) > self.file_size)
+            if not is_sure:
+                log.warning("%s: was not yet on the disk when the power failed; it is made again", path)
+                layer.remove(path)
 
     def look(self) -> list[Finding]:
         """Find the files that are there and change nothing; give those that are left out, and the gaps."""

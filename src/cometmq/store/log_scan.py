@@ -16,6 +16,7 @@ from cometmq.io.files import File
 from cometmq.kernels.ops import Bytes, Scan
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.seek import record_store_time
+from cometmq.store.torn import cut_torn
 
 CHUNK_BYTES = 32 * 1024 * 1024
 """How much is scanned at once; larger than the largest record."""
@@ -103,6 +104,7 @@ class LogScan:
             scan = kernels.current().scan(
                 buffer, base_offset=start, start=chunk.start, end=chunk.stop, verify_crc=self._verify_crc
             )
+            scan = cut_torn(buffer, scan, self._vouched_time)
             if scan.count:
                 self.end_offset = start + scan.stop_position
                 self.last_time = int(scan.store_time[-1])

@@ -3,18 +3,23 @@
 ==========================  ===========================  ==========================================
 What                        clean (no ``abort`` file)    unclean
 ==========================  ===========================  ==========================================
-ConsumeQueues               last file of each            last three; cut at the first odd entry
+ConsumeQueues               last file of each            last three; cut at the first odd entry,
+                                                         and where the walk begins
 Index                       taken as it is               cut where the walk begins
 CommitLog is walked from    the last dispatched record   the file that the checkpoint vouches for
 … and once more, earlier    if a queue's files are       if a queue's files are missing, be they all
                             missing, be they all         or the last
 each record's CRC           checked                      checked
-records met                 dispatched                   dispatched; what is there is passed over
+records met                 dispatched                   dispatched
 a torn tail                 set aside                    set aside
 damage before the tail      reported and passed over     reported and passed over
 queue entries past the end  cut                          cut
 the log is synced           no, it was                   yes: who reads a message will find it again
 ==========================  ===========================  ==========================================
+
+After an unclean stop only what the checkpoint vouches for is trusted: of what came later the page cache may
+show all, and the disk hold none. So entries and keys of the records that are walked are written again, and
+synced before anything is vouched for.
 
 Nothing is deleted on a failed check: bytes behind the end of the log are copied to ``setaside/`` before
 they are cleared, and they must be cleared, since records of an earlier life would otherwise look true
@@ -93,6 +98,9 @@ def recover(parts: Parts, progress: Progress | None = None) -> Recovered:
     begin = _begin(parts, clean=clean)
     if (missing := _first_missing(commit_log, queues, ledger)) is not None:
         begin = min(begin, missing)
+    if not clean:
+        for queue in queues:
+            queue.cut(begin)
     scan, replay = _walk(parts, begin, progress)
     if replay.lagging:
         begin = _known_start(commit_log, min(queue.physical_end for queue in replay.lagging))
@@ -106,6 +114,8 @@ def recover(parts: Parts, progress: Progress | None = None) -> Recovered:
     set_aside = _set_aside_tail(commit_log, parts.files.layer, parts.root)
     for queue in queues:
         queue.truncate(scan.end_offset)
+        if not clean:
+            queue.clear_behind_end()
         queue.correct_min_offset(commit_log.min_offset)
         queue.next_offset = queue.max_offset
     for damage in scan.damages:
@@ -236,9 +246,9 @@ def _store_time_at(commit_log: CommitLog, offset: int) -> int:
 
 
 def _sync_log(commit_log: CommitLog, begin: int, layer: FileLayer) -> None:
-    """Sync what was found: it may be in the page cache only, and can be read from now on."""
+    """Sync what was found, since it can be read from now on, and the zeros behind it."""
     for start in commit_log.chain.starts:
-        if start < commit_log.written_offset and start + commit_log.chain.file_size > begin:
+        if start + commit_log.chain.file_size > begin:
             layer.sync(commit_log.chain.path(start))
 
 

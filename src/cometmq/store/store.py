@@ -303,8 +303,8 @@ class MessageStore(Messages, HasPointers):
         """See that the store takes messages; give the time at which they are stored."""
         self._check_writable()
         store_time = self._clock.now_ms()
-        if store_time <= self._parts.checkpoint.recovery_time:
-            self._upkeep.go_back(store_time)
+        if store_time <= self._parts.checkpoint.vouched_time:
+            self._upkeep.go_back(store_time - 1)
         return store_time
 
     def _end_append(self) -> None:

@@ -12,4 +12,4 @@ def files_then_directories(paths: Iterable[Path], root: Path) -> list[Path]:
     """Give ``paths``, then the directories that they lie in, the deepest first, up to ``root``."""
     files = list(paths)
     directories = {parent for path in files for parent in path.parents if parent.is_relative_to(root)}
-    return files + sorted(directories, key=lambda directory: len(directory.parts), reverse=True)
+    return files + sorted(directories, key=lambda directory: (-len(directory.parts), directory))

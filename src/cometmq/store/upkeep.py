@@ -52,6 +52,7 @@ class Upkeep:
         self.vouched_offset = self._round_offset = vouched_offset
         self._root = parts.root
         self._files = parts.files
+        self._log = parts.log
         self._queues = parts.queues
         self._index = parts.index
         self._checkpoint = parts.checkpoint
@@ -123,18 +124,14 @@ class Upkeep:
                 return
 
     def vouch(self, dispatched_time: int) -> None:
-        """Note in the checkpoint that the derived files are on the disk up to a store time, ms."""
-        try:
-            self._checkpoint.renew(
-                flushed_time=self._flusher.flushed_time,
-                dispatched_time=min(dispatched_time, self._round_time) if self._can_vouch else 0,
-            )
-            if dispatched_time and self._can_vouch:
-                self.vouched_offset = self._round_offset
-        except OSError as error:
-            log.warning("checkpoint not renewed: %s", describe(error, self._root))
+        """Note in the checkpoint that the derived files are on the disk up to a store time, ms.
 
-    def go_back(self, now_ms: int) -> None:
+        For the CommitLog it vouches up to the millisecond before that of its last sync: more messages may
+        have come in that one, and if the clock was put back, in those since.
+        """
+        self._renew(min(self._flusher.flushed_time, self._log.written_time) - 1, dispatched_time)
+
+    def go_back(self, time_ms: int) -> None:
         """Take back what the checkpoint says of later times: the clock was put back, they come again.
 
         Raises StoreNotWritable if the disk refuses.
@@ -142,7 +139,7 @@ class Upkeep:
         self._can_vouch = False
         self._round = None
         try:
-            self._checkpoint.go_back(now_ms)
+            self._checkpoint.go_back(time_ms)
         except OSError as error:
             raise StoreNotWritable(describe(error, self._root)) from error
 
@@ -154,9 +151,20 @@ class Upkeep:
         self._can_vouch = True
         self._round_time = written_time
         self.sync(self._take_unsynced())
-        self.vouch(written_time)
+        self._renew(written_time, written_time)
         self._checkpoint.sync()
         return not self._sync_failed
+
+    def _renew(self, flushed_time: int, dispatched_time: int) -> None:
+        try:
+            self._checkpoint.renew(
+                flushed_time=flushed_time,
+                dispatched_time=min(dispatched_time, self._round_time) if self._can_vouch else 0,
+            )
+            if dispatched_time and self._can_vouch:
+                self.vouched_offset = self._round_offset
+        except OSError as error:
+            log.warning("checkpoint not renewed: %s", describe(error, self._root))
 
     def _begin_round(self, now: int) -> None:
         """Begin to write all that is in memory only; what comes from now on is the next round's."""

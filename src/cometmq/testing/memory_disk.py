@@ -18,8 +18,8 @@ from cometmq.message import Buffer
 BLOCK_SIZE = 4096
 
 
-@dataclass(slots=True)
-class _Content:
+@dataclass(slots=True, eq=False)
+class Content:
     """A file's bytes: as written, and as they were at its last sync."""
 
     data: bytearray
@@ -32,7 +32,7 @@ class _Content:
 class MemoryFile:
     """One open file of a MemoryDisk."""
 
-    def __init__(self, disk: "MemoryDisk", path: Path, content: _Content) -> None:
+    def __init__(self, disk: "MemoryDisk", path: Path, content: Content) -> None:
         self.path = path
         self._disk = disk
         self._content = content
@@ -49,12 +49,12 @@ class MemoryFile:
         self._content.data[position : position + fits] = view[:fits]
         self._content.modified_ms = self._disk.now_ms()
         if fits < len(view):
-            raise _os_error(errno.ENOSPC, self.path)
+            raise os_error(errno.ENOSPC, self.path)
 
     def reserve(self, position: int, size: int) -> None:
         """Take the space of a stretch, or as much as there is and then raise ENOSPC."""
         if self._disk.take_space(self._content, position, size) < size:
-            raise _os_error(errno.ENOSPC, self.path)
+            raise os_error(errno.ENOSPC, self.path)
 
     def window(self, position: int, size: int) -> Window:
         """Open a stretch for stores, which are writes that always find space."""
@@ -121,7 +121,7 @@ class MemoryDisk:
         self.fail_sync = False
         self.sync_count = 0
         self.now_ms: Callable[[], int] = lambda: 0
-        self._files: dict[Path, _Content] = {}
+        self._files: dict[Path, Content] = {}
         self._directories: set[Path] = {Path("/")}
         self._locked: set[Path] = set()
 
@@ -149,19 +149,19 @@ class MemoryDisk:
     def create(self, path: Path, size: int, *, durable: bool = True) -> File:  # noqa: ARG002 - names are durable here
         """Make a sparse file of ``size`` zero bytes."""
         self._need_parent(path)
-        content = self._files[path] = _Content(bytearray(size))
-        return MemoryFile(self, path, content)
+        content = self._files[path] = Content(bytearray(size))
+        return self._file(path, content)
 
     def open(self, path: Path, *, writable: bool) -> File:  # noqa: ARG002 - all files here are writable
         """Open an existing file."""
-        return MemoryFile(self, path, self._content(path))
+        return self._file(path, self._content(path))
 
     def save(self, path: Path, data: bytes) -> None:
         """Replace the content of ``path``, durably."""
         self._need_parent(path)
-        content = _Content(bytearray(len(data)), synced=data)
+        content = Content(bytearray(len(data)), synced=data)
         if self.take_space(content, 0, len(data)) < len(data):
-            raise _os_error(errno.ENOSPC, path)
+            raise os_error(errno.ENOSPC, path)
         content.data[:] = data
         self._files[path] = content
 
@@ -172,7 +172,7 @@ class MemoryDisk:
     def sync(self, path: Path) -> None:
         """Make what was written to ``path`` outlive a loss of power."""
         if self.fail_sync:
-            raise _os_error(errno.EIO, path)
+            raise os_error(errno.EIO, path)
         if path in self._directories:
             return  # names outlive a loss of power here from the first
         content = self._content(path)
@@ -216,7 +216,7 @@ class MemoryDisk:
             del self._files[old]
             return
         if self.exists(new):
-            raise _os_error(errno.ENOTEMPTY, new)
+            raise os_error(errno.ENOTEMPTY, new)
         self._files = {_moved(path, old, new): content for path, content in list(self._files.items())}
         self._directories = {_moved(path, old, new) for path in self._directories}
 
@@ -227,7 +227,7 @@ class MemoryDisk:
     def remove_directory(self, path: Path, *, durable: bool = True) -> None:  # noqa: ARG002 - as above
         """Remove an empty directory; no error if it is not there."""
         if self.names(path):
-            raise _os_error(errno.ENOTEMPTY, path)
+            raise os_error(errno.ENOTEMPTY, path)
         self._directories.discard(path)
 
     def lock(self, path: Path) -> int | None:
@@ -235,7 +235,7 @@ class MemoryDisk:
         if path in self._locked:
             return None
         self._locked.add(path)
-        self._files.setdefault(path, _Content(bytearray(b"lock")))
+        self._files.setdefault(path, Content(bytearray(b"lock")))
         return hash(path)
 
     def unlock(self, token: int) -> None:
@@ -249,11 +249,13 @@ class MemoryDisk:
     def put(self, path: Path, data: bytes, *, synced: bytes | None = None) -> None:
         """Set up a file that has been on the disk for long, or of which only ``synced`` has."""
         blocks = {
-            at // BLOCK_SIZE for at in range(0, len(data), BLOCK_SIZE) if any(data[at : at + BLOCK_SIZE])
+            at // BLOCK_SIZE
+            for at in range(0, len(data), BLOCK_SIZE)
+            if data[at : at + BLOCK_SIZE].strip(b"\0")
         }
-        self._files[path] = _Content(bytearray(data), data if synced is None else synced, blocks)
+        self._files[path] = Content(bytearray(data), data if synced is None else synced, blocks)
 
-    def take_space(self, content: _Content, position: int, size: int) -> int:
+    def take_space(self, content: Content, position: int, size: int) -> int:
         """Reserve the blocks under a write; gives how many of its bytes fit."""
         free = self.space_bytes // BLOCK_SIZE - sum(len(other.blocks) for other in list(self._files.values()))
         for block in range(position // BLOCK_SIZE, -(-(position + size) // BLOCK_SIZE)):
@@ -263,6 +265,9 @@ class MemoryDisk:
                 content.blocks.add(block)
                 free -= 1
         return size
+
+    def _file(self, path: Path, content: Content) -> MemoryFile:
+        return MemoryFile(self, path, content)
 
     def _copy(self, files: dict[Path, bytes]) -> Self:
         other = type(self)(self.space_bytes)
@@ -275,18 +280,19 @@ class MemoryDisk:
             other._files[path].modified_ms = self._files[path].modified_ms  # noqa: SLF001 - of the same class
         return other
 
-    def _content(self, path: Path) -> _Content:
+    def _content(self, path: Path) -> Content:
         try:
             return self._files[path]
         except KeyError:
-            raise _os_error(errno.ENOENT, path) from None
+            raise os_error(errno.ENOENT, path) from None
 
     def _need_parent(self, path: Path) -> None:
         if path.parent not in self._directories:
-            raise _os_error(errno.ENOENT, path.parent)
+            raise os_error(errno.ENOENT, path.parent)
 
 
-def _os_error(number: int, path: Path) -> OSError:
+def os_error(number: int, path: Path) -> OSError:
+    """Make the error that a system call would give."""
     return OSError(number, os.strerror(number), str(path))
 
 
