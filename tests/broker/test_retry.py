@@ -120,3 +120,19 @@ def test_a_message_that_is_not_there_is_said(tmp_path: Path) -> None:
             )
 
     asyncio.run(main())
+
+
+def test_a_retry_topic_that_may_not_be_written_to_takes_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            sent = await bench.send("T")
+            await bench.heartbeat("cg", "T")
+            topic = bench.parts.topics.find("%RETRY%cg")
+            assert topic is not None
+            bench.parts.topics.put(replace(topic, perm=4))
+            answer = await bench.ask(BACK, header_for(sent))
+            assert answer.code == ResponseCode.NO_PERMISSION
+            assert answer.remark == "the topic[%RETRY%cg] sending message is forbidden: its perm is 4"
+            assert stored(bench, "%RETRY%cg") == []
+
+    asyncio.run(main())

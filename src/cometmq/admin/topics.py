@@ -67,7 +67,7 @@ class TopicAdmin:
         )
         masters = await self._masters()
         for address in masters.values():
-            await self._ask(address, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+            await self.ask(address, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
         self._routes.forget(topic)
         return sorted(masters)
 
@@ -79,9 +79,9 @@ class TopicAdmin:
         await self._routes.get(valid_topic(topic))  # a broker calls the removal of nothing a success
         masters = await self._masters()
         for address in masters.values():
-            await self._ask(address, RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader(topic=topic))
+            await self.ask(address, RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader(topic=topic))
         for address in self._addresses:
-            await self._ask(
+            await self.ask(
                 address, RequestCode.DELETE_TOPIC_IN_NAMESRV, DeleteTopicInNamesrvHeader(topic=topic)
             )
         self._routes.forget(topic)
@@ -110,6 +110,14 @@ class TopicAdmin:
             ]
         return found
 
+    async def ask(self, address: str, code: RequestCode, header: Header | None = None) -> Command:
+        """Ask one server; gives its answer if that is a success. Raises RemoteError or NetworkError."""
+        command = Command(code, ext_fields=fields(header) if header is not None else {})
+        answer = await self._connections.request(address, command)
+        if answer.code != ResponseCode.SUCCESS:
+            raise RemoteError(answer.code, answer.remark or "")
+        return answer
+
     async def _masters(self) -> dict[str, str]:
         answer = await self._ask_name_server(RequestCode.GET_BROKER_CLUSTER_INFO)
         brokers = decode(ClusterInfo, answer.body).brokers
@@ -122,14 +130,7 @@ class TopicAdmin:
         failures = []
         for address in self._addresses:
             try:
-                return await self._ask(address, code)
+                return await self.ask(address, code)
             except NetworkError as error:
                 failures.append(str(error))
         raise NetworkError(f"no name server answers: {'; '.join(failures)}")
-
-    async def _ask(self, address: str, code: RequestCode, header: Header | None = None) -> Command:
-        command = Command(code, ext_fields=fields(header) if header is not None else {})
-        answer = await self._connections.request(address, command)
-        if answer.code != ResponseCode.SUCCESS:
-            raise RemoteError(answer.code, answer.remark or "")
-        return answer

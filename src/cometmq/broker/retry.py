@@ -92,6 +92,11 @@ class Retries:
         else:
             named[DELAY] = str(header.delay_level or FIRST_DELAY_LEVEL + record.reconsume_times)
             topic = self._topics.create_for_group(RETRY_PREFIX + group.group, group.retry_queue_count)
+        if not topic.perm & PERM_WRITE:
+            raise Refused(
+                ResponseCode.NO_PERMISSION,
+                f"the topic[{topic.topic}] sending message is forbidden: its perm is {topic.perm}",
+            )
         return NewMessage(
             topic.topic,
             next(self._turn) % max(topic.write_queue_count, 1),

@@ -25,7 +25,7 @@ COMMANDS: Final = {
     "dev": ("cometmq.cli.serve:dev", "Run a name server and a broker in one process."),
     "namesrv": ("cometmq.cli.serve:namesrv", "Run a name server."),
     "broker": ("cometmq.cli.serve:broker", "Run a broker."),
-    "topic": ("cometmq.cli.topic:topic", "Make, list and remove topics."),
+    "topic": ("cometmq.cli.topic:topic", "Make, list, shrink and remove topics."),
     "send": ("cometmq.cli.send:send", "Send a message, or one for each line of input."),
     "consume": ("cometmq.cli.consume:consume", "Print a topic's messages."),
     "store": ("cometmq.cli.store:store", "Look into, check, search, rebuild and clean a store directory."),

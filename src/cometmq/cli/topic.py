@@ -1,4 +1,4 @@
-"""``cometmq topic``: make, list and remove topics."""
+"""``cometmq topic``: make, list, shrink and remove topics."""
 
 import asyncio
 
@@ -6,6 +6,7 @@ import click
 
 from cometmq.admin.topics import TopicAdmin, TopicLine
 from cometmq.cli.output import json_option, namesrv_option, print_json, print_table
+from cometmq.cli.topic_shrink import shrink
 
 QUEUES_MAX = 65_535
 PERMISSIONS = {"read-write": 6, "write-only": 2, "read-only": 4}
@@ -15,7 +16,10 @@ PERM_NAMES = {perm: name for name, perm in PERMISSIONS.items()} | {7: "read-writ
 
 @click.group()
 def topic() -> None:
-    """Make, list and remove topics."""
+    """Make, list, shrink and remove topics."""
+
+
+topic.add_command(shrink)
 
 
 @topic.command("create")

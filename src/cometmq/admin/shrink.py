@@ -1,0 +1,324 @@
+"""Taking queues away from a topic, in the order that loses no message.
+
+1. Lower the write queues on every broker: producers learn of it with their next look at the route, and a
+   broker goes on taking what comes until then, since it counts the larger of write and read queues.
+2. Wait until nothing has come into the retired queues for a while, and every group that consumes the topic
+   has committed all that is in them.
+3. Lower the read queues. From here on brokers refuse what a producer sends there. What came in the last
+   moment is looked for: if there is any, the read queues are raised again and the wait goes on.
+
+Whatever stops this in between leaves a topic whose messages all can be read; it can be run again.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Sequence
+from enum import Enum
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from cometmq.admin.topics import DEFAULT_TOPIC, TopicAdmin
+from cometmq.cluster.route import MASTER
+from cometmq.errors import CometMQError, NoRoute, RemoteError
+from cometmq.format.layout import valid_topic
+from cometmq.message import MessageQueue
+from cometmq.wire.bodies.body import decode
+from cometmq.wire.bodies.group import GroupNames
+from cometmq.wire.bodies.topic import TopicConfig
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.headers import (
+    CreateTopicHeader,
+    GetMaxOffsetHeader,
+    GetMinOffsetHeader,
+    Header,
+    OffsetResponseHeader,
+    QueryConsumerOffsetHeader,
+    TopicHeader,
+    parse,
+)
+
+SETTLE_S: Final = 35.0
+"""RocketMQ's clients look at routes each 30 s; so long after the last message none of them sends there."""
+POLL_S: Final = 1.0
+TOLD_MAX: Final = 5
+"""So many queues are named in an error."""
+
+
+class Step(Enum):
+    """What a shrink is at."""
+
+    LOWERING_WRITE = "lowering write queues"
+    DRAINING = "waiting for consumers"
+    SETTLING = "waiting for producers"
+    LOWERING_READ = "lowering read queues"
+
+
+class Left(NamedTuple):
+    """Messages of a retired queue that a group has still to consume; no group: nobody consumes the topic."""
+
+    broker_name: str
+    queue_id: int
+    group: str | None
+    messages: int
+
+    def __str__(self) -> str:
+        """Give it as people read it."""
+        who = "no group consumes" if self.group is None else f"group {self.group} has not consumed"
+        return f"{who} {self.messages} messages of queue {self.queue_id} on {self.broker_name}"
+
+
+class Progress(NamedTuple):
+    """How far a shrink is.
+
+    Attributes:
+        left: what is still to be consumed.
+        quiet_s: how long nothing has come into the retired queues.
+    """
+
+    step: Step
+    left: Sequence[Left] = ()
+    quiet_s: float = 0.0
+
+
+class Shrunk(NamedTuple):
+    """What a shrink did.
+
+    Attributes:
+        retired: the queues that are no more; none if there was nothing to do.
+        groups: who consumed them.
+    """
+
+    topic: str
+    queues: int
+    retired: list[MessageQueue]
+    groups: list[str]
+
+
+class NotDrained(CometMQError):
+    """Retired queues hold messages that would be lost: they can still be read.
+
+    Attributes:
+        left: what is still to be consumed; empty if producers do not stop sending.
+    """
+
+    def __init__(self, reason: str, left: Sequence[Left]) -> None:
+        super().__init__(reason)
+        self.left = left
+
+
+class _Broker(NamedTuple):
+    """One broker that has the topic."""
+
+    name: str
+    address: str
+    config: TopicConfig
+
+    def retired(self, queues: int) -> range:
+        """Give the ids of its queues beyond so many."""
+        return range(queues, max(self.config.read_queue_count, self.config.write_queue_count))
+
+
+class _Look(NamedTuple):
+    """The retired queues at one moment.
+
+    Attributes:
+        left: what is still to be consumed.
+        end: the sum of the queues' ends: it grows with each message that comes.
+        groups: who consumes the topic.
+    """
+
+    left: list[Left]
+    end: int
+    groups: list[str]
+
+
+async def shrink(
+    admin: TopicAdmin,
+    topic: str,
+    queues: int,
+    *,
+    timeout_s: float = 600.0,
+    settle_s: float = SETTLE_S,
+    no_consumers_ok: bool = False,
+    skipped_groups: Collection[str] = (),
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> Shrunk:
+    """Lower a topic to so many queues on each broker.
+
+    Args:
+        settle_s: how long nothing must have come into the retired queues.
+        no_consumers_ok: give up what is in them if no group consumes the topic.
+        skipped_groups: groups that need not have consumed it.
+
+    Raises:
+        NotDrained: messages would be lost; after ``timeout_s``, or at once if nobody consumes the topic.
+        NoRoute: no broker has the topic, or one of them has no master now.
+        RemoteError: a broker refuses.
+        NetworkError: somebody does not answer.
+    """
+    work = _Shrink(admin, topic, queues, no_consumers_ok=no_consumers_ok, skipped=skipped_groups)
+    await work.find_brokers()
+    if not work.retired:
+        return Shrunk(topic, queues, [], [])
+    first = await work.look()
+    if first.left and not first.groups:
+        raise _refusal("nobody would get these messages", first.left)
+    on_progress(Progress(Step.LOWERING_WRITE, first.left))
+    await work.put(lambda config: replace(config, write_queue_count=min(config.write_queue_count, queues)))
+    deadline = asyncio.get_running_loop().time() + timeout_s
+    while True:
+        await _drain(work, settle_s, deadline, on_progress)
+        on_progress(Progress(Step.LOWERING_READ))
+        if (last := await _lower_read(work)) is not None:
+            return Shrunk(topic, queues, work.retired, last.groups)
+
+
+async def _drain(
+    work: "_Shrink", settle_s: float, deadline: float, on_progress: Callable[[Progress], None]
+) -> None:
+    """Wait until all is consumed and nothing comes any more. Raises NotDrained at the deadline."""
+    now = asyncio.get_running_loop().time
+    end, since = -1, now()
+    while True:
+        look = await work.look()
+        if look.end != end:
+            end, since = look.end, now()
+        quiet_s = now() - since
+        on_progress(Progress(Step.DRAINING if look.left else Step.SETTLING, look.left, quiet_s))
+        if not look.left and quiet_s >= settle_s:
+            return
+        if now() >= deadline:
+            why = "in time: write queues are lowered, all messages can still be read, run it again later"
+            if look.left:
+                raise _refusal(f"not drained {why}", look.left)
+            raise NotDrained(
+                f"topic {work.topic}: producers did not stop sending to retired queues {why}", []
+            )
+        await asyncio.sleep(min(POLL_S, max(settle_s - quiet_s, 0.05)))
+
+
+async def _lower_read(work: "_Shrink") -> _Look | None:
+    """Lower the read queues; raise them again and give None if a message has come in the last moment."""
+    before = {broker.name: broker.config.read_queue_count for broker in work.brokers}
+    await work.put(lambda config: replace(config, read_queue_count=min(config.read_queue_count, work.queues)))
+    look = await work.look()
+    if not look.left:
+        await asyncio.sleep(POLL_S)  # a message that was taken may still be on its way to the disk
+        look = await work.look()
+    if not look.left:
+        return look
+    for broker in work.brokers:
+        await work.put_one(broker, replace(broker.config, read_queue_count=before[broker.name]))
+    return None
+
+
+class _Shrink:
+    """The brokers of a topic, and what is in the queues that are to go."""
+
+    def __init__(
+        self,
+        admin: TopicAdmin,
+        topic: str,
+        queues: int,
+        *,
+        no_consumers_ok: bool,
+        skipped: Collection[str],
+    ) -> None:
+        self.topic = valid_topic(topic)
+        self.queues = queues
+        self.brokers: list[_Broker] = []
+        self.retired: list[MessageQueue] = []
+        self._admin = admin
+        self._no_consumers_ok = no_consumers_ok
+        self._skipped = skipped
+        self._addresses: dict[str, str] = {}
+
+    async def find_brokers(self) -> None:
+        """Ask who has the topic, and how many queues of it."""
+        route = await self._admin.route(self.topic)
+        for counts in route.queues:
+            address = route.addresses.get(counts.broker_name, {}).get(MASTER)
+            if address is None:
+                raise NoRoute(
+                    f"broker {counts.broker_name} of topic {self.topic} has no master now: wait until it has"
+                )
+            answer = await self._admin.ask(address, RequestCode.GET_TOPIC_CONFIG, TopicHeader(self.topic))
+            self.brokers.append(_Broker(counts.broker_name, address, decode(TopicConfig, answer.body)))
+        self.retired = [
+            MessageQueue(self.topic, broker.name, queue_id)
+            for broker in self.brokers
+            for queue_id in broker.retired(self.queues)
+        ]
+        self._addresses = {broker.name: broker.address for broker in self.brokers}
+
+    async def put(self, change: Callable[[TopicConfig], TopicConfig]) -> None:
+        """Change the topic on every broker."""
+        for broker in self.brokers:
+            if (config := change(broker.config)) != broker.config:
+                await self.put_one(broker, config)
+
+    async def put_one(self, broker: _Broker, config: TopicConfig) -> None:
+        """Change the topic on one broker; its attributes stay as they are."""
+        header = CreateTopicHeader(
+            topic=self.topic,
+            default_topic=DEFAULT_TOPIC,
+            read_queue_count=config.read_queue_count,
+            write_queue_count=config.write_queue_count,
+            perm=config.perm,
+            filter_type=config.filter_type,
+            sys_flag=config.sys_flag,
+            order=config.order,
+        )
+        await self._admin.ask(broker.address, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+        self.brokers = [other._replace(config=config) if other == broker else other for other in self.brokers]
+
+    async def look(self) -> _Look:
+        """See what is in the retired queues, and who has still to consume it."""
+        groups = await self._groups()
+        looks = await asyncio.gather(*(self._look_at(queue, groups) for queue in self.retired))
+        left = [left for lefts, _ in looks for left in lefts]
+        return _Look(left, sum(end for _, end in looks), groups)
+
+    async def _groups(self) -> list[str]:
+        code, header = RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, TopicHeader(self.topic)
+        found: set[str] = set()
+        for broker in self.brokers:
+            answer = await self._admin.ask(broker.address, code, header)
+            found.update(decode(GroupNames, answer.body).groups)
+        return sorted(found - set(self._skipped))
+
+    async def _look_at(self, queue: MessageQueue, groups: Iterable[str]) -> tuple[list[Left], int]:
+        """Give what is left in one queue, and its end."""
+        _, name, queue_id = queue
+        topic = self.topic
+        begin = await self._offset(name, RequestCode.GET_MIN_OFFSET, GetMinOffsetHeader(topic, queue_id))
+        end = await self._offset(name, RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(topic, queue_id))
+        if end <= begin:
+            return [], end
+        left = []
+        for group in groups:
+            done = max(await self._committed(name, group, queue_id), begin)
+            if done < end:
+                left.append(Left(name, queue_id, group, end - done))
+        if not groups and not self._no_consumers_ok:
+            left.append(Left(name, queue_id, None, end - begin))
+        return left, end
+
+    async def _committed(self, broker_name: str, group: str, queue_id: int) -> int:
+        header = QueryConsumerOffsetHeader(group, self.topic, queue_id, set_zero_if_not_found=False)
+        try:
+            return await self._offset(broker_name, RequestCode.QUERY_CONSUMER_OFFSET, header)
+        except RemoteError as error:
+            if error.code != ResponseCode.QUERY_NOT_FOUND:
+                raise
+            return 0
+
+    async def _offset(self, broker_name: str, code: RequestCode, header: Header) -> int:
+        answer = await self._admin.ask(self._addresses[broker_name], code, header)
+        return parse(OffsetResponseHeader, answer.ext_fields).offset
+
+
+def _refusal(why: str, left: Sequence[Left]) -> NotDrained:
+    told = "; ".join(map(str, left[:TOLD_MAX]))
+    more = f"; and {len(left) - TOLD_MAX} more" if len(left) > TOLD_MAX else ""
+    return NotDrained(f"{why}: {told}{more}", left)

@@ -1,0 +1,278 @@
+"""Taking queues away: no message is lost, whoever is slow, away or late."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from tests.live import BROKER, SMALL, Live, serving
+
+from cometmq.admin import shrink as shrink_module
+from cometmq.admin.shrink import Left, NotDrained, Progress, Step, shrink
+from cometmq.admin.topics import TopicAdmin, TopicLine
+from cometmq.broker.broker import Broker
+from cometmq.broker.settings import BrokerSettings
+from cometmq.client import Producer, PullConsumer
+from cometmq.errors import NoRoute, RemoteError
+from cometmq.message import Message, MessageQueue
+from cometmq.store.settings import StoreSettings
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command
+from cometmq.wire.headers import CreateTopicHeader, Header
+
+QUEUES = 5
+OTHER = "broker-b"
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look ten times as often."""
+    monkeypatch.setattr(shrink_module, "POLL_S", 0.1)
+
+
+async def fill(live: Live, messages: int = 2, queues: int = QUEUES, broker: str = BROKER) -> None:
+    """Send so many messages to each queue of ``T``."""
+    async with Producer(live.name_server) as producer:
+        for queue_id in range(queues):
+            for n in range(messages):
+                await producer.send(
+                    Message("T", b"%d-%d" % (queue_id, n)), MessageQueue("T", broker, queue_id)
+                )
+
+
+async def consume(
+    live: Live, group: str = "cg", *, of: Callable[[int], bool] = lambda _: True
+) -> list[bytes]:
+    """Consume and commit what is in the queues, or those ``of`` them by their ids."""
+    bodies = []
+    async with PullConsumer(live.name_server, group) as consumer:
+        for queue in await consumer.queues("T"):
+            if of(queue.queue_id):
+                first = await consumer.committed(queue) or 0
+                async for message in consumer.messages(queue, first):
+                    bodies.append(message.body)
+                    await consumer.commit(queue, message.queue_offset + 1)
+    return bodies
+
+
+async def counts(admin: TopicAdmin) -> dict[str, tuple[int, int]]:
+    """Give read and write queues by broker."""
+    return {line.broker_name: (line.read_queues, line.write_queues) for line in await _lines(admin)}
+
+
+async def _lines(admin: TopicAdmin) -> list[TopicLine]:
+    async with TopicAdmin(admin._addresses[0]) as fresh:  # routes are remembered for a while
+        return [line for line in await fresh.lines() if line.topic == "T"]
+
+
+def test_queues_go_when_every_group_has_consumed_them(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
+            await admin.create("T", queues=QUEUES)
+            await fill(live)
+            for group in ("one", "two"):
+                assert len(await consume(live, group)) == 2 * QUEUES
+            steps: list[Progress] = []
+            shrunk = await shrink(admin, "T", 2, settle_s=0.2, on_progress=steps.append)
+            assert shrunk.retired == [MessageQueue("T", BROKER, queue_id) for queue_id in (2, 3, 4)]
+            assert shrunk.groups == ["one", "two"]
+            assert await counts(admin) == {BROKER: (2, 2)}
+            assert list(dict.fromkeys(progress.step for progress in steps)) == [
+                Step.LOWERING_WRITE,
+                Step.SETTLING,
+                Step.LOWERING_READ,
+            ]
+            assert len(await consume(live, "three")) == 4
+            again = await shrink(admin, "T", 2)
+            assert (again.retired, again.groups) == ([], [])
+
+    asyncio.run(main())
+
+
+def test_who_is_slow_is_named_and_it_can_be_run_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
+            await admin.create("T", queues=QUEUES)
+            await fill(live)
+            await consume(live, "quick")
+            await consume(live, "slow", of=lambda queue_id: queue_id < 4)
+            seen: list[Progress] = []
+            with pytest.raises(NotDrained) as caught:
+                await shrink(admin, "T", 3, settle_s=0, timeout_s=0.3, on_progress=seen.append)
+            assert caught.value.left == [Left(BROKER, 4, "slow", 2)]
+            assert "group slow has not consumed 2 messages of queue 4 on broker-a" in str(caught.value)
+            assert seen[-1].step is Step.DRAINING and seen[-1].left == caught.value.left
+            assert await counts(admin) == {BROKER: (QUEUES, 3)}
+            assert await consume(live, "slow") == [b"4-0", b"4-1"]
+            assert len((await shrink(admin, "T", 3, settle_s=0)).retired) == 2
+            assert await counts(admin) == {BROKER: (3, 3)}
+
+    asyncio.run(main())
+
+
+def test_messages_that_nobody_would_get_are_given_up_only_on_demand(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
+            await admin.create("T", queues=QUEUES)
+            await fill(live)
+            with pytest.raises(NotDrained, match="no group consumes 2 messages of queue 3 on broker-a"):
+                await shrink(admin, "T", 3)
+            assert await counts(admin) == {BROKER: (QUEUES, QUEUES)}  # nothing is changed
+            assert (await shrink(admin, "T", 3, settle_s=0, no_consumers_ok=True)).groups == []
+            assert await counts(admin) == {BROKER: (3, 3)}
+
+    asyncio.run(main())
+
+
+def test_empty_queues_need_no_consumer(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
+            await admin.create("T", queues=QUEUES)
+            await fill(live, queues=2)
+            assert len((await shrink(admin, "T", 2, settle_s=0)).retired) == 3
+
+    asyncio.run(main())
+
+
+def test_a_group_that_is_dead_can_be_skipped(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
+            await admin.create("T", queues=QUEUES)
+            await fill(live)
+            await consume(live, "alive")
+            await consume(live, "dead", of=lambda queue_id: queue_id == 0)
+            with pytest.raises(NotDrained, match=r"group dead .* of queue 2"):
+                await shrink(admin, "T", 2, settle_s=0, timeout_s=0)
+            shrunk = await shrink(admin, "T", 2, settle_s=0, skipped_groups=["dead"])
+            assert shrunk.groups == ["alive"]
+
+    asyncio.run(main())
+
+
+def test_a_producer_that_has_not_heard_of_it_loses_nothing(tmp_path: Path) -> None:
+    """It goes on sending to a retired queue while a consumer works; every message is consumed."""
+
+    async def main() -> None:
+        async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
+            await admin.create("T", queues=QUEUES)
+            lowered = asyncio.Event()
+            sent: list[bytes] = []
+            got: list[bytes] = []
+
+            async def produce() -> None:
+                async with Producer(live.name_server) as producer:
+                    for n in range(200):
+                        if n == 100:
+                            await lowered.wait()
+                        await producer.send(Message("T", b"%d" % n), MessageQueue("T", BROKER, 4))
+                        sent.append(b"%d" % n)
+                        await asyncio.sleep(0.002)
+
+            async def consume_all() -> None:
+                while len(got) < 200:
+                    got.extend(await consume(live))
+
+            def note(progress: Progress) -> None:
+                if progress.step is not Step.LOWERING_WRITE:
+                    lowered.set()
+
+            _, _, shrunk = await asyncio.gather(
+                produce(), consume_all(), shrink(admin, "T", 2, settle_s=0.5, timeout_s=20, on_progress=note)
+            )
+            assert got == sent and shrunk.groups == ["cg"]
+
+    asyncio.run(main())
+
+
+class _Late(TopicAdmin):
+    """Lets a message slip in just before the read queues are lowered, once."""
+
+    def __init__(self, live: Live) -> None:
+        super().__init__(live.name_server)
+        self.live = live
+        self.changes: list[tuple[int, int]] = []
+
+    async def ask(self, address: str, code: RequestCode, header: Header | None = None) -> Command:
+        if isinstance(header, CreateTopicHeader):
+            self.changes.append((header.read_queue_count, header.write_queue_count))
+            if len(self.changes) == 2:
+                async with Producer(self.live.name_server) as producer:
+                    await producer.send(Message("T", b"late"), MessageQueue("T", BROKER, 4))
+        return await super().ask(address, code, header)
+
+
+def test_a_message_of_the_last_moment_raises_the_read_queues_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as live, _Late(live) as admin:
+            async with TopicAdmin(live.name_server) as plain:
+                await plain.create("T", queues=QUEUES)
+            await fill(live)
+            await consume(live)
+            consumed: list[bytes] = []
+
+            async def consume_late() -> None:
+                while not consumed:
+                    with suppress(RemoteError):  # for a moment the queue cannot be read
+                        consumed.extend(await consume(live))
+
+            await asyncio.gather(shrink(admin, "T", 2, settle_s=0.1, timeout_s=20), consume_late())
+            assert consumed == [b"late"]
+            assert admin.changes == [(5, 2), (2, 2), (5, 2), (2, 2)]
+            assert await counts(admin) == {BROKER: (2, 2)}
+
+    asyncio.run(main())
+
+
+def test_every_broker_of_the_topic_is_lowered_to_what_it_may_have(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path / "a") as live, TopicAdmin(live.name_server) as admin:
+            await admin.create("T", queues=QUEUES)
+            other = Broker(
+                BrokerSettings(
+                    broker_name=OTHER,
+                    listen_port=0,
+                    namesrv_addr=live.name_server,
+                    store_path_root_dir=str(tmp_path / "b"),
+                ),
+                StoreSettings(**SMALL),
+                load_kernels=False,
+            )
+            await other.start()
+            try:
+                await admin.create("T", queues=3)
+                await fill(live, queues=3, broker=OTHER)
+                await consume(live, of=lambda queue_id: queue_id == 0)
+                with pytest.raises(NotDrained) as caught:
+                    await shrink(admin, "T", 2, settle_s=0, timeout_s=0)
+                assert caught.value.left == [Left(OTHER, 2, "cg", 2)]
+                await consume(live)
+                shrunk = await shrink(admin, "T", 2, settle_s=0)
+                assert {queue.broker_name for queue in shrunk.retired} == {BROKER, OTHER}
+                assert await counts(admin) == {BROKER: (2, 2), OTHER: (2, 2)}
+            finally:
+                await other.stop()
+
+    asyncio.run(main())
+
+
+def test_what_else_a_topic_is_stays(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
+            await admin.create("T", queues=QUEUES, perm=2)
+            await shrink(admin, "T", 3, settle_s=0)
+            assert await _lines(admin) == [TopicLine("T", BROKER, 3, 3, 2)]
+
+    asyncio.run(main())
+
+
+def test_a_topic_that_is_not_there_is_named(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
+            with pytest.raises(NoRoute, match="'T'"):
+                await shrink(admin, "T", 3)
+            with pytest.raises(RemoteError) as caught:
+                await shrink(admin, "TBW102", 3, settle_s=0)
+            assert caught.value.code == ResponseCode.SYSTEM_ERROR
+
+    asyncio.run(main())
