@@ -23,8 +23,8 @@ SENDS = 40
 def test_no_body_has_bytes_of_another_connections_frame(tmp_path: Path, way: str) -> None:
     """RocketMQ #10911.
 
-    A body was not copied out of the network's buffer, which was given back and filled with the next frame
-    before the body was written: what was stored were bytes that somebody else had sent.
+    A stored body began as it had been sent, and went on with frames that other connections sent and got: the
+    network's buffers, which are used again and again, were not copied in time.
     """
     if way == "bulk":
         kernels.load()

@@ -2,6 +2,7 @@ from msgspec.structs import replace
 from tests.store.conftest import SMALL, OpenStore, new_message
 
 from cometmq.store import FlushDiskType
+from cometmq.testing.memory_disk import MemoryDisk
 
 SYNC = replace(SMALL, flush_disk_type=FlushDiskType.SYNC_FLUSH)
 SELDOM = {"flush_interval_commit_log": 1_000_000}
@@ -32,3 +33,16 @@ def test_under_sync_flush_nothing_is_confirmed_before_it_is_on_the_disk(open_sto
     assert store.confirm_offset == end
     store._after_sync()
     assert store.pointers.dispatched == end
+
+
+def test_a_store_with_a_pool_tells_how_much_of_it_is_free(open_store: OpenStore) -> None:
+    assert open_store().free_buffers is None
+    pool = replace(SMALL, **SELDOM, commit_interval_commit_log=1_000_000, transient_store_pool_enable=True)
+    store = open_store(pool, files=MemoryDisk(), run_soon=lambda _: None)
+    assert store.free_buffers == 5
+    store.append([new_message()])
+    assert store.free_buffers == 4
+    assert store.committed_offset == store.confirm_offset == 0 < store.written_offset
+    for _ in range(100):
+        store.append([new_message(body=bytes(800))])
+    assert store.free_buffers == 0

@@ -21,7 +21,7 @@ from cometmq.wire.headers import GetBrokerConfigResponseHeader, fields
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
-NO_POOL: Final = str(2**31 - 1)
+NO_POOL: Final = 2**31 - 1
 """Free buffers of a store without a transient store pool, as RocketMQ counts them."""
 _POOLS: Final = ("send", "pull", "litePull", "query", "ack")
 _NOT_HERE: Final = dict.fromkeys(
@@ -109,7 +109,7 @@ class BrokerAdmin:
 
     def _pointers(self) -> dict[str, str]:
         """How far the store has come: RocketMQ's keys, and some of our own for what it has none."""
-        pointers = self._store.pointers
+        pointers, free_buffers = self._store.pointers, self._store.free_buffers
         return {
             "commitLogMinOffset": str(pointers.begin),
             "commitLogMaxOffset": str(pointers.committed),
@@ -120,7 +120,7 @@ class BrokerAdmin:
             "dispatchBehindBytes": str(pointers.confirmed - pointers.dispatched),
             "remainHowManyDataToCommit": _size(pointers.written - pointers.committed),
             "remainHowManyDataToFlush": _size(pointers.committed - pointers.flushed),
-            "remainTransientStoreBufferNumbs": NO_POOL,
+            "remainTransientStoreBufferNumbs": str(NO_POOL if free_buffers is None else free_buffers),
             "storeNotWritable": str(self._store.not_writable or ""),
         }
 

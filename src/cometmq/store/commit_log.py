@@ -69,6 +69,11 @@ class CommitLog:
         return self._path.committed_offset(self.written_offset)
 
     @property
+    def free_buffers(self) -> int | None:
+        """How many buffers of the transient store pool are free, None without one."""
+        return self._path.free_buffers()
+
+    @property
     def min_offset(self) -> int:
         """Offset of the first record that is still there."""
         return self.chain.first_offset

@@ -67,6 +67,11 @@ class HasPointers:
         return self._dispatcher.dispatched_offset
 
     @property
+    def free_buffers(self) -> int | None:
+        """How many buffers of the transient store pool are free, None without one."""
+        return self._log.free_buffers
+
+    @property
     def pointers(self) -> Pointers:
         """All of these; read from the hindmost on, since others write meanwhile."""
         dispatched, confirmed, flushed = self.dispatched_offset, self.confirm_offset, self.flushed_offset

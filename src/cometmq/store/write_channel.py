@@ -18,6 +18,9 @@ class WriteChannel:
         """All that is written is committed."""
         return written_offset
 
+    def free_buffers(self) -> None:
+        """There is no pool."""
+
     def commit(self, written_offset: int) -> None:
         """Nothing waits."""
 

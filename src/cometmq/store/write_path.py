@@ -38,6 +38,10 @@ class WritePath(Protocol):
         """Give the offset before which all is in the files, if all before ``written_offset`` is written."""
         ...
 
+    def free_buffers(self) -> int | None:
+        """Tell how many buffers of the pool are free; None for a way that has none."""
+        ...
+
     def commit(self, written_offset: int) -> None:
         """Bring all before ``written_offset`` into the files. Raises OSError; nothing is lost then."""
         ...

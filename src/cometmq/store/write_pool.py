@@ -76,6 +76,10 @@ class WritePool:
         """What was there before the first write, and what was committed since."""
         return written_offset if self._committed is None else self._committed
 
+    def free_buffers(self) -> int:
+        """Tell how many more files can be written to before one is committed."""
+        return max(self._pool_size - len(self._pending), 0)
+
     def commit(self, written_offset: int) -> None:
         """Write what waits into its files; give back the buffers of those that are full."""
         with self._committing:
