@@ -62,6 +62,14 @@ def test_enough_pages_are_committed_by_themselves_and_their_owner_told(open_stor
     assert store.flushed_offset == 0
 
 
+def test_who_appends_enough_pages_wakes_the_thread(open_store: OpenStore) -> None:
+    owner = Owner()
+    store = open_store(RARELY, run_soon=owner.run_soon)
+    store.append([new_message(body=bytes(4 * PAGE_SIZE))])
+    owner.work()
+    assert store.dispatched_offset == store.written_offset
+
+
 def test_little_is_committed_once_enough_time_has_passed(open_store: OpenStore, clock: ManualClock) -> None:
     owner = Owner()
     store = open_store(QUICK, run_soon=owner.run_soon)

@@ -13,7 +13,7 @@ from cometmq.format.checkpoint import RECOVERY_MARGIN_MS, Checkpoint
 from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import File
-from cometmq.store import FlushDiskType, MessageStore
+from cometmq.store import FlushDiskType, MessageStore, upkeep
 from cometmq.store.upkeep import WRITE_MS_MAX
 from cometmq.testing.memory_disk import MemoryDisk
 
@@ -285,3 +285,17 @@ def test_a_closed_store_keeps_nothing_up(open_store: OpenStore, disk: MemoryDisk
     assert store.tick() == []
     store.vouch(clock.now_ms())
     assert disk.load(layout.checkpoint_path(ROOT)) == before
+
+
+def test_what_the_index_read_does_not_stay_mapped_between_ticks(
+    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "INDEX_LAG_BYTES", 1_000)
+    monkeypatch.setattr(upkeep, "MAPPED_MAX_BYTES", 10_000)
+    store = open_store()
+    dropped: list[int] = []
+    monkeypatch.setattr(store._parts.files, "drop_pages", lambda: dropped.append(store.dispatched_offset))
+    while store.dispatched_offset < 50_000:
+        store.append([new_message(body=bytes(500))])
+    gaps = [later - earlier for earlier, later in zip([0, *dropped], dropped, strict=False)]
+    assert len(dropped) >= 4 and all(10_000 <= gap < 13_000 for gap in gaps)

@@ -41,7 +41,8 @@ class Committer:
         self._clock = clock
         self._on_committed = on_committed
         self._last_ms = clock.monotonic_ms()
-        self._stopping = threading.Event()
+        self._stopping = False
+        self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="cometmq-commit", daemon=True)
 
     def start(self) -> None:
@@ -49,9 +50,11 @@ class Committer:
         self._thread.start()
 
     def keep_up(self) -> None:
-        """Commit now if too much waits. For who appends."""
+        """Have enough pages committed soon, and too much of them now. For who appends."""
         if self._log.written_offset - self._log.committed_offset > UNCOMMITTED_MAX:
             self.commit()
+        elif self._settings.wake_commit_when_put_message and self._has_pages():
+            self._wake.set()
 
     def commit(self) -> bool:
         """Commit all that is written; tell whether that worked, as ``failed`` does. Safe from any thread."""
@@ -70,20 +73,27 @@ class Committer:
 
     def stop(self) -> None:
         """End the thread, and commit what is left."""
-        self._stopping.set()
+        self._stopping = True
+        self._wake.set()
         self._thread.join()
         self.commit()
 
     def _run(self) -> None:
-        while not self._stopping.wait(self._settings.commit_interval_commit_log / 1000):
-            if self._is_due():
+        while not self._stopping:
+            self._wake.wait(self._settings.commit_interval_commit_log / 1000)
+            self._wake.clear()
+            if self._has_pages() or self._is_late():
                 self.commit()
 
-    def _is_due(self) -> bool:
-        settings, written, committed = self._settings, self._log.written_offset, self._log.committed_offset
+    def _has_pages(self) -> bool:
+        """Tell whether the least number of pages waits, or anything at all if that is 0."""
+        written, committed = self._log.written_offset, self._log.committed_offset
         pages = written // PAGE_SIZE - committed // PAGE_SIZE
+        return written > committed and pages >= self._settings.commit_commit_log_least_pages
+
+    def _is_late(self) -> bool:
         waited_ms = self._clock.monotonic_ms() - self._last_ms
-        return written > committed and (
-            pages >= settings.commit_commit_log_least_pages
-            or waited_ms >= settings.commit_commit_log_thorough_interval
+        return (
+            self._log.written_offset > self._log.committed_offset
+            and waited_ms >= self._settings.commit_commit_log_thorough_interval
         )

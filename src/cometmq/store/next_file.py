@@ -62,8 +62,10 @@ class NextFile:
     def add(self, start: int) -> None:
         """Add the file that begins at ``start`` to the log. Raises OSError."""
         self._is_wanted.set()
-        made = self._files.take(start)
-        self._is_wanted.clear()
+        try:
+            made = self._files.take(start)
+        finally:
+            self._is_wanted.clear()
         self._chain.add(start)
         self._files.drop(self._last)
         self._last = made._replace(path=None)

@@ -54,6 +54,7 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         commit_interval_commit_log: how often buffers go to the CommitLog's files …
         commit_commit_log_least_pages: … if at least this many 4 KiB pages wait …
         commit_commit_log_thorough_interval: … or this much time has passed.
+        wake_commit_when_put_message: commit without waiting for the interval once so many pages wait.
         warm_maped_file_enable: make each page of a CommitLog file ready before the file is used …
         flush_least_pages_when_warm_maped_file: … so many pages at a time, under SYNC_FLUSH synced each time.
         flush_interval_consume_queue: the same three for ConsumeQueues and Index.
@@ -94,6 +95,7 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     commit_interval_commit_log: Positive = 200
     commit_commit_log_least_pages: Annotated[int, Meta(ge=0)] = 4
     commit_commit_log_thorough_interval: Positive = 200
+    wake_commit_when_put_message: bool = True
     warm_maped_file_enable: bool = False
     flush_least_pages_when_warm_maped_file: Positive = 4_096
     flush_interval_consume_queue: Positive = 1_000

@@ -31,6 +31,10 @@ WRITE_MS_MAX = 20
 """So long queues are written back within one tick."""
 
 
+MAPPED_MAX_BYTES = 32 * 1024 * 1024
+"""What the index may read until its pages are let go: mapped pages count as the process's memory."""
+
+
 class Upkeep:
     """Writes back, syncs and vouches.
 
@@ -65,6 +69,7 @@ class Upkeep:
         self._round_time = 0
         self._can_vouch = False
         self._sync_failed = False
+        self._dropped_offset = dispatcher.dispatched_offset
 
     def tick(self) -> list[Path]:
         """Do what is due; give the files of a thorough round, which are to be synced before ``vouch``."""
@@ -86,11 +91,14 @@ class Upkeep:
         return [*self._take_unsynced(), self._checkpoint.path]  # as the round before this one left it
 
     def follow(self) -> None:
-        """Let the index catch up if it has fallen far behind."""
+        """Let the index catch up if it has fallen far behind; keep little of what it read mapped."""
         if self._dispatcher.dispatched_time < self._round_time:
             self._round_time = self._dispatcher.dispatched_time - 1  # the clock was put back
         if self._dispatcher.index_lag >= INDEX_LAG_BYTES:
             self.catch_up()
+            if self._dispatcher.dispatched_offset - self._dropped_offset >= MAPPED_MAX_BYTES:
+                self._dropped_offset = self._dispatcher.dispatched_offset
+                self._files.drop_pages()
 
     def catch_up(self) -> None:
         """Bring the index up to what is dispatched, in memory; on a full disk as far as it goes."""
