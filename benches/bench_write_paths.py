@@ -6,6 +6,8 @@ Records of 128 B and of 4 KiB in batches of 1, 32 and 512, on one thread, with t
 it as in a store with ASYNC_FLUSH. The paths take turns in each round, after what the one before left has
 gone to the disk; the figures are medians of the rounds. Encoding the records is part of each append: the
 last column is an append that is written nowhere. ``worst`` is the longest append of all rounds.
+
+Then what one append and the sync of it take, as each does under SYNC_FLUSH, which excludes the pool.
 """
 
 import statistics
@@ -32,6 +34,7 @@ BATCHES: Final = (1, 32, 512)
 ROUNDS: Final = 7
 ROUND_BYTES: Final = 24 * 1024 * 1024
 ROUND_APPENDS: Final = 20_000
+ROUND_SYNCS: Final = 100
 HOST: Final = pack_host("127.0.0.1", 10911)
 OVERHEAD: Final = 91 + len("Orders")
 PATHS: Final = {
@@ -72,17 +75,33 @@ def main() -> None:
         for batch in BATCHES:
             with tempfile.TemporaryDirectory(dir=parent) as directory:
                 print(f"{size:>7}{batch:>6}" + measure(Path(directory), size, batch), flush=True)
+    print("\nSYNC_FLUSH: one record, one sync; median µs, 99th percentile, the paths in turn")
+    for size in RECORD_SIZES:
+        with tempfile.TemporaryDirectory(dir=parent) as directory:
+            print(f"{size:>7}{1:>6}" + measure_syncs(Path(directory), size), flush=True)
 
 
 def measure(directory: Path, size: int, batch: int) -> str:
     """Give the figures of each path for one size of record and of batch."""
     rounds: dict[str, list[Round]] = {name: [] for name in [*PATHS, NOWHERE]}
-    message = NewMessage("Orders", 0, bytes(size - OVERHEAD), b"", 0, HOST, HOST)
     with open_desks(directory) as desks:
         for _ in range(ROUNDS):
             for name, desk in desks.items():
-                rounds[name].append(run(desk, [message] * batch, size))
+                rounds[name].append(run(desk, [message_of(size)] * batch, size))
     return "".join(figures(rounds[name], size) for name in rounds)
+
+
+def measure_syncs(directory: Path, size: int) -> str:
+    """Give what an append and its sync take, for each path that can be synced so."""
+    took: dict[str, list[float]] = {name: [] for name in PATHS if name != "pool"}
+    with open_desks(directory) as desks:
+        for _ in range(ROUNDS):
+            for name in took:
+                took[name] += run_synced(desks[name], message_of(size))
+    return "".join(
+        f"{f'{statistics.median(times):.0f} {statistics.quantiles(times, n=100)[-1]:.0f}':>30}"
+        for times in took.values()
+    )
 
 
 @contextmanager
@@ -122,6 +141,22 @@ def run(desk: Desk, messages: list[NewMessage], size: int) -> Round:
     took = last - begin
     desk.flusher.wait(desk.log.written_offset).result()
     return Round(took / appends / len(messages) * 1e6, worst * 1e3)
+
+
+def run_synced(desk: Desk, message: NewMessage) -> list[float]:
+    """Append and sync, one record at a time; give what each took, µs."""
+    took = []
+    for _ in range(ROUND_SYNCS):
+        begin = time.perf_counter()
+        desk.log.append([message], [0], 1)
+        desk.flusher.wait(desk.log.written_offset).result()
+        took.append((time.perf_counter() - begin) * 1e6)
+    return took
+
+
+def message_of(size: int) -> NewMessage:
+    """Give a message whose record has ``size`` bytes."""
+    return NewMessage("Orders", 0, bytes(size - OVERHEAD), b"", 0, HOST, HOST)
 
 
 def figures(rounds: list[Round], size: int) -> str:
