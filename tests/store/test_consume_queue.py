@@ -17,6 +17,7 @@ from cometmq.testing.memory_disk import MemoryDisk
 DIRECTORY = Path("/consumequeue/T/0")
 PER_FILE = 5
 SIZE = 100
+NOWHERE = 2**63 - 1
 """Each message's record is so long, so that message n lies at 100 × n."""
 
 
@@ -212,18 +213,18 @@ def test_expired_entries_go_with_their_files_and_the_beginning_is_corrected() ->
     queue = filled(2 * PER_FILE + 2, disk)
     queue.write_back()
     names = disk.names(DIRECTORY)
-    assert queue.take_expired(0) == []
-    assert queue.take_expired(3 * SIZE) == []
+    assert queue.take_expired(0, NOWHERE) == []
+    assert queue.take_expired(3 * SIZE, NOWHERE) == []
     assert queue.min_offset == 3
-    assert [path.name for path in queue.take_expired((PER_FILE + 1) * SIZE)] == names[:1]
+    assert [path.name for path in queue.take_expired((PER_FILE + 1) * SIZE, NOWHERE)] == names[:1]
     assert queue.min_offset == PER_FILE + 1
     assert entries(queue, PER_FILE + 1, 1) == [QueueEntry((PER_FILE + 1) * SIZE, SIZE, PER_FILE + 1)]
-    assert [path.name for path in queue.take_expired(10**6)] == names[
+    assert [path.name for path in queue.take_expired(10**6, NOWHERE)] == names[
         1:2
     ]  # the last file tells where it ends
     assert queue.min_offset == queue.max_offset == 2 * PER_FILE + 2
     assert queue.put(queue.max_offset, 10**6, SIZE, 0)
-    assert queue.take_expired(10**6) == []
+    assert queue.take_expired(10**6, NOWHERE) == []
     assert queue.min_offset == queue.max_offset - 1
 
 
@@ -231,15 +232,24 @@ def test_a_file_whose_last_entries_stand_for_lost_messages_stays_while_an_entry_
     queue = filled(2)
     queue.put(PER_FILE + 1, 900, SIZE, 0)  # between the two come fillers, up to the next file
     queue.write_back()
-    assert queue.take_expired(SIZE) == []
+    assert queue.take_expired(SIZE, NOWHERE) == []
     assert queue.min_offset == 1
-    assert len(queue.take_expired(2 * SIZE)) == 1
+    assert len(queue.take_expired(2 * SIZE, NOWHERE)) == 1
     assert queue.min_offset == PER_FILE + 1
 
 
 def test_entries_in_memory_expire_too() -> None:
     queue = filled(7)
-    assert queue.take_expired(4 * SIZE) == []
+    assert queue.take_expired(4 * SIZE, NOWHERE) == []
     assert (queue.min_offset, queue.max_offset) == (4, 7)
-    assert queue.take_expired(10**6) == []
+    assert queue.take_expired(10**6, NOWHERE) == []
     assert queue.min_offset == queue.max_offset == 7
+
+
+def test_the_file_before_one_that_may_not_be_on_the_disk_stays() -> None:
+    queue = filled(2 * PER_FILE)
+    queue.write_back()
+    begin = PER_FILE * SIZE
+    assert queue.take_expired(begin, begin) == []
+    assert queue.min_offset == PER_FILE
+    assert len(queue.take_expired(begin, begin + 1)) == 1

@@ -19,12 +19,14 @@ from cometmq.store import FlushDiskType, GetStatus, MessageStore
 from cometmq.store.retention import ASKED_ROUNDS, FIRST_ROUND_MS, HOUR_MS
 from cometmq.store.verify import State, verify
 from cometmq.testing.memory_disk import MemoryDisk
+from cometmq.testing.recorded_disk import RecordedDisk
 
 NOON = 12
 RESERVED_MS = 72 * HOUR_MS
 MESSAGE = bytes(900)
 PER_FILE = 8
 """So many messages of ``MESSAGE``, or 7, go into a CommitLog file of 8 KiB."""
+VOUCHED = 71
 LOG, QUEUES, INDEX = layout.commitlog_dir(ROOT), layout.consume_queues_dir(ROOT), layout.index_dir(ROOT)
 
 
@@ -306,63 +308,52 @@ def test_a_topic_deleted_between_two_steps_is_passed_over(
     assert store.max_queue_offset("Others", 0) == 1
 
 
-class _Recording(MemoryDisk):
-    """A disk that keeps an image from before each file that goes."""
-
-    def __init__(self, space_bytes: int = 2**40) -> None:
-        super().__init__(space_bytes)
-        self.images: list[tuple[str, MemoryDisk]] = []
-        self.recording = False
-
-    def remove(self, path: Path, *, durable: bool = True) -> None:
-        if self.recording:
-            self.images.append((f"killed before {path}", self.after_kill()))
-            self.images.append((f"no power before {path}", self.after_power_loss()))
-            self.images.append((f"some power before {path}", self.after_power_loss(Random(len(self.images)))))
-        super().remove(path, durable=durable)
-
-
-def _images(clock: ManualClock, late: int) -> Iterator[tuple[str, MemoryDisk]]:
-    """Run a round with ``late`` messages that came after the last thorough round; give the images."""
-    disk = _Recording()
-    disk.now_ms = clock.now_ms
+def _images(
+    disk: RecordedDisk, clock: ManualClock, late: int, chance: Random
+) -> Iterator[tuple[str, MemoryDisk]]:
+    """Run a round with ``late`` messages that came after the last thorough round; cut it off everywhere."""
     with MessageStore.open(ROOT, SMALL, files=disk, clock=clock) as store:
-        for n in range(70):
+        for n in range(VOUCHED - 1):
             store.append([new_message(queue_id=n % 2, body=b"%06d" % n + MESSAGE, keys=f"k{n}")])
-        store.append([new_message(queue_id=2, body=b"%06d" % 70)])
+        store.append([new_message(queue_id=2, body=b"%06d" % (VOUCHED - 1))])
         settle(store, clock)
-        for n in range(71, 71 + late):
+        for n in range(VOUCHED, VOUCHED + late):
             store.append([new_message(queue_id=n % 2, body=b"%06d" % n + MESSAGE, keys=f"k{n}")])
         store.wait_flushed().result()
         clock.advance(RESERVED_MS)
         store.retention.ask()
-        disk.recording = True
+        begin = len(disk.operations)
         store.retention.run()
-        disk.recording = False
-        yield "after the round, killed", disk.after_kill()
-        yield "after the round, no power", disk.after_power_loss()
-        yield from disk.images
+        moments = range(begin, len(disk.operations) + 1)
+        killed = disk.after_kill()
+    for moment, lost, unlucky in zip(
+        moments, killed.states(moments, chance), killed.states(moments), strict=True
+    ):
+        yield f"after {moment - begin} of {len(moments)} operations", lost
+        yield f"after {moment - begin} of {len(moments)} operations, nothing else", unlucky
+    yield "killed", killed
 
 
-@settings(max_examples=3, deadline=None)
-@given(late=st.integers(0, 40))
-def test_a_crash_before_any_removal_leaves_a_store_that_begins_somewhere_and_misses_nothing_behind(
-    late: int,
+@settings(max_examples=2, deadline=None)
+@given(late=st.integers(0, 40), seed=st.integers(0, 2**32))
+def test_a_round_cut_off_anywhere_leaves_a_store_that_begins_somewhere_and_misses_nothing_behind(
+    late: int, seed: int
 ) -> None:
-    clock = at_hour(NOON)
+    clock, disk = at_hour(NOON), RecordedDisk()
+    disk.now_ms = clock.now_ms
     sent: dict[int, list[int]] = {
-        queue_id: [n for n in range(71 + late) if (2 if n == 70 else n % 2) == queue_id]
+        queue_id: [n for n in range(VOUCHED + late) if (2 if n == VOUCHED - 1 else n % 2) == queue_id]
         for queue_id in range(3)
     }
     begun = set()
-    for when, image in _images(clock, late):
+    for when, image in _images(disk, clock, late, Random(seed)):
         with MessageStore.open(ROOT, SMALL, files=image, clock=clock) as store:
             assert (store.recovered.gaps, store.recovered.damages) == ([], []), when
             for queue_id, bodies in sent.items():
                 assert store.max_queue_offset("Orders", queue_id) == len(bodies), when
                 first = store.min_queue_offset("Orders", queue_id)
                 assert numbers(store, queue_id) == bodies[first:], when
-            for n in range(71, 71 + late):
+            for n in range(VOUCHED, VOUCHED + late):
                 assert len(store.query("Orders", f"k{n}").records) == 1, when
             begun.add(store.min_offset)
         verified = verify(ROOT, SMALL, layer=image)

@@ -259,12 +259,19 @@ class ConsumeQueue:
         found = self.first_message(first + alive)
         self.min_offset = self.max_offset if found is None else found[0]
 
-    def take_expired(self, min_physical_offset: int) -> list[Path]:
-        """Correct ``min_offset``; take the files before it out of the chain: see ``FileChain``."""
+    def take_expired(self, min_physical_offset: int, vouched_offset: int) -> list[Path]:
+        """Correct ``min_offset``; take the files before it out of the chain: see ``FileChain``.
+
+        The first file that stays tells after a crash how far the queue had come, so it must be one that is
+        on the disk: that has an entry for a record before CommitLog offset ``vouched_offset``.
+        """
         first = self.min_offset
         if first == self.max_offset or self.entry(first).physical_offset < min_physical_offset:
             self.correct_min_offset(min_physical_offset)
-        return self.chain.take_before(self.min_offset * SIZE)
+        bound = self.min_offset * SIZE // self.chain.file_size * self.chain.file_size
+        if bound // SIZE < self.max_offset and self.entry(bound // SIZE).physical_offset >= vouched_offset:
+            bound -= self.chain.file_size
+        return self.chain.take_before(bound)
 
     @property
     def _first_offset(self) -> int:

@@ -158,7 +158,7 @@ class Retention:
         for number, queue in enumerate(list(self._queues), start=1):
             if queue.next_offset == GONE:  # its topic was deleted meanwhile
                 continue
-            if paths := queue.take_expired(min_offset):
+            if paths := queue.take_expired(min_offset, self._upkeep.vouched_offset):
                 yield from self._removal(paths, self._settings.delete_consume_queue_files_interval)
             elif number % QUEUES_AT_ONCE == 0:
                 yield Removal((), 0)
