@@ -13,7 +13,12 @@ from cometmq.store import FlushDiskType, Message, MessageStore, StoreSettings
 from cometmq.testing.memory_disk import MemoryDisk
 
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
-RARELY = replace(SMALL, transient_store_pool_enable=True, commit_interval_commit_log=1_000_000)
+RARELY = replace(
+    SMALL,
+    transient_store_pool_enable=True,
+    commit_interval_commit_log=1_000_000,
+    wake_commit_when_put_message=False,
+)
 
 
 def never(_: Any) -> None:

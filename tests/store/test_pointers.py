@@ -37,7 +37,8 @@ def test_under_sync_flush_nothing_is_confirmed_before_it_is_on_the_disk(open_sto
 
 def test_a_store_with_a_pool_tells_how_much_of_it_is_free(open_store: OpenStore) -> None:
     assert open_store().free_buffers is None
-    pool = replace(SMALL, **SELDOM, commit_interval_commit_log=1_000_000, transient_store_pool_enable=True)
+    never = {"commit_interval_commit_log": 1_000_000, "wake_commit_when_put_message": False}
+    pool = replace(SMALL, **SELDOM, **never, transient_store_pool_enable=True)
     store = open_store(pool, files=MemoryDisk(), run_soon=lambda _: None)
     assert store.free_buffers == 5
     store.append([new_message()])
