@@ -27,6 +27,8 @@ def test_the_runtime_info_has_what_operators_tools_read(tmp_path: Path) -> None:
             assert (table["putMessageTimesTotal"], table["dispatchBehindBytes"]) == ("2", "0")
             assert len(table["putTps"].split(" ")) == len(table["getTransferredTps"].split(" ")) == 3
             assert int(table["msgPutTotalTodayNow"]) - int(table["msgPutTotalTodayMorning"]) in (0, 1)
+            assert (table["putMessageEntireTimeMax"], table["putLatency99"]) == ("0", "0.00")
+            assert table["putMessageDistributeTime"].startswith("[<=0ms]:1 ")
             assert table["sendThreadPoolQueueHeadWaitTimeMills"] == "0"
             assert 0 < float(table["commitLogDiskRatio"]) < 1
             assert int(table["earliestMessageTimeStamp"]) == bench.clock.now_ms() - 90_061_000

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.interop
 # Commands, and what the output of each must show. {…} is filled in by the test.
 COMMANDS = {
     "clusterList": "DefaultCluster .* 0 +{broker}",
-    "brokerStatus -b {broker}": "brokerVersionDesc .*: V",
+    "brokerStatus -b {broker}": r"(?s)brokerVersionDesc .*: V.*commitLogMaxOffset .*: \d.*putLatency99 ",
     "topicList": "(?m)^Admin$",
     "topicRoute -t Admin": r'"readQueueNums":4',
     "topicStatus -t Admin": r"(?s)#Max Offset.* 0 +0 +\d+ .* 3 +0 +\d+ ",

@@ -68,7 +68,7 @@ class BulkSends:
         )
         if end == position:
             return end, others_end
-        wanted, before = batch.count, store.written_offset
+        wanted, before, begun_ms = batch.count, store.written_offset, self._rates.put_times.begin()
         try:
             store.bulk.append(batch, hosts_of(session.born_host, self._store_host))
         except StoreNotWritable:
@@ -79,8 +79,10 @@ class BulkSends:
         if answers := batch.answers():
             if self._disk_waits is None:
                 session.send(answers)
+                self._rates.put_times.end(begun_ms, stored)
             else:
-                self._disk_waits.add(partial(_send, session, answers))
+                answer = partial(_send, session, answers)
+                self._disk_waits.add(self._rates.put_times.ending(begun_ms, stored, answer))
         if stored == wanted:
             return end, others_end
         first_end = int(batch.sends[stored - 1]["frame_end"]) if stored else position

@@ -4,6 +4,7 @@ import time
 from collections import deque
 from typing import Final
 
+from cometmq.broker.put_times import PutTimes
 from cometmq.io.clock import Clock
 
 SAMPLE_INTERVAL_MS: Final = 1_000
@@ -62,6 +63,7 @@ class Rates:
         found: pulls that gave messages.
         missed: pulls that gave none.
         given: messages given to consumers.
+        put_times: how long sends took.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -71,6 +73,7 @@ class Rates:
         self.found = Rate()
         self.missed = Rate()
         self.given = Rate()
+        self.put_times = PutTimes(clock)
         self._clock = clock
         self._day = self._today()
 
@@ -82,6 +85,7 @@ class Rates:
             if today != self._day:
                 rate.begin_day()
         self._day = today
+        self.put_times.sample()
 
     def _today(self) -> tuple[int, ...]:
         return time.localtime(self._clock.now_ms() // 1000)[:3]

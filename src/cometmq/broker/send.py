@@ -205,6 +205,7 @@ class Sends:
         return named[UNIQ_KEY], named.get(WAIT) != "false"
 
     def _append(self, session: Session, sends: list[_Sent], messages: list[NewMessage]) -> None:
+        begun_ms = self._rates.put_times.begin()
         try:
             appended = self._store.append(messages)
         except StoreNotWritable as error:
@@ -220,17 +221,20 @@ class Sends:
             self.bulk.learn(messages)
             self._rates.stored.total += len(messages)
             self._rates.stored_bytes.total += self._store.written_offset - appended[0].physical_offset
-            self._answer_when_safe(session, sends, appended)
+            self._answer_when_safe(session, sends, appended, begun_ms)
 
-    def _answer_when_safe(self, session: Session, sends: list[_Sent], appended: list[Appended]) -> None:
+    def _answer_when_safe(
+        self, session: Session, sends: list[_Sent], appended: list[Appended], begun_ms: int
+    ) -> None:
         """Answer at once, or under SYNC_FLUSH, to those who want to wait, when the disk has the messages."""
         waiting = [sent for sent in sends if sent.wait] if self._store.settings.sync_flush else []
         if not waiting:
             self._answer(session, sends, appended)
+            self._rates.put_times.end(begun_ms, len(appended))
             return
         self._answer(session, [sent for sent in sends if not sent.wait], appended)
         answer = partial(self._answer, session, waiting, appended)
-        self._disk_waits.add(answer)
+        self._disk_waits.add(self._rates.put_times.ending(begun_ms, len(appended), answer))
 
     def _answer(
         self, session: Session, sends: list[_Sent], appended: list[Appended], unsafe: str | None = None
