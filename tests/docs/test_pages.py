@@ -16,6 +16,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
+LINKING = [*PAGES, *sorted(ROOT.glob("*.md"))]
+LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]+)")
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NOT_RUN = re.compile(r"# not run: \w+")
 MARK = "--- block behind line"
@@ -59,6 +61,12 @@ def printed_by(blocks: list[Block], directory: Path) -> dict[int, str]:
     assert ran.returncode == 0, ran.stderr
     _, *pieces = re.split(f"^{MARK} (\\d+)\n", ran.stdout, flags=re.MULTILINE)
     return {int(line): text for line, text in zip(pieces[::2], pieces[1::2], strict=True)}
+
+
+@pytest.mark.parametrize("page", [path.relative_to(ROOT).as_posix() for path in LINKING])
+def test_links_between_pages_lead_somewhere(page: str) -> None:
+    targets = LINK.findall((ROOT / page).read_text())
+    assert [target for target in targets if not ((ROOT / page).parent / target).exists()] == []
 
 
 @pytest.mark.parametrize("page", [path.relative_to(ROOT).as_posix() for path in PAGES])
