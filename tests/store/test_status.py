@@ -40,6 +40,7 @@ def test_of_an_open_or_a_killed_store_the_checkpoint_says_how_far_it_was_at_leas
     store.append([new_message(body=bytes(300))])
     opened, killed = status_on(disk), status_on(disk.after_kill())
     assert (opened.state, killed.state, killed.holder) == (StoreState.OPEN, StoreState.NOT_CLOSED, None)
+    assert opened.at_least == ("written", "committed", *killed.at_least)
     assert opened.holder is not None and opened.pointers == killed.pointers
     assert killed.at_least == ("flushed", "confirmed", "dispatched")
     pointers = killed.pointers

@@ -27,8 +27,8 @@ class StoreStatus(NamedTuple):
     Attributes:
         holder: id of the process that has it open, None if nobody does.
         pointers: as the files have them.
-        at_least: names of the pointers that can be further: the checkpoint says how far they have come only
-            from time to time.
+        at_least: names of the pointers that can be further: the checkpoint says only from time to time how
+            far some have come, and who has the store open goes on.
         last_time: store time of the last record, ms; 0 if there is none.
         checkpoint: None if there is none, or it cannot be read.
         findings: files of the CommitLog that cannot be used.
@@ -58,7 +58,7 @@ def status_of(store: StoreDirectory) -> StoreStatus:
             min(log_offset_by_time(store.log, time_ms), written)
             for time_ms in (checkpoint.physic_msg_timestamp, checkpoint.logics_msg_timestamp)
         )
-        at_least = ("flushed", "confirmed", "dispatched")
+        at_least = Pointers._fields[3 if holder is None else 1 :]
         pointers = pointers._replace(
             flushed=flushed, confirmed=max(flushed, dispatched), dispatched=dispatched
         )
