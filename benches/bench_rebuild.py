@@ -193,9 +193,9 @@ def starts(clean: Path, killed: Path, times: int) -> Table:
             for number in range(times + (broker == "rocketmq")):  # its first start writes its own tables
                 port = peers.free_port()
                 environment = jvm.environment(copy.parent)
-                with started(command(copy, port), port, environment, ended_by=ended_by) as seconds:
+                with started(command(copy, port), port, environment, ended_by=ended_by) as running:
                     if number or broker == "cometmq":
-                        found.setdefault(broker, []).append(seconds)
+                        found.setdefault(broker, []).append(running.seconds)
             shutil.rmtree(copy)
         java, comet = (statistics.median(found[broker]) for broker in ("rocketmq", "cometmq"))
         table.add_row(name, f"{java:.2f}", f"{comet:.2f}", f"{java / comet:.1f}")

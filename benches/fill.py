@@ -17,7 +17,7 @@ import numpy as np
 from cometmq import kernels
 from cometmq.format import properties
 from cometmq.format.host import pack_host
-from cometmq.kernels.sends import SENDS_MAX, Answers, SendBatch, hosts_of
+from cometmq.kernels.sends import Answers, SendBatch, hosts_of
 from cometmq.kernels.topic_table import TopicTable
 from cometmq.store.append import NewMessage
 from cometmq.store.settings import StoreSettings
@@ -32,6 +32,8 @@ SHIFTS: Final = 4 * np.arange(KEY_DIGITS)[::-1]
 UNIQUE_KEY: Final = "7F000001" * 3
 ADDED: Final = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true", "CLUSTER": "DefaultCluster"}
 BODY_SIZE: Final = 128
+ROUND_MIN: Final = 10_000
+"""So many frames are made, however few queues: the processor's caches shall not make few of them cheap."""
 NO_ANSWERS: Final = Answers(np.empty(0, np.uint8), np.zeros(14, np.int64), np.empty(0, np.uint8))
 
 
@@ -72,7 +74,7 @@ class Fill:
             table.put(name, queues, queue, store.bulk.queue_number(name, queue))
         body = bytes(ord("a") + at % 26 for at in range(body_size))
         frames = [_frame(name, queue, body) for name, queue in self.queues]
-        frames *= -(-SENDS_MAX // len(frames))
+        frames *= -(-ROUND_MIN // len(frames))
         data = b"".join(frames)
         begins = accumulate([0, *map(len, frames[:-1])])
         keys = [data.index(UNIQUE_KEY.encode(), begin) + len(UNIQUE_KEY) for begin in begins]

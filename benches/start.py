@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -58,8 +58,20 @@ def first_message_s(cache: str) -> float:
             environment["NUMBA_CACHE_DIR"] = f"{folder}/kernels"
         port = peers.free_port()
         command = peers.cometmq_command(Path(folder) / "store", port=port, namesrv_port=peers.free_port())
-        with started(command, port, environment) as seconds:
-            return seconds
+        with started(command, port, environment) as broker:
+            return broker.seconds
+
+
+class Started(NamedTuple):
+    """A broker that takes messages.
+
+    Attributes:
+        seconds: from its process's start to the first acknowledged message.
+        pid: its process id.
+    """
+
+    seconds: float
+    pid: int
 
 
 @contextlib.contextmanager
@@ -69,8 +81,8 @@ def started(
     environment: Mapping[str, str] = os.environ,
     *,
     ended_by: signal.Signals = signal.SIGTERM,
-) -> Iterator[float]:
-    """Run a broker; gives the seconds from its process's start to the first acknowledged message."""
+) -> Iterator[Started]:
+    """Run a broker up to its first acknowledged message."""
     with tempfile.NamedTemporaryFile(prefix="broker-", suffix=".log") as output:
         begin = time.perf_counter()
         broker = subprocess.Popen(
@@ -81,7 +93,7 @@ def started(
                 while (answer := remoting.ask(connection, send_frame(port))).code:
                     assert time.perf_counter() < begin + TIMEOUT_S, answer
             seconds = time.perf_counter() - begin
-            yield seconds
+            yield Started(seconds, broker.pid)
         finally:
             broker.send_signal(ended_by)
             broker.wait(TIMEOUT_S)

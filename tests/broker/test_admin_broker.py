@@ -50,6 +50,7 @@ def test_the_runtime_info_says_how_far_the_store_has_come(tmp_path: Path) -> Non
                 assert table[f"commitLog{pointer}Offset"] == str(written)
             assert (table["dispatchBehindBytes"], table["remainHowManyDataToCommit"]) == ("0", "0 B")
             assert table["remainHowManyDataToFlush"] == f"{written} B"
+            assert table["commitLogSyncCount"] == "0"
             assert (table["remainTransientStoreBufferNumbs"], table["storeNotWritable"]) == (str(NO_POOL), "")
             disk.fail_sync = True
             with pytest.raises(StoreNotWritable):

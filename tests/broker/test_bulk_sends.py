@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.broker.conftest import SMALL, SYNC, GatedDisk, pull_header
 from tests.broker.conftest import bodies as bodies_of
 
@@ -159,7 +160,7 @@ def desk(
         made = Desk(store, server, parts, host)
         if bulk:
             server.bulk = made.bulk
-        for topic in TOPICS * 2:  # each new topic makes the bulk path forget the others
+        for topic in TOPICS * 2:  # so that each queue has two messages
             for queue_id in range(4):
                 made.read(json_frame(USUAL | {"b": topic, "e": str(queue_id)}))
         try:
@@ -484,6 +485,67 @@ def test_a_topic_that_is_deleted_and_made_again_begins_anew() -> None:
             assert [answer.ext_fields["queueOffset"] for answer in answers(made)] == ["2"] * 4
 
     asyncio.run(main())
+
+
+def test_a_new_topic_lets_the_others_be() -> None:
+    async def main() -> None:
+        kernels.load()
+        with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
+            made.read(json_frame(USUAL | {"b": "New"}))
+            made.bulk.taken = 0
+            for topic in [*TOPICS, "New"]:
+                frame = json_frame(USUAL | {"b": topic})
+                made.read(frame)
+                assert made.bulk.taken == len(frame)
+                made.bulk.taken = 0
+
+    asyncio.run(main())
+
+
+def test_a_topic_that_has_changed_is_judged_anew() -> None:
+    async def main() -> None:
+        kernels.load()
+        with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
+            config = made.parts.topics.find("TopicA")
+            assert config is not None
+            made.parts.topics.put(replace(config, read_queue_count=1, write_queue_count=1))
+            made.read(json_frame(USUAL | {"e": "3"}))
+            made.read(json_frame(USUAL | {"e": "0"}))
+            codes = [answer.code for answer in FrameReader().receive_data(made.wire.data)]
+            assert codes[-2:] == [ResponseCode.INVALID_PARAMETER, ResponseCode.SUCCESS]
+
+    asyncio.run(main())
+
+
+def test_where_bulk_fails_all_that_is_left_of_the_read_is_answered_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        kernels.load()
+        files = MemoryDisk()
+        with desk(ROOT, bulk=True, files=files) as made:
+            before, made.wire.data = made.store.written_offset, b""
+            reads = b"".join(json_frame(USUAL, opaque) for opaque in range(3))
+            with monkeypatch.context() as patch:
+                patch.setattr(made.store._log, "_write", fail)
+                made.read(reads)
+            answers = FrameReader().receive_data(made.wire.data)
+            assert [(one.opaque, one.code) for one in answers] == [
+                (opaque, ResponseCode.SYSTEM_ERROR) for opaque in range(3)
+            ]
+            assert "KeyError" in (answers[0].remark or "") and not made.wire.is_closed
+            assert made.store.written_offset == before
+            made.wire.data = b""
+            made.read(reads)
+            result = made.result(ROOT, files)
+            assert [answer.code for answer in FrameReader().receive_data(made.wire.data)] == 3 * [0]
+            assert result.next_offsets["TopicA", 0] == 5  # no gap: what failed has taken none
+
+    def fail(_: object) -> None:
+        raise KeyError("a secret")
+
+    asyncio.run(main())
+    assert any(record.exc_info for record in caplog.records)
 
 
 def test_under_sync_flush_sends_in_bulk_are_answered_and_readable_when_they_are_on_the_disk() -> None:

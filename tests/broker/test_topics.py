@@ -73,7 +73,7 @@ def test_a_host_name_with_dots_makes_no_topic() -> None:
 def test_a_send_creates_its_topic_after_the_pattern(tmp_path: Path) -> None:
     topics = load(tmp_path)
     told: list[int] = []
-    topics.on_change.append(lambda: told.append(topics.data_version.counter))
+    topics.on_change.append(lambda _: told.append(topics.data_version.counter))
     created = topics.create_by_send("T", pattern=AUTO_CREATE_TOPIC, queue_count=4)
     assert created == TopicConfig(topic="T", read_queue_count=4, write_queue_count=4, perm=READ_WRITE)
     assert told == [1]

@@ -54,3 +54,40 @@ def test_what_is_cleared_is_gone() -> None:
     table.clear()
     assert find(table, "T") is None
     assert table.count == 0 and np.all(table.cells == -1)
+
+
+def queues(table: TopicTable, topic: str) -> list[int]:
+    """The numbers of a topic's queues."""
+    row = find(table, topic)
+    assert row is not None
+    begin, count = (int(table.rows[row * ROW_SIZE + part]) for part in (CELLS_AT, QUEUE_COUNT))
+    return [int(number) for number in table.cells[begin : begin + count]]
+
+
+def test_a_topic_that_is_forgotten_has_no_queues_and_the_others_keep_theirs() -> None:
+    table = TopicTable()
+    table.put("A", 2, 0, 7)
+    table.put("B", 2, 1, 8)
+    table.forget("A")
+    table.forget("unknown")
+    assert (queues(table, "A"), queues(table, "B")) == ([], [-1, 8])
+
+
+@pytest.mark.parametrize("queue_count", [1, 2, 5])
+def test_a_topic_that_comes_again_begins_anew(queue_count: int) -> None:
+    table = TopicTable()
+    table.put("A", 2, 0, 7)
+    table.put("A", 2, 1, 8)
+    table.put("B", 2, 1, 9)
+    table.forget("A")
+    table.put("A", queue_count, 0, 10)
+    assert queues(table, "A") == [10] + (queue_count - 1) * [-1]
+    assert queues(table, "B") == [-1, 9]
+
+
+def test_a_topic_that_changes_again_and_again_takes_no_more_room() -> None:
+    table = TopicTable()
+    for number in range(10_000):
+        table.put("A", 8 - number % 2, 0, number)
+        table.forget("A")
+    assert len(table.cells) == 1024

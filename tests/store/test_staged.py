@@ -38,6 +38,7 @@ def test_entries_are_in_their_queues_when_somebody_asks(queues: Queues) -> None:
 
 def test_no_more_wait_than_there_is_room_for(queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staged, "CAPACITY", 10)
+    monkeypatch.setattr(staged, "ENTRIES_PER_QUEUE", 1)
     queue = queues.get("T", 0)
     for at in range(25):
         queues.staged.add(rows((queue.number, at, 100 * at)))

@@ -112,6 +112,7 @@ class BrokerAdmin:
             "commitLogMaxOffset": str(pointers.committed),
             "commitLogWrittenOffset": str(pointers.written),
             "commitLogFlushedOffset": str(pointers.flushed),
+            "commitLogSyncCount": str(self._store.sync_count),
             "commitLogConfirmOffset": str(pointers.confirmed),
             "commitLogDispatchedOffset": str(pointers.dispatched),
             "dispatchBehindBytes": str(pointers.confirmed - pointers.dispatched),

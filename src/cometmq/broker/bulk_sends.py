@@ -76,17 +76,17 @@ class BulkSends:
         stored = batch.count
         self._rates.stored.total += stored
         self._rates.stored_bytes.total += store.written_offset - before
+        if stored < wanted:  # the plain path makes the log's next file
+            end = int(batch.sends[stored - 1]["frame_end"]) if stored else position
+            others_end = int(batch.sends[stored]["frame_end"])
         if answers := batch.answers():
             if self._disk_waits is None:
-                session.send(answers)
                 self._rates.put_times.end(begun_ms, stored)
+                session.send(answers)
             else:
                 answer = partial(_send, session, answers)
                 self._disk_waits.add(self._rates.put_times.ending(begun_ms, stored, answer))
-        if stored == wanted:
-            return end, others_end
-        first_end = int(batch.sends[stored - 1]["frame_end"]) if stored else position
-        return first_end, int(batch.sends[stored]["frame_end"])  # the plain path makes the log's next file
+        return end, others_end
 
     def learn(self, messages: Sequence[NewMessage]) -> None:
         """Know the queues of messages that have been stored, so that their next ones can be taken here."""

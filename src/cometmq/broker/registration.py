@@ -56,7 +56,7 @@ class NameServers:
         self._reached: set[str] = set()
         self._away: set[str] = set()  # those of which the log says so already
         self._tasks: set[asyncio.Task[None]] = set()
-        topics.on_change.append(self.register_soon)
+        topics.on_change.append(lambda _: self.register_soon())
         topics.when_published = self.when_informed
 
     async def start(self) -> None:

@@ -4,6 +4,7 @@ The checks come in RocketMQ's order, with its codes. (RocketMQ: AbstractSendMess
 SendMessageProcessor.handleRetryAndDLQ.)
 """
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from cometmq.broker.groups import Groups
@@ -35,7 +36,7 @@ class Target(NamedTuple):
 
 
 class Targets:
-    """Finds where sends go; remembers the answer for plain topics until any topic changes.
+    """Finds where sends go; remembers the answer for plain topics until they change.
 
     Attributes:
         table: the plain topics and those of their queues that have had a message, for the bulk path.
@@ -59,9 +60,10 @@ class Targets:
         if (target := self._checked.get(topic)) is not None:
             self.table.put(topic, target.queue_count, queue_id, queue)
 
-    def _forget(self) -> None:
-        self._checked.clear()
-        self.table.clear()
+    def _forget(self, topics: Iterable[str]) -> None:
+        for topic in topics:
+            self._checked.pop(topic, None)
+            self.table.forget(topic)
 
     def _check(self, header: SendHeader, version: int) -> Target:
         name = header.topic
@@ -84,7 +86,8 @@ class Targets:
             return self._retry(header, version)
         target = _target(topic or self._create(header))
         if len(self._checked) >= TARGETS_MAX:
-            self._forget()
+            self._checked.clear()
+            self.table.clear()
         self._checked[name] = target
         return target
 

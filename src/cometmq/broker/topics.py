@@ -1,12 +1,12 @@
 """The broker's topics: ``config/topics.json``, and how a send creates one.
 
 A topic is replaced, never changed in place: who holds one sees it as it was. A change counts up the
-table's version, is saved, and only then holds; the callbacks in ``on_change`` are told of it. If the disk
+table's version, is saved, and only then holds; the callbacks in ``on_change`` are told the names. If the disk
 refuses, nothing changes. (RocketMQ: TopicConfigManager.java.)
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final
 
 from msgspec.structs import replace
@@ -65,7 +65,7 @@ class Topics:
         self, table: JsonTable, clock: Clock, boot_topics: Iterable[TopicConfig], *, auto_create: bool
     ) -> None:
         self.data_version = DataVersion(timestamp=clock.now_ms())
-        self.on_change: list[Callable[[], None]] = []
+        self.on_change: list[Callable[[Collection[str]], object]] = []
         self.when_published: Callable[[Callable[[], None]], None] = _at_once
         self._table = table
         self._clock = clock
@@ -134,31 +134,32 @@ class Topics:
         Raises IllegalName or StoreNotWritable.
         """
         if self._topics.get(topic.topic) != topic:
-            self._change(self._topics | {valid_topic(topic.topic): topic})
+            self._change(self._topics | {valid_topic(topic.topic): topic}, {topic.topic})
         return topic
 
     def put_all(self, topics: Iterable[TopicConfig]) -> None:
         """Create or replace topics, all or none, with one change of the table. Raises like ``put``."""
         changed = {valid_topic(topic.topic): topic for topic in topics}
         if any(self._topics.get(name) != topic for name, topic in changed.items()):
-            self._change(self._topics | changed)
+            self._change(self._topics | changed, changed)
 
     def delete(self, name: str) -> None:
         """Remove a topic; no error if there is none."""
         if name in self._topics:
-            self._change({other: topic for other, topic in self._topics.items() if other != name})
+            rest = {other: topic for other, topic in self._topics.items() if other != name}
+            self._change(rest, {name})
 
     def as_table(self) -> TopicTable:
         """Give all topics in RocketMQ's form."""
         return TopicTable(self.data_version, topics=self._topics)
 
-    def _change(self, topics: dict[str, TopicConfig]) -> None:
+    def _change(self, topics: dict[str, TopicConfig], names: Collection[str]) -> None:
         version = self.data_version.next(self._clock.now_ms())
         saved.save(self._table, TopicTable(version, topics=topics))
         self.data_version = version
         self._topics = topics
         for notice in self.on_change:
-            notice()
+            notice(names)
 
 
 def _at_once(action: Callable[[], None]) -> None:

@@ -24,40 +24,57 @@ _MASK: Final = 0xFFFFFFFF
 
 
 class TopicTable:
-    """Topics by name; what is added stays until ``clear``."""
+    """Topics by name. A row that was made stays until ``clear``; one without queues takes no sends."""
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all topics: one of them has changed."""
+        """Forget all topics."""
         self.count = 0
         self.names: Bytes = np.zeros(1024, np.uint8)
         self.rows: Longs = np.zeros((SLOTS_MIN // 2) * ROW_SIZE, np.int64)
         self.slots: Longs = np.full(SLOTS_MIN, -1, np.int64)
         self.cells: Longs = np.full(1024, -1, np.int64)
         self._row_of: dict[str, int] = {}
+        self._rooms: list[int] = []  # by row, how many cells it has
         self._names_end = self._cells_end = 0
 
     def put(self, topic: str, queue_count: int, queue_id: int, queue: int) -> None:
         """Note that queue ``queue_id`` of a topic has the number ``queue``. The name is ASCII."""
         row = self._row_of.get(topic)
         if row is None:
-            row = self._add(topic, queue_count)
+            row = self._add(topic)
+        if self.rows[row * ROW_SIZE + QUEUE_COUNT] != queue_count:
+            self._set_queue_count(row, queue_count)
         self.cells[self.rows[row * ROW_SIZE + CELLS_AT] + queue_id] = queue
 
-    def _add(self, topic: str, queue_count: int) -> int:
+    def forget(self, topic: str) -> None:
+        """Forget a topic's queues: it has changed."""
+        if (row := self._row_of.get(topic)) is not None:
+            self.rows[row * ROW_SIZE + QUEUE_COUNT] = 0
+
+    def _set_queue_count(self, row: int, queue_count: int) -> None:
+        """Give a topic cells for so many queues, none of which is known."""
+        if queue_count > self._rooms[row]:
+            self.cells = _with_room(self.cells, self._cells_end + queue_count, -1)
+            self.rows[row * ROW_SIZE + CELLS_AT] = self._cells_end
+            self._rooms[row] = queue_count
+            self._cells_end += queue_count
+        begin = self.rows[row * ROW_SIZE + CELLS_AT]
+        self.cells[begin : begin + queue_count] = -1
+        self.rows[row * ROW_SIZE + QUEUE_COUNT] = queue_count
+
+    def _add(self, topic: str) -> int:
         name = topic.encode("ascii")
         row = self._row_of[topic] = self.count
         self.count += 1
         self.names = _with_room(self.names, self._names_end + len(name), 0)
-        self.cells = _with_room(self.cells, self._cells_end + queue_count, -1)
         self.rows = _with_room(self.rows, self.count * ROW_SIZE, 0)
         self.names[self._names_end : self._names_end + len(name)] = np.frombuffer(name, np.uint8)
-        values = (self._names_end, len(name), queue_count, self._cells_end)
-        self.rows[row * ROW_SIZE : self.count * ROW_SIZE] = values
+        self.rows[row * ROW_SIZE : self.count * ROW_SIZE] = (self._names_end, len(name), 0, 0)
+        self._rooms.append(0)
         self._names_end += len(name)
-        self._cells_end += queue_count
         if 2 * self.count > len(self.slots):
             self.slots = np.full(2 * len(self.slots), -1, np.int64)
             for other, number in self._row_of.items():

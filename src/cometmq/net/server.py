@@ -55,6 +55,8 @@ class BulkHandler(Protocol):
     def take(self, session: "Session", data: bytes, position: int) -> tuple[int, int]:
         """Handle the frames that begin at ``position``, up to one that must be a command.
 
+        If it raises it must not have answered any: all that are left of the read are answered SYSTEM_ERROR.
+
         Gives where that one begins, and where the frames end that are to be handled as commands before
         this is called again: at the end of ``data`` at the latest.
         """
@@ -291,21 +293,29 @@ class Session(asyncio.Protocol):
         if server.bulk is not None:
             data = reader.joined(data)
         while position < len(data):
-            begin, end = position, len(data)
+            begin, end, handle = position, len(data), server.handler.handle
             if server.bulk is not None and not reader.unfinished_size:
-                begin, end = server.bulk.take(self, data, position)
+                try:
+                    begin, end = server.bulk.take(self, data, position)
+                except Exception as error:  # noqa: BLE001 nobody knows how far it came: the boundary answers all
+                    handle = partial(_fail, error)
                 self._commands_read += begin > position
             if begin < end:
                 commands = reader.receive_data(data[begin:end])
                 self._commands_read += len(commands)
                 if commands:
-                    attempt(self, commands, server.handler.handle, self, commands)
+                    attempt(self, commands, handle, self, commands)
             position = end
 
     def _refuse(self, cause: str) -> None:
         """Close because the peer broke the protocol; it may still take the answers made before."""
         _log.warning("closed the connection of %s: %s", self, cause)
         self.close()
+
+
+def _fail(error: Exception, _: Session, __: list[Command]) -> None:
+    """Stand in for a handler where handling in bulk has failed."""
+    raise error
 
 
 def _remedy(error: OSError) -> str:

@@ -127,7 +127,7 @@ class CommitLog:
             return
         try:
             self._write((_Write(begin, records),))
-        except StoreNotWritable:
+        except BaseException:
             batch.take_back(next_offsets)
             raise
         self.written_offset = begin + len(records)

@@ -57,6 +57,11 @@ class HasPointers:
         return self.flusher.flushed_offset
 
     @property
+    def sync_count(self) -> int:
+        """How many syncs of CommitLog files there have been."""
+        return self.flusher.sync_count
+
+    @property
     def confirm_offset(self) -> int:
         """CommitLog offset before which all may be given to readers: under SYNC_FLUSH what is on the disk."""
         return self.flushed_offset if self.settings.sync_flush else self.committed_offset

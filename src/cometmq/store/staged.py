@@ -14,7 +14,9 @@ from cometmq.kernels.ops import Longs
 from cometmq.store.consume_queue import ENTRY_DTYPE, ConsumeQueue
 
 CAPACITY: Final = 32_768
-"""So many entries wait at most: putting them takes some milliseconds."""
+"""So many entries wait at most: putting them takes some milliseconds …"""
+ENTRIES_PER_QUEUE: Final = 16
+"""… or so many for each queue, if that is more: each costs as much as some entries."""
 QUEUE, QUEUE_OFFSET, PHYSICAL_OFFSET, ENTRY_SIZE, TAGS_CODE = range(5)
 """What the numbers of a row are."""
 
@@ -38,8 +40,9 @@ class Staged:
         if end > len(self._rows):
             self.put()
             end = len(rows)
-            if end > len(self._rows):
-                self._rows = np.empty((max(CAPACITY, end), 5), np.int64)
+            room = max(CAPACITY, ENTRIES_PER_QUEUE * len(self.queues), end)
+            if room > len(self._rows):
+                self._rows = np.empty((room, 5), np.int64)
         self._rows[self.count : end] = rows
         self.count = end
 
@@ -48,7 +51,8 @@ class Staged:
         if not self.count:
             return
         rows, self.count = self._rows[: self.count], 0
-        rows = rows[np.argsort(rows[:, QUEUE], kind="stable")]
+        narrow = np.uint16 if rows[:, QUEUE].max() < 1 << 16 else np.int64  # numpy sorts short numbers faster
+        rows = rows[np.argsort(rows[:, QUEUE].astype(narrow), kind="stable")]
         numbers = rows[:, QUEUE]
         firsts = np.flatnonzero(np.diff(numbers, prepend=-1))
         lasts = np.append(firsts[1:], len(rows)) - 1
