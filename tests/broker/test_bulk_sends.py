@@ -587,3 +587,10 @@ def test_sends_in_bulk_whose_sync_fails_are_told_that_they_are_stored_but_may_be
             assert "sync failed" in (told[0].remark or "") and told[0].ext_fields["queueOffset"] == "2"
 
     asyncio.run(main())
+
+
+def test_a_store_with_extended_queues_takes_nothing_in_bulk() -> None:
+    reads = [json_frame(USUAL, number) for number in range(3)]
+    plain, bulk, taken = asyncio.run(both(reads, enable_consume_queue_ext=True))
+    assert plain == bulk
+    assert taken == 0

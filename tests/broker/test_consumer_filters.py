@@ -1,15 +1,21 @@
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
+from tests.broker.conftest import bodies, pull_header, serving
+from tests.store.conftest import new_message
 
 from cometmq.broker.consumer_filters import RESTART_MS, ConsumerFilters
 from cometmq.errors import StoreDamaged
-from cometmq.filter.bloom import BloomFilter, bits_of
+from cometmq.filter.bloom import BloomFilter, bits_of, unpack
+from cometmq.format import properties
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk
 from cometmq.store.tables import JsonTable
-from cometmq.wire.bodies import SubscriptionData
+from cometmq.wire.bodies import ConsumerData, Heartbeat, SubscriptionData
+from cometmq.wire.codes import RequestCode
 
 DAY_MS = 24 * 3_600_000
 REAL = """{
@@ -144,3 +150,71 @@ def test_a_file_of_something_else_stops_the_start(tmp_path: Path) -> None:
     (tmp_path / "consumerFilter.json").write_text('{"filterDataByTopic":[1]}')
     with pytest.raises(StoreDamaged, match="consumerFilter"):
         load(tmp_path, ManualClock())
+
+
+def test_a_bitmap_says_which_filters_a_message_passes(tmp_path: Path) -> None:
+    filters = load(tmp_path, ManualClock())
+    message = new_message("T")._replace(properties=properties.encode({"a": "2"}))
+    assert filters.bitmap(message) == b""
+    filters.register("small", [wanted("a < 2")])
+    assert filters.bitmap(message) == bytes(14)
+    filters.register("large", [wanted("a > 1")])
+    small, large = (filters.find("T", group) for group in ("small", "large"))
+    assert small is not None and large is not None
+    bitmap = filters.bitmap(message)
+    assert unpack(bitmap) == large.bits
+    later = large.data.born_time + 1
+    assert large.may_match(later, bitmap) and not small.may_match(later, bitmap)
+    assert small.may_match(small.data.born_time, bitmap), "the message may be older than the filter"
+    assert small.may_match(later, b"") and small.may_match(later, bytes(15))
+
+
+def test_no_filter_is_born_before_a_message_that_lacks_its_bits(tmp_path: Path) -> None:
+    table = JsonTable(Disk(), tmp_path / "consumerFilter.json")
+    clock = ManualClock()
+    stored = clock.now_ms() + 50  # and then the clock was put back
+    filters = ConsumerFilters(table, clock, BloomFilter(20, 32), keep_ms=DAY_MS, stored_time=lambda: stored)
+    filters.register("g", [wanted()])
+    known = filters.find("T", "g")
+    assert known is not None and known.data.born_time == stored
+
+
+def test_after_a_kill_no_older_bitmap_is_asked(tmp_path: Path) -> None:
+    clock = ManualClock()
+    first = load(tmp_path, clock)
+    first.register("g", [wanted()])
+    first.save()
+    clock.advance(1_000)
+    table = JsonTable(Disk(), tmp_path / "consumerFilter.json")
+    again = ConsumerFilters(table, clock, BloomFilter(20, 32), keep_ms=DAY_MS)
+    again.load(trusted=False)
+    known = again.find("T", "g")
+    assert known is not None and known.is_dead
+    assert known.may_match(clock.now_ms(), bytes(14)) and not known.may_match(clock.now_ms() + 1, bytes(14))
+
+
+def test_a_pull_looks_only_at_messages_that_the_bitmaps_let_pass(tmp_path: Path) -> None:
+    extended = {"enable_consume_queue_ext": True, "mapped_file_size_consume_queue_ext": 4_096}
+
+    async def main() -> None:
+        async with serving(
+            tmp_path, extended, enable_property_filter=True, enable_calc_filter_bit_map=True
+        ) as bench:
+            await bench.send("T", b"before", a="2")
+            bench.clock.advance(10)
+            beat = Heartbeat("c", consumers=[ConsumerData("cg", subscriptions=[wanted()])])
+            await bench.ask(RequestCode.HEART_BEAT, body=beat)
+            bench.clock.advance(10)
+            for number in range(6):
+                await bench.send("T", b"%d" % number, a=str(number))
+            header = replace(pull_header("T"), sys_flag=0, subscription=None)
+            answer = await bench.ask(RequestCode.PULL_MESSAGE, header)
+            assert bodies(answer) == [b"before", b"2", b"3", b"4", b"5"]
+            known = bench.parts.filters.find("T", "cg")
+            queue = bench.store._queues.find("T", 0)
+            assert known is not None and queue is not None
+            units = [queue.unit(queue.entry(offset).tags_code) for offset in range(7)]
+            passed = [known.may_match(unit.store_time, unit.bitmap) for unit in units if unit is not None]
+            assert passed == [True, False, False, True, True, True, True]
+
+    asyncio.run(main())

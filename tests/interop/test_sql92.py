@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.interop import peers
@@ -9,6 +10,7 @@ pytestmark = pytest.mark.interop
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sql92.json"
 COUNT = 2_000
+FILTERING: dict[str, object] = {"enablePropertyFilter": "true"}
 BITMAPS: dict[str, object] = {
     "enableConsumeQueueExt": "true",
     "enableCalcFilterBitMap": "true",
@@ -30,12 +32,28 @@ def test_the_golden_answers_are_those_of_the_java_filter(tmp_path: Path, run_jav
 def test_push_consumers_get_what_their_sql_wants(
     name: str, bitmaps: dict[str, object], run_java: Run, tmp_path: Path
 ) -> None:
-    settings = {"enablePropertyFilter": "true"} | bitmaps | (peers.PATIENT if name == "rocketmq" else {})
+    settings = FILTERING | bitmaps | (peers.PATIENT if name == "rocketmq" else {})
     with peers.START[name](tmp_path / "store", settings) as peer:
         large, odd, refused = run_java("BySql", peer.namesrv, "BySql", COUNT)
     print(f"\n{name} {sorted(bitmaps)}: {large}\n  {odd}\n  {refused}")
 
-    for received in (large, odd):
+    check(large, odd)
+    assert "CODE: 23" in refused["refused"]
+
+
+@pytest.mark.parametrize("brokers", ["cometmq rocketmq cometmq", "rocketmq cometmq"])
+def test_extended_queues_move_between_brokers(brokers: str, run_java: Run, tmp_path: Path) -> None:
+    for hop, name in enumerate(brokers.split()):
+        settings = FILTERING | BITMAPS | (peers.PATIENT if name == "rocketmq" else {})
+        with peers.START[name](tmp_path / "store", settings) as peer:
+            for topic in range(hop):
+                large, odd, _ = run_java("BySql", peer.namesrv, f"BySql{topic}", COUNT, f"-again{hop}")
+                check(large, odd)
+            large, odd, _ = run_java("BySql", peer.namesrv, f"BySql{hop}", COUNT)
+            check(large, odd)
+
+
+def check(*consumers: dict[str, Any]) -> None:
+    for received in consumers:
         assert received["received"] == received["expected"] > 0
         assert [received[what] for what in ("missing", "twice", "unexpected", "damaged")] == [[]] * 4
-    assert "SUBSCRIPTION_PARSE_FAILED" in refused["refused"] or "CODE: 23" in refused["refused"]

@@ -233,6 +233,9 @@ def test_reading_on_from_the_next_offset_gives_each_wanted_message_once(
 
 def test_a_record_filter_chooses_among_all_that_a_read_walks() -> None:
     class Wanted:
+        def may_match(self, _store_time: int, _bitmap: bytes) -> bool:
+            return True
+
         def matches(self, record: bytes) -> bool:
             return decode(record).body == b"wanted"
 

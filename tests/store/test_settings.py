@@ -9,6 +9,7 @@ from cometmq.store.settings import FlushDiskType, StoreSettings, from_properties
 INT_MAX = 2**31 - 1
 LIMITS = {
     "mappedFileSizeCommitLog": (4_096, INT_MAX),
+    "mappedFileSizeConsumeQueueExt": (256, INT_MAX),
     "mappedFileSizeConsumeQueue": (20, 2_147_483_640),
     "maxHashSlotNum": (1, 100_000_000),
     "maxIndexNum": (2, 100_000_000),

@@ -22,6 +22,12 @@ def test_the_files_of_a_real_broker_tell_its_sizes(golden: Mapping[str, Path], n
     assert (settings.max_hash_slot_num, settings.max_index_num) == (1_000, 4_000)
 
 
+def test_the_files_of_extended_queues_tell_their_size(golden: Mapping[str, Path]) -> None:
+    settings = tell_settings(Disk(), golden["store-extended"])
+    assert settings.mapped_file_size_consume_queue_ext == 500
+    assert settings.mapped_file_size_consume_queue == 6_000
+
+
 def test_where_there_are_no_files_the_defaults_hold(disk: MemoryDisk) -> None:
     assert tell_settings(disk, ROOT) == StoreSettings()
 

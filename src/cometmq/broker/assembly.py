@@ -64,11 +64,13 @@ class Assembly:
         self.offsets = Offsets(table("consumerOffset"), clock)
         self.rates = Rates(clock)
         groups = Groups(table("subscriptionGroup"), clock, auto_create=own.auto_create_subscription_group)
-        self.filters = _filters(table("consumerFilter"), own, clock)
+        self.filters = _filters(table("consumerFilter"), own, store, clock)
         self.topics.load()
         groups.load()
         self.offsets.load(store.max_queue_offset)
-        self.filters.load()
+        self.filters.load(trusted=store.recovered.clean)
+        if own.enable_calc_filter_bit_map:
+            store.calculate_bitmaps(self.filters.bitmap)
         self.schedule = Schedule(store, table("delayOffset"), clock)
         self.schedule.load()
 
@@ -197,9 +199,17 @@ def _tables(files: FileLayer, root: Path) -> Callable[[str], JsonTable]:
     return lambda name: JsonTable(files, layout.config_path(root, name))
 
 
-def _filters(table: JsonTable, settings: BrokerSettings, clock: Clock) -> ConsumerFilters:
+def _filters(
+    table: JsonTable, settings: BrokerSettings, store: MessageStore, clock: Clock
+) -> ConsumerFilters:
     bloom = BloomFilter(settings.max_error_rate_of_bloom_filter, settings.expect_consumer_num_use_filter)
-    return ConsumerFilters(table, clock, bloom, keep_ms=settings.filter_data_clean_time_span)
+    return ConsumerFilters(
+        table,
+        clock,
+        bloom,
+        keep_ms=settings.filter_data_clean_time_span,
+        stored_time=lambda: store.dispatched_time,
+    )
 
 
 def _additions(settings: BrokerSettings, host: bytes, clock: Clock) -> Additions:

@@ -96,7 +96,9 @@ class BulkSends:
                 self._targets.learn(message.topic, message.queue_id, number)
 
     def _begin(self) -> SendBatch | None:
-        """Begin once the kernels are there."""
+        """Begin once the kernels are there; never if queue entries are extended: the plain path does that."""
+        if self._store.settings.enable_consume_queue_ext:
+            return None
         if (ops := kernels.current().sends) is not None:
             self._batch = SendBatch(ops, self._targets.table, self._added, self._answers)
         return self._batch

@@ -6,7 +6,7 @@ says which bitmaps can be asked. (RocketMQ: ConsumerFilterManager.java.)
 """
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -14,9 +14,11 @@ from msgspec.structs import replace
 from cometmq.broker import saved
 from cometmq.errors import FormatError
 from cometmq.filter import sql92
-from cometmq.filter.bloom import BloomFilter, bits_of
+from cometmq.filter.bloom import BYTE, BloomFilter, bits_of, unpack
 from cometmq.filter.sql92 import Sql92
+from cometmq.format import properties
 from cometmq.io.clock import Clock
+from cometmq.store.append import NewMessage
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import (
     BloomData,
@@ -48,29 +50,51 @@ class ConsumerFilter(NamedTuple):
         """Whether the group has no members."""
         return self.data.dead_time >= self.data.born_time
 
+    def may_match(self, store_time: int, bitmap: bytes) -> bool:
+        """Tell whether a message may pass, by its bitmap: an older message's says nothing of this filter."""
+        bloom = self.data.bloom
+        if bloom is None or store_time <= self.data.born_time or len(bitmap) * BYTE != bloom.bit_count:
+            return True
+        return unpack(bitmap) & self.bits == self.bits
+
 
 class ConsumerFilters:
     """All filters of one broker, by topic and group.
 
     Args:
         keep_ms: how long a dead filter is kept.
+        stored_time: gives the store time, ms, of the newest message: no filter is born before it, though the
+            clock were put back, as bitmaps of older messages do not have its bits.
 
     Attributes:
         bloom: says which bits a group has.
     """
 
-    def __init__(self, table: JsonTable, clock: Clock, bloom: BloomFilter, *, keep_ms: int) -> None:
+    def __init__(
+        self,
+        table: JsonTable,
+        clock: Clock,
+        bloom: BloomFilter,
+        *,
+        keep_ms: int,
+        stored_time: Callable[[], int] = lambda: 0,
+    ) -> None:
         self.bloom = bloom
         self._table = table
         self._clock = clock
         self._keep_ms = keep_ms
+        self._stored_time = stored_time
         self._changed = False
         self._topics: dict[str, dict[str, ConsumerFilter]] = {}
 
-    def load(self) -> None:
+    def load(self, *, trusted: bool = True) -> None:
         """Read the table; all are dead until they are heard of. Raises StoreDamaged if it holds no filters.
 
         If the bitmaps have another size now, all are forgotten, as their times of birth mean nothing.
+
+        Args:
+            trusted: whether the broker had been stopped. If it was killed, the table may be older than some
+                bitmaps, so that none of them is to be asked.
         """
         content = saved.load(self._table, ConsumerFilterTable)
         if content is None:
@@ -81,8 +105,9 @@ class ConsumerFilters:
             return
         oldest = self._clock.now_ms() - RESTART_MS
         for data in loaded:
-            dead_time = data.dead_time or max(data.born_time, oldest)
-            self._put(replace(data, dead_time=dead_time))
+            born_time = data.born_time if trusted else self._birth_time()
+            dead_time = max(data.dead_time or oldest, born_time)
+            self._put(replace(data, born_time=born_time, dead_time=dead_time))
 
     def find(self, topic: str, group: str) -> ConsumerFilter | None:
         """Give a group's filter on a topic, or None."""
@@ -106,6 +131,18 @@ class ConsumerFilters:
         """Note that a group has no members any more."""
         for known in list(self._of_group(group)):
             self._die(known)
+
+    def bitmap(self, message: NewMessage) -> bytes:
+        """Say which filters a message passes; nothing if its topic has no filters."""
+        filters = self._topics.get(message.topic)
+        if not filters:
+            return b""
+        by_name = properties.decode(message.properties)
+        bits = 0
+        for known in filters.values():
+            if known.compiled.matches(by_name):
+                bits |= known.bits
+        return self.bloom.pack(bits)
 
     def take_changed(self) -> dict[str, Any] | None:
         """Forget who has been dead for long; give a copy to write if anything changed since the last time."""
@@ -154,7 +191,7 @@ class ConsumerFilters:
             wanted.topic,
             wanted.expression,
             wanted.expression_type,
-            self._clock.now_ms(),
+            self._birth_time(),
             client_version=wanted.version,
         )
         if not self._put(replace(new, bloom=self._bloom_data(new))) and known is not None:
@@ -176,6 +213,9 @@ class ConsumerFilters:
     def _die(self, known: ConsumerFilter) -> None:
         if not known.is_dead:
             self._put(replace(known.data, dead_time=self._clock.now_ms()))
+
+    def _birth_time(self) -> int:
+        return max(self._clock.now_ms(), self._stored_time())
 
     def _of_group(self, group: str) -> Iterator[ConsumerFilter]:
         return (filters[group] for filters in self._topics.values() if group in filters)

@@ -2,16 +2,25 @@
 
 from typing import NamedTuple
 
-from cometmq.broker.consumer_filters import ConsumerFilters
+from cometmq.broker.consumer_filters import ConsumerFilter, ConsumerFilters
 from cometmq.filter.sql92 import Sql92
 from cometmq.format import properties
 from cometmq.format.record import read_head
 
 
 class SqlFilter(NamedTuple):
-    """What a group wants of a topic."""
+    """What a group wants of a topic.
+
+    Attributes:
+        known: the filter that the group registered, by which bitmaps were made; None for one sent along.
+    """
 
     compiled: Sql92
+    known: ConsumerFilter | None = None
+
+    def may_match(self, store_time: int, bitmap: bytes) -> bool:
+        """Tell whether a record may be wanted, by its bitmap."""
+        return self.known is None or self.known.may_match(store_time, bitmap)
 
     def matches(self, record: bytes) -> bool:
         """Tell whether a record is wanted."""
@@ -23,6 +32,10 @@ class RetryFilter(NamedTuple):
 
     filters: ConsumerFilters
     group: str
+
+    def may_match(self, _store_time: int, _bitmap: bytes) -> bool:
+        """Tell that any record may be wanted: bitmaps are by filters on the retry topic itself."""
+        return True
 
     def matches(self, record: bytes) -> bool:
         """Tell whether a record is wanted; it is if its topic has no filter."""

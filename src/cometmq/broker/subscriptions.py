@@ -156,7 +156,7 @@ class Subscriptions:
                 f"{known.data.client_version} is known, the pull is of {header.sub_version}",
             )
         self._check_allowed(subscription.data.expression_type)
-        return self._by_sql(header, SqlFilter(known.compiled))
+        return self._by_sql(header, SqlFilter(known.compiled, known))
 
     def _by_sql(self, header: PullHeader, own: SqlFilter) -> Wanted:
         if self._filter_retry and header.topic.startswith(RETRY_PREFIX):

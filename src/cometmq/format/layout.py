@@ -131,6 +131,21 @@ def consume_queue_path(root: Path, topic: str, queue_id: int, offset: int) -> Pa
     return consume_queue_dir(root, topic, queue_id) / offset_name(offset)
 
 
+def consume_queue_exts_dir(root: Path) -> Path:
+    """Where the topics' directories of ConsumeQueueExts are."""
+    return root / "consumequeue_ext"
+
+
+def topic_ext_dir(root: Path, topic: str) -> Path:
+    """Where the extensions of a topic's queues are. Raises IllegalName like ``topic_dir``."""
+    return _inside(consume_queue_exts_dir(root), topic)
+
+
+def consume_queue_ext_dir(root: Path, topic: str, queue_id: int) -> Path:
+    """Where one ConsumeQueueExt's files are. Raises IllegalName like ``consume_queue_dir``."""
+    return topic_ext_dir(root, topic) / consume_queue_dir(root, topic, queue_id).name
+
+
 def index_dir(root: Path) -> Path:
     """Where the index files are."""
     return root / "index"

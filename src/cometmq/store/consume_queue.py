@@ -13,7 +13,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from cometmq.format.consume_queue_ext import ADDRESS_MAX, ExtUnit
 from cometmq.format.queue_entry import FILLER, SIZE, QueueEntry, pack, unpack
+from cometmq.store.consume_queue_ext import ConsumeQueueExt
 from cometmq.store.file_chain import FileChain
 from cometmq.store.next_offsets import NextOffsets
 
@@ -39,6 +41,7 @@ class ConsumeQueue:
         max_offset: queue offset behind the last dispatched message.
         number: where the next offset is held, see ``NextOffsets``.
         physical_end: CommitLog offset behind the last dispatched record of this queue.
+        ext: its extension, or None if it has none.
     """
 
     __slots__ = (
@@ -48,6 +51,7 @@ class ConsumeQueue:
         "_tail_start",
         "_unsynced_from",
         "chain",
+        "ext",
         "max_offset",
         "min_offset",
         "number",
@@ -63,11 +67,13 @@ class ConsumeQueue:
         queue_id: int,
         next_offsets: NextOffsets | None = None,
         pending: "dict[ConsumeQueue, None] | None" = None,
+        ext: ConsumeQueueExt | None = None,
     ) -> None:
         self._pending = {} if pending is None else pending
         self._next_offsets = next_offsets or NextOffsets()
         self.number = self._next_offsets.add()
         self.chain = chain
+        self.ext = ext
         self.topic = topic
         self.queue_id = queue_id
         self.min_offset = 0
@@ -135,9 +141,21 @@ class ConsumeQueue:
     def begin_anew(self) -> None:
         """Forget all entries: the topic was deleted and made again."""
         self.chain.remove_from(0)
+        if self.ext is not None:
+            self.ext.recover(None)
         self._tail = bytearray()
         self._pending.pop(self, None)
         self._set_bounds(0)
+
+    def remove(self) -> None:
+        """Remove all files. Raises OSError."""
+        self.chain.remove()
+        if self.ext is not None:
+            self.ext.remove()
+
+    def unit(self, address: int) -> ExtUnit | None:
+        """Give what an entry points to that has an address for its tags code; None if it is lost."""
+        return None if self.ext is None else self.ext.get(address)
 
     def read(self, queue_offset: int, count: int) -> bytes:
         """Give the entries from ``queue_offset`` on: 20 bytes each, fewer at the end."""
@@ -181,6 +199,8 @@ class ConsumeQueue:
 
     def write_back(self) -> None:
         """Write the tail to the files. Raises OSError; the tail then stays."""
+        if self.ext is not None:
+            self.ext.write_back()
         if self._tail:
             self._unsynced_from = min(self._unsynced_from, self._tail_start * SIZE)
             self.chain.write(self._tail_start * SIZE, self._tail)
@@ -192,7 +212,8 @@ class ConsumeQueue:
         """Give the files that were written since the last call: they must be synced."""
         begin, self._unsynced_from = self._unsynced_from, _NOTHING
         chain = self.chain
-        return [chain.path(start) for start in chain.starts if start + chain.file_size > begin]
+        written = [chain.path(start) for start in chain.starts if start + chain.file_size > begin]
+        return written if self.ext is None else self.ext.take_unsynced() + written
 
     def recover(self, *, trusted: bool) -> None:
         """Find what the files hold.
@@ -228,6 +249,23 @@ class ConsumeQueue:
         self._set_bounds(end)
         self._set_physical_end()
         self._unsynced_from = min(self._unsynced_from, end * SIZE)
+
+    def recover_ext(self, *, trusted: bool = True) -> None:
+        """Find what the extension's files hold, once it is known what entries there are: see ``recover``.
+
+        Raises StoreDamaged.
+        """
+        if self.ext is None:
+            return
+        last = None
+        end, count = self.max_offset, 1
+        while end > self._first_offset and last is None:
+            begin = max(self._first_offset, end - count)
+            codes = np.frombuffer(self.read(begin, end - begin), ENTRY_DTYPE)["tags_code"]
+            extended = np.flatnonzero(codes <= ADDRESS_MAX)
+            last = int(codes[extended[-1]]) if len(extended) else None
+            end, count = begin, BLOCK_ENTRIES
+        self.ext.recover(last, trusted=trusted)
 
     def truncate(self, physical_end: int) -> None:
         """Cut the entries whose records do not end before CommitLog offset ``physical_end``."""
@@ -271,7 +309,12 @@ class ConsumeQueue:
         bound = self.min_offset * SIZE // self.chain.file_size * self.chain.file_size
         if bound // SIZE < self.max_offset and self.entry(bound // SIZE).physical_offset >= vouched_offset:
             bound -= self.chain.file_size
-        return self.chain.take_before(bound)
+        expired = self.chain.take_before(bound)
+        if self.ext is None:
+            return expired
+        codes = np.frombuffer(self.read(self.min_offset, BLOCK_ENTRIES), ENTRY_DTYPE)["tags_code"]
+        extended = np.flatnonzero(codes <= ADDRESS_MAX)
+        return expired + (self.ext.take_before(int(codes[extended[0]])) if len(extended) else [])
 
     @property
     def _first_offset(self) -> int:

@@ -18,12 +18,13 @@ from cometmq.format.index import file_size
 from cometmq.io.files import TEMPORARY_SUFFIX, Disk, FileLayer
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.commit_log import CommitLog
+from cometmq.store.consume_queue_ext import ConsumeQueueExt
 from cometmq.store.file_chain import UNFINISHED, FileChain
 from cometmq.store.finding import Finding, Severity
 from cometmq.store.index_view import IndexView
 from cometmq.store.ledger import Ledger
 from cometmq.store.queue_files import QueueFiles
-from cometmq.store.queues import REMEDY, SETTING
+from cometmq.store.queues import EXT_SETTING, REMEDY, SETTING
 from cometmq.store.settings import StoreSettings
 from cometmq.store.sizes import tell_settings
 
@@ -62,6 +63,7 @@ class StoreDirectory:
         )
         self.findings = self.log.chain.look()
         self.log.written_offset = self.log.chain.end_offset
+        self._has_exts = self.layer.is_directory(layout.consume_queue_exts_dir(root))
         self.was_closed = not self.layer.exists(layout.abort_path(root))
         self.checkpoint = self._load_checkpoint()
         ledger = Ledger(self.layer, root)
@@ -115,13 +117,24 @@ class StoreDirectory:
                     continue
                 queue = self.queue(topic, queue_id)
                 findings += queue.chain.look()
+                if queue.ext is not None:
+                    findings += queue.ext.chain.look()
                 yield queue
 
     def queue(self, topic: str, queue_id: int) -> QueueFiles:
         """Give one queue, whose files are not looked for yet. Raises IllegalName."""
         directory = layout.consume_queue_dir(self.root, topic, queue_id)
         chain = FileChain(self._files, directory, self.settings.queue_file_size, SETTING, REMEDY)
-        return QueueFiles(topic, queue_id, chain)
+        if not self._has_exts:
+            return QueueFiles(topic, queue_id, chain)
+        directory = layout.consume_queue_ext_dir(self.root, topic, queue_id)
+        size = self.settings.mapped_file_size_consume_queue_ext
+        return QueueFiles(
+            topic,
+            queue_id,
+            chain,
+            ConsumeQueueExt(FileChain(self._files, directory, size, EXT_SETTING, REMEDY)),
+        )
 
     def index(self, findings: list[Finding]) -> list[IndexView]:
         """Give the index files, oldest first; those that cannot be used are added to ``findings``."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from cometmq.format import properties
+from cometmq.format.consume_queue_ext import pack
 from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
 from cometmq.format.dispatch import queue_tags_code
 from cometmq.format.java_hash import tags_code
@@ -74,6 +75,8 @@ class Dispatcher:
         dispatched_offset: all records before it can be read through their queues.
         dispatched_time: store time of the last of them, ms.
         on_arrival: called with what can newly be read.
+        calculate_bitmap: says for a message which filters it passes, as the unit in its queue's extension
+            holds it; None if entries get no units.
         is_awaited: whether anybody wants to be told, asked before arrivals of bulk sends are gathered.
     """
 
@@ -88,6 +91,7 @@ class Dispatcher:
         self.dispatched_time = commit_log.written_time
         self.on_arrival: Callable[[list[Arrival]], None] = lambda _: None
         self.is_awaited: Callable[[], bool] = lambda: True
+        self.calculate_bitmap: Callable[[NewMessage], bytes] | None = None
         self._staged = staged or Staged({})
         self._log = commit_log
         self._index = index
@@ -160,8 +164,15 @@ class Dispatcher:
             code = codes.get(message.tags)
             if code is None or message.topic == SCHEDULE_TOPIC:
                 code = self._tags_code(message, at.store_time)
-            queue.put(at.queue_offset, at.physical_offset, at.size, code)
+            queue.put(at.queue_offset, at.physical_offset, at.size, self._extended(queue, message, at, code))
             arrivals.append(Arrival(message.topic, message.queue_id, at.queue_offset + 1, code))
+
+    def _extended(self, queue: ConsumeQueue, message: NewMessage, at: Appended, code: int) -> int:
+        """Give what the entry holds: the tags code, or the address of a unit that holds it."""
+        if self.calculate_bitmap is None or queue.ext is None:
+            return code
+        address = queue.ext.put(pack(code, at.store_time, self.calculate_bitmap(message)))
+        return code if address is None else address
 
     def _tags_code(self, message: NewMessage, store_time: int) -> int:
         if message.topic == SCHEDULE_TOPIC:

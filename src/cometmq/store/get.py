@@ -7,6 +7,7 @@ from collections.abc import Container
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
+from cometmq.format.consume_queue_ext import ADDRESS_MAX, ExtUnit
 from cometmq.format.queue_entry import SIZE, unpack_many
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.consume_queue import ConsumeQueue
@@ -29,6 +30,9 @@ class GetStatus(Enum):
 
 class RecordFilter(Protocol):
     """What a reader wants, as far as tags codes cannot say it."""
+
+    def may_match(self, store_time: int, bitmap: bytes) -> bool:
+        """Tell whether a record may be wanted, by what its queue's extension says of it."""
 
     def matches(self, record: bytes) -> bool:
         """Tell whether a record is wanted."""
@@ -84,7 +88,10 @@ def get_messages(
         if records and (len(records) >= max_count or total + size > max_bytes):
             break
         next_offset += 1
-        if tags_codes is not None and tags_code not in tags_codes:
+        if tags_code <= ADDRESS_MAX:
+            if not _may_match(queue.unit(tags_code), tags_codes, record_filter):
+                continue
+        elif tags_codes is not None and tags_code not in tags_codes:
             continue
         record = commit_log.read(physical_offset, size)
         if record is None:
@@ -100,6 +107,17 @@ def get_messages(
     elif next_offset == queue_offset:
         status, next_offset = GetStatus.OFFSET_FOUND_NULL, _next_file(queue, queue_offset)
     return GetResult(status, next_offset, queue.min_offset, queue.max_offset, records)
+
+
+def _may_match(
+    unit: ExtUnit | None, tags_codes: Container[int] | None, record_filter: RecordFilter | None
+) -> bool:
+    """Tell whether an extended entry is wanted; if its unit is lost, it may be: the record decides."""
+    if unit is None:
+        return True
+    if tags_codes is not None and unit.tags_code not in tags_codes:
+        return False
+    return record_filter is None or record_filter.may_match(unit.store_time, unit.bitmap)
 
 
 def _outside(queue: ConsumeQueue | None, queue_offset: int) -> GetResult | None:

@@ -37,9 +37,16 @@ def make_parts(root: Path, files: OpenFiles, settings: StoreSettings) -> Parts:
         root,
         files,
         CommitLog(files, layout.commitlog_dir(root), settings.mapped_file_size_commit_log, settings),
-        Queues(files, root, settings.queue_file_size),
+        Queues(files, root, settings.queue_file_size, _ext_size(root, files, settings)),
         index,
         CheckpointFile(files, layout.checkpoint_path(root)),
         Ledger(files.layer, root),
         DelayLevels.parse(settings.message_delay_level),
     )
+
+
+def _ext_size(root: Path, files: OpenFiles, settings: StoreSettings) -> int:
+    """Give the length of extensions' files; 0 if there are none, and there shall be none."""
+    there = files.layer.is_directory(layout.consume_queue_exts_dir(root))
+    is_used = settings.enable_consume_queue_ext or there
+    return settings.mapped_file_size_consume_queue_ext if is_used else 0

@@ -4,8 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cometmq.format.consume_queue_ext import ADDRESS_MAX, offset_of
 from cometmq.format.queue_entry import FILLER, SIZE
 from cometmq.store.consume_queue import ENTRY_DTYPE
+from cometmq.store.consume_queue_ext import ConsumeQueueExt
 from cometmq.store.file_chain import FileChain
 
 _ZEROS = np.zeros((), ENTRY_DTYPE)
@@ -17,6 +19,22 @@ class QueueFiles(NamedTuple):
     topic: str
     queue_id: int
     chain: FileChain
+    ext: ConsumeQueueExt | None = None
+
+    def with_tags_codes(self, entries: np.ndarray) -> np.ndarray:
+        """Give entries with the tags codes of their units in place of the units' addresses.
+
+        The address of a unit that is lost stays.
+        """
+        extended = np.flatnonzero(entries["tags_code"] <= ADDRESS_MAX)
+        if self.ext is None or not len(extended):
+            return entries
+        entries = entries.copy()
+        for place in extended.tolist():
+            unit = self.ext.written(offset_of(int(entries[place]["tags_code"])))
+            if unit is not None:
+                entries[place]["tags_code"] = unit.tags_code
+        return entries
 
     def entries(self, start: int) -> np.ndarray:
         """Give the entries (of ENTRY_DTYPE) of the file that begins at ``start``, up to its last data."""

@@ -10,11 +10,13 @@ from cometmq.errors import FormatError, StoreDamaged
 from cometmq.format import layout
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.consume_queue import ConsumeQueue
+from cometmq.store.consume_queue_ext import ConsumeQueueExt
 from cometmq.store.file_chain import FileChain
 from cometmq.store.next_offsets import GONE, NextOffsets
 from cometmq.store.staged import Staged
 
 SETTING = "mappedFileSizeConsumeQueue"
+EXT_SETTING = "mappedFileSizeConsumeQueueExt"
 REMEDY = "run `cometmq store rebuild`"
 
 QueueKey = tuple[str, int]
@@ -27,6 +29,7 @@ class Queues:
         files: where open files are kept.
         root: the store directory.
         file_size: length of a ConsumeQueue file.
+        ext_size: length of a ConsumeQueueExt file; 0 if queues have none.
 
     Attributes:
         next_offsets: what the next message of each queue gets, by the queue's number.
@@ -34,8 +37,9 @@ class Queues:
         staged: entries that are still to be put; they are, before a queue is given out.
     """
 
-    def __init__(self, files: OpenFiles, root: Path, file_size: int) -> None:
+    def __init__(self, files: OpenFiles, root: Path, file_size: int, ext_size: int = 0) -> None:
         self._files = files
+        self._ext_size = ext_size
         self._root = root
         self._file_size = file_size
         self._queues: dict[QueueKey, ConsumeQueue] = {}
@@ -62,6 +66,7 @@ class Queues:
         queue = self._queues.get((topic, queue_id))
         if queue is None:
             queue = self._queues[topic, queue_id] = self._make(topic, queue_id)
+            queue.recover_ext()  # what another life of the queue left
         return queue
 
     def load(self, *, trusted: bool) -> None:
@@ -123,16 +128,27 @@ class Queues:
             queue.begin_anew()  # whoever still has it must not write its tail
             queue.next_offset = GONE
             del self.by_number[queue.number]
-            queue.chain.remove()
+            queue.remove()
         for topic in topics - {topic for topic, _ in self._queues}:
             self._files.layer.remove_directory(layout.topic_dir(self._root, topic))
+            if self._ext_size:
+                self._files.layer.remove_directory(layout.topic_ext_dir(self._root, topic))
 
     def _make(self, topic: str, queue_id: int) -> ConsumeQueue:
         directory = layout.consume_queue_dir(self._root, topic, queue_id)
         chain = FileChain(self._files, directory, self._file_size, SETTING, REMEDY, durable=False)
-        queue = ConsumeQueue(chain, topic, queue_id, self.next_offsets, self._pending)
+        ext = self._extension(topic, queue_id)
+        queue = ConsumeQueue(chain, topic, queue_id, self.next_offsets, self._pending, ext)
         self.by_number[queue.number] = queue
         return queue
+
+    def _extension(self, topic: str, queue_id: int) -> ConsumeQueueExt | None:
+        if not self._ext_size:
+            return None
+        directory = layout.consume_queue_ext_dir(self._root, topic, queue_id)
+        return ConsumeQueueExt(
+            FileChain(self._files, directory, self._ext_size, EXT_SETTING, REMEDY, durable=False)
+        )
 
 
 def _parse_queue_id(directory: Path, name: str) -> int:

@@ -11,6 +11,9 @@ renaming: the old directory moves to ``rebuild/<name>.old``, the new one takes i
 What a crash leaves in ``rebuild/`` is removed by the next rebuild. CommitLog, checkpoint, ``abort`` and
 tables stay as they are: a store that was killed is recovered by its next start as it would have been.
 
+Queue entries are made without extensions: which filters were known when a message was stored is not in the
+log. So ``consumequeue_ext/`` is removed; consumers get the same messages, only each is looked at.
+
 The result equals what a broker wrote, byte for byte, but for this: an index file is named by the store
 time of its first record (a broker names it by the time of its making, some ms later); records that a
 broker indexed twice around a restart are there once; and the queues of topics that a Java broker deleted
@@ -110,6 +113,7 @@ def _build_and_swap(store: StoreDirectory, layer: FileLayer, progress: Progress 
     try:
         rebuilt = _build(store, layer, building, progress)
         _swap(layer, layout.consume_queues_dir(building), layout.consume_queues_dir(store.root))
+        _remove_tree(layer, layout.consume_queue_exts_dir(store.root))
         if store.settings.message_index_enable:
             _swap(layer, layout.index_dir(building), layout.index_dir(store.root))
     finally:

@@ -14,6 +14,7 @@ records met                 dispatched                   dispatched
 a torn tail                 set aside                    set aside
 damage before the tail      reported and passed over     reported and passed over
 queue entries past the end  cut                          cut
+units of queue entries      taken as they are            none for what is dispatched again
 the log is synced           no, it was                   yes: who reads a message will find it again
 ==========================  ===========================  ==========================================
 
@@ -101,6 +102,8 @@ def recover(parts: Parts, progress: Progress | None = None) -> Recovered:
     if not clean:
         for queue in queues:
             queue.cut(begin)
+    for queue in queues:
+        queue.recover_ext(trusted=clean)
     scan, replay = _walk(parts, begin, progress)
     if replay.lagging:
         begin = _known_start(commit_log, min(queue.physical_end for queue in replay.lagging))

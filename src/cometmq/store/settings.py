@@ -23,6 +23,7 @@ Ratio = Annotated[int, Meta(ge=1, le=100)]
 Hours = Annotated[str, Meta(pattern=r"^\s*([01]?\d|2[0-3])\s*(;\s*([01]?\d|2[0-3])\s*)*;?\s*$")]
 """Hours of the day, joined by ``;``."""
 
+EXT_SIZE_MIN = 256
 PAGE_SIZE = 4096
 
 
@@ -39,6 +40,8 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     Attributes:
         mapped_file_size_commit_log: length of a CommitLog file.
         mapped_file_size_consume_queue: length of a ConsumeQueue file, rounded up to whole entries.
+        enable_consume_queue_ext: whether queue entries get an extension: what filters their messages passed.
+        mapped_file_size_consume_queue_ext: length of a ConsumeQueueExt file.
         max_hash_slot_num: slots of an index file.
         max_index_num: entries of an index file.
         message_index_enable: whether messages can be found by key.
@@ -80,6 +83,8 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     mapped_file_size_commit_log: FileSize = 1024 * 1024 * 1024
     mapped_file_size_consume_queue: QueueFileSize = 6_000_000
+    enable_consume_queue_ext: bool = False
+    mapped_file_size_consume_queue_ext: Annotated[int, Meta(ge=EXT_SIZE_MIN, le=2**31 - 1)] = 48 * 1024 * 1024
     max_hash_slot_num: Annotated[int, Meta(ge=1, le=100_000_000)] = 5_000_000
     max_index_num: Annotated[int, Meta(ge=2, le=100_000_000)] = 20_000_000
     message_index_enable: bool = True

@@ -27,7 +27,7 @@ from cometmq.format.index import (
 )
 from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
 from cometmq.io.files import FileLayer
-from cometmq.store.settings import PAGE_SIZE, StoreSettings, from_properties
+from cometmq.store.settings import EXT_SIZE_MIN, PAGE_SIZE, StoreSettings, from_properties
 
 ENTRIES_PER_SLOT = 4
 LOOKED_AT_MAX = 1_000
@@ -46,9 +46,11 @@ def tell_settings(layer: FileLayer, root: Path) -> StoreSettings:
 
     Raises SettingsError if the sizes of the index cannot be told.
     """
+    queues, exts = layout.consume_queues_dir(root), layout.consume_queue_exts_dir(root)
     sizes = {
         "mappedFileSizeCommitLog": _usual_length(layer, _commit_log_files(layer, root), _is_commit_log_size),
-        "mappedFileSizeConsumeQueue": _usual_length(layer, _queue_files(layer, root), _is_queue_size),
+        "mappedFileSizeConsumeQueue": _usual_length(layer, _queue_files(layer, queues), _is_queue_size),
+        "mappedFileSizeConsumeQueueExt": _usual_length(layer, _queue_files(layer, exts), _is_ext_size),
     }
     if (index := _index_sizes(layer, layout.index_dir(root))) is not None:
         sizes |= {"maxHashSlotNum": index.slot_count, "maxIndexNum": index.entry_count}
@@ -109,12 +111,15 @@ def _is_queue_size(length: int) -> bool:
     return length > 0 and length % QUEUE_ENTRY_SIZE == 0
 
 
+def _is_ext_size(length: int) -> bool:
+    return length >= EXT_SIZE_MIN
+
+
 def _commit_log_files(layer: FileLayer, root: Path) -> Iterator[Path]:
     return _named(layer, layout.commitlog_dir(root), layout.parse_offset_name)
 
 
-def _queue_files(layer: FileLayer, root: Path) -> Iterator[Path]:
-    topics = layout.consume_queues_dir(root)
+def _queue_files(layer: FileLayer, topics: Path) -> Iterator[Path]:
     for topic in _directories(layer, topics):
         for queue in _directories(layer, topic):
             yield from _named(layer, queue, layout.parse_offset_name)

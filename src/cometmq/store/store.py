@@ -112,6 +112,7 @@ class MessageStore(Messages, HasPointers):
         self._run_soon = run_soon
         self._closed = False
         self._dispatcher = Dispatcher(parts.log, parts.index, parts.delay_levels, parts.queues.staged)
+        self.calculate_bitmaps(lambda _: b"")
         self.flusher = Flusher(parts.log, parts.files.layer, settings, clock, self._in_flusher)
         self.bulk = BulkAppend(
             parts, self._dispatcher, self._begin_append, self._end_append, lambda: self.confirm_offset
@@ -172,6 +173,11 @@ class MessageStore(Messages, HasPointers):
         """Have ``callback`` told what can newly be read, a batch at a time; not while nobody awaits it."""
         self._dispatcher.on_arrival = callback
         self._dispatcher.is_awaited = is_awaited
+
+    def calculate_bitmaps(self, calculate: Callable[[NewMessage], bytes]) -> None:
+        """Have ``calculate`` say which filters a message passes, for the extension of its queue."""
+        if self.settings.enable_consume_queue_ext:
+            self._dispatcher.calculate_bitmap = calculate
 
     # Reading
 

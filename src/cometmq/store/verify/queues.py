@@ -147,6 +147,7 @@ class QueueCheck:
     def _compare(self, queue: _Queue, queue_offset: int, run: np.ndarray) -> None:
         data = queue.files.chain.read(queue_offset * SIZE, len(run) * SIZE)
         actual = np.frombuffer(data[: len(data) - len(data) % SIZE], ENTRY_DTYPE)
+        actual = queue.files.with_tags_codes(actual)
         differ = np.ones(len(run), np.bool_)
         differ[: len(actual)] = actual != run[: len(actual)]
         if not differ.any():
