@@ -8,7 +8,8 @@ That is a life, too, which begins with a recovery; in some of these the power fa
 
 import itertools
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple, Self
@@ -35,8 +36,9 @@ SMALL: Final = {
     "maxHashSlotNum": 3,
     "maxIndexNum": 40,
     "flushIntervalCommitLog": 10**9,
+    "commitIntervalCommitLog": 10**9,
 }
-"""Files so small that each of them is rolled; nothing is flushed but what a life flushes."""
+"""Files so small that each of them is rolled; nothing is flushed or committed but by a life's steps."""
 STEPS: Final = 30
 STATES_OF_A_LIFE: Final = 50
 FAILS_AGAIN: Final = 0.3
@@ -79,10 +81,12 @@ class Outcome(NamedTuple):
     Attributes:
         acknowledged: messages that had been acknowledged when the power failed.
         lost: how many of them are gone; all had been acknowledged since the last sync.
+        again: whether the power failed in a recovery, or soon after it.
     """
 
     acknowledged: int
     lost: int
+    again: bool = False
 
 
 class Life:
@@ -101,6 +105,7 @@ class Life:
         self.chance = chance
         self.clock = ManualClock(now_ms)
         self.number = number
+        self.asked: deque[Callable[[], object]] = deque()
         self.marks = [before._replace(moment=0)]
         self.sent = before.sent
         self.open(before.safe_offset)
@@ -120,7 +125,9 @@ class Life:
 
     def live(self, steps: int) -> None:
         """Take some steps, and stop."""
-        choices = (self.append,) * 6 + (self.flush, self.keep_up, self.restart, self.kill)
+        choices = [self.append] * 6 + [self.flush, self.keep_up, self.restart, self.kill]
+        if self.strategy.has_pool:
+            choices += [self.commit] * 2
         for _ in range(steps):
             self.chance.choice(choices)()
         self.store.close()
@@ -139,9 +146,22 @@ class Life:
         text = properties.encode({properties.KEYS: " ".join(keys)} if keys else {})
         return NewMessage(topic, queue_id, body, text, 1_000, HOST, HOST)
 
+    def commit(self) -> None:
+        """Write what is in the pool to the files, as a thread does all the time."""
+        committer = self.store.flusher._committer
+        assert committer is not None
+        committer.commit()
+        self.catch_up()
+
     def flush(self) -> None:
         self.store.wait_flushed().result(60)
+        self.catch_up()
         self.mark()
+
+    def catch_up(self) -> None:
+        """Do what the store's threads have asked for."""
+        while self.asked:
+            self.asked.popleft()()
 
     def keep_up(self) -> None:
         """Sync the derived files and let the checkpoint vouch for them, as happens each minute."""
@@ -157,13 +177,16 @@ class Life:
 
     def kill(self) -> None:
         killed, self.disk = self.store, self.disk.after_kill()
-        safe_offset = killed.written_offset
+        safe_offset = killed.committed_offset
         killed.close()
         self.clock.advance(self.chance.choice((1, 1_000)))
         self.open(safe_offset)
 
     def open(self, safe_offset: int) -> None:
-        self.store = MessageStore.open(ROOT, self.settings, files=self.disk, clock=self.clock)
+        run_soon = self.asked.append if self.strategy.has_pool else None
+        self.store = MessageStore.open(
+            ROOT, self.settings, files=self.disk, clock=self.clock, run_soon=run_soon
+        )
         self.sent = check(self.store, self.sent, safe_offset)
         self.mark()
 
@@ -233,10 +256,10 @@ def recover_a_life(strategy: Strategy, seed: int) -> Iterator[Outcome]:
             ) from error
 
 
-def _recover(life: Life, moment: int, disk: RecordedDisk) -> Iterator[Outcome]:
+def _recover(life: Life, moment: int, disk: RecordedDisk, *, again: bool = False) -> Iterator[Outcome]:
     later, outcome = life.after(moment, disk)
     later.live(2)
-    yield outcome
+    yield outcome._replace(again=again)
     if life.chance.random() < FAILS_AGAIN:
         moment = life.chance.randint(0, len(later.disk.operations))
-        yield from _recover(later, moment, next(later.disk.states([moment], life.chance)))
+        yield from _recover(later, moment, next(later.disk.states([moment], life.chance)), again=True)

@@ -24,8 +24,22 @@ class Strategy(NamedTuple):
         """Whether a send is answered once its message is on the disk."""
         return self.flush == "SYNC_FLUSH"
 
+    @property
+    def has_pool(self) -> bool:
+        """Whether a send is answered before its message is in the page cache."""
+        return self.path == "pool"
+
+
+CHANNEL: Final = {"writeWithoutMmap": "true"}
+MAPPED: Final = {"writeWithoutMmap": "false"}
+SYNC: Final = {"flushDiskType": "SYNC_FLUSH"}
+ASYNC: Final = {"flushDiskType": "ASYNC_FLUSH"}
+POOL: Final = {"transientStorePoolEnable": "true"}
 
 STRATEGIES: Final = (
-    Strategy("SYNC_FLUSH", "file channel", {"flushDiskType": "SYNC_FLUSH"}),
-    Strategy("ASYNC_FLUSH", "file channel", {"flushDiskType": "ASYNC_FLUSH"}),
+    Strategy("SYNC_FLUSH", "file channel", SYNC | CHANNEL),
+    Strategy("SYNC_FLUSH", "mapped file", SYNC | MAPPED),
+    Strategy("ASYNC_FLUSH", "file channel", ASYNC | CHANNEL),
+    Strategy("ASYNC_FLUSH", "mapped file", ASYNC | MAPPED),
+    Strategy("ASYNC_FLUSH", "pool", ASYNC | POOL),
 )

@@ -8,7 +8,7 @@ import pytest
 from tests.durability import power_loss
 from tests.durability.strategies import STRATEGIES, Strategy
 
-STATES = 120
+STATES = 60
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.name)

@@ -1,0 +1,20 @@
+"""A short form of ``python -m tests.durability kills``, in every run of the tests."""
+
+import random
+
+import pytest
+from tests.durability import kills
+from tests.durability.strategies import STRATEGIES, Strategy
+
+CYCLES = 3
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.name)
+def test_a_killed_broker_has_lost_nothing_but_what_the_pool_had_not_committed(
+    strategy: Strategy, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome = kills.campaign(strategy, random.randrange(2**32), CYCLES)
+    with capsys.disabled():
+        print(f"\n{strategy.name}: {outcome}")
+    assert outcome.acknowledged > CYCLES
