@@ -20,6 +20,9 @@ COMMANDS = {
     "queryMsgById -t Admin -i {offset_id}": "OffsetID: +{offset_id}",
     "queryMsgByKey -t Admin -k admin-0": "{message_id}",
     "queryMsgByUniqueKey -t Admin -i {message_id}": r"Keys: +\[admin-0 ",
+    "deleteExpiredCommitLog -c DefaultCluster": "success",
+    "cleanExpiredCQ -c DefaultCluster": "success",
+    "cleanUnusedTopic -c DefaultCluster": "success",
     "deleteTopic -c DefaultCluster -t AdminMade": r"delete topic \[AdminMade\] from NameServer success",
 }
 
