@@ -10,6 +10,8 @@ pytestmark = pytest.mark.interop
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sql92.json"
 COUNT = 2_000
+FEW = 400
+PROMPT = {"rocketmq.client.rebalance.waitInterval": "1000"}  # the client's default is 20 s
 FILTERING: dict[str, object] = {"enablePropertyFilter": "true"}
 BITMAPS: dict[str, object] = {
     "enableConsumeQueueExt": "true",
@@ -34,7 +36,7 @@ def test_push_consumers_get_what_their_sql_wants(
 ) -> None:
     settings = FILTERING | bitmaps | (peers.PATIENT if name == "rocketmq" else {})
     with peers.START[name](tmp_path / "store", settings) as peer:
-        large, odd, refused = run_java("BySql", peer.namesrv, "BySql", COUNT)
+        large, odd, refused = run_java("BySql", peer.namesrv, "BySql", COUNT, properties=PROMPT)
     print(f"\n{name} {sorted(bitmaps)}: {large}\n  {odd}\n  {refused}")
 
     check(large, odd)
@@ -47,9 +49,11 @@ def test_extended_queues_move_between_brokers(brokers: str, run_java: Run, tmp_p
         settings = FILTERING | BITMAPS | (peers.PATIENT if name == "rocketmq" else {})
         with peers.START[name](tmp_path / "store", settings) as peer:
             for topic in range(hop):
-                large, odd, _ = run_java("BySql", peer.namesrv, f"BySql{topic}", COUNT, f"-again{hop}")
+                large, odd, _ = run_java(
+                    "BySql", peer.namesrv, f"BySql{topic}", FEW, f"-again{hop}", properties=PROMPT
+                )
                 check(large, odd)
-            large, odd, _ = run_java("BySql", peer.namesrv, f"BySql{hop}", COUNT)
+            large, odd, _ = run_java("BySql", peer.namesrv, f"BySql{hop}", FEW, properties=PROMPT)
             check(large, odd)
 
 

@@ -4,9 +4,10 @@ import errno
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
@@ -372,3 +373,25 @@ def test_verify_looks_for_the_tags_codes_in_the_units(open_store: OpenStore, dis
     disk.put(first, b"\0" * 21 + disk.load(first)[21:])
     (finding,) = verify(ROOT, EXTENDED, layer=disk).findings
     assert finding.what.startswith("entry of queue offset 0")
+
+
+@given(st.integers(0, 2**32), st.lists(st.tuples(st.integers(1, 12), st.booleans()), max_size=6))
+@settings(deadline=None, max_examples=40)
+def test_whatever_a_loss_of_power_leaves_no_bitmap_hides_a_message(
+    seed: int, steps: list[tuple[int, bool]]
+) -> None:
+    disk, clock, chance = MemoryDisk(), ManualClock(), Random(seed)
+    for count, loses_power in [*steps, (3, True), (3, True)]:
+        store = MessageStore.open(ROOT, EXTENDED, files=disk, clock=clock)
+        number = store.max_queue_offset("Orders", 0)
+        fill(store, count, first=number)
+        clock.advance(chance.choice([0, 2_000, 61_000]))
+        fill(store, count, first=number + count)
+        without_power = disk.after_power_loss(chance)
+        store.close()
+        disk = without_power if loses_power else disk
+        with MessageStore.open(ROOT, EXTENDED, files=disk.after_kill(), clock=clock) as again:
+            there = read(again)
+            assert there == list(range(len(there)))
+            assert read(again, record_filter=Bitmaps()) == [each for each in there if each % 2 == 0]
+            assert read(again, tags="odd") == [each for each in there if each % 2]
