@@ -122,9 +122,8 @@ def _plan(store: StoreDirectory, oldest_ms: int) -> Cleaned:
     findings = list(store.findings)
     _check(findings)
     chain, layer = store.log.chain, store.layer
-    expired = list(
-        takewhile(lambda start: layer.modified_ms(chain.path(start)) <= oldest_ms, chain.starts[:-1])
-    )
+    used = [start for start in chain.starts if chain.file(start).data_end(0)]  # one may be made ahead
+    expired = list(takewhile(lambda start: layer.modified_ms(chain.path(start)) <= oldest_ms, used[:-1]))
     min_offset = expired[-1] + chain.file_size if expired else chain.first_offset
     queues: list[Path] = []
     for queue in store.queues(findings):
