@@ -103,6 +103,21 @@ def test_one_read_of_sends_wakes_each_waiter_once(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_with_the_pool_a_held_pull_is_answered_once_its_message_is_committed(tmp_path: Path) -> None:
+    async def main() -> None:
+        pool = {"transient_store_pool_enable": True, "commit_interval_commit_log": 1}
+        async with serving(tmp_path, pool) as bench:
+            await bench.send("T", b"first")
+            held = bench.ask_later(PULL, pull_header("T", wait_ms=15_000))
+            await bench.ask(RequestCode.GET_BROKER_CONFIG)  # the pull has come before this is answered
+            assert not held.done() and bench.store.committed_offset == 0
+            bench.clock.advance(200)
+            assert bodies(await held) == [b"first"]
+            assert bench.store.flushed_offset == 0 < bench.store.committed_offset
+
+    asyncio.run(main())
+
+
 def test_a_held_pull_is_answered_when_its_time_is_up(tmp_path: Path) -> None:
     async def main() -> None:
         async with serving(tmp_path) as bench:
