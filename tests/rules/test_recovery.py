@@ -16,6 +16,7 @@ from cometmq.store.rebuild import rebuild
 from cometmq.testing.memory_disk import MemoryDisk
 
 SELDOM = replace(SMALL, flush_interval_commit_log=1_000_000)
+SECTOR_SIZE = 512
 SECOND_MS = 1_000
 ROUND_MS = SMALL.flush_consume_queue_thorough_interval
 
@@ -180,6 +181,30 @@ def test_a_torn_record_neither_stays_nor_hides_what_is_appended_next(
     for number in range(10, 15):
         put(again, number)
     assert numbers(open_store(SELDOM, files=state.after_kill())) == [*range(9), *range(10, 15)]
+
+
+def test_a_record_whose_properties_were_not_written_is_not_taken_for_whole(
+    open_store: OpenStore, disk: MemoryDisk
+) -> None:
+    """RocketMQ #7437.
+
+    Of the last record a loss of power had left out the sectors with its properties. The checksum is over the
+    body alone, so it was taken for whole; what works by properties stood before it for ever.
+    """
+    store = open_store(SELDOM)
+    for number in range(5):
+        put(store, number)
+    half_at = store.written_offset
+    store.append_message(Message("Orders", b"half" * 20, keys=("half",), properties={"note": "n" * 600}))
+    state = disk.after_kill()
+    sector = store.written_offset - store.written_offset % SECTOR_SIZE
+    damaged(state, layout.commitlog_path(ROOT, 0), sector, bytes(store.written_offset - sector))
+    again = open_store(SELDOM, files=state)
+    assert again.written_offset == half_at and again.recovered.set_aside is not None
+    assert numbers(again) == list(range(5))
+    put(again, 5)
+    assert numbers(again) == list(range(6))
+    assert again.messages_by_key("Orders", "half") == []
 
 
 def test_a_kill_costs_no_key_in_the_last_index_file(
