@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,7 +36,7 @@ class Block(NamedTuple):
 def blocks_of(page: str) -> Iterator[Block]:
     """Give the Python blocks of a page that are run; those that are not must be Python all the same."""
     fenced = list(FENCED.finditer(page))
-    for found, following in zip(fenced, [*fenced[1:], None], strict=True):
+    for found, following in zip_longest(fenced, fenced[1:]):
         language, code = found.groups()
         if language != "python":
             continue
@@ -90,6 +91,7 @@ def test_a_block_that_prints_something_else_or_fails_is_noticed(tmp_path: Path) 
 
 
 def test_a_block_is_left_out_only_by_a_reason_that_readers_see() -> None:
+    assert list(blocks_of("")) == []
     assert list(blocks_of("```python\n# not run: needs a broker\nawait f()\n```\n")) == []
     assert len(list(blocks_of("```python\n# not run:\nx = 1\n```\n"))) == 1
     with pytest.raises(SyntaxError):
