@@ -40,9 +40,17 @@ def read(reader: Reader, store: MessageStore, count: int, queue_id: int) -> None
     reader.batch.read(np.frombuffer(data, np.uint8), 0, store.bulk.next_offsets, 1000, 1000)
 
 
-def test_both_ways_of_appending_number_messages_together_and_one_makes_files(reader: Reader) -> None:
+@pytest.mark.parametrize(
+    "path",
+    [{}, {"write_without_mmap": False}, {"transient_store_pool_enable": True}],
+    ids=["channel", "mapped", "pool"],
+)
+def test_both_ways_of_appending_number_messages_together_and_one_makes_files(
+    reader: Reader, path: dict[str, bool]
+) -> None:
     disk = MemoryDisk()
-    with MessageStore.open(ROOT, SMALL, files=disk, clock=ManualClock()) as store:
+    settings = msgspec.structs.replace(SMALL, **path)
+    with MessageStore.open(ROOT, settings, files=disk, clock=ManualClock()) as store:
         assert [store.bulk.queue_number("T", queue_id) for queue_id in range(4)] == [0, 1, 2, 3]
         read(reader, store, 1, 1)
         store.bulk.append(reader.batch, HOSTS)
@@ -59,7 +67,7 @@ def test_both_ways_of_appending_number_messages_together_and_one_makes_files(rea
         assert bodies(store, 1) == [b"plain", *[b"body"] * fit, b"plain"]
         assert told == list(range(1, fit + 3))
         assert len(store.query("T", "abc", 100).records) == fit + 2
-    with MessageStore.open(ROOT, SMALL, files=disk, clock=ManualClock()) as again:
+    with MessageStore.open(ROOT, settings, files=disk, clock=ManualClock()) as again:
         assert bodies(again, 1) == [b"plain", *[b"body"] * fit, b"plain"]
 
 
