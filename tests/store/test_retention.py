@@ -77,10 +77,11 @@ def files(disk: MemoryDisk, directory: Path = LOG) -> list[str]:
     return disk.names(directory)
 
 
+@pytest.mark.parametrize("way", [{}, {"write_without_mmap": True}, {"transient_store_pool_enable": True}])
 def test_files_go_when_they_are_old_and_it_is_the_hour(
-    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock, way: dict[str, bool]
 ) -> None:
-    store = open_store()
+    store = open_store(replace(SMALL, **way))
     fill(store, 30)
     settle(store, clock)
     names = files(disk)
@@ -273,6 +274,33 @@ def test_what_could_not_be_removed_is_removed_by_the_next_round(
 
 def _refuse(path: Path) -> None:
     raise PermissionError(1, "Operation not permitted", str(path))
+
+
+def test_a_round_that_takes_long_leaves_the_other_queues_to_the_next(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+) -> None:
+    store = open_store()
+    for queue_id in range(10):
+        fill(store, 25, queue_id)
+    settle(store, clock)
+    clock.advance(RESERVED_MS)
+    while len(files(disk)) > 1:
+        store.retention.ask()
+        rounds = 0
+        for removal in store.retention.round():
+            store.retention.remove(removal.paths)
+            clock.advance(SMALL.clean_resource_interval // 4)
+            rounds += 1
+        assert rounds < 20
+    while any(len(files(disk, QUEUES / "Orders" / str(queue_id))) > 1 for queue_id in range(10)):
+        before = sum(len(files(disk, QUEUES / "Orders" / str(queue_id))) for queue_id in range(10))
+        for removal in store.retention.round():
+            store.retention.remove(removal.paths)
+            clock.advance(SMALL.clean_resource_interval // 4)
+        after = sum(len(files(disk, QUEUES / "Orders" / str(queue_id))) for queue_id in range(10))
+        assert before - 4 <= after < before
+    first = store.min_queue_offset("Orders", 9)
+    assert numbers(store, 9) == list(range(first, 25))
 
 
 def test_a_store_begins_its_rounds_after_a_while(open_store: OpenStore, clock: ManualClock) -> None:

@@ -18,6 +18,7 @@ Source: RocketMQ ``store/DefaultMessageStore.java`` (CleanCommitLogService, Clea
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -25,6 +26,7 @@ from typing import Final, NamedTuple
 from cometmq.errors import StoreNotWritable
 from cometmq.io.clock import Clock
 from cometmq.store.commit_log import describe
+from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.disk_space import DiskSpace, Need
 from cometmq.store.flush import Flusher
 from cometmq.store.next_offsets import GONE
@@ -77,7 +79,8 @@ class Retention:
         self._hours = {int(hour) for hour in settings.delete_when.split(";") if hour.strip()}
         self._next_round_ms = clock.monotonic_ms() + FIRST_ROUND_MS
         self._asked_rounds = 0
-        self._cleaned_offset = 0  # what is derived from records before it has been looked at
+        self._cleaned_offset = 0  # what is derived from records before it has been looked at …
+        self._queues_left: deque[ConsumeQueue] = deque()  # … but for these queues
         self._taken: list[Path] = []  # out of the store, but maybe still on the disk
 
     @property
@@ -102,12 +105,12 @@ class Retention:
         if self._taken:
             yield from self._removal([])
         yield from self._log_files(self._space.measure())
-        min_offset = self._log.min_offset
-        if min_offset > self._cleaned_offset:
-            yield from self._queue_files(min_offset)
+        if not self._queues_left and self._log.min_offset > self._cleaned_offset:
+            self._cleaned_offset = self._log.min_offset
+            self._queues_left.extend(self._queues)
             if self._index is not None:
-                yield from self._removal(self._index.take_expired(min_offset))
-            self._cleaned_offset = min_offset
+                yield from self._removal(self._index.take_expired(self._log.min_offset))
+        yield from self._queue_files()
 
     def remove(self, paths: Iterable[Path]) -> None:
         """Remove files from the disk, each durably before the next. Safe from any thread. Raises OSError."""
@@ -154,13 +157,15 @@ class Retention:
                 "%s: the disk fills up, and no CommitLog file can be removed yet", self._log.chain.directory
             )
 
-    def _queue_files(self, min_offset: int) -> Iterator[Removal]:
-        for number, queue in enumerate(list(self._queues), start=1):
+    def _queue_files(self) -> Iterator[Removal]:
+        """Go on with the queues until the next round is due: the disk must be looked at meanwhile."""
+        while self._queues_left and not self.is_due():
+            queue = self._queues_left.popleft()
             if queue.next_offset == GONE:  # its topic was deleted meanwhile
                 continue
-            if paths := queue.take_expired(min_offset, self._upkeep.vouched_offset):
+            if paths := queue.take_expired(self._log.min_offset, self._upkeep.vouched_offset):
                 yield from self._removal(paths, self._settings.delete_consume_queue_files_interval)
-            elif number % QUEUES_AT_ONCE == 0:
+            elif len(self._queues_left) % QUEUES_AT_ONCE == 0:
                 yield Removal((), 0)
 
     def _removal(self, paths: list[Path], pause_ms: int = 0) -> Iterator[Removal]:
