@@ -4,6 +4,8 @@ from typing import Any
 
 from tests.broker.conftest import Bench, serving
 
+from cometmq.format import record
+from cometmq.store import NewMessage
 from cometmq.store.settings import StoreSettings
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.headers import CreateTopicHeader, TopicHeader
@@ -87,8 +89,12 @@ def test_queues_of_topics_that_are_gone_are_removed(tmp_path: Path) -> None:
                 await bench.send(topic)
                 bench.parts.offsets.commit("cg", topic, 0, 1)
             bench.parts.topics.delete("U")
+            (message,) = bench.store.get("T", 0, 0).records
+            written = record.decode(message)
+            own = NewMessage("rmq_sys_x", 0, b"", b"", 0, written.born_host, written.store_host)
+            bench.store.append([own])  # of a broker that had this store before
             assert (await bench.ask(RequestCode.CLEAN_UNUSED_TOPIC)).code == ResponseCode.SUCCESS
-            assert bench.store.queues() == [("T", 0)]
+            assert bench.store.queues() == [("T", 0), ("rmq_sys_x", 0)]
             assert bench.parts.offsets.topics_of("cg") == {"T"}
             answer = await bench.ask(RequestCode.GET_TOPIC_CONFIG, TopicHeader("T"))
             assert answer.code == ResponseCode.SUCCESS

@@ -1,7 +1,7 @@
 """What operators order to be removed from the store. (RocketMQ: AdminBrokerProcessor.java.)"""
 
 from cometmq.broker.offsets import Offsets
-from cometmq.broker.topics import Topics
+from cometmq.broker.topics import Topics, is_system_topic
 from cometmq.net.server import Session
 from cometmq.store.store import MessageStore
 from cometmq.wire.frame import Command, response
@@ -33,11 +33,13 @@ class StoreAdmin:
     def clean_topics(self, _: Session, command: Command) -> Command:
         """CLEAN_UNUSED_TOPIC: remove the queues of topics that do not exist."""
         for topic in sorted({topic for topic, _ in self._store.queues()}):
-            if self._topics.find(topic) is None:
+            if self._topics.find(topic) is None and not is_system_topic(topic):
                 self._store.delete_topic(topic)
                 self._offsets.delete_topic(topic)
         return response(command)
 
     def _is_used(self, topic: str, queue_id: int) -> bool:
+        if is_system_topic(topic):
+            return True
         known = self._topics.find(topic)
         return known is not None and queue_id < max(known.read_queue_count, known.write_queue_count)
