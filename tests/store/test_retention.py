@@ -1,7 +1,9 @@
 """Files that have expired go, from the front, and nothing else does, whatever happens between two of them."""
 
+import os
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from random import Random
 
@@ -251,6 +253,33 @@ def test_a_reader_between_two_steps_is_told_and_never_given_anything_else(
         store.retention.remove(removal.paths)
     assert seen == {GetStatus.FOUND, GetStatus.MESSAGE_WAS_REMOVING, GetStatus.OFFSET_TOO_SMALL}
     assert [int(decode(record).body[:6]) for record in kept][:3] == [0, 1, 2]
+
+
+def test_a_reader_in_a_thread_keeps_what_it_holds_and_no_file_longer(tmp_path: Path) -> None:
+    """On a real disk, where an open file takes its space until the last one closes it."""
+    clock = at_hour(NOON)
+    with MessageStore.open(tmp_path, replace(SMALL, file_reserved_time=0), clock=clock) as store:
+        fill(store, 60)
+        settle(store, clock)
+        clock.set_wall(2**42)  # files of a real disk are as old as the machine's clock says
+        store.retention.ask()
+        chain, opened = store._log.chain, store._parts.files
+        path = chain.path(0)
+        with chain.held(0) as file:
+            before = bytes(file.view())
+            for removal in store.retention.round():
+                with opened.held(removal.paths[0]) if removal.paths[0].exists() else nullcontext():
+                    store.retention.remove(removal.paths)
+            assert not path.exists()
+            assert bytes(file.view()) == before and file.read(0, 100) == before[:100]
+        assert [name for name in open_files() if name.startswith(str(tmp_path)) and "(deleted)" in name] == []
+
+
+def open_files() -> Iterator[str]:
+    """Give what this process has open."""
+    for number in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # that was the listing's own
+            yield os.readlink(f"/proc/self/fd/{number}")
 
 
 def test_what_could_not_be_removed_is_removed_by_the_next_round(

@@ -70,6 +70,7 @@ class Retention:
         self._log = parts.log
         self._queues = parts.queues
         self._index = parts.index
+        self._files = parts.files
         self._layer = parts.files.layer
         self._flusher = flusher
         self._upkeep = upkeep
@@ -172,6 +173,8 @@ class Retention:
         """Have files removed that are out of the store already, after those that could not be before."""
         self._taken += paths
         yield Removal(tuple(self._taken), pause_ms)
+        for path in self._taken:  # a reader in another thread may have opened it in the last moment
+            self._files.forget(path)
         self._taken.clear()
 
     def _is_the_hour(self) -> bool:
