@@ -40,9 +40,9 @@ def test_a_file_that_is_forgotten_is_opened_anew(tmp_path: Path) -> None:
 
 @pytest.fixture
 def files(tmp_path: Path) -> Iterator[OpenFiles]:
-    """Two files open at once; ``a`` holds the byte a, and so on."""
+    """Two files open at once, now ``b`` and ``a``; ``a`` holds the byte a, and so on."""
     files = OpenFiles(Disk(), writable=True, capacity=2)
-    for name in "abc":
+    for name in "cba":
         files.create(tmp_path / name, 1).write(0, name.encode())
     yield files
     files.close()
@@ -89,6 +89,17 @@ def test_a_hold_does_not_close_what_nobody_wanted_closed(files: OpenFiles, tmp_p
     assert not is_closed(file)
 
 
+def test_what_was_forgotten_is_opened_for_the_hold_alone(files: OpenFiles, tmp_path: Path) -> None:
+    files.forget(tmp_path / "a")
+    with files.held(tmp_path / "a") as file:
+        assert file.read(0, 1) == b"a"
+        assert tmp_path / "a" not in files._open
+    assert is_closed(file)
+    files.layer.remove(tmp_path / "a")
+    with pytest.raises(FileNotFoundError), files.held(tmp_path / "a"):
+        pass
+
+
 def test_a_held_file_outlives_the_closing_of_all(files: OpenFiles, tmp_path: Path) -> None:
     with files.held(tmp_path / "a") as file:
         files.close()
@@ -122,6 +133,7 @@ def test_no_thread_reads_another_files_bytes_while_files_come_and_go(tmp_path: P
         readers = [threads.submit(read, name) for name in "ab"]
         for _ in range(1_000):
             for name in "ab":
+                files.get(tmp_path / name)
                 files.forget(tmp_path / name)
         stop.set()
         assert all(reader.result() for reader in readers)

@@ -22,6 +22,7 @@ from cometmq.store.commit_log import CommitLog
 from cometmq.store.dispatch import TAGS_KNOWN_MAX, TAGS_LENGTH_MAX, Arrival, Dispatcher, has_queue_entry
 from cometmq.store.index import Index
 from cometmq.store.queues import Queues
+from cometmq.store.reading import run
 from cometmq.testing.memory_disk import MemoryDisk
 
 TIME = 1_700_000_000_000
@@ -57,7 +58,7 @@ class Desk:
         return end
 
     def keys_found(self, topic: str, key: str) -> int:
-        return len(self.index.find(topic, key, begin_time=0, end_time=2**62, max_count=64))
+        return len(run(self.index.find(topic, key, begin_time=0, end_time=2**62, max_count=64)))
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Reading a queue: every way in which a read can end, its limits, its filter."""
 
-from functools import partial
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,12 +13,13 @@ from cometmq.format.record import decode
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.consume_queue import ConsumeQueue
-from cometmq.store.get import GetResult, GetStatus, get_messages
+from cometmq.store.get import GetResult, GetStatus, Limits, RecordFilter, get_messages
 from cometmq.store.queues import Queues
+from cometmq.store.reading import run
 from cometmq.store.settings import StoreSettings
 from cometmq.testing.memory_disk import MemoryDisk
 
-PER_FILE = SMALL.queue_file_size // SIZE
+PER_FILE = 100
 RECORD_SIZE = 91 + len(b"Orders") + len(b"body")
 ALL = 2**63 - 1
 
@@ -31,7 +30,7 @@ class Shelf:
     def __init__(self) -> None:
         files = OpenFiles(MemoryDisk(), writable=True)
         self.log = CommitLog(files, layout.commitlog_dir(ROOT), 1 << 16)
-        self.queue: ConsumeQueue = Queues(files, ROOT, SMALL.queue_file_size).get("Orders", 0)
+        self.queue: ConsumeQueue = Queues(files, ROOT, PER_FILE * SIZE).get("Orders", 0)
 
     def add(self, count: int = 1, tags: str | None = None, body: bytes = b"body") -> None:
         for _ in range(count):
@@ -50,10 +49,20 @@ class Shelf:
         size: int = ALL,
         tags: set[str] | None = None,
         settings: StoreSettings = SMALL,
+        record_filter: RecordFilter | None = None,
     ) -> GetResult:
         codes = None if tags is None else {tags_code(tag) for tag in tags}
-        return get_messages(
-            self.log, self.queue, queue_offset, settings, max_count=count, max_bytes=size, tags_codes=codes
+        return run(
+            get_messages(
+                self.log,
+                self.queue,
+                queue_offset,
+                Limits.of(settings),
+                max_count=count,
+                max_bytes=size,
+                tags_codes=codes,
+                record_filter=record_filter,
+            )
         )
 
 
@@ -68,7 +77,7 @@ def shelf() -> Shelf:
 
 def test_a_queue_that_never_was_has_no_messages() -> None:
     log = Shelf().log
-    result = get_messages(log, None, 7, SMALL, max_count=1, max_bytes=1, tags_codes=None)
+    result = run(get_messages(log, None, 7, Limits.of(SMALL), max_count=1, max_bytes=1, tags_codes=None))
     assert result == GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0, [])
 
 
@@ -107,10 +116,20 @@ def test_messages_are_given_from_the_offset_on(shelf: Shelf) -> None:
 
 
 def test_entries_in_files_and_in_memory_are_read_as_one(shelf: Shelf) -> None:
-    shelf.add(PER_FILE + 3)
+    shelf.add(7)
     shelf.queue.write_back()
     shelf.add(4)
-    assert offsets(shelf.get(PER_FILE - 2)) == list(range(PER_FILE - 2, PER_FILE + 7))
+    assert offsets(shelf.get(5)) == list(range(5, 11))
+
+
+@pytest.mark.parametrize("tags", [None, {"B"}])
+def test_a_read_ends_where_the_queues_file_does(shelf: Shelf, tags: set[str] | None) -> None:
+    shelf.add(PER_FILE + 5, tags="A")
+    for _ in range(2):
+        result = shelf.get(PER_FILE - 2, tags=tags)
+        assert offsets(result) == ([] if tags else [PER_FILE - 2, PER_FILE - 1])
+        assert result.next_offset == PER_FILE
+        shelf.queue.write_back()
 
 
 def test_lost_messages_are_passed_over(shelf: Shelf) -> None:
@@ -243,8 +262,9 @@ def test_a_record_filter_chooses_among_all_that_a_read_walks() -> None:
     shelf.add(3)
     shelf.add(2, body=b"wanted")
     shelf.add()
-    read = partial(get_messages, shelf.log, shelf.queue, settings=SMALL, max_bytes=ALL, tags_codes=None)
-    result = read(0, max_count=1, record_filter=Wanted())
+    result = shelf.get(0, count=1, record_filter=Wanted())
     assert (result.status, result.next_offset, len(result.records)) == (GetStatus.FOUND, 4, 1)
-    result = read(5, max_count=1, record_filter=Wanted())
+    result = shelf.get(0, record_filter=Wanted())
+    assert (result.status, result.next_offset, len(result.records)) == (GetStatus.FOUND, 6, 2)
+    result = shelf.get(5, count=1, record_filter=Wanted())
     assert (result.status, result.next_offset, result.records) == (GetStatus.NO_MATCHED_MESSAGE, 6, [])

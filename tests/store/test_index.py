@@ -14,6 +14,7 @@ from cometmq.format.index import ENTRY_SIZE, FIRST_ENTRY, HEADER_SIZE, entry_pos
 from cometmq.format.java_hash import index_key_hash
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.index import TAIL_MAX, Index
+from cometmq.store.reading import run
 from cometmq.testing.memory_disk import MemoryDisk
 
 SLOTS, ROOM = 7, 12
@@ -41,7 +42,7 @@ def insert(index: Index, keys: Sequence[tuple[int, str]]) -> None:
 
 
 def find(index: Index, key: str, begin: int = 0, end: int = EVER, count: int = 1_000) -> list[int]:
-    return index.find("T", key, begin_time=begin, end_time=end, max_count=count)
+    return run(index.find("T", key, begin_time=begin, end_time=end, max_count=count))
 
 
 class Keys(RuleBasedStateMachine):

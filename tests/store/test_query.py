@@ -4,6 +4,7 @@ from tests.store.conftest import SMALL, OpenStore, new_message
 from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
 from cometmq.store.query import QueryResult, query_records
+from cometmq.store.reading import run
 
 
 def test_records_come_oldest_first_and_the_newest_if_there_are_too_many(
@@ -18,14 +19,16 @@ def test_records_come_oldest_first_and_the_newest_if_there_are_too_many(
 
     def found(max_count: int, begin_time: int = 0) -> QueryResult:
         assert store._index is not None
-        return query_records(
-            store._log,
-            store._index,
-            "Orders",
-            "k",
-            max_count=max_count,
-            begin_time=begin_time,
-            end_time=end,
+        return run(
+            query_records(
+                store._log,
+                store._index,
+                "Orders",
+                "k",
+                max_count=max_count,
+                begin_time=begin_time,
+                end_time=end,
+            )
         )
 
     assert [decode(record).body for record in found(9).records] == [b"0", b"1", b"2", b"3", b"4"]

@@ -11,12 +11,23 @@ from cometmq.io.open_files import OpenFiles
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.queues import Queues
-from cometmq.store.seek import NEVER, offset_by_time, store_time_at
+from cometmq.store.reading import run
+from cometmq.store.seek import NEVER
+from cometmq.store.seek import offset_by_time as find_offset
+from cometmq.store.seek import store_time_at as find_store_time
 from cometmq.testing.memory_disk import MemoryDisk
 
 V6 = pack_host("::1", 10911)
 LOST = None
 Times = list[int | None]
+
+
+def offset_by_time(log: CommitLog, queue: ConsumeQueue, time: int, *, upper: bool) -> int:
+    return run(find_offset(log, queue, time, upper=upper))
+
+
+def store_time_at(log: CommitLog, queue: ConsumeQueue, queue_offset: int) -> int:
+    return run(find_store_time(log, queue, queue_offset))
 
 
 def shelf(times: Times, host: bytes = V6) -> tuple[CommitLog, ConsumeQueue]:

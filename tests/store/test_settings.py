@@ -34,8 +34,11 @@ LIMITS = {
     "flushConsumeQueueLeastPages": (0, None),
     "flushConsumeQueueThoroughInterval": (1, None),
     "maxMessageSize": (1, 16 * 1024 * 1024),
+    "accessMessageInMemoryMaxRatio": (1, 100),
     "maxTransferCountOnMessageInMemory": (1, None),
     "maxTransferBytesOnMessageInMemory": (1, None),
+    "maxTransferCountOnMessageInDisk": (1, None),
+    "maxTransferBytesOnMessageInDisk": (1, None),
     "maxFilterMessageSize": (1, None),
     "maxMsgsNumBatch": (1, None),
 }

@@ -19,6 +19,7 @@ from cometmq.broker.producers import Producers
 from cometmq.broker.pull import Pulls
 from cometmq.broker.query import Queries
 from cometmq.broker.rates import Rates
+from cometmq.broker.reads import Reads
 from cometmq.broker.requests import Handler, Requests
 from cometmq.broker.retry import Retries
 from cometmq.broker.schedule import Schedule
@@ -74,6 +75,7 @@ class Assembly:
         self.schedule = Schedule(store, table("delayOffset"), clock)
         self.schedule.load()
 
+        reads = Reads(store)
         producers = Producers[Session](clock)
         consumers = Consumers[Session](clock, on_empty=self.filters.unregister)
         locks = QueueLocks(clock)
@@ -89,6 +91,7 @@ class Assembly:
         )
         self.pulls = Pulls(
             store,
+            reads,
             subscriptions,
             self.offsets,
             self.rates,
@@ -118,8 +121,8 @@ class Assembly:
         handlers = _handlers(
             self.pulls,
             self.clients,
-            Queries(store, self.topics, groups, self.offsets),
-            Retries(store, self.topics, groups, self.rates, store_host=host, permission=permission),
+            Queries(store, reads, self.topics, groups, self.offsets),
+            Retries(store, reads, self.topics, groups, self.rates, store_host=host, permission=permission),
             TopicAdmin(self.topics, store, self.offsets, consumers, broker_name=own.broker_name),
             GroupAdmin(
                 groups,
@@ -135,7 +138,9 @@ class Assembly:
             self.schedule,
         )
         self.bulk = sends.bulk
-        self.requests = Requests(sends.handle, handlers, [self.pulls.closed, self.clients.closed])
+        self.requests = Requests(
+            sends.handle, handlers, [self.pulls.closed, reads.closed, self.clients.closed]
+        )
 
 
 def _handlers(

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from cometmq.broker.offsets import Offsets
 from cometmq.broker.rates import Rates
+from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
 from cometmq.broker.subscriptions import Subscriptions, Wanted
 from cometmq.cluster.hold import HeldPull, PullHold
@@ -75,6 +76,7 @@ class Pulls:
     def __init__(
         self,
         store: MessageStore,
+        reads: Reads,
         subscriptions: Subscriptions,
         offsets: Offsets,
         rates: Rates,
@@ -84,6 +86,7 @@ class Pulls:
         lite_pull: bool,
     ) -> None:
         self._store = store
+        self._reads = reads
         self._subscriptions = subscriptions
         self._offsets = offsets
         self._rates = rates
@@ -145,28 +148,20 @@ class Pulls:
 
     def _look(self, pull: _Pull) -> None:
         """Look for the first time: answer, or hold if nothing is new."""
-        result = self._get(pull)
-        if _code(pull, result) is not ResponseCode.PULL_NOT_FOUND or not self._wait(pull):
-            self._send(pull, result)
+        self._read(pull, self._answer_or_hold)
 
     def _look_again(self, pull: _Pull) -> None:
         """Look at what has come: answer, or hold on if none of it is wanted."""
-        result = self._get(pull)
-        is_behind_all = result.next_offset == result.max_offset
-        if result.status is GetStatus.NO_MATCHED_MESSAGE and is_behind_all:
-            waiting = pull._replace(queue_offset=result.next_offset)
-            if self._clock.monotonic_ms() < waiting.deadline_ms and self._hold.hold(_held(waiting)):
-                return
-        self._send(pull, result)
+        self._read(pull, self._answer_or_hold_on)
 
     def _answer(self, pull: _Pull) -> None:
         """Look again and answer, whatever is found."""
-        self._send(pull, self._get(pull))
+        self._read(pull, self._send)
 
-    def _get(self, pull: _Pull) -> GetResult:
+    def _read(self, pull: _Pull, then: Callable[[_Pull, GetResult], None]) -> None:
         header = pull.header
         most = BYTES_MAX if header.max_message_bytes is None else header.max_message_bytes
-        return self._store.get(
+        reading = self._store.readings.get(
             header.topic,
             header.queue_id,
             pull.queue_offset,
@@ -174,6 +169,21 @@ class Pulls:
             min(max(most, BYTES_MIN), BYTES_MAX),
             *pull.wanted,
         )
+        refusal = self._reads.answer(pull.session, pull.command, reading, partial(then, pull))
+        if refusal is not None:
+            pull.session.send(refusal)
+
+    def _answer_or_hold(self, pull: _Pull, result: GetResult) -> None:
+        if _code(pull, result) is not ResponseCode.PULL_NOT_FOUND or not self._wait(pull):
+            self._send(pull, result)
+
+    def _answer_or_hold_on(self, pull: _Pull, result: GetResult) -> None:
+        is_behind_all = result.next_offset == result.max_offset
+        if result.status is GetStatus.NO_MATCHED_MESSAGE and is_behind_all:
+            waiting = pull._replace(queue_offset=result.next_offset)
+            if self._clock.monotonic_ms() < waiting.deadline_ms and self._hold.hold(_held(waiting)):
+                return
+        self._send(pull, result)
 
     def _wait(self, pull: _Pull) -> bool:
         """Hold a pull, if it may wait and there is room."""
@@ -188,13 +198,13 @@ class Pulls:
     def _send(self, pull: _Pull, result: GetResult) -> None:
         header = pull.header
         self._offsets.note_pulled(header.consumer_group, header.topic, header.queue_id, result.next_offset)
-        if result.records:
+        if result.runs:
             self._rates.found.total += 1
-            self._rates.given.total += len(result.records)
+            self._rates.given.total += len(result.sizes)
         else:
             self._rates.missed.total += 1
         answer = fields(PullResponseHeader(0, result.next_offset, result.min_offset, result.max_offset))
-        code, body = _code(pull, result), b"".join(result.records)
+        code, body = _code(pull, result), b"".join(result.runs)
         pull.session.send(response(pull.command, code, result.status.name, answer, body))
 
 

@@ -1,14 +1,16 @@
 """Finding messages and positions: by offset id, key, time; the ends of queues; committed offsets."""
 
-import os
+from functools import partial
 from typing import Final
 
 from cometmq.broker.groups import Groups
 from cometmq.broker.offsets import Offsets
+from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
 from cometmq.broker.topics import Topics
-from cometmq.format.record import PHYSICAL_OFFSET_AT
 from cometmq.net.server import Session
+from cometmq.store.query import QueryResult
+from cometmq.store.reading import Reading
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command, response
@@ -31,53 +33,62 @@ from cometmq.wire.headers import (
 UNIQUE_KEY_COUNT_MAX: Final = 32
 """Most messages that a query by unique key gives (RocketMQ: ``defaultQueryMaxNum``)."""
 
-IN_MEMORY_RATIO: Final = 0.4
-"""The newest part of the log that is taken to be in the page cache, of the machine's memory."""
-
 
 class Queries:
     """Answers questions about messages and positions."""
 
-    def __init__(self, store: MessageStore, topics: Topics, groups: Groups, offsets: Offsets) -> None:
+    def __init__(
+        self, store: MessageStore, reads: Reads, topics: Topics, groups: Groups, offsets: Offsets
+    ) -> None:
         self._store = store
+        self._reads = reads
         self._topics = topics
         self._groups = groups
         self._offsets = offsets
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        self._in_memory_bytes = int(memory * IN_MEMORY_RATIO)
 
-    def message_by_id(self, _: Session, command: Command) -> Command:
+    def message_by_id(self, session: Session, command: Command) -> Command | None:
         """VIEW_MESSAGE_BY_ID: the record that begins at a CommitLog offset."""
         header = parse(ViewMessageHeader, command.ext_fields)
-        record = self._store.read_record(header.physical_offset)
-        if record is None:
-            raise Refused(
-                ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {header.physical_offset}"
-            )
-        return response(command, body=record)
 
-    def messages_by_key(self, _: Session, command: Command) -> Command:
+        def make(record: bytes | None) -> Command:
+            if record is None:
+                raise Refused(
+                    ResponseCode.SYSTEM_ERROR,
+                    f"can not find message by the offset, {header.physical_offset}",
+                )
+            return response(command, body=record)
+
+        reading = self._store.readings.record(header.physical_offset)
+        return self._reads.answer(session, command, reading, make)
+
+    def messages_by_key(self, session: Session, command: Command) -> Command | None:
         """QUERY_MESSAGE: the records with a key or a unique key, stored within a time range."""
         header = parse(QueryMessageHeader, command.ext_fields)
-        result = self._store.query(
+
+        def make(result: QueryResult) -> Command:
+            answer = fields(
+                QueryMessageResponseHeader(result.index_last_update_time, result.index_last_update_offset)
+            )
+            if not result.records:
+                remark = "can not find message, maybe time range not correct"
+                return response(command, ResponseCode.QUERY_NOT_FOUND, remark, answer)
+            return response(command, ext_fields=answer, body=b"".join(result.records))
+
+        reading = self._store.readings.query(
             header.topic,
             header.key,
             UNIQUE_KEY_COUNT_MAX if header.is_unique_key else header.max_count,
             header.begin_time,
             header.end_time,
         )
-        answer = QueryMessageResponseHeader(result.index_last_update_time, result.index_last_update_offset)
-        if not result.records:
-            remark = "can not find message, maybe time range not correct"
-            return response(command, ResponseCode.QUERY_NOT_FOUND, remark, fields(answer))
-        return response(command, ext_fields=fields(answer), body=b"".join(result.records))
+        return self._reads.answer(session, command, reading, make)
 
-    def offset_by_time(self, _: Session, command: Command) -> Command:
+    def offset_by_time(self, session: Session, command: Command) -> Command | None:
         """SEARCH_OFFSET_BY_TIMESTAMP."""
         header = parse(SearchOffsetHeader, command.ext_fields)
         upper = (header.boundary or "").upper() == "UPPER"
-        offset = self._store.offset_by_time(header.topic, header.queue_id, header.time, upper=upper)
-        return _offset(command, offset)
+        reading = self._store.readings.offset_by_time(header.topic, header.queue_id, header.time, upper=upper)
+        return self._reads.answer(session, command, reading, partial(_offset, command))
 
     def max_offset(self, _: Session, command: Command) -> Command:
         """GET_MAX_OFFSET."""
@@ -89,26 +100,34 @@ class Queries:
         header = parse(GetMinOffsetHeader, command.ext_fields)
         return _offset(command, self._store.min_queue_offset(header.topic, header.queue_id))
 
-    def earliest_store_time(self, _: Session, command: Command) -> Command:
+    def earliest_store_time(self, session: Session, command: Command) -> Command | None:
         """GET_EARLIEST_MSG_STORETIME."""
         header = parse(GetEarliestStoreTimeHeader, command.ext_fields)
         first = self._store.min_queue_offset(header.topic, header.queue_id)
-        time = self._store.store_time_at(header.topic, header.queue_id, first)
-        return response(command, ext_fields=fields(GetEarliestStoreTimeResponseHeader(time)))
+        reading = self._store.readings.store_time_at(header.topic, header.queue_id, first)
 
-    def committed_offset(self, _: Session, command: Command) -> Command:
+        def make(time: int) -> Command:
+            return response(command, ext_fields=fields(GetEarliestStoreTimeResponseHeader(time)))
+
+        return self._reads.answer(session, command, reading, make)
+
+    def committed_offset(self, session: Session, command: Command) -> Command | None:
         """QUERY_CONSUMER_OFFSET: what was committed, or 0 for a new group at a young queue."""
         header = parse(QueryConsumerOffsetHeader, command.ext_fields)
         offset = self._offsets.committed(header.consumer_group, header.topic, header.queue_id)
-        if offset is None:
+        if offset is not None:
+            return _offset(command, offset)
+
+        def make(is_young: bool) -> Command:
             zero_allowed = header.set_zero_if_not_found is not False
-            if not (zero_allowed and self._is_young(header.topic, header.queue_id)):
+            if not (zero_allowed and is_young):
                 raise Refused(
                     ResponseCode.QUERY_NOT_FOUND,
                     "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first",
                 )
-            offset = 0
-        return _offset(command, offset)
+            return _offset(command, 0)
+
+        return self._reads.answer(session, command, self._is_young(header.topic, header.queue_id), make)
 
     def commit_offset(self, _: Session, command: Command) -> Command:
         """UPDATE_CONSUMER_OFFSET."""
@@ -132,15 +151,12 @@ class Queries:
         self._offsets.commit(group, topic, header.queue_id, header.commit_offset)
         return response(command)
 
-    def _is_young(self, topic: str, queue_id: int) -> bool:
-        """Tell whether a queue's first message, if there is one, is still in the page cache."""
+    def _is_young(self, topic: str, queue_id: int) -> Reading[bool]:
+        """Tell whether a queue's first message, if there is one, still counts as being in memory."""
         if self._store.min_queue_offset(topic, queue_id) > 0:
             return False
-        records = self._store.get(topic, queue_id, 0, 1).records
-        if not records:
-            return self._store.max_queue_offset(topic, queue_id) == 0
-        physical_offset = int.from_bytes(records[0][PHYSICAL_OFFSET_AT : PHYSICAL_OFFSET_AT + 8], "big")
-        return self._store.written_offset - physical_offset <= self._in_memory_bytes
+        first = yield from self._store.readings.get(topic, queue_id, 0, 1)
+        return not first.is_far_behind if first.runs else self._store.max_queue_offset(topic, queue_id) == 0
 
 
 def _offset(command: Command, offset: int) -> Command:

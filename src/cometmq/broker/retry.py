@@ -4,12 +4,14 @@ It comes again after a delay: of the level that the consumer asks for, or of one
 (RocketMQ: AbstractSendMessageProcessor.consumerSendMsgBack.)
 """
 
+from functools import partial
 from itertools import count
 from typing import Final
 
 from cometmq.broker.delayed import delayed
 from cometmq.broker.groups import Groups
 from cometmq.broker.rates import Rates
+from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
 from cometmq.broker.topics import PERM_WRITE, Topics
 from cometmq.format import properties
@@ -39,6 +41,7 @@ class Retries:
     def __init__(
         self,
         store: MessageStore,
+        reads: Reads,
         topics: Topics,
         groups: Groups,
         rates: Rates,
@@ -47,6 +50,7 @@ class Retries:
         permission: int,
     ) -> None:
         self._store = store
+        self._reads = reads
         self._topics = topics
         self._groups = groups
         self._rates = rates
@@ -55,7 +59,7 @@ class Retries:
         self._turn = count()
         self._delay_levels = DelayLevels.parse(store.settings.message_delay_level)
 
-    def send_back(self, _: Session, command: Command) -> Command:
+    def send_back(self, session: Session, command: Command) -> Command | None:
         """Append the message once more, under the group's retry or dead letter topic."""
         header = parse(SendBackHeader, command.ext_fields)
         group = self._groups.find(header.group)
@@ -68,7 +72,12 @@ class Retries:
             raise Refused(ResponseCode.NO_PERMISSION, "this broker takes no messages: see brokerPermission")
         if group.retry_queue_count <= 0:
             return response(command)
-        data = self._store.read_record(header.physical_offset)
+        reading = self._store.readings.record(header.physical_offset)
+        return self._reads.answer(session, command, reading, partial(self._append, command, header, group))
+
+    def _append(
+        self, command: Command, header: SendBackHeader, group: GroupConfig, data: bytes | None
+    ) -> Command:
         if data is None:
             raise Refused(
                 ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.physical_offset}"

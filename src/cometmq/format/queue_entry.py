@@ -70,6 +70,11 @@ def unpack_many(buffer: Buffer) -> Iterator[QueueEntry]:
 
     Raises FormatError if its length is no multiple of 20.
     """
+    return map(QueueEntry._make, unpack_tuples(buffer))
+
+
+def unpack_tuples(buffer: Buffer) -> Iterator[tuple[int, int, int]]:
+    """Read them as plain tuples, in half the time. Raises FormatError like ``unpack_many``."""
     if len(buffer) % SIZE:
         raise FormatError(f"ConsumeQueue data of {len(buffer)} bytes: must be a multiple of {SIZE}")
-    return map(QueueEntry._make, _ENTRY.iter_unpack(buffer))
+    return _ENTRY.iter_unpack(buffer)

@@ -44,6 +44,7 @@ class DiskFile:
         self.size = os.fstat(fd).st_size
         self._fd = fd
         self._map: mmap.mmap | None = None
+        self._tells_ready = hasattr(os, "RWF_NOWAIT")  # not every file system does
 
     def write(self, position: int, data: Buffer) -> None:
         """Write all of ``data`` at ``position``."""
@@ -73,6 +74,22 @@ class DiskFile:
     def read(self, position: int, size: int) -> bytes:
         """Read up to ``size`` bytes at ``position``."""
         return os.pread(self._fd, size, position)
+
+    def read_ready(self, position: int, size: int) -> Buffer | None:
+        """Read all of ``size`` bytes at ``position`` if they are in the page cache."""
+        if not self._tells_ready:
+            return None
+        data = bytearray(size)
+        try:
+            count = os.preadv(self._fd, (data,), position, os.RWF_NOWAIT)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if error.errno != errno.EOPNOTSUPP:
+                raise
+            self._tells_ready = False
+            return None
+        return data if count == size else None
 
     def view(self) -> memoryview:
         """Give the whole file as a read-only view."""

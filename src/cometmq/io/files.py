@@ -89,6 +89,13 @@ class File(Protocol):
         """Read up to ``size`` bytes at ``position``; fewer only at the end of the file."""
         ...
 
+    def read_ready(self, position: int, size: int) -> Buffer | None:
+        """Read all of ``size`` bytes at ``position``, if none of them has to come from the disk; or None.
+
+        Where the system cannot tell, None too.
+        """
+        ...
+
     def view(self) -> memoryview:
         """Give the whole file as a read-only view that shows later writes too."""
         ...

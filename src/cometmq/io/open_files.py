@@ -52,7 +52,7 @@ class OpenFiles:
 
     @contextmanager
     def held(self, path: Path) -> Iterator[File]:
-        """Give the file at ``path`` like ``get``; it stays open until the end of the ``with``."""
+        """Give the file at ``path``; it stays open until the end of the ``with``: see ``hold``."""
         file = self.hold(path)
         try:
             yield file
@@ -60,9 +60,16 @@ class OpenFiles:
             self.release(file)
 
     def hold(self, path: Path) -> File:
-        """Give the file at ``path`` like ``get``; it stays open until it is released as often as held."""
+        """Give the file at ``path``; it stays open until it is released as often as it was held.
+
+        If it is not open, it is opened for this hold alone: what one thread has forgotten must not be kept
+        open because another asks for it late. Raises FileNotFoundError if it is removed by then.
+        """
         with self._lock:
-            file = self._get(path)
+            file = self._open.get(path)
+            if file is None:
+                file = self.layer.open(path, writable=False)
+                self._leaving.add(file)
             self._holds[file] = self._holds.get(file, 0) + 1
             return file
 

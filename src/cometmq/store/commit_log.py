@@ -31,9 +31,13 @@ from cometmq.message import Buffer
 from cometmq.store import write_path
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.file_chain import FileChain
+from cometmq.store.reading import Bytes, Reading
 from cometmq.store.settings import StoreSettings
 
 SETTING = "mappedFileSizeCommitLog"
+
+RECORD_START_SIZE = PHYSICAL_OFFSET_AT + 8
+"""So much of a record tells its size, and whether it is one."""
 
 
 class _Write(NamedTuple):
@@ -142,22 +146,40 @@ class CommitLog:
         self._path.close()
         self._next_file.close()
 
+    def stretch(self, physical_offset: int) -> tuple[int, int] | None:
+        """Say from where to where the file that holds an offset can be read; None if it is not there."""
+        start = self.chain.start_of(physical_offset)
+        return None if start is None else (start, min(start + self.chain.file_size, self.committed_offset))
+
     def read(self, physical_offset: int, size: int) -> bytes | None:
         """Give ``size`` bytes at ``physical_offset``, or None if they are not (or no longer) there."""
-        start = self.chain.start_of(physical_offset)
-        end = physical_offset + size
-        if start is None or end > self.committed_offset or end > start + self.chain.file_size:
+        stretch = self.stretch(physical_offset)
+        if stretch is None or physical_offset + size > stretch[1]:
             return None
-        at = physical_offset - start
-        return bytes(self.chain.file(start).view()[at : at + size])
+        at = physical_offset - stretch[0]
+        return bytes(self.chain.file(stretch[0]).view()[at : at + size])
+
+    def bytes_at(self, physical_offset: int, size: int) -> Reading[Buffer | None]:
+        """Give the same as ``read``, as a reading."""
+        stretch = self.stretch(physical_offset)
+        if stretch is None or physical_offset + size > stretch[1]:
+            return None
+        path = self.chain.path(stretch[0])
+        found = yield Bytes(self.chain.files, path, [(physical_offset - stretch[0], size)])
+        return found[0] if found else None
 
     def read_record(self, physical_offset: int) -> bytes | None:
         """Give the record that begins at ``physical_offset``, or None if none does."""
-        head = self.read(physical_offset, PHYSICAL_OFFSET_AT + 8)
-        if head is None or int.from_bytes(head[PHYSICAL_OFFSET_AT:], "big") != physical_offset:
-            return None
-        size, magic = int.from_bytes(head[:4], "big"), int.from_bytes(head[4:8], "big")
-        return self.read(physical_offset, size) if magic in (MAGIC_V1, MAGIC_V2) else None
+        head = self.read(physical_offset, RECORD_START_SIZE)
+        size = None if head is None else size_of_record(head, physical_offset)
+        return None if size is None else self.read(physical_offset, size)
+
+    def record_at(self, physical_offset: int) -> Reading[bytes | None]:
+        """Give the same as ``read_record``, as a reading."""
+        start = yield from self.bytes_at(physical_offset, RECORD_START_SIZE)
+        size = None if start is None else size_of_record(start, physical_offset)
+        record = None if size is None else (yield from self.bytes_at(physical_offset, size))
+        return None if record is None else bytes(record)
 
     def _file_end(self, offset: int) -> int:
         """Give the end of the file that ``offset`` falls into; ``offset`` itself if that is not made yet."""
@@ -202,6 +224,13 @@ class CommitLog:
                 file.write(position, bytes(data_end - position))
             offset = start + end
         self._failed_until = 0
+
+
+def size_of_record(start: Buffer, physical_offset: int) -> int | None:
+    """Give the size of the record that begins with ``start``; None if none does at this offset."""
+    size, magic = int.from_bytes(start[:4], "big"), int.from_bytes(start[4:8], "big")
+    offset = int.from_bytes(start[PHYSICAL_OFFSET_AT:RECORD_START_SIZE], "big")
+    return size if offset == physical_offset and magic in (MAGIC_V1, MAGIC_V2) else None
 
 
 def describe(error: OSError, directory: Path) -> str:

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from cometmq.format.consume_queue_ext import ADDRESS_MAX, ExtUnit
 from cometmq.format.queue_entry import FILLER, SIZE, QueueEntry, pack, unpack
+from cometmq.message import Buffer
 from cometmq.store.consume_queue_ext import ConsumeQueueExt
 from cometmq.store.file_chain import FileChain
 from cometmq.store.next_offsets import NextOffsets
+from cometmq.store.reading import Bytes, Reading, run
 
 BLOCK_ENTRIES = 3_200
 """How many entries recovery looks at together."""
@@ -169,15 +171,39 @@ class ConsumeQueue:
             return written + bytes(self._tail[: (end - self._tail_start) * SIZE])
         return written
 
+    def entries(self, queue_offset: int, count: int) -> Reading[Buffer]:
+        """Give the entries from ``queue_offset`` on like ``read``, up to the end of a file, as a reading."""
+        if queue_offset >= self._tail_start:
+            return self.read(queue_offset, count)
+        position = queue_offset * SIZE
+        start = self.chain.start_of(position)
+        if start is None:
+            return b""
+        end = min(queue_offset + count, self._tail_start, (start + self.chain.file_size) // SIZE)
+        tail = b""
+        if end == self._tail_start:
+            tail = self.read(end, queue_offset + count - end)  # now: it may be written back meanwhile
+        stretch = (position - start, (end - queue_offset) * SIZE)
+        found = yield Bytes(self.chain.files, self.chain.path(start), [stretch])
+        if not found:
+            return b""
+        return b"".join((found[0], tail)) if tail else found[0]
+
     def entry(self, queue_offset: int) -> QueueEntry:
         """Give one entry, which must be there (``min_offset`` ≤ offset < ``max_offset``)."""
         return unpack(self.read(queue_offset, 1))
 
     def first_message(self, queue_offset: int) -> tuple[int, QueueEntry] | None:
         """Give the first entry at or behind ``queue_offset`` that stands for a message, with its offset."""
-        if queue_offset < self.max_offset and not (entry := self.entry(queue_offset)).is_filler:
-            return queue_offset, entry
-        while data := self.read(queue_offset, BLOCK_ENTRIES):
+        return run(self.find_message(queue_offset))
+
+    def find_message(self, queue_offset: int) -> Reading[tuple[int, QueueEntry] | None]:
+        """Give the same as ``first_message``, as a reading."""
+        if queue_offset < self.max_offset:
+            data = yield from self.entries(queue_offset, 1)
+            if data and not (entry := unpack(data)).is_filler:
+                return queue_offset, entry
+        while data := (yield from self.entries(queue_offset, BLOCK_ENTRIES)):
             block = np.frombuffer(data, ENTRY_DTYPE)
             messages = np.flatnonzero(~_are_fillers(block))
             if len(messages):

@@ -11,6 +11,8 @@ them. An offset that an entry ever pointed to is not used again.
 Source: RocketMQ ``store/ConsumeQueueExt.java``.
 """
 
+from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 
 from cometmq.format.consume_queue_ext import (
@@ -24,6 +26,7 @@ from cometmq.format.consume_queue_ext import (
     unpack,
 )
 from cometmq.store.file_chain import FileChain
+from cometmq.store.reading import Bytes, Reading, Stretch
 
 CLEAR_BYTES = 1024 * 1024
 _NOTHING = 2**63
@@ -66,6 +69,26 @@ class ConsumeQueueExt:
         if offset >= self._tail_start:
             return unpack(self._tail, offset - self._tail_start)
         return self.written(offset)
+
+    def units(self, addresses: Iterable[int]) -> Reading[dict[int, ExtUnit]]:
+        """Give the units at rising addresses, but for those that are lost, as a reading."""
+        found: dict[int, ExtUnit] = {}
+        places: dict[int, list[Stretch]] = {}
+        offsets = [offset_of(address) for address in addresses]
+        for offset, following in pairwise([*offsets, _NOTHING]):
+            if offset >= self._tail_start:
+                if (unit := unpack(self._tail, offset - self._tail_start)) is not None:
+                    found[address_of(offset)] = unit
+            elif (start := self.chain.start_of(offset)) is not None:
+                room = start + self.chain.file_size - offset
+                size = min(room, UNIT_SIZE_MAX, max(following - offset, HEAD_SIZE))
+                places.setdefault(start, []).append((offset - start, size))
+        for start, stretches in places.items():
+            units = yield Bytes(self.chain.files, self.chain.path(start), stretches)
+            for (position, _), data in zip(stretches, units or (), strict=False):
+                if (unit := unpack(data)) is not None:
+                    found[address_of(start + position)] = unit
+        return found
 
     def written(self, offset: int) -> ExtUnit | None:
         """Give the unit at an offset in the files, or None if none is there."""

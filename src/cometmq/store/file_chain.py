@@ -45,10 +45,10 @@ class FileChain:
         *,
         durable: bool = True,
     ) -> None:
+        self.files = files
         self.directory = directory
         self.file_size = file_size
         self.starts: list[int] = []
-        self._files = files
         self._setting = setting
         self._remedy = remedy
         self._durable = durable
@@ -60,10 +60,10 @@ class FileChain:
         Raises StoreDamaged for a file of the wrong length or a gap between files. Temporary files, and
         a last file of length 0 (what a crash while making a file can leave), are removed.
         """
-        names = self._files.layer.names(self.directory)
+        names = self.files.layer.names(self.directory)
         for name in names:
             if self._is_unfinished(name, is_last=name == names[-1]):
-                self._files.layer.remove(self.directory / name)
+                self.files.layer.remove(self.directory / name)
         for finding in self.look():
             raise StoreDamaged(str(finding))
 
@@ -73,7 +73,7 @@ class FileChain:
         A loss of power leaves such files where nobody waited for the disk when they were made. This is not
         for a chain that cannot be made again from another.
         """
-        layer, is_sure = self._files.layer, True
+        layer, is_sure = self.files.layer, True
         self.starts = []
         for name in layer.names(self.directory):
             path = self.directory / name
@@ -88,7 +88,7 @@ class FileChain:
         """Find the files that are there and change nothing; give those that are left out, and the gaps."""
         self.starts = []
         findings = []
-        names = self._files.layer.names(self.directory)
+        names = self.files.layer.names(self.directory)
         for name in names:
             if self._is_unfinished(name, is_last=name == names[-1]):
                 findings.append(Finding(Severity.RECOVERY, self.directory / name, None, None, UNFINISHED))
@@ -123,19 +123,19 @@ class FileChain:
 
     def file(self, start: int) -> File:
         """Give the file that begins at ``start``."""
-        return self._files.get(self.path(start))
+        return self.files.get(self.path(start))
 
     def held(self, start: int) -> AbstractContextManager[File]:
         """Give the file that begins at ``start``, and keep it open: for threads."""
-        return self._files.held(self.path(start))
+        return self.files.held(self.path(start))
 
     def extend(self, start: int | None = None) -> File:
         """Make the next file; for an empty chain the one that begins at ``start`` (default 0)."""
         if self.starts:
             start = self.end_offset
         start = start or 0
-        self._files.layer.make_directory(self.directory, durable=self._durable)
-        file = self._files.create(self.path(start), self.file_size, durable=self._durable)
+        self.files.layer.make_directory(self.directory, durable=self._durable)
+        file = self.files.create(self.path(start), self.file_size, durable=self._durable)
         self.starts.append(start)
         return file
 
@@ -189,21 +189,21 @@ class FileChain:
         paths = [self.path(start) for start in taken]
         for start, path in zip(taken, paths, strict=True):
             del self._paths[start]
-            self._files.forget(path)
+            self.files.forget(path)
         return paths
 
     def remove(self) -> None:
         """Remove all files, and the directory."""
         self.remove_from(0)
-        self._files.layer.remove_directory(self.directory)
+        self.files.layer.remove_directory(self.directory)
 
     def _remove(self, start: int) -> None:
-        self._files.forget(self.path(start))
-        self._files.layer.remove(self.path(start))
+        self.files.forget(self.path(start))
+        self.files.layer.remove(self.path(start))
 
     def _is_unfinished(self, name: str, *, is_last: bool) -> bool:
         path = self.directory / name
-        layer = self._files.layer
+        layer = self.files.layer
         return name.endswith(TEMPORARY_SUFFIX) or (
             is_last and not layer.is_directory(path) and layer.size(path) == 0
         )
@@ -215,7 +215,7 @@ class FileChain:
             start = layout.parse_offset_name(name)
         except FormatError as error:
             return _damage(path, str(error), "move it out of the store")
-        size = self._files.layer.size(path)
+        size = self.files.layer.size(path)
         if size != self.file_size:
             return _damage(
                 path,

@@ -1,16 +1,39 @@
-"""Reading a queue: from a queue offset, within limits, through a tag filter.
+"""Reading a queue: from a queue offset, within limits, through a filter.
+
+How a read ends, and where the next one should begin; the rows are tried from the top:
+
+=========================================  =======================  =====================================
+What is found                              Status                   Next offset
+=========================================  =======================  =====================================
+no such queue                              NO_MATCHED_LOGIC_QUEUE   0
+a queue that never had a message           NO_MESSAGE_IN_QUEUE      0
+the offset is before the first message     OFFSET_TOO_SMALL         the first message's
+the offset is that of the next message     OFFSET_OVERFLOW_ONE      the same
+the offset is behind that                  OFFSET_OVERFLOW_BADLY    that of the next message
+no entries: their file is missing          OFFSET_FOUND_NULL        the first of the next file
+a message, wanted and there                FOUND                    behind the last entry looked at
+no wanted message, the last that was       MESSAGE_WAS_REMOVING     behind the last entry looked at
+looked for in the log is no longer there
+no wanted message                          NO_MATCHED_MESSAGE       behind the last entry looked at
+=========================================  =======================  =====================================
+
+Limits hold from the second message on: the first is given whatever its size. There are tighter ones for what
+counts as on the disk: what lies further behind the end of the log than a share of the machine's memory. A
+read goes no further than the queue's file that it begins in.
 
 Source: RocketMQ ``store/DefaultMessageStore.java`` (getMessage), ``store/GetMessageStatus.java``.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Iterable, Mapping, Sequence
 from enum import Enum, auto
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 from cometmq.format.consume_queue_ext import ADDRESS_MAX, ExtUnit
-from cometmq.format.queue_entry import SIZE, unpack_many
+from cometmq.format.queue_entry import SIZE, unpack_tuples
+from cometmq.message import Buffer
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.consume_queue import ConsumeQueue
+from cometmq.store.reading import Bytes, Reading, Stretch
 from cometmq.store.settings import StoreSettings
 
 
@@ -45,31 +68,63 @@ class GetResult(NamedTuple):
         next_offset: queue offset to read from next.
         min_offset: first queue offset that can be read.
         max_offset: queue offset behind the last message.
-        records: the messages' CommitLog records, byte for byte.
+        runs: the messages' CommitLog records, byte for byte; those that lie side by side are one run.
+        sizes: the size of each record.
+        is_far_behind: whether what was looked at last counts as on the disk.
     """
 
     status: GetStatus
     next_offset: int
     min_offset: int
     max_offset: int
-    records: list[bytes]
+    runs: list[Buffer]
+    sizes: Sequence[int] = ()
+    is_far_behind: bool = False
+
+    @property
+    def records(self) -> list[bytes]:
+        """The records one by one."""
+        return _split(b"".join(self.runs), self.sizes)
+
+
+class Limits(NamedTuple):
+    """How much a read gives at most; the tighter limits are for what counts as on the disk."""
+
+    scan_count: int
+    memory_bytes: int
+    memory_count: int
+    memory_size: int
+    disk_count: int
+    disk_size: int
+
+    @classmethod
+    def of(cls, settings: StoreSettings) -> Self:
+        """Give the limits that are set."""
+        return cls(
+            settings.max_filter_message_size // SIZE,
+            settings.in_memory_bytes,
+            settings.max_transfer_count_on_message_in_memory,
+            settings.max_transfer_bytes_on_message_in_memory,
+            settings.max_transfer_count_on_message_in_disk,
+            settings.max_transfer_bytes_on_message_in_disk,
+        )
 
 
 def get_messages(
     commit_log: CommitLog,
     queue: ConsumeQueue | None,
     queue_offset: int,
-    settings: StoreSettings,
+    limits: Limits,
     *,
     max_count: int,
     max_bytes: int,
     tags_codes: Container[int] | None,
     record_filter: RecordFilter | None = None,
-) -> GetResult:
+) -> Reading[GetResult]:
     """Read messages of one queue from ``queue_offset`` on.
 
     Args:
-        max_count: most messages wanted; the settings' own limit holds too, and one is given in any case.
+        max_count: most messages wanted; the settings' own limits hold too, and one is given in any case.
         max_bytes: most bytes wanted; the first message is given whatever its size.
         tags_codes: the hashes of the wanted tags, or None for all. Different tags can have the same
             hash: who must be exact compares the tags again.
@@ -78,46 +133,197 @@ def get_messages(
     outside = _outside(queue, queue_offset)
     if queue is None or outside:
         return outside or GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0, [])
-    max_count = min(max(max_count, 1), settings.max_transfer_count_on_message_in_memory)
-    scan_count = max(settings.max_filter_message_size // SIZE, max_count)
-    max_bytes = min(max_bytes, settings.max_transfer_bytes_on_message_in_memory)
-    wanted = max_count if tags_codes is None and record_filter is None else scan_count
-    records: list[bytes] = []
-    status, next_offset, total = GetStatus.NO_MATCHED_MESSAGE, queue_offset, 0
-    for physical_offset, size, tags_code in unpack_many(queue.read(queue_offset, wanted)):
-        if records and (len(records) >= max_count or total + size > max_bytes):
-            break
-        next_offset += 1
-        if tags_code <= ADDRESS_MAX:
-            if not _may_match(queue.unit(tags_code), tags_codes, record_filter):
+    max_count = min(max(max_count, 1), max(limits.memory_count, limits.disk_count))
+    next_file = _next_file(queue, queue_offset)
+    room = min(max(limits.scan_count, max_count), next_file - queue_offset)
+    data = yield from queue.entries(
+        queue_offset, room if tags_codes or record_filter else min(max_count, room)
+    )
+    if not data:
+        return GetResult(GetStatus.OFFSET_FOUND_NULL, next_file, queue.min_offset, queue.max_offset, [])
+    choice = _Choice(commit_log, limits, max_count, max_bytes, tags_codes, record_filter)
+    if queue.ext is not None and (tags_codes is not None or record_filter is not None):
+        choice.units = yield from queue.ext.units(
+            code for *_, code in unpack_tuples(data) if code <= ADDRESS_MAX
+        )
+    if record_filter is None:
+        runs = yield from _read(choice, data)
+        if not runs and len(data) < room * SIZE:  # lost messages only, so far
+            data = yield from queue.entries(queue_offset, room)
+            runs = yield from _read(choice, data)
+    else:
+        runs = yield from _read_filtered(choice, data, record_filter)
+    return GetResult(
+        GetStatus.FOUND if runs else choice.status,
+        queue_offset + choice.looked_at,
+        queue.min_offset,
+        queue.max_offset,
+        runs,
+        choice.sizes,
+        choice.is_far_behind,
+    )
+
+
+class _Choice:
+    """Which of a queue's entries are read, and where their records lie.
+
+    Attributes:
+        status: how the read ends if it finds nothing.
+        looked_at: so many entries are done with.
+        sizes: of the records chosen so far.
+        units: of the queue's extension, by their addresses.
+        is_far_behind: whether the last entry looked at is of a record that counts as on the disk.
+    """
+
+    __slots__ = (
+        "_disk",
+        "_memory",
+        "_near_offset",
+        "_record_filter",
+        "_removed_before",
+        "_tags_codes",
+        "is_far_behind",
+        "log",
+        "looked_at",
+        "sizes",
+        "status",
+        "units",
+    )
+
+    def __init__(
+        self,
+        commit_log: CommitLog,
+        limits: Limits,
+        max_count: int,
+        max_bytes: int,
+        tags_codes: Container[int] | None,
+        record_filter: RecordFilter | None,
+    ) -> None:
+        self.status = GetStatus.NO_MATCHED_MESSAGE
+        self.looked_at = 0
+        self.sizes: list[int] = []
+        self.is_far_behind = False
+        self.log = commit_log
+        self.units: Mapping[int, ExtUnit] = {}
+        self._tags_codes = tags_codes
+        self._record_filter = record_filter
+        self._near_offset = commit_log.written_offset - limits.memory_bytes
+        self._memory = min(max_count, limits.memory_count), min(max_bytes, limits.memory_size)
+        self._disk = min(max_count, limits.disk_count), min(max_bytes, limits.disk_size)
+        self._removed_before = 0  # CommitLog offset where the first file begins that may be there
+
+    def go_on(self, data: Buffer) -> list[tuple[int, list[Stretch]]]:
+        """Choose from the entries that are not done with yet, until the limits are reached.
+
+        Gives the stretches by the CommitLog offset at which their file begins; records that lie side by
+        side are in one.
+        """
+        tags_codes, near_offset, sizes = self._tags_codes, self._near_offset, self.sizes
+        chosen: list[tuple[int, list[Stretch]]] = []
+        stretches: list[Stretch] = []
+        total, count, looked_at = sum(sizes), len(sizes), self.looked_at
+        begin = end = run_begin = run_end = last = -1
+        rest = memoryview(data)[looked_at * SIZE :] if looked_at else data
+        for physical_offset, size, tags_code in unpack_tuples(rest):
+            if count:
+                most_count, most_bytes = self._memory if physical_offset >= near_offset else self._disk
+                if count >= most_count or total + size > most_bytes:
+                    break
+            looked_at += 1
+            last = physical_offset
+            if physical_offset < self._removed_before:
                 continue
-        elif tags_codes is not None and tags_code not in tags_codes:
-            continue
-        record = commit_log.read(physical_offset, size)
-        if record is None:
-            if not records:
-                status = GetStatus.MESSAGE_WAS_REMOVING
-            continue
-        if record_filter is not None and not record_filter.matches(record):
-            continue
-        records.append(record)
-        total += size
-    if records:
-        status = GetStatus.FOUND
-    elif next_offset == queue_offset:
-        status, next_offset = GetStatus.OFFSET_FOUND_NULL, _next_file(queue, queue_offset)
-    return GetResult(status, next_offset, queue.min_offset, queue.max_offset, records)
+            if tags_code <= ADDRESS_MAX:
+                is_passed_over = not self._may_match(tags_code)
+            else:
+                is_passed_over = tags_codes is not None and tags_code not in tags_codes
+            if is_passed_over:
+                if not count:
+                    self.status = GetStatus.NO_MATCHED_MESSAGE
+                continue
+            if not begin <= physical_offset < physical_offset + size <= end:
+                found = self._stretch(physical_offset)
+                if not found[0] <= physical_offset < physical_offset + size <= found[1]:
+                    if not count:
+                        self.status = GetStatus.MESSAGE_WAS_REMOVING
+                    continue
+                if found[0] != begin:
+                    if run_end >= 0:
+                        stretches.append((run_begin - begin, run_end - run_begin))
+                    stretches, run_end = [], -1
+                    begin, end = found
+                    chosen.append((begin, stretches))
+            if physical_offset != run_end:
+                if run_end >= 0:
+                    stretches.append((run_begin - begin, run_end - run_begin))
+                run_begin = physical_offset
+            run_end = physical_offset + size
+            sizes.append(size)
+            count += 1
+            total += size
+        if run_end >= 0:
+            stretches.append((run_begin - begin, run_end - run_begin))
+        self.looked_at = looked_at
+        self.is_far_behind = last < near_offset
+        return chosen
+
+    def _may_match(self, address: int) -> bool:
+        """Tell whether an extended entry is wanted; if its unit is lost, it may be: the record decides."""
+        unit = self.units.get(address)
+        if unit is None:
+            return True
+        if self._tags_codes is not None and unit.tags_code not in self._tags_codes:
+            return False
+        return self._record_filter is None or self._record_filter.may_match(unit.store_time, unit.bitmap)
+
+    def _stretch(self, physical_offset: int) -> tuple[int, int]:
+        """Give from where to where the file that holds an offset can be read; nowhere if it is not there."""
+        stretch = self.log.stretch(physical_offset)
+        if stretch is None:  # nor are the other records of that file
+            file_size = self.log.chain.file_size
+            self._removed_before = physical_offset - physical_offset % file_size + file_size
+            return -1, -1
+        return stretch
 
 
-def _may_match(
-    unit: ExtUnit | None, tags_codes: Container[int] | None, record_filter: RecordFilter | None
-) -> bool:
-    """Tell whether an extended entry is wanted; if its unit is lost, it may be: the record decides."""
-    if unit is None:
-        return True
-    if tags_codes is not None and unit.tags_code not in tags_codes:
-        return False
-    return record_filter is None or record_filter.may_match(unit.store_time, unit.bitmap)
+def _read(choice: _Choice, data: Buffer) -> Reading[list[Buffer]]:
+    """Read the records that are chosen from the entries in ``data``."""
+    before = len(choice.sizes)
+    runs: list[Buffer] = []
+    chain = choice.log.chain
+    for start, stretches in choice.go_on(data):
+        found = yield Bytes(chain.files, chain.path(start), stretches)
+        if found is None:  # removed since: the oldest file, so nothing was read before it
+            gone = sum(size for _, size in stretches)
+            while gone > 0:
+                gone -= choice.sizes.pop(before)
+            choice.status = GetStatus.MESSAGE_WAS_REMOVING
+        else:
+            runs += found
+    return runs
+
+
+def _read_filtered(choice: _Choice, data: Buffer, record_filter: RecordFilter) -> Reading[list[Buffer]]:
+    """Read records, and give those that are wanted; go on until they reach the limits."""
+    wanted: list[Buffer] = []
+    while choice.looked_at * SIZE < len(data):
+        before = len(wanted)
+        runs = yield from _read(choice, data)
+        records = _split(b"".join(runs), choice.sizes[before:])
+        wanted += [record for record in records if record_filter.matches(record)]
+        if wanted and len(wanted) == len(choice.sizes):
+            break  # none was left out, so a limit is reached
+        choice.sizes = [len(record) for record in wanted]
+        choice.status = GetStatus.NO_MATCHED_MESSAGE
+    return wanted
+
+
+def _split(data: bytes, sizes: Iterable[int]) -> list[bytes]:
+    records, position = [], 0
+    for size in sizes:
+        records.append(data[position : position + size])
+        position += size
+    return records
 
 
 def _outside(queue: ConsumeQueue | None, queue_offset: int) -> GetResult | None:
@@ -137,5 +343,6 @@ def _outside(queue: ConsumeQueue | None, queue_offset: int) -> GetResult | None:
 
 
 def _next_file(queue: ConsumeQueue, queue_offset: int) -> int:
+    """Give where the queue's next file begins, or where its messages end."""
     per_file = queue.chain.file_size // SIZE
     return min(queue_offset - queue_offset % per_file + per_file, queue.max_offset)

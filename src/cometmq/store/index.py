@@ -29,10 +29,11 @@ from cometmq.format.index import (
     slot_position,
 )
 from cometmq.format.java_hash import index_key_hash
-from cometmq.io.files import TEMPORARY_SUFFIX
+from cometmq.io.files import TEMPORARY_SUFFIX, File
 from cometmq.io.open_files import OpenFiles
 from cometmq.kernels.ops import PAGE_SIZE, Bytes, Ints, Longs
 from cometmq.store.index_view import ENTRY_DTYPE, SLOT_DTYPE
+from cometmq.store.reading import Look, Reading
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +59,8 @@ class IndexFile:
         self._slot_count = slot_count
         self._entry_count = entry_count
         self._image_size = slot_position(slot_count)
-        self._image: Bytes | None = None  # header and slots; of a full file they are read from the disk
+        self._image: Bytes | None = None  # header and slots; of a full file the slots are on the disk only
+        self._full_header: IndexHeader | None = None
         self._dirty = np.zeros(-(-self._image_size // PAGE_SIZE), np.bool_)
         self._tail = bytearray()
         self._written = FIRST_ENTRY  # number of the first entry that is not in the file yet
@@ -83,7 +85,9 @@ class IndexFile:
                 f"{self.path}: header {header} cannot be in a file of {self._entry_count} entries"
             )
         self._written = header.next_entry
-        if not header.next_entry >= self._entry_count:
+        if header.next_entry >= self._entry_count:
+            self._full_header = header
+        else:
             self._load_image()
             self._put_header(header)
 
@@ -134,7 +138,8 @@ class IndexFile:
         """What the file says about itself."""
         if self._image is not None:
             return IndexHeader.unpack(self._image[:HEADER_SIZE].tobytes())
-        return IndexHeader.unpack(self._files.get(self.path).read(0, HEADER_SIZE))
+        assert self._full_header is not None, "the file is not loaded"
+        return self._full_header
 
     @property
     def is_full(self) -> bool:
@@ -157,19 +162,27 @@ class IndexFile:
         self._tail += entries[: taken * ENTRY_SIZE].tobytes()
         return taken
 
-    def find(self, key_hash: int, *, begin_time: int, end_time: int, max_count: int) -> list[int]:
-        """Give the CommitLog offsets of records with the key's hash, newest first."""
-        data = np.frombuffer(self._files.get(self.path).view(), np.uint8)
-        entries = data[self._image_size : entry_position(self._written, self._slot_count)]
-        return kernels.current().index_find(
-            data[: self._image_size] if self._image is None else self._image,
-            entries,
-            np.frombuffer(bytes(self._tail), np.uint8),
-            key_hash,
-            begin_time=begin_time,
-            end_time=end_time,
-            max_count=max_count,
-        )
+    def find(self, key_hash: int, *, begin_time: int, end_time: int, max_count: int) -> Reading[list[int]]:
+        """Find the CommitLog offsets of records with the key's hash, newest first."""
+        slot = slot_position(key_hash % self._slot_count)
+        image = None if self._image is None else _image_of_one(self._image[:HEADER_SIZE], self._image, slot)
+        tail = np.frombuffer(bytes(self._tail), np.uint8)
+        entries = slice(self._image_size, entry_position(self._written, self._slot_count))
+
+        def look(file: File) -> list[int]:
+            data = np.frombuffer(file.view(), np.uint8)
+            return kernels.current().index_find(
+                _image_of_one(data[:HEADER_SIZE], data, slot) if image is None else image,
+                data[entries],
+                tail,
+                key_hash,
+                begin_time=begin_time,
+                end_time=end_time,
+                max_count=max_count,
+            )
+
+        found = yield Look(self._files, self.path, look)
+        return found or []
 
     def write_back(self) -> bool:
         """Write what is in memory only; False if that is nothing. Raises OSError; it then stays."""
@@ -194,6 +207,7 @@ class IndexFile:
 
     def seal(self) -> None:
         """Let the memory of a full file go that has been written back."""
+        self._full_header = self.header
         self._image = None
 
     def _load_image(self) -> None:
@@ -298,17 +312,19 @@ class Index:
             self._end_count = count + (self._end_count if end_offset == self.end_offset else 0)
             self.end_offset = end_offset
 
-    def find(self, topic: str, key: str, *, begin_time: int, end_time: int, max_count: int) -> list[int]:
-        """Give the CommitLog offsets of messages that may have the key, ascending.
+    def find(
+        self, topic: str, key: str, *, begin_time: int, end_time: int, max_count: int
+    ) -> Reading[list[int]]:
+        """Find the CommitLog offsets of messages that may have the key, ascending.
 
         Only hashes are compared: who must be exact looks at the messages' keys.
         """
         key_hash = index_key_hash(topic, key)
         found: list[int] = []
-        for file in reversed(self._index):
+        for file in reversed(self._index[:]):
             header = file.header
             if header.begin_time <= end_time and header.end_time >= begin_time:
-                found += file.find(
+                found += yield from file.find(
                     key_hash, begin_time=begin_time, end_time=end_time, max_count=max_count - len(found)
                 )
             if header.begin_time < begin_time or len(found) >= max_count:
@@ -398,3 +414,8 @@ class Index:
         for path in paths:
             self._files.forget(path)
             self._files.layer.rename(path, path.parent.parent / f"{path.name}.damaged")
+
+
+def _image_of_one(header: Bytes, image: Bytes, slot: int) -> Bytes:
+    """Make the image of a file with a single slot: all that finding looks at, while others insert."""
+    return np.concatenate((header, image[slot : slot + SLOT_SIZE]))

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.index import Index
+from cometmq.store.reading import Reading
 
 
 class QueryResult(NamedTuple):
@@ -19,8 +20,12 @@ class QueryResult(NamedTuple):
 
 def query_records(
     log: CommitLog, index: Index, topic: str, key: str, *, max_count: int, begin_time: int, end_time: int
-) -> QueryResult:
-    """Give the newest records of a topic with a key, stored within a time range (ms)."""
-    offsets = index.find(topic, key, begin_time=begin_time, end_time=end_time, max_count=max_count)
-    records = [record for offset in offsets if (record := log.read_record(offset)) is not None]
+) -> Reading[QueryResult]:
+    """Find the newest records of a topic with a key, stored within a time range (ms)."""
+    offsets = yield from index.find(topic, key, begin_time=begin_time, end_time=end_time, max_count=max_count)
+    records = []
+    for offset in offsets:
+        record = yield from log.record_at(offset)
+        if record is not None:
+            records.append(record)
     return QueryResult(records, *index.last_update)

@@ -5,9 +5,10 @@ In files and on the wire a setting has RocketMQ's name (``mappedFileSizeCommitLo
 same words in snake case.
 """
 
+import os
 from collections.abc import Mapping
 from enum import Enum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
@@ -25,6 +26,9 @@ Hours = Annotated[str, Meta(pattern=r"^\s*([01]?\d|2[0-3])\s*(;\s*([01]?\d|2[0-3
 
 EXT_SIZE_MIN = 256
 PAGE_SIZE = 4096
+
+MEMORY_BYTES: Final = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+"""The machine's memory."""
 
 
 class FlushDiskType(Enum):
@@ -75,8 +79,12 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         delete_consume_queue_files_interval: … and after each queue that loses files with them.
         max_message_size: largest body.
         message_delay_level: the delays that messages can ask for, by level.
-        max_transfer_count_on_message_in_memory: most messages that one read gives.
-        max_transfer_bytes_on_message_in_memory: most bytes that one read gives.
+        access_message_in_memory_max_ratio: how much of the machine's memory, in percent, the newest part of
+            the log that counts as being in memory takes.
+        max_transfer_count_on_message_in_memory: most messages that one read gives from there …
+        max_transfer_bytes_on_message_in_memory: … and most bytes.
+        max_transfer_count_on_message_in_disk: the same two for older messages.
+        max_transfer_bytes_on_message_in_disk: see above.
         max_filter_message_size: most bytes of ConsumeQueue that one filtered read walks.
         max_msgs_num_batch: most messages that one query by key gives.
     """
@@ -118,8 +126,11 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     delete_consume_queue_files_interval: Annotated[int, Meta(ge=0)] = 100
     max_message_size: Annotated[int, Meta(ge=1, le=16 * 1024 * 1024)] = 4 * 1024 * 1024
     message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+    access_message_in_memory_max_ratio: Ratio = 40
     max_transfer_count_on_message_in_memory: Positive = 32
     max_transfer_bytes_on_message_in_memory: Positive = 256 * 1024
+    max_transfer_count_on_message_in_disk: Positive = 8
+    max_transfer_bytes_on_message_in_disk: Positive = 64 * 1024
     max_filter_message_size: Positive = 16_000
     max_msgs_num_batch: Positive = 64
 
@@ -140,6 +151,11 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def reads_later(self) -> bool:
         """Whether what is appended can be read only after a sync or a commit."""
         return self.sync_flush or self.transient_store_pool_enable
+
+    @property
+    def in_memory_bytes(self) -> int:
+        """How much of the log's newest part counts as being in memory; the rest counts as on the disk."""
+        return MEMORY_BYTES * self.access_message_in_memory_max_ratio // 100
 
     @property
     def queue_file_size(self) -> int:

@@ -1,14 +1,15 @@
 """MessageStore: the storage engine as all others see it.
 
-One thread owns a store: it appends, reads and calls ``tick``; nothing in here locks. Two things happen
-elsewhere: the flusher's thread syncs, and files may be synced in a thread of the caller's.
+One thread owns a store: it appends, reads and calls ``tick``; nothing in here locks. What can wait for the
+disk can happen elsewhere: the flusher's thread syncs, others fetch what is not in memory (``reading``), and
+files may be synced in a thread of the caller's.
 """
 
 import logging
 from collections.abc import Callable, Container, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from cometmq.errors import IllegalName, MessageIllegal, StoreLocked, StoreNotWritable
 from cometmq.format import layout
@@ -21,20 +22,23 @@ from cometmq.store.commit_log import describe
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.dispatch import Arrival, Dispatcher, has_queue_entry
 from cometmq.store.flush import Flusher
-from cometmq.store.get import GetResult, RecordFilter, get_messages
+from cometmq.store.get import GetResult, RecordFilter
 from cometmq.store.messages import Messages
 from cometmq.store.parts import Parts, make_parts
 from cometmq.store.pointers import HasPointers
-from cometmq.store.query import QueryResult, query_records
+from cometmq.store.query import QueryResult
+from cometmq.store.reading import Step, run
+from cometmq.store.readings import TIME_MAX, Readings
 from cometmq.store.recover import Progress, recover
 from cometmq.store.retention import Retention
-from cometmq.store.seek import NEVER, offset_by_time, store_time_at
 from cometmq.store.settings import StoreSettings
 from cometmq.store.upkeep import Upkeep
 
 log = logging.getLogger(__name__)
 
-TIME_MAX = 2**63 - 1
+
+READ_THREADS = 4
+"""How many reads wait for the disk at once."""
 
 
 class MessageStore(Messages, HasPointers):
@@ -54,6 +58,7 @@ class MessageStore(Messages, HasPointers):
         flusher: brings the CommitLog to the disk; tells how far and how often.
         on_synced: called by ``run_soon`` after each commit, and each sync under SYNC_FLUSH, done or failed.
         retention: removes what has expired.
+        readings: what the methods that read do, for those who must not wait.
     """
 
     @classmethod
@@ -119,6 +124,8 @@ class MessageStore(Messages, HasPointers):
         )
         self._upkeep = Upkeep(parts, self._dispatcher, self.flusher, settings, clock, self.recovered.begin)
         self.retention = Retention(parts, self.flusher, self._upkeep, settings, clock)
+        self.readings = Readings(parts, settings, self._upkeep.catch_up, lambda: self.confirm_offset)
+        self._readers = ThreadPoolExecutor(READ_THREADS, "cometmq-read")
         self.flusher.start()
 
     def __enter__(self) -> Self:
@@ -192,37 +199,23 @@ class MessageStore(Messages, HasPointers):
         record_filter: RecordFilter | None = None,
     ) -> GetResult:
         """Read messages of one queue: see ``get.get_messages``."""
-        return get_messages(
-            self._log,
-            self._queues.find(topic, queue_id),
-            queue_offset,
-            self.settings,
-            max_count=max_count,
-            max_bytes=max_bytes,
-            tags_codes=tags_codes,
-            record_filter=record_filter,
+        return run(
+            self.readings.get(topic, queue_id, queue_offset, max_count, max_bytes, tags_codes, record_filter)
         )
 
     def read_record(self, physical_offset: int) -> bytes | None:
         """Give the record at a CommitLog offset, or None if none that may be read begins there."""
-        return self._log.read_record(physical_offset) if physical_offset < self.confirm_offset else None
+        return run(self.readings.record(physical_offset))
 
     def query(
         self, topic: str, key: str, max_count: int = 32, begin_time: int = 0, end_time: int = TIME_MAX
     ) -> QueryResult:
         """Find messages by one of their keys or their unique key, stored within a time range (ms)."""
-        if self._index is None:
-            return QueryResult([], 0, 0)
-        self._upkeep.catch_up()
-        return query_records(
-            self._log,
-            self._index,
-            topic,
-            key,
-            max_count=min(max_count, self.settings.max_msgs_num_batch),
-            begin_time=begin_time,
-            end_time=end_time,
-        )
+        return run(self.readings.query(topic, key, max_count, begin_time, end_time))
+
+    def fetch(self, step: Step) -> "Future[Any]":
+        """Fetch in a thread what a reading needs and is not in memory: see ``reading``."""
+        return self._readers.submit(step.fetch)
 
     def min_queue_offset(self, topic: str, queue_id: int) -> int:
         """Give the first queue offset that can be read; 0 for a queue without messages."""
@@ -236,13 +229,11 @@ class MessageStore(Messages, HasPointers):
 
     def offset_by_time(self, topic: str, queue_id: int, time_ms: int, *, upper: bool = False) -> int:
         """Find a queue offset by store time: see ``seek.offset_by_time``; 0 for a queue without messages."""
-        queue = self._queues.find(topic, queue_id)
-        return 0 if queue is None else offset_by_time(self._log, queue, time_ms, upper=upper)
+        return run(self.readings.offset_by_time(topic, queue_id, time_ms, upper=upper))
 
     def store_time_at(self, topic: str, queue_id: int, queue_offset: int) -> int:
         """Give when a message was stored, ms; -1 if it is not there."""
-        queue = self._queues.find(topic, queue_id)
-        return NEVER if queue is None else store_time_at(self._log, queue, queue_offset)
+        return run(self.readings.store_time_at(topic, queue_id, queue_offset))
 
     def queues(self) -> list[tuple[str, int]]:
         """Give topic and id of every queue that has had a message."""
@@ -299,6 +290,7 @@ class MessageStore(Messages, HasPointers):
         except OSError as error:
             log.critical("%s is not closed cleanly: %s", self.root, describe(error, self.root))
         finally:
+            self._readers.shutdown(cancel_futures=True)
             self._log.close()
             self._parts.files.close()
             self._parts.files.layer.unlock(self._lock_token)

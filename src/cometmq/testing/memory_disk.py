@@ -65,6 +65,11 @@ class MemoryFile:
         """Read up to ``size`` bytes at ``position``."""
         return bytes(self._content.data[position : position + size])
 
+    def read_ready(self, position: int, size: int) -> Buffer | None:
+        """Read all of ``size`` bytes at ``position``, unless the disk is ``cold``."""
+        data = self._content.data[position : position + size]
+        return data if len(data) == size and not self._disk.cold else None
+
     def view(self) -> memoryview:
         """Give the whole file as a read-only view."""
         return memoryview(self._content.data).toreadonly()
@@ -112,6 +117,7 @@ class MemoryDisk:
     Attributes:
         space_bytes: can be changed while in use: a disk that fills up, or is cleaned.
         fail_sync: when True every sync raises EIO.
+        cold: when True no byte is ready to be read without the disk.
         sync_count: how many file syncs there were.
         now_ms: gives the time, ms, that files are modified at.
     """
@@ -119,6 +125,7 @@ class MemoryDisk:
     def __init__(self, space_bytes: int = 2**40) -> None:
         self.space_bytes = space_bytes
         self.fail_sync = False
+        self.cold = False
         self.sync_count = 0
         self.now_ms: Callable[[], int] = lambda: 0
         self._files: dict[Path, Content] = {}
