@@ -75,7 +75,7 @@ class Assembly:
         self.schedule = Schedule(store, table("delayOffset"), clock)
         self.schedule.load()
 
-        reads = Reads(store)
+        self.reads = Reads(store)
         producers = Producers[Session](clock)
         consumers = Consumers[Session](clock, on_empty=self.filters.unregister)
         locks = QueueLocks(clock)
@@ -91,7 +91,7 @@ class Assembly:
         )
         self.pulls = Pulls(
             store,
-            reads,
+            self.reads,
             subscriptions,
             self.offsets,
             self.rates,
@@ -121,8 +121,8 @@ class Assembly:
         handlers = _handlers(
             self.pulls,
             self.clients,
-            Queries(store, reads, self.topics, groups, self.offsets),
-            Retries(store, reads, self.topics, groups, self.rates, store_host=host, permission=permission),
+            Queries(store, self.reads, self.topics, groups, self.offsets),
+            Retries(store, self.reads, self.topics, groups, self.rates, store_host=host, permission=permission),
             TopicAdmin(self.topics, store, self.offsets, consumers, broker_name=own.broker_name),
             GroupAdmin(
                 groups,
@@ -139,7 +139,7 @@ class Assembly:
         )
         self.bulk = sends.bulk
         self.requests = Requests(
-            sends.handle, handlers, [self.pulls.closed, reads.closed, self.clients.closed]
+            sends.handle, handlers, [self.pulls.closed, self.reads.closed, self.clients.closed]
         )
 
 

@@ -1,0 +1,263 @@
+"""What is asked of a broker while the disk takes its time."""
+
+import asyncio
+import errno
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from threading import Event, current_thread, main_thread
+
+import pytest
+from msgspec.structs import replace
+from tests.broker.conftest import Bench, Client, bodies, pull_header, serving
+
+from cometmq.broker import reads as reads_module
+from cometmq.broker.reads import FETCHES_MAX
+from cometmq.io.disk_file import DiskFile
+from cometmq.io.files import Disk, File
+from cometmq.message import Buffer
+from cometmq.store.store import READ_THREADS
+from cometmq.wire import headers
+from cometmq.wire.codes import RequestCode, ResponseCode
+
+PULL = RequestCode.PULL_MESSAGE
+
+
+class ColdFile(DiskFile):
+    """A file of which nothing is in memory."""
+
+    disk: "ColdDisk"
+
+    def read_ready(self, position: int, size: int) -> Buffer | None:
+        return None if self.disk.cold else super().read_ready(position, size)
+
+    def read(self, position: int, size: int) -> bytes:
+        if self.disk.cold:
+            assert current_thread() is not main_thread(), "the loop waits for the disk"
+            self.disk.asked.set()
+            assert self.disk.turns.wait(10)
+            if self.disk.broken:
+                raise OSError(errno.EIO, os.strerror(errno.EIO), str(self.path))
+        return super().read(position, size)
+
+
+class ColdDisk(Disk):
+    """A disk that turns, or stands still: then who reads from it waits."""
+
+    def __init__(self) -> None:
+        self.cold = self.broken = False
+        self.turns, self.asked = Event(), Event()
+
+    def create(self, path: Path, size: int, *, durable: bool = True) -> File:
+        return self._cold(super().create(path, size, durable=durable))
+
+    def open(self, path: Path, *, writable: bool) -> File:
+        return self._cold(super().open(path, writable=writable))
+
+    def _cold(self, file: File) -> File:
+        assert isinstance(file, DiskFile)
+        cold = ColdFile(file.path, file._fd)
+        cold.disk = self
+        return cold
+
+
+@asynccontextmanager
+async def cold_broker(root: Path, messages: int = 40) -> AsyncIterator[tuple[Bench, ColdDisk]]:
+    """A broker with messages in queue 0 of topic T, on a disk that stands still."""
+    disk = ColdDisk()
+    async with serving(root, files=disk) as bench:
+        for n in range(messages):
+            await bench.send("T", b"%d" % n, KEYS=f"k{n}")
+            bench.clock.advance(1_000)
+        disk.cold = True
+        yield bench, disk
+        disk.turns.set()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.001)
+
+
+def test_the_loop_serves_others_while_a_pull_waits_for_the_disk(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with cold_broker(tmp_path) as (bench, disk):
+            pull = bench.ask_later(PULL, pull_header("T", 30))
+            other = await Client.open(bench.address)
+            for _ in range(3):
+                assert (await other.send("U")).code == ResponseCode.SUCCESS
+            assert not pull.done()
+            disk.turns.set()
+            assert bodies(await pull) == [b"%d" % n for n in range(30, 40)]
+            await other.connection.close()
+
+    asyncio.run(main())
+
+
+def test_answers_of_a_connection_may_change_places(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with cold_broker(tmp_path) as (bench, disk):
+            pull = bench.ask_later(PULL, pull_header("T", 30))
+            nothing = await bench.ask(PULL, pull_header("T", 40))
+            assert nothing.code == ResponseCode.PULL_NOT_FOUND and not pull.done()
+            disk.turns.set()
+            assert (await pull).code == ResponseCode.SUCCESS
+
+    asyncio.run(main())
+
+
+def test_all_that_reads_waits_off_the_loop_and_gets_its_answer(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with cold_broker(tmp_path) as (bench, disk):
+            disk.turns.set()
+            begin = bench.clock.now_ms() - 40_000
+            found = await bench.ask(PULL, pull_header("T", 39))
+            offset = int.from_bytes(found.body[28:36], "big")
+            view = await bench.ask(RequestCode.VIEW_MESSAGE_BY_ID, headers.ViewMessageHeader(offset))
+            assert bodies(view) == [b"39"]
+            query = headers.QueryMessageHeader("T", "k7", 10, 0, 2**62)
+            assert bodies(await bench.ask(RequestCode.QUERY_MESSAGE, query)) == [b"7"]
+            search = headers.SearchOffsetHeader("T", 0, begin + 10_000)
+            answer = await bench.ask(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, search)
+            assert answer.ext_fields["offset"] == "10"
+            earliest = headers.GetEarliestStoreTimeHeader("T", 0)
+            answer = await bench.ask(RequestCode.GET_EARLIEST_MSG_STORETIME, earliest)
+            assert answer.ext_fields["timestamp"] == str(begin)
+            young = headers.QueryConsumerOffsetHeader("new", "T", 0)
+            answer = await bench.ask(RequestCode.QUERY_CONSUMER_OFFSET, young)
+            assert answer.ext_fields["offset"] == "0"
+            await bench.heartbeat("cg", "T")
+            back = headers.SendBackHeader(offset, "cg", 0)
+            assert (await bench.ask(RequestCode.CONSUMER_SEND_MSG_BACK, back)).code == ResponseCode.SUCCESS
+            for code, header in (
+                (RequestCode.GET_TOPIC_STATS_INFO, headers.TopicHeader("T")),
+                (RequestCode.GET_CONSUME_STATS, headers.GetConsumeStatsHeader("cg", "T")),
+                (RequestCode.GET_BROKER_RUNTIME_INFO, None),
+            ):
+                assert (await bench.ask(code, header)).code == ResponseCode.SUCCESS
+
+    asyncio.run(main())
+
+
+def test_what_a_handler_refuses_late_is_refused_with_its_code(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with cold_broker(tmp_path) as (bench, disk):
+            disk.turns.set()
+            nowhere = headers.ViewMessageHeader(5)
+            answer = await bench.ask(RequestCode.VIEW_MESSAGE_BY_ID, nowhere)
+            assert answer.remark == "can not find message by the offset, 5"
+
+    asyncio.run(main())
+
+
+def test_a_connection_that_goes_away_leaves_nothing_behind(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with cold_broker(tmp_path) as (bench, disk):
+            gone = await Client.open(bench.address)
+            pulls = [gone.ask_later(PULL, pull_header("T", n)) for n in range(3 * FETCHES_MAX)]
+            await until(lambda: bench.parts.reads.waiting_count == len(pulls))
+            await until(disk.asked.is_set)
+            await gone.connection.close()
+            await until(lambda: bench.parts.reads.waiting_count == 0)
+            disk.turns.set()
+            assert bodies(await bench.ask(PULL, pull_header("T", 39))) == [b"39"]
+            assert not bench.parts.reads._lanes
+            await asyncio.gather(*pulls, return_exceptions=True)
+
+    asyncio.run(main())
+
+
+def test_who_asks_for_much_takes_no_turn_of_another(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with cold_broker(tmp_path) as (bench, disk):
+            pulls = [bench.ask_later(PULL, pull_header("T", n % 40)) for n in range(200)]
+            await until(lambda: bench.parts.reads.waiting_count == 200)
+            other = await Client.open(bench.address)
+            wanted = other.ask_later(PULL, pull_header("T", 39))
+            await until(lambda: bench.parts.reads.waiting_count == 201)
+            disk.turns.set()
+            assert bodies(await wanted) == [b"39"]
+            assert sum(pull.done() for pull in pulls) < 150
+            assert all(answer.code == ResponseCode.SUCCESS for answer in await asyncio.gather(*pulls))
+            assert bench.parts.reads.waiting_count == 0
+            await other.connection.close()
+
+    assert FETCHES_MAX <= READ_THREADS
+    asyncio.run(main())
+
+
+def test_more_reads_than_can_wait_are_told_to_come_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reads_module, "WAITING_MAX", 5)
+
+    async def main() -> None:
+        async with cold_broker(tmp_path) as (bench, disk):
+            waiting = [bench.ask_later(PULL, pull_header("T", n)) for n in range(5)]
+            busy = await bench.ask(PULL, pull_header("T", 5))
+            assert busy.code == ResponseCode.SYSTEM_BUSY
+            view = await bench.ask(RequestCode.VIEW_MESSAGE_BY_ID, headers.ViewMessageHeader(0))
+            assert view.code == ResponseCode.SYSTEM_BUSY
+            disk.turns.set()
+            assert all(answer.code == ResponseCode.SUCCESS for answer in await asyncio.gather(*waiting))
+
+    asyncio.run(main())
+
+
+def test_a_peer_that_takes_nothing_is_read_nothing_more(tmp_path: Path) -> None:
+    async def main() -> None:
+        disk = ColdDisk()
+        async with serving(tmp_path, {"mapped_file_size_commit_log": 1 << 26}, files=disk) as bench:
+            body = bytes(1 << 18)
+            for _ in range(4):
+                await bench.send("T", body)
+            disk.cold = True
+            disk.turns.set()
+            bench.connection._outbox._transport.pause_reading()
+            pulls = [bench.ask_later(PULL, pull_header("T", n % 4)) for n in range(200)]
+            other = await Client.open(bench.address)
+            for _ in range(50):
+                assert (await other.send("U")).code == ResponseCode.SUCCESS
+            assert bench.parts.reads.waiting_count > 100, (
+                "their answers would be more than a connection may hold"
+            )
+            bench.connection._outbox._transport.resume_reading()
+            for pull in pulls:
+                assert bodies(await pull) == [body]
+            await other.connection.close()
+
+    asyncio.run(main())
+
+
+def test_a_disk_that_fails_is_told_and_the_broker_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with cold_broker(tmp_path) as (bench, disk):
+            disk.broken = True
+            disk.turns.set()
+            answer = await bench.ask(PULL, pull_header("T", 3))
+            assert answer.code == ResponseCode.SYSTEM_ERROR
+            disk.broken = False
+            assert bodies(await bench.ask(PULL, replace(pull_header("T", 3), max_message_count=1))) == [b"3"]
+            assert bench.parts.reads.waiting_count == 0
+
+    asyncio.run(main())
+    assert "Input/output error" in caplog.text
+
+
+def test_a_cold_pull_at_the_end_of_its_queue_is_held(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with cold_broker(tmp_path) as (bench, disk):
+            held = bench.ask_later(PULL, pull_header("T", 40, wait_ms=15_000))
+            await bench.ask(RequestCode.GET_ALL_TOPIC_CONFIG)
+            assert bench.parts.pulls.held_count == 1
+            other = await Client.open(bench.address)
+            sent = other.send("T", b"new")
+            disk.turns.set()
+            await sent
+            assert bodies(await held) == [b"new"]
+            await other.connection.close()
+
+    asyncio.run(main())
