@@ -75,9 +75,10 @@ async def cold_broker(root: Path, messages: int = 40) -> AsyncIterator[tuple[Ben
         disk.turns.set()
 
 
-async def until(condition: Callable[[], bool]) -> None:
+async def until(bench: Bench, condition: Callable[[], bool]) -> None:
+    """Come back when it is so; each answer of the broker is a turn of its loop."""
     while not condition():
-        await asyncio.sleep(0.001)
+        await bench.ask(RequestCode.GET_ALL_TOPIC_CONFIG)
 
 
 def test_the_loop_serves_others_while_a_pull_waits_for_the_disk(tmp_path: Path) -> None:
@@ -156,10 +157,10 @@ def test_a_connection_that_goes_away_leaves_nothing_behind(tmp_path: Path) -> No
         async with cold_broker(tmp_path) as (bench, disk):
             gone = await Client.open(bench.address)
             pulls = [gone.ask_later(PULL, pull_header("T", n)) for n in range(3 * FETCHES_MAX)]
-            await until(lambda: bench.parts.reads.waiting_count == len(pulls))
-            await until(disk.asked.is_set)
+            await until(bench, lambda: bench.parts.reads.waiting_count == len(pulls))
+            await until(bench, disk.asked.is_set)
             await gone.connection.close()
-            await until(lambda: bench.parts.reads.waiting_count == 0)
+            await until(bench, lambda: bench.parts.reads.waiting_count == 0)
             disk.turns.set()
             assert bodies(await bench.ask(PULL, pull_header("T", 39))) == [b"39"]
             assert not bench.parts.reads._lanes
@@ -172,10 +173,10 @@ def test_who_asks_for_much_takes_no_turn_of_another(tmp_path: Path) -> None:
     async def main() -> None:
         async with cold_broker(tmp_path) as (bench, disk):
             pulls = [bench.ask_later(PULL, pull_header("T", n % 40)) for n in range(200)]
-            await until(lambda: bench.parts.reads.waiting_count == 200)
+            await until(bench, lambda: bench.parts.reads.waiting_count == 200)
             other = await Client.open(bench.address)
             wanted = other.ask_later(PULL, pull_header("T", 39))
-            await until(lambda: bench.parts.reads.waiting_count == 201)
+            await until(bench, lambda: bench.parts.reads.waiting_count == 201)
             disk.turns.set()
             assert bodies(await wanted) == [b"39"]
             assert sum(pull.done() for pull in pulls) < 150

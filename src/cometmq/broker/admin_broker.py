@@ -4,6 +4,7 @@ import shutil
 from typing import Final
 
 from cometmq.broker.rates import Rates, sum_text
+from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
 from cometmq.broker.settings import Settings, as_properties
 from cometmq.format import layout
@@ -50,9 +51,12 @@ _NOT_HERE: Final = dict.fromkeys(
 class BrokerAdmin:
     """Tells operators of the broker."""
 
-    def __init__(self, settings: Settings, store: MessageStore, rates: Rates, clock: Clock) -> None:
+    def __init__(
+        self, settings: Settings, store: MessageStore, reads: Reads, rates: Rates, clock: Clock
+    ) -> None:
         self._settings = settings
         self._store = store
+        self._reads = reads
         self._rates = rates
         self._clock = clock
         self._started_ms = clock.now_ms()
@@ -71,10 +75,16 @@ class BrokerAdmin:
             "no setting of this broker can be changed while it runs: change its file and restart it",
         )
 
-    def runtime_info(self, _: Session, command: Command) -> Command:
+    def runtime_info(self, session: Session, command: Command) -> Command | None:
         """GET_BROKER_RUNTIME_INFO: how it is doing, by RocketMQ's keys."""
-        table = self._versions() | self._disk() | self._pointers() | self._traffic()
-        return response(command, body=encode(TextTable(table)))
+
+        def make(oldest: bytes | None) -> Command:
+            table = self._versions() | self._disk() | self._pointers() | self._traffic()
+            table["earliestMessageTimeStamp"] = str(-1 if oldest is None else record_store_time(oldest))
+            return response(command, body=encode(TextTable(table)))
+
+        oldest = self._store.readings.record(self._store.min_offset)
+        return self._reads.answer(session, command, oldest, make)
 
     def _versions(self) -> dict[str, str]:
         up_s = (self._clock.monotonic_ms() - self._started_monotonic_ms) // 1000
@@ -95,13 +105,11 @@ class BrokerAdmin:
         path = layout.commitlog_dir(store.root)
         usage = shutil.disk_usage(store.root)
         ratio = str((usage.total - usage.free) / usage.total)
-        oldest = store.read_record(store.min_offset)
         return {
             "commitLogDirCapacity": f"Total : {_size(usage.total)}, Free : {_size(usage.free)}.",
             "commitLogDiskRatio": ratio,
             f"commitLogDiskRatio_{path}": ratio,
             "consumeQueueDiskRatio": ratio,
-            "earliestMessageTimeStamp": str(-1 if oldest is None else record_store_time(oldest)),
         }
 
     def _pointers(self) -> dict[str, str]:

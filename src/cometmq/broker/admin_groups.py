@@ -1,11 +1,12 @@
 """What operators ask and order about groups. (RocketMQ: AdminBrokerProcessor.java.)"""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from cometmq.broker.consumers import ConsumerGroup, Consumers
 from cometmq.broker.groups import Groups
 from cometmq.broker.offsets import Offsets
 from cometmq.broker.producers import Member, Producers
+from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
 from cometmq.broker.topics import QUEUE_COUNT_MAX, Topics
 from cometmq.errors import IllegalName
@@ -13,6 +14,7 @@ from cometmq.format import fastjson
 from cometmq.format.layout import valid_group
 from cometmq.message import MessageQueue
 from cometmq.net.server import Session
+from cometmq.store.reading import Reading
 from cometmq.store.store import MessageStore
 from cometmq.wire.bodies import (
     ClientConnection,
@@ -51,6 +53,7 @@ class GroupAdmin:
         offsets: Offsets,
         topics: Topics,
         store: MessageStore,
+        reads: Reads,
         *,
         broker_name: str,
     ) -> None:
@@ -60,6 +63,7 @@ class GroupAdmin:
         self._offsets = offsets
         self._topics = topics
         self._store = store
+        self._reads = reads
         self._broker_name = broker_name
 
     def create(self, _: Session, command: Command) -> Command:
@@ -137,29 +141,39 @@ class GroupAdmin:
         name = parse(GroupHeader, command.ext_fields).group
         return response(command, body=encode(TopicNames(topics=sorted(self._offsets.topics_of(name)))))
 
-    def progress(self, _: Session, command: Command) -> Command:
+    def progress(self, session: Session, command: Command) -> Command | None:
         """GET_CONSUME_STATS: how far a group is behind in each queue."""
         header = parse(GetConsumeStatsHeader, command.ext_fields)
         name = header.consumer_group
         named = [header.topic] if header.topic else (header.topics or "").split(";")
         topics = {topic for topic in named if topic} or self._offsets.topics_of(name)
         group = self._consumers.find(name)
-        offsets = {
-            MessageQueue(topic, self._broker_name, queue_id): self._behind(name, topic, queue_id)
+        queues = [
+            MessageQueue(topic, self._broker_name, queue_id)
             for topic in sorted(topics)
             if _concerns(group, topic) and (config := self._topics.find(topic)) is not None
             for queue_id in range(config.read_queue_count)
-        }
-        return response(command, body=encode(ConsumeStats(offsets=offsets)))
+        ]
 
-    def _behind(self, group: str, topic: str, queue_id: int) -> ConsumeOffset:
-        committed = self._offsets.committed(group, topic, queue_id) or 0
-        return ConsumeOffset(
-            broker_offset=self._store.max_queue_offset(topic, queue_id),
-            consumer_offset=committed,
-            last_time=max(self._store.store_time_at(topic, queue_id, committed - 1), 0),
-            pull_offset=max(committed, self._offsets.pulled(group, topic, queue_id) or 0),
-        )
+        def make(stats: ConsumeStats) -> Command:
+            return response(command, body=encode(stats))
+
+        return self._reads.answer(session, command, self._behind(name, queues), make)
+
+    def _behind(self, group: str, queues: Sequence[MessageQueue]) -> Reading[ConsumeStats]:
+        store = self._store
+        offsets = {}
+        for queue in queues:
+            topic, queue_id = queue.topic, queue.queue_id
+            committed = self._offsets.committed(group, topic, queue_id) or 0
+            last_time = yield from store.readings.store_time_at(topic, queue_id, committed - 1)
+            offsets[queue] = ConsumeOffset(
+                broker_offset=store.max_queue_offset(topic, queue_id),
+                consumer_offset=committed,
+                last_time=max(last_time, 0),
+                pull_offset=max(committed, self._offsets.pulled(group, topic, queue_id) or 0),
+            )
+        return ConsumeStats(offsets=offsets)
 
 
 def _concerns(group: ConsumerGroup[Session] | None, topic: str) -> bool:

@@ -7,12 +7,14 @@ from msgspec.structs import replace
 
 from cometmq.broker.consumers import Consumers
 from cometmq.broker.offsets import Offsets
+from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
 from cometmq.broker.topics import QUEUE_COUNT_MAX, Topics, is_system_topic
 from cometmq.errors import IllegalName
 from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue
 from cometmq.net.server import Session
+from cometmq.store.reading import Reading
 from cometmq.store.store import MessageStore
 from cometmq.wire.bodies import (
     DataVersion,
@@ -55,6 +57,7 @@ class TopicAdmin:
         self,
         topics: Topics,
         store: MessageStore,
+        reads: Reads,
         offsets: Offsets,
         consumers: Consumers[Session],
         *,
@@ -62,6 +65,7 @@ class TopicAdmin:
     ) -> None:
         self._topics = topics
         self._store = store
+        self._reads = reads
         self._offsets = offsets
         self._consumers = consumers
         self._broker_name = broker_name
@@ -116,15 +120,14 @@ class TopicAdmin:
         answer = fields(GetAllTopicConfigResponseHeader(total))
         return response(command, ext_fields=answer, body=encode(table))
 
-    def stats(self, _: Session, command: Command) -> Command:
+    def stats(self, session: Session, command: Command) -> Command | None:
         """GET_TOPIC_STATS_INFO: the ends of each queue."""
         topic = self._find(parse(TopicHeader, command.ext_fields).topic)
-        queue_ids = range(max(topic.read_queue_count, topic.write_queue_count))
-        offsets = {
-            MessageQueue(topic.topic, self._broker_name, queue_id): self._ends(topic.topic, queue_id)
-            for queue_id in queue_ids
-        }
-        return response(command, body=encode(TopicStats(offsets)))
+
+        def make(stats: TopicStats) -> Command:
+            return response(command, body=encode(stats))
+
+        return self._reads.answer(session, command, self._stats(topic), make)
 
     def groups(self, _: Session, command: Command) -> Command:
         """QUERY_TOPIC_CONSUME_BY_WHO: the groups that consume it now or have done so."""
@@ -169,10 +172,14 @@ class TopicAdmin:
         known = self._topics.find(topic.topic)
         return replace(topic, attributes=_changed(known.attributes if known else {}, changes))
 
-    def _ends(self, topic: str, queue_id: int) -> TopicOffset:
-        low = self._store.min_queue_offset(topic, queue_id)
-        high = self._store.max_queue_offset(topic, queue_id)
-        return TopicOffset(max(self._store.store_time_at(topic, queue_id, high - 1), 0), high, low)
+    def _stats(self, topic: TopicConfig) -> Reading[TopicStats]:
+        store, name = self._store, topic.topic
+        offsets = {}
+        for queue_id in range(max(topic.read_queue_count, topic.write_queue_count)):
+            low, high = store.min_queue_offset(name, queue_id), store.max_queue_offset(name, queue_id)
+            time = yield from store.readings.store_time_at(name, queue_id, high - 1)
+            offsets[MessageQueue(name, self._broker_name, queue_id)] = TopicOffset(max(time, 0), high, low)
+        return TopicStats(offsets)
 
 
 def _checked_name(name: str) -> str:

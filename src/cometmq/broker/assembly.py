@@ -122,8 +122,10 @@ class Assembly:
             self.pulls,
             self.clients,
             Queries(store, self.reads, self.topics, groups, self.offsets),
-            Retries(store, self.reads, self.topics, groups, self.rates, store_host=host, permission=permission),
-            TopicAdmin(self.topics, store, self.offsets, consumers, broker_name=own.broker_name),
+            Retries(
+                store, self.reads, self.topics, groups, self.rates, store_host=host, permission=permission
+            ),
+            TopicAdmin(self.topics, store, self.reads, self.offsets, consumers, broker_name=own.broker_name),
             GroupAdmin(
                 groups,
                 consumers,
@@ -131,9 +133,10 @@ class Assembly:
                 self.offsets,
                 self.topics,
                 store,
+                self.reads,
                 broker_name=own.broker_name,
             ),
-            BrokerAdmin(settings, store, self.rates, clock),
+            BrokerAdmin(settings, store, self.reads, self.rates, clock),
             StoreAdmin(self.topics, store, self.offsets),
             self.schedule,
         )
