@@ -1,11 +1,10 @@
 """The Index: which messages have a key. Derived, like the ConsumeQueues, and written back like them.
 
-Of the newest file the header and slots are kept in memory, and entries until they are written: in the
-order entries, slots, header, so that what a killed process leaves can be put right from the entries (each
-holds the slot's value before it). A loss of power leaves any mixture of old and new pages, so after an
-unclean stop only what was synced counts: the rest is cut off and indexed again. Full files are only read.
+Only the newest file is written to; what of it is in memory only is lost with the process, and what is not
+synced can be any mixture of old and new pages after a loss of power. So after an unclean stop only what was
+synced counts: the rest is cut off and indexed again.
 
-Source: RocketMQ ``store/index/IndexFile.java``, ``store/index/IndexService.java``.
+Source: RocketMQ ``store/index/IndexService.java``.
 """
 
 import logging
@@ -15,25 +14,17 @@ from pathlib import Path
 
 import numpy as np
 
-from cometmq import kernels
 from cometmq.errors import FormatError
 from cometmq.format import layout
 from cometmq.format.index import (
-    ENTRY_SIZE,
     FIRST_ENTRY,
-    HEADER_SIZE,
-    SLOT_SIZE,
-    IndexHeader,
-    entry_position,
-    file_size,
-    slot_position,
 )
 from cometmq.format.java_hash import index_key_hash
-from cometmq.io.files import TEMPORARY_SUFFIX, File
+from cometmq.io.files import TEMPORARY_SUFFIX
 from cometmq.io.open_files import OpenFiles
-from cometmq.kernels.ops import PAGE_SIZE, Bytes, Ints, Longs
-from cometmq.store.index_view import ENTRY_DTYPE, SLOT_DTYPE
-from cometmq.store.reading import Look, Reading
+from cometmq.kernels.ops import Ints, Longs
+from cometmq.store.index_file import IndexFile
+from cometmq.store.reading import Reading
 
 log = logging.getLogger(__name__)
 
@@ -41,196 +32,6 @@ TAIL_MAX = 4 * 1024 * 1024
 """Bytes of entries that wait in memory at most; they are written ahead of the header that counts them."""
 INSERT_MAX = 16_384
 """Keys inserted at once."""
-BLOCK_ENTRIES = 1_000_000
-"""Entries looked at together when a file is cut (20 MB)."""
-
-
-class IndexFile:
-    """One index file.
-
-    Args:
-        slot_count: how many slots it has.
-        entry_count: how many entries it has room for, the unused first one included.
-    """
-
-    def __init__(self, files: OpenFiles, path: Path, slot_count: int, entry_count: int) -> None:
-        self.path = path
-        self._files = files
-        self._slot_count = slot_count
-        self._entry_count = entry_count
-        self._image_size = slot_position(slot_count)
-        self._image: Bytes | None = None  # header and slots; of a full file the slots are on the disk only
-        self._full_header: IndexHeader | None = None
-        self._dirty = np.zeros(-(-self._image_size // PAGE_SIZE), np.bool_)
-        self._tail = bytearray()
-        self._written = FIRST_ENTRY  # number of the first entry that is not in the file yet
-
-    def create(self, previous: IndexHeader | None) -> None:
-        """Make the file; its header begins with what the file before it ended with."""
-        self._files.layer.make_directory(self.path.parent, durable=False)
-        self._files.create(self.path, file_size(self._slot_count, self._entry_count), durable=False)
-        self._image = np.zeros(self._image_size, np.uint8)
-        if previous is not None:
-            time, offset = previous.end_time, previous.end_physical_offset
-            self._put_header(IndexHeader(time, time, offset, offset))
-
-    def load(self) -> None:
-        """Read the file; one that is not full can be inserted into after this. Raises FormatError."""
-        expected = file_size(self._slot_count, self._entry_count)
-        if (size := self._files.layer.size(self.path)) != expected:
-            raise FormatError(f"{self.path}: has {size} bytes, expected {expected}")
-        header = IndexHeader.unpack(self._files.get(self.path).read(0, HEADER_SIZE))
-        if header.next_entry > self._entry_count or header.begin_physical_offset > header.end_physical_offset:
-            raise FormatError(
-                f"{self.path}: header {header} cannot be in a file of {self._entry_count} entries"
-            )
-        self._written = header.next_entry
-        if header.next_entry >= self._entry_count:
-            self._full_header = header
-        else:
-            self._load_image()
-            self._put_header(header)
-
-    def cut(self, physical_offset: int, store_time_at: Callable[[int], int]) -> bool:
-        """Forget the records at or behind ``physical_offset``; False if that is all.
-
-        Slots are set from the entries that stay, whatever they held. The entries end before the first that
-        lies before its predecessor in the log: it was never written.
-
-        Args:
-            store_time_at: gives the store time, ms, of the record at a CommitLog offset.
-        """
-        if self._image is None:
-            self._load_image()
-        header = self.header
-        slots = np.zeros(self._slot_count, np.int32)
-        number, last = FIRST_ENTRY, header.begin_physical_offset
-        while number < header.next_entry:
-            block = self._entries(number, min(number + BLOCK_ENTRIES, header.next_entry))
-            offsets = block["physical_offset"].astype(np.int64)
-            fits = (offsets < physical_offset) & (np.diff(offsets, prepend=last) >= 0)
-            count = len(block) if fits.all() else int(np.argmin(fits))
-            taken = block["key_hash"][:count].astype(np.int64) % self._slot_count
-            np.maximum.at(slots, taken, np.arange(number, number + count, dtype=np.int32))
-            number += count
-            if count:
-                last = int(offsets[count - 1])
-            if count < len(block):
-                break
-        if number == FIRST_ENTRY:
-            return False
-        self._put_slots(slots)
-        if number < header.next_entry:
-            time = store_time_at(last)
-            header = header._replace(end_time=time, end_physical_offset=last, next_entry=number)
-        self._put_header(header._replace(used_slots=int(np.count_nonzero(slots))))
-        self._written = number
-        return True
-
-    def count_last(self, physical_offset: int) -> int:
-        """Count the entries at the end that are for the record at ``physical_offset``."""
-        numbers = range(self.header.next_entry - 1, 0, -1)
-        offsets = (int(self._entries(number, number + 1)["physical_offset"][0]) for number in numbers)
-        return sum(1 for _ in takewhile(lambda offset: offset == physical_offset, offsets))
-
-    @property
-    def header(self) -> IndexHeader:
-        """What the file says about itself."""
-        if self._image is not None:
-            return IndexHeader.unpack(self._image[:HEADER_SIZE].tobytes())
-        assert self._full_header is not None, "the file is not loaded"
-        return self._full_header
-
-    @property
-    def is_full(self) -> bool:
-        """Whether no further key fits."""
-        return self.header.next_entry >= self._entry_count
-
-    def insert(self, key_hashes: Ints, physical_offsets: Longs, store_times: Longs) -> int:
-        """Insert keys in order; gives how many fitted."""
-        assert self._image is not None, "a full file takes no keys"
-        entries = np.empty(len(key_hashes) * ENTRY_SIZE, np.uint8)
-        taken = kernels.current().index_insert(
-            self._image,
-            self._dirty,
-            entries,
-            key_hashes,
-            physical_offsets,
-            store_times,
-            entry_count=self._entry_count,
-        )
-        self._tail += entries[: taken * ENTRY_SIZE].tobytes()
-        return taken
-
-    def find(self, key_hash: int, *, begin_time: int, end_time: int, max_count: int) -> Reading[list[int]]:
-        """Find the CommitLog offsets of records with the key's hash, newest first."""
-        slot = slot_position(key_hash % self._slot_count)
-        image = None if self._image is None else _image_of_one(self._image[:HEADER_SIZE], self._image, slot)
-        tail = np.frombuffer(bytes(self._tail), np.uint8)
-        entries = slice(self._image_size, entry_position(self._written, self._slot_count))
-
-        def look(file: File) -> list[int]:
-            data = np.frombuffer(file.view(), np.uint8)
-            return kernels.current().index_find(
-                _image_of_one(data[:HEADER_SIZE], data, slot) if image is None else image,
-                data[entries],
-                tail,
-                key_hash,
-                begin_time=begin_time,
-                end_time=end_time,
-                max_count=max_count,
-            )
-
-        found = yield Look(self._files, self.path, look)
-        return found or []
-
-    def write_back(self) -> bool:
-        """Write what is in memory only; False if that is nothing. Raises OSError; it then stays."""
-        if self._image is None or not (self._tail or self._dirty.any()):
-            return False
-        file = self._files.get(self.path)
-        self.write_tail()
-        runs = np.flatnonzero(np.diff(self._dirty, prepend=False, append=False)).reshape(-1, 2)
-        for first, last in (runs[::-1] * PAGE_SIZE).tolist():  # the page with the header comes last
-            file.write(first, self._image[first:last].data)
-        self._dirty[:] = False
-        return True
-
-    def write_tail(self, least_bytes: int = 1) -> bool:
-        """Write the entries that wait if they take ``least_bytes``; tell whether. Raises OSError."""
-        if len(self._tail) < least_bytes:
-            return False
-        self._files.get(self.path).write(entry_position(self._written, self._slot_count), self._tail)
-        self._written += len(self._tail) // ENTRY_SIZE
-        self._tail = bytearray()
-        return True
-
-    def seal(self) -> None:
-        """Let the memory of a full file go that has been written back."""
-        self._full_header = self.header
-        self._image = None
-
-    def _load_image(self) -> None:
-        image = self._files.get(self.path).read(0, self._image_size)
-        self._image = np.frombuffer(image, np.uint8).copy()
-
-    def _entries(self, first: int, end: int) -> np.ndarray:
-        """Give the entries of the file from number ``first`` to before ``end`` (of ENTRY_DTYPE)."""
-        position = entry_position(first, self._slot_count)
-        data = self._files.get(self.path).read(position, (end - first) * ENTRY_SIZE)
-        return np.frombuffer(data, ENTRY_DTYPE)
-
-    def _put_slots(self, slots: Ints) -> None:
-        assert self._image is not None
-        stored = self._image[HEADER_SIZE:].view(SLOT_DTYPE)
-        changed = np.flatnonzero(stored != slots)
-        stored[changed] = slots[changed]
-        self._dirty[(HEADER_SIZE + changed * SLOT_SIZE) // PAGE_SIZE] = True
-
-    def _put_header(self, header: IndexHeader) -> None:
-        assert self._image is not None
-        self._image[:HEADER_SIZE] = np.frombuffer(header.pack(), np.uint8)
-        self._dirty[0] = True
 
 
 class Index:
@@ -414,8 +215,3 @@ class Index:
         for path in paths:
             self._files.forget(path)
             self._files.layer.rename(path, path.parent.parent / f"{path.name}.damaged")
-
-
-def _image_of_one(header: Bytes, image: Bytes, slot: int) -> Bytes:
-    """Make the image of a file with a single slot: all that finding looks at, while others insert."""
-    return np.concatenate((header, image[slot : slot + SLOT_SIZE]))

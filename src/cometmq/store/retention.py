@@ -10,7 +10,8 @@ What is never removed: the file that is written to, files that are not flushed, 
 and keys are not on the disk; otherwise a crash could make a queue begin anew whose messages are all gone.
 
 A consumer that stands before the beginning is told OFFSET_TOO_SMALL and where the queue begins; one that
-comes between the two steps, MESSAGE_WAS_REMOVING. What was given to a reader stays as it is.
+comes between the two steps is given what comes next, or told MESSAGE_WAS_REMOVING. What was given to a
+reader stays as it is.
 
 Source: RocketMQ ``store/DefaultMessageStore.java`` (CleanCommitLogService, CleanConsumeQueueService),
 ``store/MappedFileQueue.java`` (deleteExpiredFileByTime).
