@@ -212,8 +212,8 @@ def test_a_pull_looks_only_at_messages_that_the_bitmaps_let_pass(tmp_path: Path)
             assert bodies(answer) == [b"before", b"2", b"3", b"4", b"5"]
             known = bench.parts.filters.find("T", "cg")
             queue = bench.store._queues.find("T", 0)
-            assert known is not None and queue is not None
-            units = [queue.unit(queue.entry(offset).tags_code) for offset in range(7)]
+            assert known is not None and queue is not None and queue.ext is not None
+            units = [queue.ext.get(queue.entry(offset).tags_code) for offset in range(7)]
             passed = [known.may_match(unit.store_time, unit.bitmap) for unit in units if unit is not None]
             assert passed == [True, False, False, True, True, True, True]
 

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from cometmq.format.queue_entry import FILLER, QueueEntry, pack, unpack_many
 from cometmq.io.open_files import OpenFiles
+from cometmq.store import reading
 from cometmq.store.consume_queue import ENTRY_DTYPE, ConsumeQueue
 from cometmq.store.file_chain import FileChain
 from cometmq.testing.memory_disk import MemoryDisk
@@ -122,11 +123,11 @@ def test_a_gap_is_filled_with_fillers_that_stand_for_no_message() -> None:
     queue = filled(2)
     assert queue.put(5, 500, SIZE, 5)
     assert entries(queue)[2:5] == [FILLER] * 3
-    assert queue.first_message(2) == (5, QueueEntry(500, SIZE, 5))
+    assert reading.run(queue.find_message(2)) == (5, QueueEntry(500, SIZE, 5))
     assert queue.put_run(8, run(8, 10)) == 2
     assert queue.max_offset == 10
     queue.put(12, 1_200, SIZE, 12)
-    assert queue.first_message(10) == (12, QueueEntry(1_200, SIZE, 12))
+    assert reading.run(queue.find_message(10)) == (12, QueueEntry(1_200, SIZE, 12))
 
 
 @pytest.mark.parametrize("first", [5, 7, 23])

@@ -120,9 +120,9 @@ def test_a_store_that_a_real_broker_extended_is_read_and_goes_on(real: Path, tmp
             for offset in range(store.max_queue_offset("BySql", queue_id)):
                 (record,) = store.get("BySql", queue_id, offset, 1).records
                 queue = store._queues.find("BySql", queue_id)
-                assert queue is not None
+                assert queue is not None and queue.ext is not None
                 head = decode(record)
-                assert queue.unit(queue.entry(offset).tags_code) == unit_of(head, filters)
+                assert queue.ext.get(queue.entry(offset).tags_code) == unit_of(head, filters)
         end = store.max_queue_offset("BySql", 0)
         store.append([new_message("BySql", tags="x")])
         assert store.get("BySql", 0, end, tags_codes={tags_code("x")}).status is GetStatus.FOUND
@@ -354,13 +354,13 @@ def test_units_of_expired_messages_go_with_them(open_store: OpenStore, disk: Mem
     store = open_store(EXTENDED)
     fill(store, 300)
     queue = store._queues.find("Orders", 0)
-    assert queue is not None
+    assert queue is not None and queue.ext is not None
     queue.write_back()
     before = disk.names(EXT_DIRECTORY)
     store.retention.remove(queue.take_expired(queue.entry(200).physical_offset, store.written_offset))
     after = disk.names(EXT_DIRECTORY)
     assert after == before[-len(after) :] and len(after) < len(before) // 2
-    unit = queue.unit(queue.entry(200).tags_code)
+    unit = queue.ext.get(queue.entry(200).tags_code)
     assert unit is not None and unit.bitmap == b"\x01"
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cometmq.format.consume_queue_ext import ADDRESS_MAX, ExtUnit
+from cometmq.format.consume_queue_ext import ADDRESS_MAX
 from cometmq.format.queue_entry import FILLER, SIZE, QueueEntry, pack, unpack
 from cometmq.message import Buffer
 from cometmq.store.consume_queue_ext import ConsumeQueueExt
@@ -155,50 +155,32 @@ class ConsumeQueue:
         if self.ext is not None:
             self.ext.remove()
 
-    def unit(self, address: int) -> ExtUnit | None:
-        """Give what an entry points to that has an address for its tags code; None if it is lost."""
-        return None if self.ext is None else self.ext.get(address)
-
     def read(self, queue_offset: int, count: int) -> bytes:
         """Give the entries from ``queue_offset`` on: 20 bytes each, fewer at the end."""
-        end = min(queue_offset + count, self.max_offset)
-        if queue_offset >= self._tail_start:
-            at = (queue_offset - self._tail_start) * SIZE
-            return bytes(self._tail[at : at + (end - queue_offset) * SIZE])
-        wanted = (min(end, self._tail_start) - queue_offset) * SIZE
-        written = self.chain.read(queue_offset * SIZE, wanted)
-        if end > self._tail_start and len(written) == wanted:
-            return written + bytes(self._tail[: (end - self._tail_start) * SIZE])
-        return written
+        return bytes(run(self.entries(queue_offset, count)))
 
     def entries(self, queue_offset: int, count: int) -> Reading[Buffer]:
-        """Give the entries from ``queue_offset`` on like ``read``, up to the end of a file, as a reading."""
-        if queue_offset >= self._tail_start:
-            return self.read(queue_offset, count)
-        position = queue_offset * SIZE
-        start = self.chain.start_of(position)
-        if start is None:
-            return b""
-        end = min(queue_offset + count, self._tail_start, (start + self.chain.file_size) // SIZE)
-        tail = b""
-        if end == self._tail_start:
-            tail = self.read(end, queue_offset + count - end)  # now: it may be written back meanwhile
-        stretch = (position - start, (end - queue_offset) * SIZE)
-        found = yield Bytes(self.chain.files, self.chain.path(start), [stretch])
-        if not found:
-            return b""
-        return b"".join((found[0], tail)) if tail else found[0]
+        """Give the same as ``read``, as a reading."""
+        chain, tail_start, end = self.chain, self._tail_start, min(queue_offset + count, self.max_offset)
+        tail = self._tail[max(queue_offset - tail_start, 0) * SIZE : max(end - tail_start, 0) * SIZE]
+        position, written_end = queue_offset * SIZE, min(end, tail_start) * SIZE
+        parts: list[Buffer] = []
+        while position < written_end and (start := chain.start_of(position)) is not None:
+            size = min(written_end, start + chain.file_size) - position
+            found = yield Bytes(chain.files, chain.path(start), [(position - start, size)])
+            if found is None:
+                break
+            parts += found
+            position += size
+        parts += [tail] if tail and position >= written_end else []
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def entry(self, queue_offset: int) -> QueueEntry:
         """Give one entry, which must be there (``min_offset`` ≤ offset < ``max_offset``)."""
         return unpack(self.read(queue_offset, 1))
 
-    def first_message(self, queue_offset: int) -> tuple[int, QueueEntry] | None:
-        """Give the first entry at or behind ``queue_offset`` that stands for a message, with its offset."""
-        return run(self.find_message(queue_offset))
-
     def find_message(self, queue_offset: int) -> Reading[tuple[int, QueueEntry] | None]:
-        """Give the same as ``first_message``, as a reading."""
+        """Find the first entry at or behind ``queue_offset`` that stands for a message, with its offset."""
         if queue_offset < self.max_offset:
             data = yield from self.entries(queue_offset, 1)
             if data and not (entry := unpack(data)).is_filler:
@@ -320,7 +302,7 @@ class ConsumeQueue:
         alive = bisect_left(
             range(first, self.max_offset), min_physical_offset, key=self._physical_offset_from
         )
-        found = self.first_message(first + alive)
+        found = run(self.find_message(first + alive))
         self.min_offset = self.max_offset if found is None else found[0]
 
     def take_expired(self, min_physical_offset: int, vouched_offset: int) -> list[Path]:
@@ -352,7 +334,7 @@ class ConsumeQueue:
 
         An empty entry, whose place in the file never came to the disk, lies behind all others.
         """
-        found = self.first_message(queue_offset)
+        found = run(self.find_message(queue_offset))
         if found is None:
             return self.physical_end
         return found[1].physical_offset if found[1].size else _NOTHING
