@@ -17,7 +17,7 @@ from cometmq.broker.record_filters import SqlFilter
 from cometmq.errors import StoreDamaged
 from cometmq.filter.bloom import BloomFilter
 from cometmq.format import layout, properties
-from cometmq.format.consume_queue_ext import ADDRESS_MAX, ExtUnit, address_of, offset_of, pack
+from cometmq.format.consume_queue_ext import ADDRESS_MAX, OFFSET_MAX, ExtUnit, address_of, offset_of, pack
 from cometmq.format.java_hash import tags_code
 from cometmq.format.queue_entry import unpack_many
 from cometmq.format.record import Record, decode, decode_many
@@ -189,6 +189,19 @@ def test_a_damaged_unit_is_marked_as_the_end_of_its_file(disk: MemoryDisk) -> No
     assert again.put(pack(3, 7)) == address_of(FILE_SIZE)
 
 
+def test_an_address_far_behind_the_files_makes_no_files_up_to_it(disk: MemoryDisk) -> None:
+    put_many(make(disk), 30)
+    again = make(disk)
+    far = address_of(2**60)
+    again.recover(far)
+    address = again.put(pack(1, 7))
+    assert address is not None and address > far
+    again.write_back()
+    assert len(disk.names(EXT_DIRECTORY)) == 1
+    again.recover(address_of(OFFSET_MAX - 100))
+    assert again.put(pack(1, 7)) is None
+
+
 def test_files_before_the_first_unit_that_is_needed_are_taken(disk: MemoryDisk) -> None:
     ext = make(disk)
     addresses = put_many(ext, 40)
@@ -305,6 +318,24 @@ def test_lost_units_cost_a_look_at_the_record_and_no_message(open_store: OpenSto
     assert set(EVEN) <= set(read(again, tags="even"))  # who must be exact compares the tags again
     fill(again, 2, first=60)
     assert read(again, record_filter=Bitmaps()) == [*EVEN, 60]
+
+
+@pytest.mark.parametrize("bit", range(64))
+def test_a_flipped_bit_in_an_address_touches_no_other_message(
+    open_store: OpenStore, disk: MemoryDisk, bit: int
+) -> None:
+    store = open_store(EXTENDED)
+    fill(store, 15)
+    store.close()
+    path = layout.consume_queue_path(ROOT, "Orders", 0, 0)
+    data = bytearray(disk.load(path))
+    data[14 * 20 + 12 + bit // 8] ^= 0x80 >> bit % 8
+    disk.put(path, bytes(data))
+    again = open_store(EXTENDED)
+    fill(again, 15, first=15)
+    assert read(again) == list(range(30))
+    assert {*EVEN[:15]} - {14} <= {*read(again, record_filter=Bitmaps())} <= {*EVEN[:15]}
+    assert {*EVEN[:15]} - {14} <= {*read(again, tags="even")}
 
 
 def test_a_file_of_another_length_stops_the_start(open_store: OpenStore) -> None:

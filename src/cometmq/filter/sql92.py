@@ -19,7 +19,7 @@ from cometmq.filter.java_numbers import NoNumber
 LENGTH_MAX: Final = 65_536
 """Longest filter in characters: a client decides about it, and reading it takes the broker's time."""
 
-COMPILED_MAX: Final = 256
+COMPILED_MAX: Final = 100
 END: Final = "$END"
 
 _WORDS: Final = {word: f"_{word}" for word in ("OR", "AND", "NOT", "BETWEEN", "IN", "IS")} | {

@@ -37,6 +37,7 @@ BLANK_SIZE: Final = 4
 ADDRESS_MAX: Final = -(2**31) - 1
 """The greatest address; tags codes above it are hashes or times."""
 OFFSET_MAX: Final = ADDRESS_MAX + 2**63
+"""The offset with that address."""
 
 _HEAD: Final = struct.Struct(">hqqh")
 assert _HEAD.size == HEAD_SIZE

@@ -265,15 +265,13 @@ class ConsumeQueue:
         """
         if self.ext is None:
             return
-        last = None
-        end, count = self.max_offset, 1
-        while end > self._first_offset and last is None:
-            begin = max(self._first_offset, end - count)
-            codes = np.frombuffer(self.read(begin, end - begin), ENTRY_DTYPE)["tags_code"]
-            extended = np.flatnonzero(codes <= ADDRESS_MAX)
-            last = int(codes[extended[-1]]) if len(extended) else None
-            end, count = begin, BLOCK_ENTRIES
-        self.ext.recover(last, trusted=trusted)
+        end, addresses = self.max_offset, np.empty(0)
+        while end > self._first_offset and not len(addresses):
+            begin = max(self._first_offset, end - BLOCK_ENTRIES)
+            addresses = self._addresses(begin, end - begin)
+            end = begin
+        # The greatest, not the last, which may be damaged: no address may be given twice.
+        self.ext.recover(int(addresses.max()) if len(addresses) else None, trusted=trusted)
 
     def truncate(self, physical_end: int) -> None:
         """Cut the entries whose records do not end before CommitLog offset ``physical_end``."""
@@ -320,9 +318,8 @@ class ConsumeQueue:
         expired = self.chain.take_before(bound)
         if self.ext is None:
             return expired
-        codes = np.frombuffer(self.read(self.min_offset, BLOCK_ENTRIES), ENTRY_DTYPE)["tags_code"]
-        extended = np.flatnonzero(codes <= ADDRESS_MAX)
-        return expired + (self.ext.take_before(int(codes[extended[0]])) if len(extended) else [])
+        addresses = self._addresses(self.min_offset, BLOCK_ENTRIES)
+        return expired + (self.ext.take_before(int(addresses.min())) if len(addresses) else [])
 
     @property
     def _first_offset(self) -> int:
@@ -365,6 +362,12 @@ class ConsumeQueue:
                 break
         self._set_bounds(end)
         self._set_physical_end()
+
+    def _addresses(self, queue_offset: int, count: int) -> np.ndarray:
+        """Give the addresses of units among some entries."""
+        codes = np.frombuffer(self.read(queue_offset, count), ENTRY_DTYPE)["tags_code"]
+        addresses: np.ndarray = codes[codes <= ADDRESS_MAX]
+        return addresses
 
     def _block(self, first: int, count: int) -> np.ndarray:
         return np.frombuffer(self.chain.read(first * SIZE, count * SIZE), ENTRY_DTYPE)

@@ -19,6 +19,7 @@ from cometmq.format.consume_queue_ext import (
     BLANK,
     BLANK_SIZE,
     HEAD_SIZE,
+    OFFSET_MAX,
     UNIT_SIZE_MAX,
     ExtUnit,
     address_of,
@@ -53,10 +54,10 @@ class ConsumeQueueExt:
         return self._tail_start + len(self._tail)
 
     def put(self, unit: bytes) -> int | None:
-        """Append a unit; give its address, or None if no file has room for it."""
-        if len(unit) > self.chain.file_size - BLANK_SIZE:
-            return None
+        """Append a unit; give its address, or None if there is no room for it."""
         room = self.chain.file_size - self.end_offset % self.chain.file_size
+        if len(unit) > self.chain.file_size - BLANK_SIZE or self.end_offset + room + len(unit) > OFFSET_MAX:
+            return None
         if len(unit) > room - BLANK_SIZE:
             self._tail += BLANK.ljust(room, b"\0")
         offset = self.end_offset
@@ -64,10 +65,13 @@ class ConsumeQueueExt:
         return address_of(offset)
 
     def get(self, address: int) -> ExtUnit | None:
-        """Give the unit at an address, or None if it is lost."""
-        offset = offset_of(address)
-        if offset >= self._tail_start:
-            return unpack(self._tail, offset - self._tail_start)
+        """Give the unit at an address, or None if it is lost.
+
+        Safe from any thread; in one that does not own the store, a unit that is just written may look lost.
+        """
+        offset, start, tail = offset_of(address), self._tail_start, self._tail
+        if offset >= start:
+            return unpack(tail, offset - start)
         return self.written(offset)
 
     def units(self, addresses: Iterable[int]) -> Reading[dict[int, ExtUnit]]:
@@ -114,7 +118,8 @@ class ConsumeQueueExt:
     def recover(self, last_address: int | None, *, trusted: bool = True) -> None:
         """Find the files; go on behind the last unit that an entry points to, None if no entry does.
 
-        What follows it belonged to entries that are lost. Raises StoreDamaged.
+        What follows it belonged to entries that are lost. If the files do not reach so far, they begin anew
+        there. Raises StoreDamaged.
 
         Args:
             trusted: after a clean stop. Otherwise files that are too short or follow a gap count as none.
@@ -132,6 +137,8 @@ class ConsumeQueueExt:
             self._clear_from(offset + unit.size)
             self._tail_start = offset + unit.size
         else:  # lost: another unit must not appear at its address
+            if self.chain.start_of(offset) is None:
+                self.chain.remove_from(0)
             self._clear_from(offset, BLANK)
             self._tail_start = offset + file_size - offset % file_size
         self.chain.remove_from(self._tail_start)

@@ -8,10 +8,11 @@ import pytest
 from cometmq.errors import FormatError
 from cometmq.format import queue_entry
 from cometmq.format.checkpoint import Checkpoint
+from cometmq.format.consume_queue_ext import address_of, pack
 from cometmq.format.index import IndexEntry, IndexHeader
 from cometmq.format.queue_entry import FILLER
 from cometmq.store.index_view import IndexView
-from cometmq.store.inspect.entries import checkpoint_rows, index_rows, queue_rows
+from cometmq.store.inspect.entries import checkpoint_rows, ext_rows, index_rows, queue_rows
 from cometmq.store.inspect.row import DAMAGED, UNUSED
 
 
@@ -39,6 +40,24 @@ def test_odd_entries_are_shown_as_such_and_those_behind_them(entry: bytes, what:
     rows = list(queue_rows(memoryview(data), 0, 0))
     assert [row.what for row in rows] == ["entry", what, "entry"]
     assert note in rows[1].note
+
+
+def test_an_entry_says_where_its_unit_is() -> None:
+    data = queue_entry.pack(100, 50, address_of(34))
+    (row,) = queue_rows(memoryview(data), 0, 0)
+    assert row.fields[3].text == "in the unit at 34"
+
+
+def test_units_are_shown_up_to_the_blank_the_zeros_or_the_damage_behind_them() -> None:
+    units = pack(7, 1_600_000_000_000, b"\x01\xff") + pack(-1, 1_600_000_000_001)
+    for behind, what in [(b"\xff\xff\0", "blank"), (bytes(30), UNUSED), (b"\0\5\1", DAMAGED)]:
+        rows = list(ext_rows(memoryview(units + behind), 500, 0))
+        assert [row.what for row in rows] == ["unit", "unit", what]
+        assert [field.value for field in rows[0].fields][:2] == [500, 7]
+        assert rows[0].fields[3].value == "01ff"
+        assert [field.position for field in rows[1].fields] == [22, 24, 32, 42]
+        assert (rows[2].position, rows[2].size) == (42, len(behind))
+    assert [row.position for row in ext_rows(memoryview(units), 500, 22)] == [22]
 
 
 def test_half_an_entry_is_shown_as_damage() -> None:

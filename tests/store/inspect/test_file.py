@@ -41,6 +41,15 @@ def test_a_copy_elsewhere_is_known_by_what_it_holds(
             assert file.base_offset == base_offset
 
 
+def test_the_file_of_an_extension_is_known_by_its_place(golden: Mapping[str, Path]) -> None:
+    path = golden["store-extended"] / "consumequeue_ext/BySql/0/00000000000000000500"
+    with open_file(Disk(), path) as file:
+        assert (file.kind, file.base_offset) == (Kind.CONSUME_QUEUE_EXT, 500)
+        rows = list(file.rows())
+        assert [row.what for row in rows] == ["unit"] * (len(rows) - 1) + ["blank"]
+        assert next(file.rows(520)).position == 20
+
+
 @pytest.mark.parametrize("name", ["timerwheel", "timerlog/00000000000000000000", "config/timercheck"])
 def test_files_of_the_timer_are_refused(golden: Mapping[str, Path], name: str) -> None:
     with pytest.raises(SettingsError, match="is no store file that can be shown"):

@@ -1,9 +1,10 @@
-"""Showing ConsumeQueue and index files, and the checkpoint."""
+"""Showing ConsumeQueue, ConsumeQueueExt and index files, and the checkpoint."""
 
 from collections.abc import Iterator
 
 import numpy as np
 
+from cometmq.format import consume_queue_ext
 from cometmq.format.checkpoint import Checkpoint
 from cometmq.format.index import (
     ENTRY_SIZE,
@@ -42,12 +43,36 @@ def queue_rows(view: memoryview, base_offset: int, position: int) -> Iterator[Ro
             Field(position, "queue_offset", (base_offset + position) // SIZE),
             Field(position, "physical_offset", entry.physical_offset),
             Field(position + 8, "size", entry.size),
-            Field(position + 12, "tags_code", entry.tags_code),
+            _tags_code(position + 12, entry.tags_code),
         ]
         yield Row(what, position, SIZE, fields, note)
         if what == "entry":
             last = entry.physical_offset
         position += SIZE
+
+
+def ext_rows(view: memoryview, base_offset: int, position: int) -> Iterator[Row]:
+    """Give the units of a ConsumeQueueExt file from ``position`` on, where one must begin.
+
+    ``base_offset`` is that of the file's first byte in its chain.
+    """
+    while (unit := consume_queue_ext.unpack(view, position)) is not None:
+        fields = [
+            Field(position, "offset", base_offset + position),
+            Field(position + 2, "tags_code", unit.tags_code),
+            time_field(position + 10, "store_time", unit.store_time),
+            Field(position + 20, "bitmap", unit.bitmap.hex(), unit.bitmap.hex() or "none"),
+        ]
+        yield Row("unit", position, unit.size, fields)
+        position += unit.size
+    rest = bytes(view[position:])
+    if rest.startswith(consume_queue_ext.BLANK):
+        yield Row("blank", position, len(rest), [], "goes on in the next file")
+    elif rest:
+        is_unused = not rest.strip(b"\0")
+        yield Row(
+            UNUSED if is_unused else DAMAGED, position, len(rest), [], "zeros" if is_unused else "no unit"
+        )
 
 
 def index_rows(index: IndexView, number: int | None) -> Iterator[Row]:
@@ -79,6 +104,12 @@ def checkpoint_rows(data: memoryview) -> Iterator[Row]:
         for place, (name, value) in enumerate(checkpoint._asdict().items())
     ]
     yield Row("checkpoint", 0, len(data), fields)
+
+
+def _tags_code(position: int, code: int) -> Field:
+    if code > consume_queue_ext.ADDRESS_MAX:
+        return Field(position, "tags_code", code)
+    return Field(position, "tags_code", code, f"in the unit at {consume_queue_ext.offset_of(code)}")
 
 
 def _judge(entry: QueueEntry, last: int) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
 from cometmq.format.record import HEAD_MAX_SIZE, MAGIC_AT, MAGIC_V1, MAGIC_V2, PHYSICAL_OFFSET_AT
 from cometmq.io.files import File, FileLayer
 from cometmq.store.index_view import IndexView
-from cometmq.store.inspect.entries import checkpoint_rows, index_rows, queue_rows
+from cometmq.store.inspect.entries import checkpoint_rows, ext_rows, index_rows, queue_rows
 from cometmq.store.inspect.records import record_position, record_rows
 from cometmq.store.inspect.row import DAMAGED, Field, Row
 from cometmq.store.settings import StoreSettings
@@ -32,6 +32,7 @@ class Kind(Enum):
 
     COMMIT_LOG = "CommitLog file"
     CONSUME_QUEUE = "ConsumeQueue file"
+    CONSUME_QUEUE_EXT = "ConsumeQueueExt file"
     INDEX = "index file"
     CHECKPOINT = "checkpoint"
     TABLE = "table"
@@ -70,8 +71,8 @@ class FileView:
         """Give what is in it.
 
         Args:
-            at: where to begin: a CommitLog offset, a queue offset or the number of an index entry; where no
-                record begins at an offset, the next one is taken.
+            at: where to begin: a CommitLog offset, a queue offset, a unit's offset or the number of an index
+                entry; where no record begins at an offset, the next one is taken.
 
         Raises:
             SettingsError: the file holds no such place.
@@ -94,6 +95,9 @@ class FileView:
                         (at - first) * QUEUE_ENTRY_SIZE, at, "queue offsets", QUEUE_ENTRY_SIZE
                     )
                 return queue_rows(view, self.base_offset, position)
+            case Kind.CONSUME_QUEUE_EXT:
+                position = 0 if at is None else self._position(at - self.base_offset, at, "offsets", 1)
+                return ext_rows(view, self.base_offset, position)
             case Kind.INDEX:
                 return index_rows(self._index(), at)
             case Kind.CHECKPOINT:
@@ -175,6 +179,8 @@ def _by_name(path: Path) -> _Identity | None:
         return _Identity(Kind.COMMIT_LOG, offset)
     if len(path.parents) > 3 and path.parents[2] == layout.consume_queues_dir(path.parents[3]):
         return _Identity(Kind.CONSUME_QUEUE, offset)
+    if len(path.parents) > 3 and path.parents[2] == layout.consume_queue_exts_dir(path.parents[3]):
+        return _Identity(Kind.CONSUME_QUEUE_EXT, offset)
     return None
 
 
