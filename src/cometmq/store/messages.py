@@ -65,9 +65,10 @@ class Messages(ABC):
         return self.append_messages((message,), queue_id)[0]
 
     def append_messages(self, messages: Iterable[Message], queue_id: int = 0) -> list[Receipt]:
-        """Append messages to one queue of their topics, all or none; they can be read on return.
+        """Append messages to one queue of their topics, all or none.
 
-        A killed process loses none of them. Under SYNC_FLUSH a machine without power loses none either.
+        On return they can be read, and a kill of the process takes none of them; under SYNC_FLUSH a loss of
+        power takes none either. (A store with ``run_soon`` waits for neither the disk nor the pool.)
 
         Raises:
             MessageIllegal: a message breaks a limit of the format.
@@ -115,7 +116,10 @@ class Messages(ABC):
         return self._read(topic, queue_id, begin, end, tag.parse(tags))
 
     def message_by_id(self, message_id: str, topic: str | None = None) -> StoredMessage | None:
-        """Find a message by its unique id or its offset id, in one topic or in all; None if there is none."""
+        """Find a message by its unique id or its offset id, in one topic or in all; None if there is none.
+
+        Unique ids are found through the index. Raises DamagedRecord like ``messages``.
+        """
         if (found := self._by_offset_id(message_id)) is not None:
             return found if topic in (None, found.topic) else None
         topics = [topic] if topic is not None else sorted({topic for topic, _ in self.queues()})
