@@ -11,12 +11,11 @@ from bisect import bisect_left
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cometmq.format.consume_queue_ext import ADDRESS_MAX
 from cometmq.format.queue_entry import FILLER, SIZE, QueueEntry, pack, unpack
 from cometmq.message import Buffer
 from cometmq.store.consume_queue_ext import ConsumeQueueExt
+from cometmq.store.entry_blocks import addresses_of, are_fillers, count_good
 from cometmq.store.file_chain import FileChain
 from cometmq.store.next_offsets import NextOffsets
 from cometmq.store.reading import Bytes, Reading, run
@@ -187,7 +186,7 @@ class ConsumeQueue:
                 return queue_offset, entry
         while data := (yield from self.entries(queue_offset, BLOCK_ENTRIES)):
             block = np.frombuffer(data, ENTRY_DTYPE)
-            messages = np.flatnonzero(~_are_fillers(block))
+            messages = np.flatnonzero(~are_fillers(block))
             if len(messages):
                 return queue_offset + int(messages[0]), QueueEntry(*block[messages[0]].tolist())
             queue_offset += len(block)
@@ -199,7 +198,7 @@ class ConsumeQueue:
         while end > self._first_offset:
             begin = max(self._first_offset, end - count)
             block = np.frombuffer(self.read(begin, end - begin), ENTRY_DTYPE)
-            messages = np.flatnonzero(~_are_fillers(block))
+            messages = np.flatnonzero(~are_fillers(block))
             if len(messages):
                 return QueueEntry(*block[messages[-1]].tolist())
             end, count = begin, BLOCK_ENTRIES
@@ -356,7 +355,7 @@ class ConsumeQueue:
         end, last = first, -1
         while end < capacity:
             block = self._block(end, min(BLOCK_ENTRIES, capacity - end))
-            good, last = _count_good(block, last)
+            good, last = count_good(block, last)
             end += good
             if good < len(block):
                 break
@@ -364,10 +363,7 @@ class ConsumeQueue:
         self._set_physical_end()
 
     def _addresses(self, queue_offset: int, count: int) -> np.ndarray:
-        """Give the addresses of units among some entries."""
-        codes = np.frombuffer(self.read(queue_offset, count), ENTRY_DTYPE)["tags_code"]
-        addresses: np.ndarray = codes[codes <= ADDRESS_MAX]
-        return addresses
+        return addresses_of(np.frombuffer(self.read(queue_offset, count), ENTRY_DTYPE))
 
     def _block(self, first: int, count: int) -> np.ndarray:
         return np.frombuffer(self.chain.read(first * SIZE, count * SIZE), ENTRY_DTYPE)
@@ -379,25 +375,3 @@ class ConsumeQueue:
     def _set_physical_end(self) -> None:
         last = self.last_message()
         self.physical_end = 0 if last is None else last.physical_offset + last.size
-
-
-def _are_fillers(block: np.ndarray) -> NDArray[np.bool_]:
-    filler: NDArray[np.bool_] = (block["physical_offset"] == FILLER.physical_offset) & (
-        block["size"] == FILLER.size
-    )
-    return filler
-
-
-def _count_good(block: np.ndarray, last: int) -> tuple[int, int]:
-    """Count the entries before the first that is empty or does not lie behind the one before it.
-
-    Args:
-        last: physical offset of the entry before the block, -1 if none.
-    """
-    offsets = block["physical_offset"].astype(np.int64)
-    sizes = block["size"].astype(np.int64)
-    filler = _are_fillers(block)
-    reach = np.maximum.accumulate(np.concatenate(([last], np.where(filler, -1, offsets))))
-    good = (sizes > 0) & (offsets >= 0) & (filler | (offsets > reach[:-1]))
-    count = len(block) if good.all() else int(np.argmin(good))
-    return count, int(reach[count])
