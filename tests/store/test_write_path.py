@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 
 from cometmq.errors import StoreNotWritable
+from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk
 from cometmq.store import MessageStore, StoreSettings
@@ -79,6 +80,48 @@ def test_all_leave_the_same_bytes(batches: Batches) -> None:
             append_all(store, batches)
         logs.append(log_of(disk))
     assert logs[0] == logs[1] == logs[2]
+
+
+APPENDS = st.lists(st.integers(0, 3_000), min_size=1, max_size=4)
+STEPS = st.lists(st.one_of(APPENDS, st.integers(0, 12), st.none()), max_size=12)
+"""Batches to append; free blocks that the disk has from now on; None to commit."""
+
+
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
+@settings(max_examples=60, deadline=None)
+@given(steps=STEPS)
+def test_what_was_taken_on_a_disk_that_is_full_at_times_is_there_and_nothing_else(
+    path: StoreSettings, steps: list[list[int] | int | None]
+) -> None:
+    disk, taken = MemoryDisk(), 0
+    seldom = replace(path, commit_interval_commit_log=1_000_000, flush_interval_commit_log=1_000_000)
+    store = MessageStore.open(ROOT, seldom, files=disk, clock=ManualClock(), run_soon=later)
+    for step in [*steps, None]:
+        if step is None:
+            store._log.commit()
+        elif isinstance(step, int):
+            disk.space_bytes = disk.usage(ROOT).used + step * 4_096
+        else:
+            try:
+                store.append(
+                    [new_message(body=b"%d" % (taken + n) + bytes(size)) for n, size in enumerate(step)]
+                )
+            except StoreNotWritable:
+                continue
+            taken += len(step)
+    killed = disk.after_kill()
+    killed.space_bytes = 2**40
+    store.close()
+    with MessageStore.open(ROOT, path, files=killed, clock=ManualClock()) as again:
+        assert [int(decode(record).body.rstrip(b"\0")) for record in all_records(again)] == list(range(taken))
+        assert again.recovered.damages == [] and again.recovered.set_aside is None
+
+
+def all_records(store: MessageStore) -> list[bytes]:
+    found: list[bytes] = []
+    while len(found) < store.max_queue_offset("Orders", 0):
+        found += store.get("Orders", 0, len(found)).records
+    return found
 
 
 @pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
