@@ -178,7 +178,9 @@ class Pulls:
             self._send(pull, result)
 
     def _answer_or_hold_on(self, pull: _Pull, result: GetResult) -> None:
-        is_behind_all = result.next_offset == result.max_offset
+        header = pull.header
+        end = self._store.max_queue_offset(header.topic, header.queue_id)  # it may have grown meanwhile
+        is_behind_all = result.next_offset >= end
         if result.status is GetStatus.NO_MATCHED_MESSAGE and is_behind_all:
             waiting = pull._replace(queue_offset=result.next_offset)
             if self._clock.monotonic_ms() < waiting.deadline_ms and self._hold.hold(_held(waiting)):
