@@ -37,6 +37,7 @@ SMALL: Final = {
     "maxIndexNum": 40,
     "flushIntervalCommitLog": 10**9,
     "commitIntervalCommitLog": 10**9,
+    "wakeCommitWhenPutMessage": False,
 }
 """Files so small that each of them is rolled; nothing is flushed or committed but by a life's steps."""
 STEPS: Final = 30

@@ -1,6 +1,6 @@
 """The store against lists and dicts: appends, reads, restarts, kills, losses of power and full disks, mixed.
 
-A few seconds by default. ``pytest tests/model --hypothesis-profile long`` makes thousands of runs.
+A few seconds by default. ``pytest tests/model --hypothesis-profile long --timeout 0`` makes thousands.
 """
 
 import queue
@@ -22,6 +22,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from tests.model import bulk
 
 from cometmq.errors import MessageIllegal, StoreNotWritable
 from cometmq.format import layout, properties
@@ -41,6 +42,7 @@ TAGS = (None, "red", "green")
 KEYS = ("k1", "k2", "k3")
 SIZES = (0, 1, 100, 700, 3_000, 8_000)
 IN_QUEUE = (0, TRANSACTION_COMMIT)
+PATHS = ("file channel", "mapped file", "pool")
 ROUND_MS = StoreSettings().flush_consume_queue_thorough_interval
 STEPS = 50
 
@@ -55,6 +57,15 @@ messages = st.tuples(
     st.lists(st.sampled_from(KEYS), max_size=3, unique=True).map(tuple),
     st.sampled_from((*IN_QUEUE, 0, 0, 0, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK)),
 )
+usual = st.tuples(
+    st.sampled_from(TOPICS),
+    st.integers(0, QUEUES - 1),
+    st.sampled_from(SIZES[1:4]),
+    st.sampled_from(TAGS),
+    st.lists(st.sampled_from(KEYS), max_size=3, unique=True).map(tuple),
+    st.just(0),
+)
+"""Messages that can go the bulk way."""
 places = st.sampled_from(PLACES)
 
 
@@ -65,6 +76,7 @@ class Sent(NamedTuple):
     tags: str | None
     keys: tuple[str, ...]
     store_time: int
+    physical_offset: int
 
 
 class GatedDisk(MemoryDisk):
@@ -92,12 +104,20 @@ class StoreMachine(RuleBasedStateMachine):
     """A store, and beside it what it must hold.
 
     With a loop the store does not wait for the disk within an append: while the disk's gate is closed, what
-    is appended waits, cannot be read, survives a kill and is lost with the power.
+    is appended waits, cannot be read, survives a kill and is lost with the power. With the transient store
+    pool it waits for a commit, and does not survive a kill.
     """
 
-    @initialize(sync=st.booleans(), loop=st.booleans())
-    def begin(self, *, sync: bool, loop: bool) -> None:
+    @initialize(sync=st.booleans(), loop=st.booleans(), path=st.sampled_from(PATHS))
+    def begin(self, *, sync: bool, loop: bool, path: str) -> None:
+        sync = sync and path != "pool"
         self.settings = StoreSettings(
+            write_without_mmap=path == "file channel",
+            transient_store_pool_enable=path == "pool",
+            flush_interval_commit_log=10**9,
+            commit_interval_commit_log=10**9,
+            wake_commit_when_put_message=False,
+            file_reserved_time=0,
             mapped_file_size_commit_log=8_192,
             mapped_file_size_consume_queue=100,
             max_hash_slot_num=3,
@@ -105,12 +125,15 @@ class StoreMachine(RuleBasedStateMachine):
             flush_disk_type=FlushDiskType.SYNC_FLUSH if sync else FlushDiskType.ASYNC_FLUSH,
         )
         self.disk = GatedDisk()
+        self.waits_for_commit = path == "pool" and loop
         self.loop: queue.SimpleQueue[Callable[[], None]] | None = queue.SimpleQueue() if loop else None
         self.waiting: list[Waiting] = []
         self.clock = ManualClock()
+        self.disk.now_ms = self.clock.now_ms
         self.count = 0
         self.queues: dict[Place, list[Sent]] = defaultdict(list)
-        self.indexed: dict[tuple[str, str], list[bytes]] = defaultdict(list)
+        self.indexed: dict[tuple[str, str], list[Sent]] = defaultdict(list)
+        self.begins: dict[Place, int] = defaultdict(int)  # queue offsets that are first, older ones expired
         self.unsure = b""
         self.sync_failed = False
         self.store = self.open()
@@ -150,14 +173,31 @@ class StoreMachine(RuleBasedStateMachine):
         except StoreNotWritable:
             assert self.disk.space_bytes < 2**40 or self.sync_failed
             return
-        for (topic, queue_id, _, tags, keys, flag), message, at in zip(batch, new, appended, strict=True):
-            place = (topic, queue_id) if flag in IN_QUEUE else None
-            before = sum(waiting.place == place for waiting in self.waiting)
-            assert at.queue_offset == (0 if place is None else len(self.queues[place]) + before)
-            names = [*keys, *([f"T#{tags}"] if tags else [])] if flag != TRANSACTION_ROLLBACK else []
-            sent = Sent(message.body, tags, keys, at.store_time)
-            self.waiting.append(Waiting(place, sent, [(topic, name) for name in names]))
+        for message, body, at in zip(batch, (one.body for one in new), appended, strict=True):
+            self.wait(message, body, at.physical_offset, at.queue_offset)
         self.settle_if_synced()
+
+    @rule(batch=st.lists(usual, min_size=1, max_size=20))
+    def append_in_bulk(self, batch: list[Any]) -> None:
+        new = [self.new_message(message) for message in batch]
+        try:
+            appended = bulk.append(self.store, new, QUEUES)
+        except StoreNotWritable:
+            assert self.disk.space_bytes < 2**40 or self.sync_failed
+            return
+        for message, one, at in zip(batch, new, appended, strict=False):  # those that fit into the file
+            self.wait(message, one.body, *at)
+        self.settle_if_synced()
+
+    def wait(self, message: Any, body: bytes, physical_offset: int, queue_offset: int) -> None:
+        """Note what was appended."""
+        topic, queue_id, _, tags, keys, flag = message
+        place = (topic, queue_id) if flag in IN_QUEUE else None
+        before = sum(waiting.place == place for waiting in self.waiting)
+        assert queue_offset == (0 if place is None else len(self.queues[place]) + before)
+        names = [*keys, *([f"T#{tags}"] if tags else [])] if flag != TRANSACTION_ROLLBACK else []
+        sent = Sent(body, tags, keys, self.clock.now_ms(), physical_offset)
+        self.waiting.append(Waiting(place, sent, [(topic, name) for name in names]))
 
     def settle_if_synced(self) -> None:
         """Let what waits be readable, unless it waits for the disk."""
@@ -165,8 +205,30 @@ class StoreMachine(RuleBasedStateMachine):
             if not self.disk.gate.is_set():
                 return
             self.store.wait_flushed().result(60)
-            while not self.loop.empty():
-                self.loop.get()()
+            self.run_loop()
+        if not self.waits_for_commit:
+            self.settle()
+
+    def run_loop(self) -> None:
+        """Do what the store's threads have asked for."""
+        while self.loop is not None and not self.loop.empty():
+            self.loop.get()()
+
+    @precondition(lambda self: self.waits_for_commit)
+    @rule()
+    def commit(self) -> None:
+        committer = self.store.flusher._committer
+        assert committer is not None
+        assert committer.commit()
+        self.run_loop()
+        self.settle()
+
+    @precondition(lambda self: self.disk.gate.is_set() and not self.sync_failed)
+    @rule()
+    def flush(self) -> None:
+        self.store.wait_flushed().result(60)
+        assert self.store.flushed_offset == self.store.committed_offset == self.store.written_offset
+        self.run_loop()
         self.settle()
 
     def settle(self) -> None:
@@ -175,7 +237,7 @@ class StoreMachine(RuleBasedStateMachine):
             if place is not None:
                 self.queues[place].append(sent)
             for name in indexed:
-                self.indexed[name].append(sent.body)
+                self.indexed[name].append(sent)
         self.waiting.clear()
 
     def new_message(self, message: Any) -> NewMessage:
@@ -195,6 +257,7 @@ class StoreMachine(RuleBasedStateMachine):
             return
         for queue_id in range(QUEUES):
             self.queues.pop((topic, queue_id), None)
+            self.begins.pop((topic, queue_id), None)
         self.waiting = [
             waiting._replace(place=None) if waiting.place and waiting.place[0] == topic else waiting
             for waiting in self.waiting
@@ -205,11 +268,11 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(place=places, data=st.data(), tags=st.none() | st.sets(st.sampled_from(TAGS[1:]), min_size=1))
     def get(self, place: Place, data: st.DataObject, tags: set[str] | None) -> None:
         queue = self.queues.get(place, [])
-        begin = data.draw(st.integers(0, len(queue)))
+        begin = data.draw(st.integers(self.begins[place], len(queue)))
         wanted = [sent.body for sent in queue[begin:] if tags is None or sent.tags in tags]
         assert [record.body for record in self.read(place, begin, tags)] == wanted
 
-    def read(self, place: Place, begin: int = 0, tags: set[str] | None = None) -> list[Record]:
+    def read(self, place: Place, begin: int, tags: set[str] | None = None) -> list[Record]:
         """Read a queue to its end, as a consumer does."""
         codes = None if tags is None else {tags_code(tag) for tag in tags}
         found: list[Record] = []
@@ -225,36 +288,42 @@ class StoreMachine(RuleBasedStateMachine):
     def query(self, topic: str, key: str) -> None:
         records = map(decode, self.store.query(topic, key, max_count=64).records)
         found = [record.body for record in records if record.topic == topic]
-        known = self.indexed[topic, key]
+        known = [sent.body for sent in self.indexed[topic, key] if self.is_there(sent)]
         if self.store.not_writable is not None:
             known = known[: len(found)]  # on a full disk the index stays behind
         assert found == known[-64:]
 
+    def is_there(self, sent: Sent) -> bool:
+        """Tell whether a message has not expired."""
+        return sent.physical_offset >= self.store.min_offset
+
     @rule(place=places, data=st.data())
     def offset_by_time(self, place: Place, data: st.DataObject) -> None:
-        times = [sent.store_time for sent in self.queues.get(place, [])]
+        begin = self.begins[place]
+        times = [sent.store_time for sent in self.queues.get(place, [])[begin:]]
         if times and times == sorted(times):
             time = data.draw(st.sampled_from(times)) + data.draw(st.integers(-1, 1))
             lower = next((n for n, at in enumerate(times) if at >= time), len(times))
-            assert self.store.offset_by_time(*place, time) == lower
+            assert self.store.offset_by_time(*place, time) == begin + lower
             upper = max((n for n, at in enumerate(times) if at <= time), default=0)
-            assert self.store.offset_by_time(*place, time, upper=True) == upper
+            assert self.store.offset_by_time(*place, time, upper=True) == begin + upper
 
     @invariant()
     def ends_are_right(self) -> None:
         if hasattr(self, "store"):
             for place in PLACES:
                 assert self.store.max_queue_offset(*place) == len(self.queues.get(place, []))
-                assert self.store.min_queue_offset(*place) == 0
+                assert self.store.min_queue_offset(*place) == self.begins[place]
 
     def check_all(self) -> None:
         for place in PLACES:
-            queue, records = self.queues[place], self.read(place)
-            for record in records[len(queue) :]:
+            queue, begin = self.queues[place], self.begins[place]
+            records = self.read(place, begin)
+            for record in records[len(queue) - begin :]:
                 assert record.body == self.unsure
-                queue.append(Sent(record.body, None, (), record.store_time))
-            assert [record.body for record in records] == [sent.body for sent in queue]
-            assert [record.queue_offset for record in records] == list(range(len(queue)))
+                queue.append(Sent(record.body, None, (), record.store_time, record.physical_offset))
+            assert [record.body for record in records] == [sent.body for sent in queue[begin:]]
+            assert [record.queue_offset for record in records] == list(range(begin, len(queue)))
         for topic, key in list(self.indexed):
             self.query(topic, key)
 
@@ -275,6 +344,19 @@ class StoreMachine(RuleBasedStateMachine):
         time = self.store.dispatched_time
         self.store.sync_files(paths)
         self.store.vouch(time)
+
+    @precondition(lambda self: self.disk.gate.is_set() and self.disk.space_bytes == 2**40)
+    @rule()
+    def remove_what_has_expired(self) -> None:
+        """All files have, but what is not on the disk, and the one that is written to, stay."""
+        before = self.store.min_offset
+        self.store.retention.ask()
+        removed = self.store.retention.run()
+        assert before <= self.store.min_offset <= self.store.flushed_offset
+        assert not any(map(self.disk.exists, removed))
+        for place, all_sent in self.queues.items():
+            there = (number for number, sent in enumerate(all_sent) if self.is_there(sent))
+            self.begins[place] = next(there, len(all_sent))
 
     # The end, and how it goes on
 
@@ -301,11 +383,14 @@ class StoreMachine(RuleBasedStateMachine):
         self.free()
         self.open_the_gate()
         self.store.close()
+        self.settle()
 
     @rule(seed=st.none() | st.integers(0, 2**16))
     def kill(self, seed: int | None) -> None:
         """A kill; with a seed a loss of power comes after the start that follows it."""
         disk = self.disk.after_kill()
+        if self.waits_for_commit:
+            self.waiting.clear()
         self.settle()
         self.abandon(disk)
         if seed is not None:
@@ -330,6 +415,7 @@ class StoreMachine(RuleBasedStateMachine):
         if self.loop is not None:
             self.loop = queue.SimpleQueue()
         self.disk = disk
+        self.disk.now_ms = self.clock.now_ms
         self.free()
         self.store = self.open()
         assert self.store.recovered.gaps == []

@@ -32,7 +32,7 @@ Source: RocketMQ ``store/CommitLog.java`` (recoverNormally, recoverAbnormally),
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -194,12 +194,24 @@ def _begin(parts: Parts, *, clean: bool) -> int:
 
 def _index_end(parts: Parts, index: Index, begin: int, *, clean: bool) -> int:
     """Cut the index where nobody vouches for it any more, or a file is missing; give where to index from."""
-    lost = [first for name, first in parts.ledger.index_files.items() if name not in index.begins()]
+    lost = _lost_index_files(parts.ledger.index_files, index, parts.log.min_offset)
     if clean and index.is_whole and not lost:
         return begin
-    known = [first for first in lost if first >= parts.log.min_offset]  # others have expired
-    index.cut(min([begin, *known]), lambda offset: _store_time_at(parts.log, offset))
+    index.cut(min([begin, *lost]), lambda offset: _store_time_at(parts.log, offset))
     return index.end_offset
+
+
+def _lost_index_files(known: Mapping[str, int], index: Index, min_offset: int) -> list[int]:
+    """Give where the index files began that are missing, but for those whose records have all expired."""
+    begins = sorted(known.values())
+    there = index.begins()
+    lost = [first for name, first in known.items() if name not in there]
+    ends = [next((end for end in begins if end > first), None) for first in lost]
+    return [
+        max(first, min_offset)
+        for first, end in zip(lost, ends, strict=True)
+        if end is None or end >= min_offset
+    ]
 
 
 def _first_missing(commit_log: CommitLog, queues: Queues, ledger: Ledger) -> int | None:
