@@ -1,5 +1,7 @@
 """Reading a queue: every way in which a read can end, its limits, its filter."""
 
+import os
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,9 +29,9 @@ ALL = 2**63 - 1
 class Shelf:
     """A log and one queue, with nothing between them and the test."""
 
-    def __init__(self) -> None:
+    def __init__(self, log_file_size: int = 1 << 16) -> None:
         files = OpenFiles(MemoryDisk(), writable=True)
-        self.log = CommitLog(files, layout.commitlog_dir(ROOT), 1 << 16)
+        self.log = CommitLog(files, layout.commitlog_dir(ROOT), log_file_size)
         self.queue: ConsumeQueue = Queues(files, ROOT, PER_FILE * SIZE).get("Orders", 0)
 
     def add(self, count: int = 1, tags: str | None = None, body: bytes = b"body") -> None:
@@ -50,6 +52,7 @@ class Shelf:
         tags: set[str] | None = None,
         settings: StoreSettings = SMALL,
         record_filter: RecordFilter | None = None,
+        limits: Limits | None = None,
     ) -> GetResult:
         codes = None if tags is None else {tags_code(tag) for tag in tags}
         return run(
@@ -57,7 +60,7 @@ class Shelf:
                 self.log,
                 self.queue,
                 queue_offset,
-                Limits.of(settings),
+                limits or Limits.of(settings),
                 max_count=count,
                 max_bytes=size,
                 tags_codes=codes,
@@ -268,3 +271,96 @@ def test_a_record_filter_chooses_among_all_that_a_read_walks() -> None:
     assert (result.status, result.next_offset, len(result.records)) == (GetStatus.FOUND, 6, 2)
     result = shelf.get(5, count=1, record_filter=Wanted())
     assert (result.status, result.next_offset, result.records) == (GetStatus.NO_MATCHED_MESSAGE, 6, [])
+
+
+NEAR = 10 * RECORD_SIZE
+"""So much of the log's end counts as being in memory in the tests below."""
+
+
+def near(**limits: int) -> Limits:
+    return Limits.of(SMALL)._replace(memory_bytes=NEAR, **limits)
+
+
+def test_what_lies_far_behind_the_end_has_limits_of_its_own(shelf: Shelf) -> None:
+    shelf.add(60)
+    for queue_offset, count in ((0, 8), (41, 8), (42, 18), (43, 17), (50, 10)):
+        result = shelf.get(queue_offset, limits=near())
+        assert len(result.records) == count, "up to 8 from the disk, and more only from memory"
+        assert result.is_far_behind is (queue_offset + count <= 50)
+
+
+def test_bytes_are_limited_by_where_the_next_message_is(shelf: Shelf) -> None:
+    shelf.add(60)
+    assert len(shelf.get(0, limits=near(disk_size=3 * RECORD_SIZE)).records) == 3
+    assert len(shelf.get(48, limits=near(disk_size=3 * RECORD_SIZE)).records) == 12
+    assert len(shelf.get(52, limits=near(memory_size=3 * RECORD_SIZE)).records) == 3
+    assert len(shelf.get(0, size=2 * RECORD_SIZE, limits=near()).records) == 2
+
+
+def test_the_first_message_is_given_whatever_its_size_wherever_it_is(shelf: Shelf) -> None:
+    shelf.add(1, body=bytes(4 * RECORD_SIZE))
+    shelf.add(60)
+    tight = near(disk_size=1, memory_size=1)
+    assert (len(shelf.get(0, limits=tight).records), len(shelf.get(60, limits=tight).records)) == (1, 1)
+
+
+def test_limits_are_those_of_rocketmq_unless_set() -> None:
+    limits = Limits.of(StoreSettings())
+    assert limits[:1] + limits[2:] == (800, 32, 256 * 1024, 8, 64 * 1024)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert limits.memory_bytes == memory * 40 // 100
+    half = Limits.of(replace(StoreSettings(), access_message_in_memory_max_ratio=20))
+    assert half.memory_bytes == memory * 20 // 100
+
+
+@pytest.fixture
+def expired() -> Shelf:
+    """100 messages, of which the first 40 have expired, though the queue has not been told yet."""
+    shelf = Shelf(log_file_size=4_096)
+    shelf.add(PER_FILE, tags="A")
+    second = shelf.log.chain.starts[1]
+    assert shelf.log.chain.take_before(second)
+    assert shelf.queue.entry(40).physical_offset == second
+    return shelf
+
+
+def test_what_expired_is_passed_over_before_the_queue_is_told(expired: Shelf) -> None:
+    for queue_offset in (0, 39, 40):
+        result = expired.get(queue_offset)
+        assert result.status is GetStatus.FOUND
+        assert offsets(result) == list(range(40, result.next_offset)) != []
+    nothing = expired.get(0, settings=replace(SMALL, max_filter_message_size=32 * SIZE))
+    assert (nothing.status, nothing.next_offset) == (GetStatus.MESSAGE_WAS_REMOVING, 32)
+    unwanted = expired.get(0, tags={"B"})
+    assert (unwanted.status, unwanted.next_offset) == (GetStatus.NO_MATCHED_MESSAGE, PER_FILE)
+
+
+def test_once_the_queue_is_told_what_expired_is_before_its_beginning(expired: Shelf) -> None:
+    expired.queue.correct_min_offset(expired.log.min_offset)
+    for queue_offset in (0, 39):
+        assert expired.get(queue_offset) == GetResult(GetStatus.OFFSET_TOO_SMALL, 40, 40, PER_FILE, [])
+    assert expired.get(40).status is GetStatus.FOUND
+
+
+def test_a_queue_whose_messages_all_expired_goes_on_where_it_ended(shelf: Shelf) -> None:
+    shelf.add(5)
+    shelf.queue.correct_min_offset(shelf.log.written_offset)
+    assert shelf.get(4) == GetResult(GetStatus.OFFSET_TOO_SMALL, 5, 5, 5, [])
+    assert shelf.get(5) == GetResult(GetStatus.OFFSET_OVERFLOW_ONE, 5, 5, 5, [])
+    assert shelf.get(6) == GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, 5, 5, 5, [])
+
+
+def test_the_last_entry_that_was_looked_for_says_how_a_read_without_messages_ends(shelf: Shelf) -> None:
+    shelf.add(1, tags="A")
+    shelf.add_lost()
+    assert shelf.get(0, tags={"B"}).status is GetStatus.NO_MATCHED_MESSAGE
+    assert shelf.get(1).status is GetStatus.MESSAGE_WAS_REMOVING
+
+
+def test_messages_side_by_side_are_one_run(shelf: Shelf) -> None:
+    shelf.add(5)
+    shelf.log.append([new_message("Other")], [0], 1)
+    shelf.add(2)
+    result = shelf.get(0)
+    assert [len(run) for run in result.runs] == [5 * RECORD_SIZE, 2 * RECORD_SIZE]
+    assert result.sizes == [RECORD_SIZE] * 7 and offsets(result) == list(range(7))
