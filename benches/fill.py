@@ -69,6 +69,7 @@ class Fill:
         self.count = 0
         self.queues = [(f"bench-{topic}", queue) for queue in range(queues) for topic in range(topics)]
         self._store = store
+        store.on_arrival(lambda _: None, lambda: False)  # nobody waits
         table = TopicTable()
         for name, queue in self.queues:
             table.put(name, queues, queue, store.bulk.queue_number(name, queue))

@@ -254,3 +254,23 @@ def test_the_file_before_one_that_may_not_be_on_the_disk_stays() -> None:
     assert queue.take_expired(begin, begin) == []
     assert queue.min_offset == PER_FILE
     assert len(queue.take_expired(begin, begin + 1)) == 1
+
+
+@pytest.mark.parametrize("physical_offset", [0, 1, 99, 100, 650, 700, 1_300, 9_999])
+def test_a_queue_is_cut_and_begins_where_its_messages_do_whatever_fillers_there_are(
+    physical_offset: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cometmq.store.consume_queue.BLOCK_ENTRIES", 4)
+    queue = filled(3)
+    queue.put(9, 900, SIZE, 0)  # 3 to 8 are lost
+    queue.put(10, 1_000, SIZE, 0)
+    queue.put(17, 1_700, SIZE, 0)
+    queue.write_back()
+    there = [n for n in (0, 1, 2, 9, 10, 17) if n * SIZE >= physical_offset]
+    queue.correct_min_offset(physical_offset)
+    assert queue.min_offset == (there[0] if there else 18)
+    queue.cut(physical_offset)
+    left = [entry for entry in entries(queue) if not entry.is_filler]
+    assert [entry.physical_offset for entry in left] == [
+        n * SIZE for n in (0, 1, 2, 9, 10, 17) if n * SIZE < physical_offset
+    ]

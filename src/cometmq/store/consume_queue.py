@@ -28,7 +28,7 @@ ENTRY_DTYPE = np.dtype([("physical_offset", ">i8"), ("size", ">i4"), ("tags_code
 assert ENTRY_DTYPE.itemsize == SIZE
 
 _FILLER = pack(*FILLER)
-_NOTHING = 2**63
+_NOTHING = 2**63 - 1
 
 
 class ConsumeQueue:
@@ -46,6 +46,7 @@ class ConsumeQueue:
     """
 
     __slots__ = (
+        "_alive_from",
         "_next_offsets",
         "_pending",
         "_tail",
@@ -80,6 +81,7 @@ class ConsumeQueue:
         self.min_offset = 0
         self.max_offset = 0
         self.physical_end = 0
+        self._alive_from = _NOTHING  # the CommitLog offset that ``min_offset`` was last corrected by
         self._tail = bytearray()
         self._tail_start = 0  # queue offset of the tail's first entry
         self._unsynced_from = _NOTHING  # first byte that was written since the last sync
@@ -130,13 +132,8 @@ class ConsumeQueue:
         entries = entries[known:]
         if not len(entries):
             return 0
-        if queue_offset + known != self.max_offset:
-            self._make_room(queue_offset + known)
-        if not self._tail:
-            self._pending[self] = None
-        self._tail += entries.tobytes()
-        self.max_offset = queue_offset + known + len(entries)
-        self.physical_end = int(entries[-1]["physical_offset"]) + int(entries[-1]["size"])
+        physical_end = int(entries[-1]["physical_offset"]) + int(entries[-1]["size"])
+        self.put_new(queue_offset + known, entries.tobytes(), physical_end)
         return len(entries)
 
     def begin_anew(self) -> None:
@@ -249,13 +246,10 @@ class ConsumeQueue:
 
         What the files hold of them may be what an earlier process wrote and never synced.
         """
-        first = self._first_offset
-        end = first + bisect_left(
-            range(first, self.max_offset), physical_offset, key=self._physical_offset_from
-        )
-        self._set_bounds(end)
-        self._set_physical_end()
-        self._unsynced_from = min(self._unsynced_from, end * SIZE)
+        if self.physical_end > physical_offset:
+            self._set_bounds(self._first_from(physical_offset))
+            self._set_physical_end()
+        self._unsynced_from = min(self._unsynced_from, self.max_offset * SIZE)
 
     def recover_ext(self, *, trusted: bool = True) -> None:
         """Find what the extension's files hold, once it is known what entries there are: see ``recover``.
@@ -295,12 +289,10 @@ class ConsumeQueue:
 
     def correct_min_offset(self, min_physical_offset: int) -> None:
         """Set ``min_offset`` to the first entry whose record is still in the CommitLog."""
-        first = self._first_offset
-        alive = bisect_left(
-            range(first, self.max_offset), min_physical_offset, key=self._physical_offset_from
-        )
-        found = run(self.find_message(first + alive))
-        self.min_offset = self.max_offset if found is None else found[0]
+        if self._alive_from != min_physical_offset:
+            found = run(self.find_message(self._first_from(min_physical_offset)))
+            self.min_offset = self.max_offset if found is None else found[0]
+            self._alive_from = min_physical_offset
 
     def take_expired(self, min_physical_offset: int, vouched_offset: int) -> list[Path]:
         """Correct ``min_offset``; take the files before it out of the chain: see ``FileChain``.
@@ -325,6 +317,19 @@ class ConsumeQueue:
         """The first queue offset that there is an entry for, be it a filler."""
         return self.chain.first_offset // SIZE if self.chain.starts else self._tail_start
 
+    def _first_from(self, physical_offset: int) -> int:
+        """Give the first queue offset whose record, or the next message's, lies at or behind an offset."""
+        begins = range(self._first_offset, self.max_offset, BLOCK_ENTRIES)
+        at = bisect_left(begins, physical_offset, key=self._physical_offset_from)
+        if at == 0:
+            return self._first_offset
+        begin = begins[at - 1]
+        block = np.frombuffer(self.read(begin, BLOCK_ENTRIES), ENTRY_DTYPE)
+        without = are_fillers(block) | (block["size"] == 0)
+        offsets = np.where(without, _NOTHING, block["physical_offset"].astype(np.int64))
+        following = np.minimum.accumulate(offsets[::-1])[::-1]
+        return begin + int(np.searchsorted(following, physical_offset))
+
     def _physical_offset_from(self, queue_offset: int) -> int:
         """Give where the first message at or behind ``queue_offset`` lies: it grows where fillers do not.
 
@@ -343,6 +348,7 @@ class ConsumeQueue:
             per_file = self.chain.file_size // SIZE
             self._tail_start = self.max_offset = queue_offset - queue_offset % per_file
             self.min_offset = queue_offset
+        self._alive_from = _NOTHING
         if not self._tail:
             self._pending[self] = None
         self._tail += _FILLER * (queue_offset - self.max_offset)
@@ -351,7 +357,8 @@ class ConsumeQueue:
 
     def _recover_from(self, first: int) -> None:
         """Walk the entries from queue offset ``first`` on to the end of the data."""
-        capacity = self.chain.end_offset // SIZE
+        start = self.chain.starts[-1]
+        capacity = -(-(start + self.chain.file(start).data_end(0)) // SIZE)  # behind it there are no entries
         end, last = first, -1
         while end < capacity:
             block = self._block(end, min(BLOCK_ENTRIES, capacity - end))
@@ -371,6 +378,7 @@ class ConsumeQueue:
     def _set_bounds(self, end: int) -> None:
         self.max_offset = self.next_offset = self._tail_start = end
         self.min_offset = self.chain.first_offset // SIZE
+        self._alive_from = _NOTHING
 
     def _set_physical_end(self) -> None:
         last = self.last_message()

@@ -60,12 +60,10 @@ class FileChain:
         Raises StoreDamaged for a file of the wrong length or a gap between files. Temporary files, and
         a last file of length 0 (what a crash while making a file can leave), are removed.
         """
-        names = self.files.layer.names(self.directory)
-        for name in names:
-            if self._is_unfinished(name, is_last=name == names[-1]):
-                self.files.layer.remove(self.directory / name)
         for finding in self.look():
-            raise StoreDamaged(str(finding))
+            if finding.severity is not Severity.RECOVERY:
+                raise StoreDamaged(str(finding))
+            self.files.layer.remove(finding.path)
 
     def drop_unsure(self) -> None:
         """Remove the first file that is too short or follows a gap, and all behind it.
@@ -205,7 +203,7 @@ class FileChain:
         path = self.directory / name
         layer = self.files.layer
         return name.endswith(TEMPORARY_SUFFIX) or (
-            is_last and not layer.is_directory(path) and layer.size(path) == 0
+            is_last and layer.size(path) == 0 and not layer.is_directory(path)
         )
 
     def _check(self, name: str) -> Finding | None:

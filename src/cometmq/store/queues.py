@@ -69,8 +69,8 @@ class Queues:
             queue.recover_ext()  # what another life of the queue left
         return queue
 
-    def load(self, *, trusted: bool) -> None:
-        """Find the queues that are there, and where each ends. Raises StoreDamaged."""
+    def load(self, *, trusted: bool, min_physical_offset: int = 0) -> None:
+        """Find the queues that are there, and where each begins and ends. Raises StoreDamaged."""
         layer = self._files.layer
         topics = layout.consume_queues_dir(self._root)
         for topic in layer.names(topics):
@@ -79,6 +79,7 @@ class Queues:
             for name in layer.names(topics / topic):
                 queue = self._make(topic, _parse_queue_id(topics / topic, name))
                 queue.recover(trusted=trusted)
+                queue.correct_min_offset(min_physical_offset)  # while its file is open
                 self._queues[topic, queue.queue_id] = queue
 
     def write_back(self, least_bytes: int = 1) -> None:
@@ -87,8 +88,12 @@ class Queues:
             queue.write_back()
 
     def pending(self, least_bytes: int = 1) -> list[ConsumeQueue]:
-        """Give the queues whose tail has grown to ``least_bytes``, those that wait longest first."""
-        self.staged.put()
+        """Give the queues whose tail has grown to ``least_bytes``, those that wait longest first.
+
+        What is staged counts only if all are asked for: it is not much, and putting it costs each queue.
+        """
+        if least_bytes <= 1:
+            self.staged.put()
         return [queue for queue in self._pending if queue.pending_bytes >= least_bytes]
 
     def take_unsynced(self) -> list[Path]:

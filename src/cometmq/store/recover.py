@@ -138,7 +138,7 @@ def _load(parts: Parts) -> bool:
     parts.checkpoint.load()
     parts.ledger.load()
     parts.log.chain.load()
-    parts.queues.load(trusted=clean)
+    parts.queues.load(trusted=clean, min_physical_offset=parts.log.min_offset)
     if parts.index is not None:
         parts.index.load()
     if clean:
@@ -181,9 +181,10 @@ def _data_end(commit_log: CommitLog) -> int:
 def _begin(parts: Parts, *, clean: bool) -> int:
     """Give the offset from which the log must be walked."""
     commit_log = parts.log
-    begin = max(
-        (queue.physical_end for queue in parts.queues if _ends_with_a_record(queue, commit_log)),
-        default=commit_log.min_offset,
+    queues = sorted(parts.queues, key=lambda queue: queue.physical_end, reverse=True)
+    begin = next(
+        (queue.physical_end for queue in queues if _ends_with_a_record(queue, commit_log)),
+        commit_log.min_offset,
     )
     if not clean:
         begin = min(begin, vouched_start(commit_log, parts.checkpoint.value))
