@@ -59,7 +59,7 @@ def test_shares_are_those_that_java_clients_work_out(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WHOLE)
-@given(queue_count=st.integers(0, 200), client_count=st.integers(1, 70))
+@given(queue_count=st.integers(0, 60), client_count=st.integers(1, 12))
 def test_each_queue_has_one_owner(name: str, queue_count: int, client_count: int) -> None:
     queues, clients = queues_of(queue_count), clients_of(client_count)
     owned = Counter(queue for client in clients for queue in STRATEGIES[name](client, queues, clients))
