@@ -91,3 +91,15 @@ def test_a_store_time_is_read_behind_hosts_of_either_size() -> None:
     for host in (V6, pack_host("127.0.0.1", 10911)):
         log, queue = shelf([10, 20, 30], host)
         assert [store_time_at(log, queue, number) for number in range(-1, 4)] == [NEVER, 10, 20, 30, NEVER]
+
+
+def test_messages_whose_file_is_gone_are_not_found_before_the_queue_is_told() -> None:
+    log, queue = shelf(list(range(10, 110)))
+    assert log.chain.take_before(log.chain.starts[1])
+    alive = next(n for n in range(100) if queue.entry(n).physical_offset >= log.min_offset)
+    assert queue.min_offset == 0 < alive
+    for upper in (False, True):
+        assert offset_by_time(log, queue, 0, upper=upper) == alive
+        assert offset_by_time(log, queue, 10 + alive + 5, upper=upper) == alive + 5
+    assert offset_by_time(log, queue, 1_000, upper=False) == 100
+    assert offset_by_time(log, queue, 1_000, upper=True) == 99
