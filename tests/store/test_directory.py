@@ -37,7 +37,8 @@ def test_what_is_there_can_be_read_and_is_not_changed(killed: MemoryDisk) -> Non
 def test_a_closed_store_is_vouched_for_and_a_killed_one_as_far_as_its_checkpoint_says(
     killed: MemoryDisk,
 ) -> None:
-    assert StoreDirectory(ROOT, SMALL, killed).vouched_time == FOREVER  # there is no checkpoint yet
+    assert StoreDirectory(ROOT, SMALL, killed).vouched_time == FOREVER  # the machine has run on
+    killed.put(layout.abort_path(ROOT), b"1")  # as of another run of the machine
     killed.put(layout.checkpoint_path(ROOT), (77).to_bytes(8, "big") + bytes(4_088))
     assert StoreDirectory(ROOT, SMALL, killed).vouched_time == 77
     killed.put(layout.checkpoint_path(ROOT), bytes(10))

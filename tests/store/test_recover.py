@@ -69,7 +69,7 @@ def test_records_of_an_earlier_life_behind_the_end_do_not_come_back(
     store = filled(open_store, 20)
     sizes = store.written_offset // 20
     torn = damaged(disk.after_kill(), FIRST, 10 * sizes + 100, b"\xff")  # the rest of them is true
-    assert not torn.exists(layout.checkpoint_path(ROOT))  # and nothing vouches for them
+    torn.put(layout.abort_path(ROOT), b"1")  # the machine has stopped since, and nothing vouches for them
     again = open_store(files=torn)
     assert numbers(again) == list(range(10))
     again.append([new_message(body=b"010" * 30, keys="k10")])
@@ -152,7 +152,7 @@ def test_a_damaged_index_is_set_aside_and_rebuilt(open_store: OpenStore, disk: M
     broken = damaged(disk.after_kill(), layout.index_dir(ROOT) / name, 36, b"\x7f")
     again = open_store(files=broken)
     assert len(again.query("Orders", "k7").records) == 1
-    assert broken.exists(ROOT / f"{name}.damaged")
+    assert broken.exists(ROOT / "setaside" / f"index-{name}.0")
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -6,6 +6,7 @@ from cometmq.cli.store_clean import clean
 from cometmq.cli.store_find import find
 from cometmq.cli.store_inspect import inspect
 from cometmq.cli.store_rebuild import rebuild
+from cometmq.cli.store_salvage import salvage
 from cometmq.cli.store_status import status
 from cometmq.cli.store_verify import verify
 
@@ -19,5 +20,5 @@ def store() -> None:
     """
 
 
-for command in (inspect, status, find, verify, rebuild, clean):
+for command in (inspect, status, find, verify, rebuild, salvage, clean):
     store.add_command(command)

@@ -8,7 +8,7 @@ Offset Size Field                 What it is for
 16     8    index msg timestamp   … the index files that are full
 24     8    master flushed offset CommitLog offset that the master had on its disk (a slave's)
 32     8    confirm phy offset    CommitLog offset that all in-sync replicas have
-40     4056                       zeros up to one page
+40     4056                       zeros up to one page; CometMQ keeps a copy there, see ``guarded``
 ====== ==== ===================== ========================================================
 
 Big-endian, signed, 4096 bytes. The last two fields came with RocketMQ 5; older files hold zeros there.
@@ -18,6 +18,7 @@ Source: RocketMQ ``store/StoreCheckpoint.java``.
 
 import struct
 from typing import Final, NamedTuple
+from zlib import crc32
 
 from cometmq.errors import FormatError
 from cometmq.message import Buffer
@@ -26,8 +27,12 @@ SIZE: Final = 4096
 RECOVERY_MARGIN_MS: Final = 3000
 """Recovery begins this much earlier than the checkpoint says."""
 
+COPY_AT: Final = 256
+"""Where CometMQ keeps its copy, in the same disk sector as the fields."""
+
 _FIELDS: Final = struct.Struct(">qqqqq")
 _CHECKPOINT: Final = struct.Struct(">qqqqq4056x")
+_CRC: Final = struct.Struct(">I")
 assert (_FIELDS.size, _CHECKPOINT.size) == (40, SIZE)
 
 
@@ -43,6 +48,22 @@ class Checkpoint(NamedTuple):
     def pack(self) -> bytes:
         """Make the 4096 bytes of the file."""
         return _CHECKPOINT.pack(*self)
+
+    def guarded(self) -> bytes:
+        """Make the 4096 bytes of the file, with a copy of the fields and its CRC-32: Java leaves it alone."""
+        data, fields = bytearray(self.pack()), _FIELDS.pack(*self)
+        copy = fields + _CRC.pack(crc32(fields))
+        data[COPY_AT : COPY_AT + len(copy)] = copy
+        return bytes(data)
+
+    @classmethod
+    def copy_in(cls, buffer: Buffer) -> "Checkpoint | None":
+        """Read the copy that ``guarded`` made; None if there is none, or its CRC is not right."""
+        fields = bytes(buffer[COPY_AT : COPY_AT + _FIELDS.size])
+        crc = bytes(buffer[COPY_AT + _FIELDS.size :][: _CRC.size])
+        if len(crc) < _CRC.size or _CRC.pack(crc32(fields)) != crc:
+            return None
+        return cls._make(_FIELDS.unpack(fields))
 
     @classmethod
     def unpack(cls, buffer: Buffer) -> "Checkpoint":

@@ -18,6 +18,7 @@ from cometmq.io.disk_file import DiskFile
 from cometmq.message import Buffer
 
 TEMPORARY_SUFFIX = ".tmp"
+BOOT_ID_PATH: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Usage(NamedTuple):
@@ -151,6 +152,13 @@ class FileLayer(Protocol):
         """Tell how full the file system is that holds ``path``."""
         ...
 
+    def life(self, path: Path) -> str:
+        """Name the run of the machine, and the file system that holds ``path``.
+
+        As long as both are the same, all that was written is there, synced or not.
+        """
+        ...
+
     def exists(self, path: Path) -> bool:
         """Tell whether there is a file or directory at ``path``."""
         ...
@@ -261,6 +269,10 @@ class Disk:
         """Tell how full the file system is that holds ``path``."""
         stat = os.statvfs(path)
         return Usage((stat.f_blocks - stat.f_bfree) * stat.f_frsize, stat.f_bavail * stat.f_frsize)
+
+    def life(self, path: Path) -> str:
+        """Name the run of the machine, and the file system that holds ``path``."""
+        return f"{BOOT_ID_PATH.read_text().strip()}/{path.stat().st_dev}" if BOOT_ID_PATH.exists() else ""
 
     def exists(self, path: Path) -> bool:
         """Tell whether there is a file or directory at ``path``."""

@@ -16,24 +16,44 @@ class CheckpointFile:
     Attributes:
         path: where it is.
         value: what it says. Its times go back only when the clock does.
+        is_known: whether the file was there, and whole.
         vouched_time: store time, ms, up to which the CommitLog is on the disk: every message that is
             appended from now on must be stored later.
     """
 
     def __init__(self, files: OpenFiles, path: Path) -> None:
         self.value = Checkpoint()
+        self.is_known = False
         self.vouched_time = 0
         self._files = files
         self.path = path
 
     def load(self) -> None:
-        """Read the file, if it is there and whole; otherwise recovery trusts nothing."""
+        """Read the file, if it is there and whole; otherwise recovery trusts nothing.
+
+        If the fields are not those of the copy, a bit was flipped, or a Java broker wrote: the lower counts.
+        """
         if not self._files.layer.exists(self.path):
             return
+        data = self._files.layer.load(self.path)
         try:
-            self._set(Checkpoint.unpack(self._files.layer.load(self.path)))
+            value = Checkpoint.unpack(data if len(data) == SIZE else b"")
         except FormatError as error:
             log.warning("%s: %s; recovery reads the whole log", self.path, error)
+            return
+        copy = Checkpoint.copy_in(data)
+        if copy is not None and copy != value:
+            log.warning("%s: its fields are not those of the copy in it; the earlier times count", self.path)
+            value = Checkpoint._make(map(min, value, copy))
+        self._set(value)
+        self.is_known = True
+
+    def make_if_missing(self) -> None:
+        """Make the file: from now on its absence means that it was lost. Raises OSError."""
+        if self._files.layer.exists(self.path) and self._files.layer.size(self.path) != SIZE:
+            self._files.layer.remove(self.path)
+        if not self._files.layer.exists(self.path):
+            self.renew(flushed_time=0)
 
     def renew(self, *, flushed_time: int, dispatched_time: int = 0) -> None:
         """Note store times, ms, up to which CommitLog and ConsumeQueues are on the disk. Raises OSError."""
@@ -45,7 +65,7 @@ class CheckpointFile:
             file = self._files.get(self.path)
         else:
             file = self._files.create(self.path, SIZE)
-        file.write(0, value.pack())
+        file.write(0, value.guarded())
         self._set(value)
 
     def go_back(self, time_ms: int) -> None:
@@ -54,7 +74,7 @@ class CheckpointFile:
             physic_msg_timestamp=min(time_ms, self.value.physic_msg_timestamp),
             logics_msg_timestamp=min(time_ms, self.value.logics_msg_timestamp),
         )
-        self._files.get(self.path).write(0, value.pack())
+        self._files.get(self.path).write(0, value.guarded())
         self.sync()
         self._set(value)
 

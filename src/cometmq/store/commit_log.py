@@ -7,6 +7,7 @@ Source: RocketMQ ``store/CommitLog.java``.
 """
 
 import errno
+import logging
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -25,6 +26,7 @@ from cometmq.format.record import (
     encode_blank,
     encode_fields,
 )
+from cometmq.format.scan import Stop, check
 from cometmq.io.open_files import OpenFiles
 from cometmq.kernels.sends import Hosts, SendBatch
 from cometmq.message import Buffer
@@ -33,6 +35,8 @@ from cometmq.store.append import Appended, NewMessage
 from cometmq.store.file_chain import FileChain
 from cometmq.store.reading import Bytes, Reading
 from cometmq.store.settings import StoreSettings
+
+log = logging.getLogger(__name__)
 
 SETTING = "mappedFileSizeCommitLog"
 
@@ -168,18 +172,34 @@ class CommitLog:
         found = yield Bytes(self.chain.files, path, [(physical_offset - stretch[0], size)])
         return found[0] if found else None
 
-    def read_record(self, physical_offset: int) -> bytes | None:
-        """Give the record that begins at ``physical_offset``, or None if none does."""
+    def read_record(self, physical_offset: int, *, damaged: bool = False) -> bytes | None:
+        """Give the record that begins at ``physical_offset``, or None if none does.
+
+        One whose checks fail is logged, and given only if ``damaged`` ones are wanted too.
+        """
         head = self.read(physical_offset, RECORD_START_SIZE)
         size = None if head is None else size_of_record(head, physical_offset)
-        return None if size is None else self.read(physical_offset, size)
+        record = None if size is None else self.read(physical_offset, size)
+        return record if damaged else self._checked(physical_offset, record)
 
     def record_at(self, physical_offset: int) -> Reading[bytes | None]:
         """Give the same as ``read_record``, as a reading."""
         start = yield from self.bytes_at(physical_offset, RECORD_START_SIZE)
         size = None if start is None else size_of_record(start, physical_offset)
         record = None if size is None else (yield from self.bytes_at(physical_offset, size))
-        return None if record is None else bytes(record)
+        return self._checked(physical_offset, None if record is None else bytes(record))
+
+    def _checked(self, physical_offset: int, record: bytes | None) -> bytes | None:
+        if record is None:
+            return None
+        found = check(record, 0, len(record), base_offset=physical_offset)
+        if not isinstance(found, Stop):
+            return record
+        start = self.chain.start_of(physical_offset)
+        if start is not None:
+            where = physical_offset - start
+            log.error("%s, byte %d: the record is damaged: %s", self.chain.path(start), where, found.detail)
+        return None
 
     def _file_end(self, offset: int) -> int:
         """Give the end of the file that ``offset`` falls into; ``offset`` itself if that is not made yet."""

@@ -27,6 +27,7 @@ from cometmq.store.queue_files import QueueFiles
 from cometmq.store.queues import EXT_SETTING, REMEDY, SETTING
 from cometmq.store.settings import StoreSettings
 from cometmq.store.sizes import tell_settings
+from cometmq.store.vouched import vouched_time, was_closed
 
 REBUILD = "run `cometmq store rebuild`"
 TOPICS = "topics"
@@ -64,7 +65,7 @@ class StoreDirectory:
         self.findings = self.log.chain.look()
         self.log.written_offset = self.log.chain.end_offset
         self._has_exts = self.layer.is_directory(layout.consume_queue_exts_dir(root))
-        self.was_closed = not self.layer.exists(layout.abort_path(root))
+        self.was_closed = was_closed(self.layer, root)
         self.checkpoint = self._load_checkpoint()
         ledger = Ledger(self.layer, root)
         ledger.load()
@@ -90,11 +91,9 @@ class StoreDirectory:
     def vouched_time(self) -> int:
         """Store time, ms, up to which damaged bytes are damage; later ones are a torn tail.
 
-        A closed store is on the disk as a whole, and one without a checkpoint gets the benefit of the doubt.
+        See ``vouched.vouched_time``.
         """
-        if self.was_closed or self.checkpoint is None:
-            return 2**63 - 1
-        return self.checkpoint.physic_msg_timestamp
+        return vouched_time(self.layer, self.root, self.checkpoint)
 
     def data_bytes(self) -> int:
         """Give how many bytes the CommitLog's files take up to the last data."""

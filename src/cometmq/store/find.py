@@ -141,7 +141,7 @@ class _Search:
 
     def _behind(self, physical_offset: int) -> int:
         """Give the offset behind a record; its own if it cannot be read."""
-        data = self._store.log.read_record(physical_offset)
+        data = self._store.log.read_record(physical_offset, damaged=True)
         return physical_offset + (len(data) if data else 0)
 
     def _scan(self, begin: int, end: int, key: str | None) -> Iterator[Found]:
@@ -187,7 +187,7 @@ class _Search:
                 yield found
 
     def _read(self, physical_offset: int) -> Found | None:
-        data = self._store.log.read_record(physical_offset)
+        data = self._store.log.read_record(physical_offset, damaged=True)
         if data is None:
             return None
         try:
@@ -205,7 +205,7 @@ class _Search:
         if self._wanted.end_time == TIME_MAX:
             return log.chain.end_offset
         offset = log_offset_by_time(log, self._wanted.end_time + 1)
-        return log.chain.end_offset if log.read_record(offset) is None else offset
+        return log.chain.end_offset if log.read_record(offset, damaged=True) is None else offset
 
 
 def _records_with(key: str, dispatch: Dispatch) -> Longs:

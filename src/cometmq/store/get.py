@@ -28,11 +28,13 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from enum import Enum, auto
 from typing import NamedTuple, Protocol, Self
 
+from cometmq.errors import DamagedRecord
 from cometmq.format.consume_queue_ext import ADDRESS_MAX, ExtUnit
 from cometmq.format.queue_entry import SIZE, unpack_tuples
 from cometmq.message import Buffer
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.consume_queue import ConsumeQueue
+from cometmq.store.read_check import sound_records
 from cometmq.store.reading import Bytes, Reading, Stretch
 from cometmq.store.settings import StoreSettings
 
@@ -71,6 +73,7 @@ class GetResult(NamedTuple):
         runs: the messages' CommitLog records, byte for byte; those that lie side by side are one run.
         sizes: the size of each record.
         is_far_behind: whether what was looked at last counts as on the disk.
+        damaged: why the first message is not given, if it is damaged; it is passed over.
     """
 
     status: GetStatus
@@ -80,6 +83,7 @@ class GetResult(NamedTuple):
     runs: list[Buffer]
     sizes: Sequence[int] = ()
     is_far_behind: bool = False
+    damaged: DamagedRecord | None = None
 
     @property
     def records(self) -> list[bytes]:
@@ -153,14 +157,17 @@ def get_messages(
             runs = yield from _read(choice, data)
     else:
         runs = yield from _read_filtered(choice, data, record_filter)
+    checked = sound_records(commit_log, queue, queue_offset, data, runs, choice.sizes, choice.looked_at)
+    status = choice.status if checked.damaged is None else GetStatus.MESSAGE_WAS_REMOVING
     return GetResult(
-        GetStatus.FOUND if runs else choice.status,
-        queue_offset + choice.looked_at,
+        GetStatus.FOUND if checked.runs else status,
+        queue_offset + checked.looked_at,
         queue.min_offset,
         queue.max_offset,
-        runs,
-        choice.sizes,
+        checked.runs,
+        checked.sizes,
         choice.is_far_behind,
+        checked.damaged,
     )
 
 

@@ -179,6 +179,8 @@ class Messages(ABC):
         codes = tag.codes(wanted)
         while end is None or offset < end:
             result = self.get(topic, queue_id, offset, ALL, tags_codes=codes)
+            if result.damaged is not None:
+                raise result.damaged
             for record in result.records:
                 message = _message(record)
                 if end is not None and message.queue_offset >= end:

@@ -31,14 +31,12 @@ Source: RocketMQ ``store/CommitLog.java`` (recoverNormally, recoverAbnormally),
 """
 
 import logging
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from cometmq import kernels
 from cometmq.format import layout
-from cometmq.format.checkpoint import Checkpoint
 from cometmq.format.record import BODY_AT, END_FILE_MIN_BLANK, RecordHead, encode_blank
 from cometmq.format.scan import check
 from cometmq.io.files import FileLayer
@@ -51,6 +49,7 @@ from cometmq.store.parts import Parts
 from cometmq.store.queues import Queues
 from cometmq.store.replay import Gap, Replay
 from cometmq.store.seek import record_store_time
+from cometmq.store.vouched import mark_open, vouched_start, vouched_time, was_closed
 
 log = logging.getLogger(__name__)
 
@@ -85,36 +84,48 @@ class Recovered(NamedTuple):
     set_aside: Path | None
 
 
-def recover(parts: Parts, progress: Progress | None = None) -> Recovered:
+def recover(parts: Parts, progress: Progress | None = None, *, whole: bool = False) -> Recovered:
     """Load the parts of a store and bring them to one state.
+
+    Args:
+        whole: whether the whole log is walked, though less would do for a store that is sound.
 
     Raises StoreDamaged for a file that cannot be used as it is, OSError if the disk refuses.
     """
     commit_log, queues, index, ledger = parts.log, parts.queues, parts.index, parts.ledger
-    clean = _load(parts)
+    layer, known = parts.files.layer, parts.checkpoint
+    clean = was_closed(layer, parts.root)
+    _load(parts, clean=clean)
+    vouched = vouched_time(
+        layer, parts.root, known.value if known.is_known or not commit_log.chain.starts else None
+    )
+    if clean:
+        mark_open(layer, parts.root)
     for topic, offset in ledger.deleted.items():
         queues.delete(topic, before=offset)
     for queue in queues:
         queue.truncate(commit_log.chain.end_offset)  # a damaged entry must not pass for a dispatched record
     begin = _begin(parts, clean=clean)
-    if (missing := _first_missing(commit_log, queues, ledger)) is not None:
+    if whole:
+        begin = commit_log.min_offset
+    elif (missing := _first_missing(commit_log, queues, ledger)) is not None:
         begin = min(begin, missing)
     if not clean:
         for queue in queues:
             queue.cut(begin)
     for queue in queues:
         queue.recover_ext(trusted=clean)
-    scan, replay = _walk(parts, begin, progress)
+    scan, replay = _walk(parts, begin, vouched, progress)
     if replay.lagging:
         begin = _known_start(commit_log, min(queue.physical_end for queue in replay.lagging))
         log.warning("%d queues lack files: the log is walked again from %d", len(replay.lagging), begin)
-        scan, replay = _walk(parts, begin, progress, is_last=True)
+        scan, replay = _walk(parts, begin, vouched, progress, is_last=True)
     commit_log.written_offset = scan.end_offset
     commit_log.written_time = scan.last_time or parts.checkpoint.value.physic_msg_timestamp
     ledger.cut(scan.end_offset)
     if index is not None and index.end_offset >= scan.end_offset:
         index.cut(scan.end_offset, lambda offset: _store_time_at(commit_log, offset))
-    set_aside = _set_aside_tail(commit_log, parts.files.layer, parts.root)
+    set_aside = _set_aside_tail(commit_log, layer, parts.root)
     for queue in queues:
         queue.truncate(scan.end_offset)
         if not clean:
@@ -127,34 +138,36 @@ def recover(parts: Parts, progress: Progress | None = None) -> Recovered:
         )
         _put_blank(commit_log, damage)
     if not clean:
-        _sync_log(commit_log, begin, parts.files.layer)
+        _sync_log(commit_log, begin, layer)
+    try:
+        parts.checkpoint.make_if_missing()
+        mark_open(
+            layer, parts.root
+        )  # all that can be read now is on the disk, whatever the machine did before
+    except OSError as error:
+        log.warning("that the store is open is not noted: %s", describe(error, parts.root))
     return Recovered(clean, begin, scan.end_offset, replay.messages, scan.damages, replay.gaps, set_aside)
 
 
-def _load(parts: Parts) -> bool:
-    """Find what there is; tell whether the store was closed. From here on a kill leaves one that was not."""
-    layer, abort = parts.files.layer, layout.abort_path(parts.root)
-    clean = not layer.exists(abort)
+def _load(parts: Parts, *, clean: bool) -> None:
+    """Find what there is."""
     parts.checkpoint.load()
     parts.ledger.load()
     parts.log.chain.load()
     parts.queues.load(trusted=clean, min_physical_offset=parts.log.min_offset)
     if parts.index is not None:
         parts.index.load()
-    if clean:
-        layer.save(abort, str(os.getpid()).encode())
-    return clean
 
 
 def _walk(
-    parts: Parts, begin: int, progress: Progress | None, *, is_last: bool = False
+    parts: Parts, begin: int, vouched: int, progress: Progress | None, *, is_last: bool = False
 ) -> tuple[LogScan, Replay]:
     """Dispatch the log from ``begin`` on.
 
     Unless this ``is_last``, queues that miss messages which may lie before ``begin`` are left out.
     """
     chain = parts.log.chain
-    scan = LogScan(parts.log, begin, vouched_time=parts.checkpoint.value.physic_msg_timestamp)
+    scan = LogScan(parts.log, begin, vouched_time=vouched)
     is_whole = is_last or begin == parts.log.min_offset
     replay = Replay(
         parts.queues,
@@ -240,16 +253,6 @@ def _ends_with_a_record(queue: ConsumeQueue, commit_log: CommitLog) -> bool:
     view = commit_log.chain.file(start).view()
     head = check(view, entry.physical_offset - start, len(view), base_offset=start, verify_crc=False)
     return isinstance(head, RecordHead) and head.size == entry.size
-
-
-def vouched_start(commit_log: CommitLog, checkpoint: Checkpoint) -> int:
-    """Give the start of the last file whose first record is older than what the checkpoint vouches for."""
-    for start in reversed(commit_log.chain.starts):
-        view = commit_log.chain.file(start).view()
-        head = check(view, 0, len(view), base_offset=start)
-        if isinstance(head, RecordHead) and 0 < head.store_time <= checkpoint.recovery_time():
-            return start
-    return commit_log.min_offset
 
 
 def _store_time_at(commit_log: CommitLog, offset: int) -> int:

@@ -23,6 +23,7 @@ from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.dispatch import Arrival, Dispatcher, has_queue_entry
 from cometmq.store.flush import Flusher
 from cometmq.store.get import GetResult, RecordFilter
+from cometmq.store.mend import mend
 from cometmq.store.messages import Messages
 from cometmq.store.parts import Parts, make_parts
 from cometmq.store.pointers import HasPointers
@@ -107,7 +108,7 @@ class MessageStore(Messages, HasPointers):
     ) -> None:
         self.root = root
         self.settings = settings
-        self.recovered = recover(parts, progress)
+        self.recovered = recover(parts, progress, whole=mend(root, settings, parts.files.layer))
         self.on_synced: Callable[[], None] = lambda: None
         self._parts = parts
         self._log, self._queues, self._index = parts.log, parts.queues, parts.index

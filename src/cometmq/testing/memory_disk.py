@@ -5,6 +5,7 @@ makes durable, outlive ``after_power_loss``. ``after_kill`` keeps all that was w
 """
 
 import errno
+import itertools
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from cometmq.io.files import File, Usage, Window
 from cometmq.message import Buffer
 
 BLOCK_SIZE = 4096
+_LIVES = itertools.count()
 
 
 @dataclass(slots=True, eq=False)
@@ -128,13 +130,16 @@ class MemoryDisk:
         self.cold = False
         self.sync_count = 0
         self.now_ms: Callable[[], int] = lambda: 0
+        self._life = f"life {next(_LIVES)}"
         self._files: dict[Path, Content] = {}
         self._directories: set[Path] = {Path("/")}
         self._locked: set[Path] = set()
 
     def after_kill(self) -> Self:
         """Give the disk as a killed process leaves it: all that was written is there, synced or not."""
-        return self._copy({path: bytes(content.data) for path, content in list(self._files.items())})
+        other = self._copy({path: bytes(content.data) for path, content in list(self._files.items())})
+        other._life = self._life  # noqa: SLF001 - a disk of the same class
+        return other
 
     def after_power_loss(self, chance: Random | None = None) -> Self:
         """Give the disk as a machine without power leaves it.
@@ -199,14 +204,20 @@ class MemoryDisk:
         used = BLOCK_SIZE * sum(len(content.blocks) for content in list(self._files.values()))
         return Usage(used, max(self.space_bytes - used, 0))
 
+    def life(self, path: Path) -> str:  # noqa: ARG002 - it is one disk
+        """Name the run of the machine: a loss of power begins another one."""
+        return self._life
+
     def exists(self, path: Path) -> bool:
         """Tell whether there is a file or directory at ``path``."""
         return path in self._files or path in self._directories
 
     def names(self, directory: Path) -> list[str]:
         """List the names in ``directory``, sorted."""
-        paths = {*list(self._files), *self._directories}
-        return sorted(path.name for path in paths if path.parent == directory and path != directory)
+        prefix = str(directory).rstrip("/") + "/"
+        paths = {*map(str, list(self._files)), *map(str, self._directories)}
+        inside = (path[len(prefix) :] for path in paths if path.startswith(prefix))
+        return sorted(name for name in inside if name and "/" not in name)
 
     def is_directory(self, path: Path) -> bool:
         """Tell whether ``path`` is a directory."""

@@ -90,6 +90,7 @@ def test_what_recovery_makes_of_a_killed_store_is_sound(
             clock.advance(1_000)
             store.tick()  # makes the checkpoint
     state = disk.after_kill()
+    state.put(ABORT, b"1")  # as of another run of the machine
     overwrite(state, layout.commitlog_path(ROOT, 8_192), 300, bytes(9))
     assert checked(state).state is State.NEEDS_RECOVERY
     open_store(files=state).close()

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cometmq.errors import IllegalName
-from cometmq.format.queue_entry import FILLER, SIZE, QueueEntry
+from cometmq.format.queue_entry import FILLER, SIZE, QueueEntry, pack
 from cometmq.kernels.ops import Dispatch
 from cometmq.store.consume_queue import ENTRY_DTYPE
 from cometmq.store.directory import REBUILD, StoreDirectory
@@ -19,10 +19,10 @@ from cometmq.store.finding import Finding, Severity
 from cometmq.store.log_scan import Chunk
 from cometmq.store.queue_files import QueueFiles
 from cometmq.store.queues import QueueKey
-from cometmq.store.recover import vouched_start
 from cometmq.store.replay import entries_by_queue, is_odd, runs_of
 from cometmq.store.verify.findings import Findings
 from cometmq.store.verify.log import LogWalk
+from cometmq.store.vouched import vouched_start
 
 WRONG_MAX = 1_000
 """So many stretches of wrong entries are kept for one queue."""
@@ -132,7 +132,11 @@ class QueueCheck:
             queue.covered.clear()
             queue.wrong.clear()
         elif queue_offset != expected and (odd or not self._is_lost_before(queue, physical_offset)):
-            self._report_order(key, physical_offset, queue_offset, expected)
+            if not odd and self._is_filled(queue, expected, queue_offset):
+                what = f"queue offsets {expected} to {queue_offset - 1} hold no messages: they are lost"
+                self._findings.note(queue.files.chain.directory, what)
+            else:
+                self._report_order(key, physical_offset, queue_offset, expected)
         if odd:
             queue.next_offset = expected + 1
             return
@@ -250,6 +254,11 @@ class QueueCheck:
         assert start is not None
         path = self._store.log.chain.path(start)
         self._findings.damage(path, physical_offset - start, None, what, remedy)
+
+    def _is_filled(self, queue: _Queue, first: int, end: int) -> bool:
+        """Tell whether a queue itself says of the entries from ``first`` to ``end`` that they are lost."""
+        data = queue.files.chain.read(first * SIZE, (end - first) * SIZE) if 0 <= first < end else b""
+        return data != b"" and len(data) == (end - first) * SIZE and data == pack(*FILLER) * (end - first)
 
     def _is_lost_before(self, queue: _Queue, physical_offset: int) -> bool:
         """Tell whether damage that is reported lies between a queue's last record and this one."""

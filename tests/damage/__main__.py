@@ -1,0 +1,167 @@
+"""``python -m tests.damage``: the whole campaign, and its table.
+
+By default 20,000 flips and every cut, over stores that were closed and killed, in two processes. A line of
+the list of failures names the case: ``--replay`` runs it again and tells all.
+"""
+
+import argparse
+import multiprocessing
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from tests.damage.campaign import (
+    Case,
+    Kind,
+    Outcome,
+    Variant,
+    Verdict,
+    cut_cases,
+    flip_case,
+    kind_of,
+    run,
+    sample_of,
+)
+
+from cometmq import kernels
+
+CASE_SECONDS_MAX = 30
+"""A case that takes longer hangs: its process is ended by the system, wherever it is."""
+FAILURES_SHOWN = 20
+
+Row = tuple[str, str, str]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it; give the exit code, 1 if a case failed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.damage", description=__doc__)
+    parser.add_argument("--flips", type=int, default=20_000, help="how many bits to flip, one a case")
+    parser.add_argument("--seed", type=int, default=0, help="number of the first flip")
+    parser.add_argument("--no-cuts", action="store_true", help="only flips")
+    parser.add_argument("--property-crc", action="store_true", help="with enabledAppendPropCRC")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--replay", metavar="CASE", help="one case, as the table names it: flip-17, cut-4711")
+    options = parser.parse_args(arguments)
+    kernels.load()
+    variants = [Variant(closed, options.property_crc) for closed in (True, False)]
+    for variant in variants:
+        sample_of(variant)  # made once, before the processes part
+    if options.replay:
+        case = find_case(variants, options.replay)
+        print(case, *run(case), sep="\n  ")
+        return 0
+    numbers = [f"flip-{number}" for number in range(options.seed, options.seed + options.flips)]
+    if not options.no_cuts:
+        numbers += [f"cut-{number}" for number in range(sum(1 for _ in all_cuts(variants)))]
+    begin = time.monotonic()
+    rows, failures = run_all(variants, numbers, options.processes)
+    print_table(rows, failures, time.monotonic() - begin)
+    return 1 if failures else 0
+
+
+def find_case(variants: Sequence[Variant], name: str) -> Case:
+    """Give the case of a name."""
+    how, _, number = name.partition("-")
+    if how == "flip":
+        return flip_case(variants[int(number) // len(Kind) % len(variants)], int(number))
+    return next(islice(all_cuts(variants), int(number), None))
+
+
+def all_cuts(variants: Sequence[Variant]) -> Iterator[Case]:
+    """Give all cuts."""
+    for variant in variants:
+        for kind in Kind:
+            yield from cut_cases(variant, kind)
+
+
+def run_all(
+    variants: Sequence[Variant], names: Sequence[str], processes: int
+) -> tuple[Counter[Row], dict[str, str]]:
+    """Run cases in processes; what came out by kind of file, and the failures by name."""
+    rows: Counter[Row] = Counter()
+    failures: dict[str, str] = {}
+    context = multiprocessing.get_context("fork")
+    parts = [list(names[number::processes]) for number in range(processes)]
+    while any(parts):
+        pipes = []
+        for part in parts:
+            reader, writer = context.Pipe(duplex=False)
+            worker = context.Process(target=work, args=(variants, part, writer))
+            worker.start()
+            writer.close()
+            pipes.append((reader, worker))
+        for number, (reader, worker) in enumerate(pipes):
+            done = 0
+            try:
+                while True:
+                    name, kind, verdict = reader.recv()
+                    done += 1
+                    rows[kind, "flip" if name.startswith("flip") else "cut", _text(verdict)] += 1
+                    if verdict.outcome is Outcome.FAILED:
+                        failures[name] = verdict.detail
+            except EOFError:
+                worker.join()
+            if done < len(parts[number]):  # it was ended in the middle of a case
+                name = parts[number][done]
+                failures[name] = f"hangs for {CASE_SECONDS_MAX} s, or ends the process ({worker.exitcode})"
+            parts[number] = parts[number][done + 1 :]
+    return rows, failures
+
+
+def work(
+    variants: Sequence[Variant], names: Sequence[str], writer: "multiprocessing.connection.Connection"
+) -> None:
+    """Run cases one after the other, and send what came out of each."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    cuts: list[Case] = list(all_cuts(variants)) if any(name.startswith("cut") for name in names) else []
+    for name in names:
+        case = cuts[int(name[4:])] if name.startswith("cut") else find_case(variants, name)
+        signal.alarm(CASE_SECONDS_MAX)
+        verdict = run(case)
+        signal.alarm(0)
+        kind = kind_of(case.path)
+        assert kind is not None
+        writer.send((name, kind.value, verdict))
+    writer.close()
+
+
+def _text(verdict: Verdict) -> str:
+    is_field = verdict.outcome is Outcome.UNDETECTABLE
+    return f"{verdict.outcome.value}: {verdict.detail}" if is_field else verdict.outcome.value
+
+
+def print_table(rows: Counter[Row], failures: dict[str, str], seconds: float) -> None:
+    """Print what came out: kinds of files and damage, by verdict; then what no check can see, by field."""
+    outcomes = [outcome.value for outcome in Outcome]
+    print(f"| file | damage | cases | {' | '.join(outcomes)} |")
+    print("|---" * (len(outcomes) + 3) + "|")
+    for kind in Kind:
+        for how in ("flip", "cut"):
+            counts = [
+                sum(count for (of, by, text), count in rows.items() if (of, by) == (kind.value, how)
+                    and text.split(":")[0] == outcome)
+                for outcome in outcomes
+            ]  # fmt: skip
+            if sum(counts):
+                print(f"| {kind.value} | {how} | {sum(counts)} | {' | '.join(map(str, counts))} |")
+    fields = {text.partition(": ")[2]: 0 for _, _, text in rows if ": " in text}
+    for _, _, text in rows:
+        if ": " in text:
+            fields[text.partition(": ")[2]] += sum(n for (_, _, other), n in rows.items() if other == text)
+    print("\n| undetectable by the format | flips |\n|---|---|")
+    for field, count in sorted(fields.items(), key=lambda item: -item[1]):
+        print(f"| {field} | {count} |")
+    total = sum(rows.values())
+    print(
+        f"\n{total} cases in {seconds:.0f} s, {1000 * seconds / max(total, 1):.1f} ms each; "
+        f"{len(failures)} failed"
+    )
+    for name, detail in list(failures.items())[:FAILURES_SHOWN]:
+        print(f"  {name}: {detail}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""What is derived and damaged is found when a store is opened, and made anew."""
+
+import pytest
+from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
+
+from cometmq.format import layout
+from cometmq.format.java_hash import tags_code
+from cometmq.format.queue_entry import SIZE
+from cometmq.format.record import QUEUE_OFFSET_AT
+from cometmq.store import MessageStore
+from cometmq.store.mend import mend
+from cometmq.testing.memory_disk import MemoryDisk
+
+MESSAGES = 40
+QUEUE = layout.consume_queue_path(ROOT, "Orders", 0, 0)
+
+
+@pytest.fixture
+def closed(open_store: OpenStore, disk: MemoryDisk) -> MemoryDisk:
+    store = open_store()
+    for n in range(MESSAGES):
+        store.append([new_message(body=b"%d" % n, tags="even" if n % 2 else "odd", keys=f"k{n}")])
+    store.close()
+    return disk
+
+
+def flip(disk: MemoryDisk, position: int) -> None:
+    file = disk.open(QUEUE, writable=True)
+    file.write(position, bytes([file.read(position, 1)[0] ^ 1]))
+
+
+def all_are_there(store: MessageStore) -> bool:
+    codes = [{tags_code("odd")}, {tags_code("even")}]
+    return all(
+        len(store.get("Orders", 0, n, 1, tags_codes=codes[n % 2]).records) == 1
+        and len(store.query("Orders", f"k{n}").records) == 1
+        for n in range(MESSAGES)
+    )
+
+
+def test_a_sound_store_is_left_as_it_is(closed: MemoryDisk) -> None:
+    assert not mend(ROOT, SMALL, closed)
+    assert not closed.exists(ROOT / "setaside")
+
+
+@pytest.mark.parametrize("at", [7, 11, 19], ids=["offset", "size", "tags code"])
+def test_a_damaged_entry_has_its_queue_made_anew(
+    closed: MemoryDisk, open_store: OpenStore, at: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    flip(closed, 5 * SIZE + at)
+    assert all_are_there(open_store(files=closed))
+    assert closed.names(ROOT / "setaside") == ["consumequeue-Orders-0.0"]
+    assert f"{QUEUE}, byte {5 * SIZE}" in caplog.text
+
+
+def test_a_damaged_index_file_is_made_anew_with_those_behind_it(
+    closed: MemoryDisk, open_store: OpenStore
+) -> None:
+    names = closed.names(layout.index_dir(ROOT))
+    path = layout.index_dir(ROOT) / names[0]
+    closed.open(path, writable=True).write(60, b"\x7f\x00")
+    assert all_are_there(open_store(files=closed))
+    assert len(closed.names(ROOT / "setaside")) == len(names) == 2
+
+
+def test_a_record_whose_queue_offset_is_damaged_does_not_spoil_its_sound_queue(
+    closed: MemoryDisk, open_store: OpenStore
+) -> None:
+    log = layout.commitlog_path(ROOT, 0)
+    offset = int.from_bytes(closed.load(QUEUE)[5 * SIZE :][:8], "big")
+    closed.open(log, writable=True).write(offset + QUEUE_OFFSET_AT, b"\x01")
+    store = open_store(files=closed)
+    assert [len(store.get("Orders", 0, n, 1).records) for n in (4, 5, 6)] == [1, 0, 1]
+    assert not closed.exists(ROOT / "setaside")
