@@ -22,7 +22,7 @@ def test_another_place_or_queue_offset_is_not() -> None:
     assert not is_message(encode(RECORD)[:50], 1_000, 7)
 
 
-@pytest.mark.parametrize("at", [0, 4, 8, 84, 87, 90])
+@pytest.mark.parametrize("at", [0, 4, 8, 84, 87, 90, 92, 99, 100])
 def test_no_damage_to_size_magic_crc_length_or_body_gets_by(at: int) -> None:
     data = bytearray(encode(RECORD))
     data[at] ^= 0x40

@@ -107,6 +107,11 @@ def is_message(data: bytes, physical_offset: int, queue_offset: int) -> bool:
     begin = BODY_AT + growth
     if magic not in _MAGICS or length < 0 or begin + length > size:
         return False
+    width = 1 if magic == MAGIC_V1 else 2
+    topic = begin + length + width
+    properties = topic + int.from_bytes(data[topic - width : topic], "big") + 2
+    if properties + int.from_bytes(data[properties - 2 : properties], "big") != size:
+        return False
     return length == 0 or bool(crc32(data[begin : begin + length]) & 0x7FFFFFFF == crc)
 
 

@@ -310,8 +310,14 @@ def _set_aside_tail(commit_log: CommitLog, layer: FileLayer, root: Path) -> Path
             layer.save(target, data)
             file.write(at, bytes(len(data)))
     if target is not None:
+        last = commit_log.chain.start_of(end)
+        path = commit_log.chain.directory if last is None else commit_log.chain.path(last)
         log.warning(
-            "the log ends at %d; what lay behind it was no record and is now in %s", end, target.parent
+            "%s, byte %d: the log ends there, at %d; what lay behind was no record and is now in %s",
+            path,
+            end - (last or 0),
+            end,
+            target.parent,
         )
     return target
 
