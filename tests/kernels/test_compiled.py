@@ -163,6 +163,8 @@ def test_equal_the_plain_ones_on_any_log(
     assert_same(log.scan(compiled), scan)
     dispatch = plain.dispatch(log.data, scan, DELAY_LEVELS)
     assert_same(compiled.dispatch(log.data, scan, DELAY_LEVELS), dispatch)
+    unnamed = compiled.dispatch(log.data, scan, DELAY_LEVELS, named=False)
+    assert_same(unnamed, plain.dispatch(log.data, scan, DELAY_LEVELS, named=False))
     assert compiled.crc32(log.data) == plain.crc32(log.data)
     check_arrow(compiled, log.data, scan, topics)
     check_index(compiled, scan, dispatch, slot_count)

@@ -196,7 +196,8 @@ def test_a_record_whose_properties_were_not_written_is_not_taken_for_whole(
         put(store, number)
     half_at = store.written_offset
     store.append_message(Message("Orders", b"half" * 20, keys=("half",), properties={"note": "n" * 600}))
-    state = disk.after_kill()
+    store.wait_flushed().result(10)
+    state = disk.after_power_loss()
     sector = store.written_offset - store.written_offset % SECTOR_SIZE
     damaged(state, layout.commitlog_path(ROOT, 0), sector, bytes(store.written_offset - sector))
     again = open_store(SELDOM, files=state)

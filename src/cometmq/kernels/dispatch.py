@@ -3,7 +3,6 @@
 They do for many records what ``format.dispatch`` defines for one.
 """
 
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -27,6 +26,7 @@ from cometmq.kernels.jit import (
     bytes_in,
     doubled,
     flags_in,
+    flags_out,
     inlined,
     int32,
     int64,
@@ -41,23 +41,31 @@ from cometmq.kernels.jit import (
 from cometmq.kernels.numbering import number_texts
 from cometmq.kernels.ops import Dispatch, Scan
 from cometmq.kernels.properties import known_properties
+from cometmq.kernels.send_properties import is_utf8
 from cometmq.kernels.text import hash_on, hash_text
 from cometmq.message import Buffer
 
 _TAGS_PREFIX: Final = tuple(TAGS_KEY_PREFIX.encode())
-_TOPICS_KNOWN_MAX: Final = 10_000
+_SCHEDULE: Final = tuple(SCHEDULE_TOPIC.encode())
+_TOPIC_END: Final = ord("#")
+"""What stands between topic and key."""
 _BLANK: Final = ord(KEY_SEPARATOR)
 _DIGITS_MAX: Final = 10
 _INT_MAX: Final = 0x7FFF_FFFF
 
 
-def dispatch(buffer: Buffer | Bytes, scan: Scan, delay_levels: DelayLevels) -> Dispatch:
+def dispatch(
+    buffer: Buffer | Bytes, scan: Scan, delay_levels: DelayLevels, *, named: bool = True
+) -> Dispatch:
     """Dispatch records: see ``ops.Ops.dispatch``."""
     data = np.frombuffer(buffer, np.uint8)
-    queue = np.empty(scan.count, np.int32)
-    firsts = number_texts(data, scan.topic_position, scan.topic_length, scan.queue_id, queue)
-    topics = _topics(data, scan, firsts)
-    queues = list(zip(topics, scan.queue_id[firsts].tolist(), strict=True))
+    queue = np.arange(scan.count, dtype=np.int32)  # each its own, as long as nobody wants to know
+    firsts = queue.astype(np.int64)
+    queues: list[tuple[str, int]] = []
+    if named:
+        firsts = number_texts(data, scan.topic_position, scan.topic_length, scan.queue_id, queue)
+        queues = list(zip(_topics(data, scan, firsts), scan.queue_id[firsts].tolist(), strict=True))
+    topic_hash, is_delayed = _topic_hashes(data, scan, firsts)
     tags_code = np.empty(scan.count, np.int64)
     transaction = scan.sys_flag & TRANSACTION_MASK
     in_index = transaction != TRANSACTION_ROLLBACK
@@ -68,13 +76,15 @@ def dispatch(buffer: Buffer | Bytes, scan: Scan, delay_levels: DelayLevels) -> D
         scan.store_time,
         in_index,
         queue,
-        np.array([_topic_hash(topic) for topic in topics], np.int32),
-        np.array([topic == SCHEDULE_TOPIC for topic in topics], np.bool_),
+        topic_hash,
+        is_delayed,
         np.array(delay_levels.delays_ms, np.int64),
         tags_code,
     )
     in_queue = (transaction == TRANSACTION_NOT) | (transaction == TRANSACTION_COMMIT)
-    return Dispatch(queues, queue, tags_code, in_queue, in_index, key_hash, key_record)
+    return Dispatch(
+        queues, queue if named else queue[:0], tags_code, in_queue, in_index, key_hash, key_record
+    )
 
 
 def _topics(data: Bytes, scan: Scan, records: Longs) -> list[str]:
@@ -86,9 +96,31 @@ def _topics(data: Bytes, scan: Scan, records: Longs) -> list[str]:
     ]
 
 
-@lru_cache(_TOPICS_KNOWN_MAX)
-def _topic_hash(topic: str) -> int:
-    return java_hash(f"{topic}#")
+def _topic_hashes(data: Bytes, scan: Scan, records: Longs) -> tuple[Ints, Flags]:
+    """Give for each of some records the hash of ``topic#``, and whether it is the schedule's topic."""
+    topic_hash, is_delayed = np.empty(len(records), np.int32), np.empty(len(records), np.bool_)
+    if not _hash_topics(data, scan.topic_position, scan.topic_length, records, topic_hash, is_delayed):
+        for number, topic in enumerate(_topics(data, scan, records)):  # one is no UTF-8
+            topic_hash[number] = java_hash(f"{topic}#")
+    return topic_hash, is_delayed
+
+
+@kernel(types.boolean(bytes_in, longs_in, ints_in, longs_in, ints_out, flags_out))
+def _hash_topics(
+    buffer: Bytes, positions: Longs, lengths: Ints, records: Longs, topic_hash: Ints, is_delayed: Flags
+) -> bool:
+    """Hash topics as ``_topic_hashes`` says; False if one is no UTF-8."""
+    valid = True
+    for number in range(len(records)):
+        begin = positions[records[number]]
+        end = begin + lengths[records[number]]
+        valid = valid and is_utf8(buffer, begin, end)
+        topic_hash[number] = int32(hash_on(hash_text(uint32(0), buffer, begin, end), _TOPIC_END))
+        same = end - begin == len(_SCHEDULE)
+        for i in range(len(_SCHEDULE)):
+            same = same and byte_at(buffer, begin + i) == _SCHEDULE[i]
+        is_delayed[number] = same
+    return valid
 
 
 @inlined

@@ -134,8 +134,14 @@ class Ops(Protocol):
         """
         ...
 
-    def dispatch(self, buffer: Buffer | Bytes, scan: Scan, delay_levels: DelayLevels) -> Dispatch:
-        """Tell what the scanned records of ``buffer`` put into ConsumeQueues and Index."""
+    def dispatch(
+        self, buffer: Buffer | Bytes, scan: Scan, delay_levels: DelayLevels, *, named: bool = True
+    ) -> Dispatch:
+        """Tell what the scanned records of ``buffer`` put into ConsumeQueues and Index.
+
+        Args:
+            named: whether the queues are wanted; without, ``queues`` and ``queue`` are empty.
+        """
         ...
 
     def index_insert(

@@ -94,7 +94,9 @@ def scan(
     )
 
 
-def dispatch(buffer: Buffer | Bytes, scan: Scan, delay_levels: DelayLevels) -> Dispatch:
+def dispatch(
+    buffer: Buffer | Bytes, scan: Scan, delay_levels: DelayLevels, *, named: bool = True
+) -> Dispatch:
     """See ``ops.Ops.dispatch``."""
     data = _view(buffer)
     numbers: dict[tuple[str, int], int] = {}
@@ -118,8 +120,8 @@ def dispatch(buffer: Buffer | Bytes, scan: Scan, delay_levels: DelayLevels) -> D
             key_record.append(record)
     in_queue = (transaction == TRANSACTION_NOT) | (transaction == TRANSACTION_COMMIT)
     return Dispatch(
-        list(numbers),
-        _ints(queue),
+        list(numbers) if named else [],
+        _ints(queue if named else []),
         _longs(tags_code),
         in_queue,
         in_index,

@@ -85,19 +85,23 @@ class Replay:
 
     def dispatch(self, chunk: Chunk) -> None:
         """Dispatch the records of ``chunk``."""
-        self._take(chunk, kernels.current().dispatch(chunk.buffer, chunk.scan, self._delay_levels))
+        self._take(chunk, self._dispatched(chunk))
 
     def walk(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
         """Dispatch chunks one after the other, and give each; meanwhile a thread reads the one behind it."""
 
         def read() -> Iterator[tuple[Chunk, Dispatch]]:
             for chunk in chunks:
-                yield chunk, kernels.current().dispatch(chunk.buffer, chunk.scan, self._delay_levels)
+                yield chunk, self._dispatched(chunk)
 
         with closing(ahead(read())) as pairs:
             for chunk, dispatch in pairs:
                 self._take(chunk, dispatch)
                 yield chunk
+
+    def _dispatched(self, chunk: Chunk) -> Dispatch:
+        named = self._queues is not None
+        return kernels.current().dispatch(chunk.buffer, chunk.scan, self._delay_levels, named=named)
 
     def _take(self, chunk: Chunk, dispatch: Dispatch) -> None:
         self.messages += chunk.scan.count
