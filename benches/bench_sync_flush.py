@@ -2,9 +2,9 @@
 
     python -m benches.bench_sync_flush [--quick] [--connections 64]
 
-The real Java client sends 128-byte messages by 64 threads, each over a connection of its own, to one broker
-after the other in turn. One sync answers all that came while the one before it ran; how many syncs a message
-costs is counted by CometMQ's broker.
+A client that costs little (``raw_load``) sends 128-byte messages over 64 connections, one at a time on each,
+to one broker after the other in turn. One sync answers all that came while the one before it ran; how many
+syncs a message costs is counted by CometMQ's broker.
 """
 
 import argparse
@@ -14,8 +14,9 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
+from benches import raw_load
 from benches.__main__ import BODY_SIZE, BROKERS, FASTER, FULL, QUICK, THREADS, Length, median_of, one_line
-from benches.peers import QUEUES, TOPICS, Load, all_three
+from benches.peers import QUEUES, TOPICS, all_three
 from rich.console import Console
 from rich.table import Table
 from tests.interop import jvm, remoting
@@ -40,12 +41,12 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benches.bench_sync_flush", description="SYNC_FLUSH")
     parser.add_argument("--quick", action="store_true", help="one round of short windows")
-    parser.add_argument("--connections", type=int, default=THREADS, help="the threads share so many")
+    parser.add_argument("--connections", type=int, default=THREADS)
     options = parser.parse_args()
     console = Console()
     with tempfile.TemporaryDirectory(prefix="cometmq-bench-") as folder:
         windows = measure(Path(folder), QUICK if options.quick else FULL, options.connections, console)
-    title = f"SYNC_FLUSH, {THREADS} threads, {options.connections} connections, {BODY_SIZE} B, "
+    title = f"SYNC_FLUSH, {options.connections} connections, {BODY_SIZE} B, "
     table = Table(title=title + f"{TOPICS} topics x {QUEUES} queues; null stores nothing")
     for column in ("", f"RocketMQ {jvm.rocketmq_version()}", "CometMQ", "null", "ratio"):
         table.add_column(column, justify="right")
@@ -59,25 +60,25 @@ def main() -> None:
 def measure(folder: Path, length: Length, connections: int, console: Console) -> list[dict[str, Any]]:
     """Run all windows, the brokers in turn; say each as it ends."""
     windows: list[dict[str, Any]] = []
-    with all_three(folder, SYNC_FLUSH) as peers, Load(folder, "JSON") as load:
+    with all_three(folder, SYNC_FLUSH) as peers:
         for peer in peers:
             best = 0.0
             for _ in range(length.warm_ups):
-                rate = window(load, peer, length.window_s, connections)["perSecond"]
+                rate = window(peer, length.window_s, connections)["perSecond"]
                 if rate < best * FASTER:
                     break
                 best = rate
         for _ in range(length.rounds):
             for peer in peers:
-                windows.append(window(load, peer, length.window_s, connections))
+                windows.append(window(peer, length.window_s, connections))
                 console.print(one_line(windows[-1]), highlight=False)
     return windows
 
 
-def window(load: Load, peer: Peer, seconds: float, connections: int) -> dict[str, Any]:
+def window(peer: Peer, seconds: float, connections: int) -> dict[str, Any]:
     """Send for some seconds, and count syncs of all that was stored in them, if the broker can tell."""
     before = counts(peer)
-    found = load.window(peer, MODE, seconds, THREADS, BODY_SIZE, connections=connections)
+    found = raw_load.window(peer, seconds, connections, BODY_SIZE)
     syncs, messages = (after - count for after, count in zip(counts(peer), before, strict=True))
     return {"broker": peer.name, "syncs": syncs / messages if messages else 0.0} | found
 

@@ -1,0 +1,120 @@
+"""Sync sends over many raw connections: a client that costs little, for what a broker can do.
+
+Sixty-four Java clients in one process keep two cores busy with themselves. Here each connection has one
+message under way, sends the next one when it is answered, and looks at nothing but the answer's code.
+"""
+
+import asyncio
+import struct
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import uvloop
+from benches.peers import QUEUES, TOPICS
+from tests.interop import remoting
+from tests.interop.peers import Peer
+
+SEND_MESSAGE_V2: Final = 310
+TICKS_PER_S: Final = 100
+"""USER_HZ, of /proc/PID/stat."""
+CODE: Final = b'"code":0'
+
+
+class _Sender(asyncio.Protocol):
+    """One connection."""
+
+    def __init__(self, frames: list[bytes], latencies: list[float]) -> None:
+        self._frames = frames
+        self._latencies = latencies
+        self._sent = 0
+        self._sent_at = 0.0
+        self._data = b""
+        self.is_stopping = False
+        self.ended = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Send the first message (called by asyncio)."""
+        self._transport: Any = transport
+        self._send()
+
+    def data_received(self, data: bytes) -> None:
+        """Take the answer; send the next message (called by asyncio)."""
+        self._data += data
+        if len(self._data) < 4 or len(self._data) < 4 + struct.unpack_from(">i", self._data)[0]:
+            return
+        assert CODE in self._data, self._data
+        self._data = b""
+        self._latencies.append(time.perf_counter() - self._sent_at)
+        if self.is_stopping:
+            self._transport.close()
+            self.ended.set()
+        else:
+            self._send()
+
+    def _send(self) -> None:
+        self._sent_at = time.perf_counter()
+        self._transport.write(self._frames[self._sent % len(self._frames)])
+        self._sent += 1
+
+
+def window(peer: Peer, seconds: float, connections: int, body_size: int) -> dict[str, Any]:
+    """Send for some seconds; give rate, latencies and the broker's CPU time, like ``peers.Load.window``."""
+    return uvloop.run(_window(peer, seconds, connections, body_size))
+
+
+async def _window(peer: Peer, seconds: float, connections: int, body_size: int) -> dict[str, Any]:
+    host, _, port = peer.broker.partition(":")
+    latencies: list[float] = []
+    loop = asyncio.get_running_loop()
+    frames = [_frame(number, body_size) for number in range(TOPICS * QUEUES)]
+    cpu, begin = _cpu_s(peer.pid), time.perf_counter()
+    step = max(1, len(frames) // connections)
+    senders = []
+    for first in range(0, step * connections, step):
+        make = partial(_Sender, frames[first:] + frames[:first], latencies)
+        senders.append((await loop.create_connection(make, host, int(port)))[1])
+    await asyncio.sleep(seconds)
+    took, cpu = time.perf_counter() - begin, _cpu_s(peer.pid) - cpu
+    count = len(latencies)
+    for sender in senders:
+        sender.is_stopping = True
+    for sender in senders:
+        await sender.ended.wait()
+    return {
+        "mode": "sync",
+        "perSecond": count / took,
+        "meanMs": float(np.mean(latencies)) * 1e3,
+        "p50Ms": float(np.percentile(latencies, 50)) * 1e3,
+        "p99Ms": float(np.percentile(latencies, 99)) * 1e3,
+        "cpuMicros": cpu * 1e6 / max(1, count),
+        "othersCores": 0.0,
+        "failed": 0,
+        "lost": 0,
+    }
+
+
+def _cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+
+
+def _frame(number: int, body_size: int) -> bytes:
+    fields = {
+        "a": "load",
+        "b": f"bench-{number % TOPICS}",
+        "c": "TBW102",
+        "d": "4",
+        "e": str(number // TOPICS),
+        "f": "0",
+        "g": str(time.time_ns() // 1_000_000),
+        "h": "0",
+        "i": f"UNIQ_KEY\x017F0000010001C0{number:018X}\x02WAIT\x01true\x02",
+        "j": "0",
+        "k": "false",
+        "m": "false",
+        "n": "broker",
+    }
+    return remoting.frame(SEND_MESSAGE_V2, fields, bytes(body_size))
