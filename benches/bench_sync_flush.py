@@ -2,9 +2,9 @@
 
     python -m benches.bench_sync_flush [--quick] [--connections 64]
 
-A client that costs little (``raw_load``) sends 128-byte messages over 64 connections, one at a time on each,
-to one broker after the other in turn. One sync answers all that came while the one before it ran; how many
-syncs a message costs is counted by CometMQ's broker.
+``raw_load`` sends 128-byte messages over 64 connections, one at a time on each, to one broker after the other
+in turn. One sync answers all that came while the one before it ran; how many syncs a message costs is counted
+by CometMQ's broker.
 """
 
 import argparse
@@ -15,7 +15,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from benches import raw_load
-from benches.__main__ import BODY_SIZE, BROKERS, FASTER, FULL, QUICK, THREADS, Length, median_of, one_line
+from benches.__main__ import (
+    BODY_SIZE,
+    BROKERS,
+    FASTER,
+    FIGURES,
+    FULL,
+    QUICK,
+    THREADS,
+    Length,
+    median_of,
+    one_line,
+)
 from benches.peers import QUEUES, TOPICS, all_three
 from rich.console import Console
 from rich.table import Table
@@ -26,15 +37,7 @@ SYNC_FLUSH: Final = {"flushDiskType": "SYNC_FLUSH"}
 GET_BROKER_RUNTIME_INFO: Final = 28
 MODE: Final = "sync"
 
-# (title, field of a window, digits)
-FIGURES: Final = [
-    ("messages/s", "perSecond", 0),
-    ("mean ms", "meanMs", 2),
-    ("p50 ms", "p50Ms", 2),
-    ("p99 ms", "p99Ms", 2),
-    ("broker CPU µs/message", "cpuMicros", 1),
-    ("syncs/message", "syncs", 3),
-]
+ROWS: Final = [row for row in FIGURES if row[1] in raw_load.MEASURED] + [("syncs/message", "syncs", 3)]
 
 
 def main() -> None:
@@ -50,7 +53,7 @@ def main() -> None:
     table = Table(title=title + f"{TOPICS} topics x {QUEUES} queues; null stores nothing")
     for column in ("", f"RocketMQ {jvm.rocketmq_version()}", "CometMQ", "null", "ratio"):
         table.add_column(column, justify="right")
-    for name, field, digits in FIGURES:
+    for name, field, digits in ROWS:
         values = [median_of(windows, broker, MODE, field) for broker in BROKERS]
         ratio = f"{values[1] / values[0]:.2f}" if values[0] else "-"
         table.add_row(name, *(f"{value:,.{digits}f}" if value else "-" for value in values), ratio)

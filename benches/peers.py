@@ -80,9 +80,7 @@ class Load:
     def __exit__(self, *_: object) -> None:
         self._child.communicate()  # it ends when it has no more orders
 
-    def window(
-        self, peer: Peer, mode: str, seconds: float, threads: int, body_size: int, *, connections: int = 1
-    ) -> dict[str, Any]:
+    def window(self, peer: Peer, mode: str, seconds: float, threads: int, body_size: int) -> dict[str, Any]:
         """Send for some seconds; give what ``Load.java`` says of it."""
         order = {
             "mode": mode,
@@ -90,7 +88,6 @@ class Load:
             "pid": peer.pid,
             "seconds": seconds,
             "threads": threads,
-            "connections": connections,
             "stores": peer.name != "null",
             "bodySize": body_size,
             "topics": TOPICS,

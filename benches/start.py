@@ -90,7 +90,7 @@ def started(
         )
         try:
             with connected(broker, port, Path(output.name)) as connection:
-                while (answer := remoting.ask(connection, send_frame(port))).code:
+                while (answer := remoting.ask(connection, send_frame(f"Start-{port}"))).code:
                     assert time.perf_counter() < begin + TIMEOUT_S, answer
             seconds = time.perf_counter() - begin
             yield Started(seconds, broker.pid)
@@ -110,23 +110,25 @@ def connected(broker: subprocess.Popen[bytes], port: int, log: Path) -> socket.s
             raise RuntimeError(f"the broker ended with status {broker.wait(0.002)}:\n{log.read_text()}")
 
 
-def send_frame(port: int) -> bytes:
-    """Encode a send to a topic that does not exist yet."""
+def send_frame(
+    topic: str, queue_id: int = 0, properties: str = "WAIT\x01true", body: bytes = b"the first message"
+) -> bytes:
+    """Encode a send, to a topic that need not exist yet."""
     fields = {
-        "a": "start",  # producer group
-        "b": f"Start-{port}",  # topic
+        "a": "load",  # producer group
+        "b": topic,
         "c": "TBW102",  # the topic to take its settings from
         "d": "4",  # queues
-        "e": "0",  # queue
+        "e": str(queue_id),
         "f": "0",
         "g": str(time.time_ns() // 1_000_000),
         "h": "0",
-        "i": "WAIT\x01true",
+        "i": properties,
         "j": "0",
         "k": "false",
         "m": "false",
     }
-    return remoting.frame(SEND_MESSAGE_V2, fields, b"the first message")
+    return remoting.frame(SEND_MESSAGE_V2, fields, body)
 
 
 if __name__ == "__main__":

@@ -20,9 +20,9 @@ import org.apache.rocketmq.common.message.MessageQueue;
  * its orders from standard input, a JSON object a line, so that two brokers can be measured in turn by one
  * process that is equally warm for both. Each order is a window of sending, and is answered by one line.
  *
- * <p>An order: mode (sync, async, oneway), namesrv, pid of the broker, seconds, threads, connections, bodySize,
- * topics (their names are bench-0, bench-1, …), and whether the broker stores what it is sent. The threads
- * share the connections, of which an application has one: each is a producer's.
+ * <p>An order: mode (sync, async, oneway), namesrv, pid of the broker, seconds, threads, bodySize, topics
+ * (their names are bench-0, bench-1, …), and whether the broker stores what it is sent. All threads share one
+ * producer, as an application's do.
  */
 public final class Load {
     private static final double RAMP_S = 0.5;
@@ -35,7 +35,7 @@ public final class Load {
     private static final Map<String, DefaultMQProducer> PRODUCERS = new HashMap<>();
 
     private final JSONObject order;
-    private final List<DefaultMQProducer> producers = new ArrayList<>();
+    private final DefaultMQProducer producer;
     private final byte[] body;
     private final Semaphore unanswered = new Semaphore(ASYNC_WINDOW);
     private final Latencies latencies = new Latencies();
@@ -47,9 +47,7 @@ public final class Load {
 
     private Load(JSONObject order) throws Exception {
         this.order = order;
-        for (int i = 0; i < order.getIntValue("connections"); i++) {
-            producers.add(producer(order.getString("namesrv"), i));
-        }
+        producer = producer(order.getString("namesrv"));
         body = new byte[order.getIntValue("bodySize")];
         for (int i = 0; i < body.length; i++) {
             body[i] = (byte) ('a' + i % 26);
@@ -63,15 +61,14 @@ public final class Load {
         }
     }
 
-    private static DefaultMQProducer producer(String namesrv, int number) throws Exception {
-        String name = namesrv + "#" + number;
-        DefaultMQProducer producer = PRODUCERS.get(name);
+    private static DefaultMQProducer producer(String namesrv) throws Exception {
+        DefaultMQProducer producer = PRODUCERS.get(namesrv);
         if (producer == null) {
-            producer = new DefaultMQProducer("load-" + number);
+            producer = new DefaultMQProducer("load");
             producer.setNamesrvAddr(namesrv);
-            producer.setInstanceName(name);
+            producer.setInstanceName(namesrv);
             producer.start();
-            PRODUCERS.put(name, producer);
+            PRODUCERS.put(namesrv, producer);
         }
         return producer;
     }
@@ -117,14 +114,13 @@ public final class Load {
     private void send(int id) {
         String mode = order.getString("mode");
         int topics = order.getIntValue("topics");
-        DefaultMQProducer producer = producers.get(id % producers.size());
         for (int i = 0; !stopping; i++) {
             Message message = new Message("bench-" + (id * 7 + i) % topics, body);
             try {
                 switch (mode) {
-                    case "sync" -> sendSync(producer, message);
-                    case "async" -> sendAsync(producer, message);
-                    default -> sendOneway(producer, message, i % ONEWAY_SYNC_EVERY == 0);
+                    case "sync" -> sendSync(message);
+                    case "async" -> sendAsync(message);
+                    default -> sendOneway(message, i % ONEWAY_SYNC_EVERY == 0);
                 }
             } catch (Exception error) {
                 note(error);
@@ -132,12 +128,12 @@ public final class Load {
         }
     }
 
-    private void sendSync(DefaultMQProducer producer, Message message) throws Exception {
+    private void sendSync(Message message) throws Exception {
         long begin = System.nanoTime();
         check(producer.send(message), begin);
     }
 
-    private void sendAsync(DefaultMQProducer producer, Message message) throws Exception {
+    private void sendAsync(Message message) throws Exception {
         unanswered.acquire();
         long begin = System.nanoTime();
         try {
@@ -160,7 +156,7 @@ public final class Load {
         }
     }
 
-    private void sendOneway(DefaultMQProducer producer, Message message, boolean wait) throws Exception {
+    private void sendOneway(Message message, boolean wait) throws Exception {
         long begin = System.nanoTime();
         if (wait) {
             check(producer.send(message), begin);
@@ -201,7 +197,6 @@ public final class Load {
     }
 
     private long stored() throws Exception {
-        DefaultMQProducer producer = producers.get(0);
         List<MessageQueue> queues = new ArrayList<>();
         for (int i = 0; i < order.getIntValue("topics"); i++) {
             queues.addAll(producer.fetchPublishMessageQueues("bench-" + i));

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from cometmq import kernels
 from cometmq.broker.assembly import Assembly
-from cometmq.broker.consumer_filters import ConsumerFilters
-from cometmq.broker.offsets import Offsets
+from cometmq.broker.changing_table import ChangingTable
 from cometmq.broker.own_address import own_ip
 from cometmq.broker.periodic import Periodic
 from cometmq.broker.registration import NameServers
@@ -164,7 +163,7 @@ class Broker:
         if schedule.deliver():
             asyncio.get_running_loop().call_soon(self._deliver, schedule)
 
-    def _write(self, name: str, table: Offsets | ConsumerFilters | Schedule) -> None:
+    def _write(self, name: str, table: ChangingTable) -> None:
         """Write a table that changes all the time, in a thread."""
         if name not in self._tasks and (copy := table.take_changed()) is not None:
             self._begin(name, asyncio.to_thread(table.write, copy))

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from cometmq.broker import saved
+from cometmq.broker.changing_table import ChangingTable
 from cometmq.errors import FormatError
 from cometmq.filter import sql92
 from cometmq.filter.bloom import BYTE, BloomFilter, bits_of, unpack
@@ -58,7 +59,7 @@ class ConsumerFilter(NamedTuple):
         return unpack(bitmap) & self.bits == self.bits
 
 
-class ConsumerFilters:
+class ConsumerFilters(ChangingTable):
     """All filters of one broker, by topic and group.
 
     Args:
@@ -79,12 +80,11 @@ class ConsumerFilters:
         keep_ms: int,
         stored_time: Callable[[], int] = lambda: 0,
     ) -> None:
+        super().__init__(table)
         self.bloom = bloom
-        self._table = table
         self._clock = clock
         self._keep_ms = keep_ms
         self._stored_time = stored_time
-        self._changed = False
         self._topics: dict[str, dict[str, ConsumerFilter]] = {}
 
     def load(self, *, trusted: bool = True) -> None:
@@ -147,23 +147,7 @@ class ConsumerFilters:
     def take_changed(self) -> dict[str, Any] | None:
         """Forget who has been dead for long; give a copy to write if anything changed since the last time."""
         self._forget_dead()
-        if not self._changed:
-            return None
-        self._changed = False
-        return self.as_plain()
-
-    def write(self, copy: dict[str, Any]) -> None:
-        """Write a copy, in any thread. Raises OSError: it is due again then."""
-        try:
-            self._table.save(copy)
-        except OSError:
-            self._changed = True
-            raise
-
-    def save(self) -> None:
-        """Write what changed since the last time. Raises OSError."""
-        if (copy := self.take_changed()) is not None:
-            self.write(copy)
+        return super().take_changed()
 
     def as_plain(self) -> dict[str, Any]:
         """Give a copy of the table in RocketMQ's form."""

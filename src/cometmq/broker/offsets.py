@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from cometmq.broker import saved
+from cometmq.broker.changing_table import ChangingTable
 from cometmq.io.clock import Clock
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import ConsumerOffsets, DataVersion, to_plain
@@ -24,13 +25,12 @@ SEPARATOR: Final = "@"
 """Between topic and group in a key; no name can hold it."""
 
 
-class Offsets:
+class Offsets(ChangingTable):
     """Committed offsets by group, topic and queue."""
 
     def __init__(self, table: JsonTable, clock: Clock) -> None:
-        self._table = table
+        super().__init__(table)
         self._version = DataVersion(timestamp=clock.now_ms())
-        self._changed = False
         self._committed: dict[str, dict[int, int]] = {}
         self._pulled: dict[str, dict[int, int]] = {}
 
@@ -54,26 +54,6 @@ class Offsets:
                     )
                     queues[queue_id] = limit
                     self._changed = True
-
-    def take_changed(self) -> dict[str, Any] | None:
-        """Give a copy to write if anything was committed since the last time."""
-        if not self._changed:
-            return None
-        self._changed = False
-        return self.as_plain()
-
-    def write(self, copy: dict[str, Any]) -> None:
-        """Write a copy, in any thread. Raises OSError: it is due again then."""
-        try:
-            self._table.save(copy)
-        except OSError:
-            self._changed = True
-            raise
-
-    def save(self) -> None:
-        """Write what was committed since the last time. Raises OSError."""
-        if (copy := self.take_changed()) is not None:
-            self.write(copy)
 
     def as_plain(self) -> dict[str, Any]:
         """Give a copy of the table in RocketMQ's form."""

@@ -14,6 +14,7 @@ import logging
 from typing import Any, Final
 
 from cometmq.broker import saved
+from cometmq.broker.changing_table import ChangingTable
 from cometmq.broker.delayed import due
 from cometmq.broker.topics import HALF_TOPIC
 from cometmq.errors import MessageIllegal, StoreNotWritable
@@ -35,19 +36,18 @@ AT_ONCE_MAX: Final = 32
 _log = logging.getLogger(__name__)
 
 
-class Schedule:
+class Schedule(ChangingTable):
     """The levels' queues, and how far each has been given out."""
 
     def __init__(self, store: MessageStore, table: JsonTable, clock: Clock) -> None:
+        super().__init__(table)
         self._store = store
-        self._table = table
         self._clock = clock
         self._levels = DelayLevels.parse(store.settings.message_delay_level)
         self._version = DataVersion(timestamp=clock.now_ms())
         self._offsets: dict[int, int] = {}
         self._due_ms: dict[int, int] = {}
-        self._changed = False
-        self._given_out = store.wait_flushed()
+        self._synced = store.wait_flushed()
 
     def load(self) -> None:
         """Read the table; no offset may lie outside its queue.
@@ -76,28 +76,10 @@ class Schedule:
 
     def take_changed(self) -> dict[str, Any] | None:
         """Give a copy to write if anything was given out since the last time."""
-        if not self._changed:
-            return None
-        self._changed = False
-        self._given_out = self._store.wait_flushed()
-        return self.as_plain()
-
-    def write(self, copy: dict[str, Any]) -> None:
-        """Write a copy, in any thread, once what was given out till then is on the disk.
-
-        Raises OSError or StoreNotWritable: it is due again then.
-        """
-        try:
-            self._given_out.result()
-            self._table.save(copy)
-        except (OSError, StoreNotWritable):
-            self._changed = True
-            raise
-
-    def save(self) -> None:
-        """Write what has changed since the last time. Raises OSError and StoreNotWritable."""
-        if (copy := self.take_changed()) is not None:
-            self.write(copy)
+        copy = super().take_changed()
+        if copy is not None:
+            self._synced = self._store.wait_flushed()
+        return copy
 
     def as_plain(self) -> dict[str, Any]:
         """Give a copy of the table in RocketMQ's form."""
@@ -106,6 +88,11 @@ class Schedule:
     def all_offsets(self, _: Session, command: Command) -> Command:
         """GET_ALL_DELAY_OFFSET."""
         return response(command, body=fastjson.dumps(self.as_plain()).encode())
+
+    def _write(self, copy: dict[str, Any]) -> None:
+        """Write a copy once what was given out till then is on the disk."""
+        self._synced.result()
+        super()._write(copy)
 
     def _deliver(self, level: int, now: int) -> bool:
         """Give out what is due of one level; tell whether there may be more."""

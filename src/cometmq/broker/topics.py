@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from cometmq.broker import saved
 from cometmq.broker.settings import BrokerSettings
 from cometmq.errors import IllegalName
+from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX, valid_topic
 from cometmq.io.clock import Clock
 from cometmq.store.tables import JsonTable
@@ -29,7 +30,6 @@ INHERITED: Final = READ_WRITE | PERM_INHERIT
 
 AUTO_CREATE_TOPIC: Final = "TBW102"
 """The pattern of topics that a send creates."""
-SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
 HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
 HALF_OP_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 SELF_TEST_TOPIC: Final = "SELF_TEST_TOPIC"

@@ -141,9 +141,8 @@ def recover(parts: Parts, progress: Progress | None = None, *, whole: bool = Fal
         _sync_log(commit_log, begin, layer)
     try:
         parts.checkpoint.make_if_missing()
-        mark_open(
-            layer, parts.root
-        )  # all that can be read now is on the disk, whatever the machine did before
+        # All that can be read now is on the disk, whatever the machine did before.
+        mark_open(layer, parts.root)
     except OSError as error:
         log.warning("that the store is open is not noted: %s", describe(error, parts.root))
     return Recovered(clean, begin, scan.end_offset, replay.messages, scan.damages, replay.gaps, set_aside)
