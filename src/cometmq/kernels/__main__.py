@@ -39,7 +39,6 @@ def _leave(*_: object) -> NoReturn:
 
 def _watch_parent() -> None:
     os.read(sys.stdin.fileno(), 1)
-    cache.abandon()
     os._exit(1)  # at once: the main thread may be inside LLVM for seconds
 
 

@@ -17,7 +17,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -62,7 +62,6 @@ KEPT_MAX: Final = 4
 _COMPILED: Final = "cometmq.kernels.compiled"
 _PREFIX: Final = "cometmq-"
 _BUILDING: Final = "building-"
-_unfinished: Final[set[str]] = set()
 
 
 def is_warm() -> bool:
@@ -90,10 +89,8 @@ def load_compiled() -> ModuleType:
     with _locked(directory.parent):
         if directory.is_dir():
             return _import_with(directory)
-        for stopped in directory.parent.glob(f"{_BUILDING}*"):
-            shutil.rmtree(stopped, ignore_errors=True)
+        _remove_unfinished(directory.parent)
         with tempfile.TemporaryDirectory(prefix=_BUILDING, dir=directory.parent) as building:
-            _unfinished.add(building)
             made = Path(building, directory.name)
             compiled = _import_with(made)
             if any(made.rglob("*.nbc")):  # under some of Numba's debugging switches it caches nothing
@@ -102,10 +99,16 @@ def load_compiled() -> ModuleType:
     return compiled
 
 
-def abandon() -> None:
-    """Remove what this process has made of a cache that is not complete; it must end right after."""
-    for building in _unfinished:
-        shutil.rmtree(building, ignore_errors=True)
+def remove_unfinished() -> None:
+    """Remove what compilations that were stopped have left; one under way in another process is let be."""
+    parent = _parent()
+    with suppress(BlockingIOError), _locked(parent, fcntl.LOCK_NB):
+        _remove_unfinished(parent)
+
+
+def _remove_unfinished(parent: Path) -> None:
+    for stopped in parent.glob(f"{_BUILDING}*"):
+        shutil.rmtree(stopped, ignore_errors=True)
 
 
 def _import_with(directory: Path) -> ModuleType:
@@ -163,11 +166,15 @@ def _forget_old(parent: Path) -> None:
 
 
 @contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """Be the only process that is in here; the lock ends with the process at the latest."""
+def _locked(directory: Path, flags: int = 0) -> Iterator[None]:
+    """Be the only process that is in here; the lock ends with the process at the latest.
+
+    Raises:
+        BlockingIOError: another one is, and the flags are LOCK_NB.
+    """
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        fcntl.flock(fd, fcntl.LOCK_EX | flags)
         yield
     finally:
         os.close(fd)

@@ -3,7 +3,8 @@
 Loading runs in a thread. With a warm cache that is 0.3–0.5 s of importing Numba and linking machine
 code; the interpreter changes threads every 5 ms, and LLVM's work holds no GIL. Compiling would keep the
 interpreter busy for half a minute, so the first time ever a child process does it. The child ends with
-its parent, however that ends: it watches a pipe that only the parent holds open.
+its parent, however that ends: it watches a pipe that only the parent holds open. What a child that was
+stopped leaves, its parent removes; if that was killed, the next one that compiles.
 """
 
 import atexit
@@ -21,7 +22,7 @@ from cometmq.kernels.ops import Ops
 log = logging.getLogger(__name__)
 
 STOP_SECONDS_MAX: Final = 5
-"""How long a child that compiles is given to clean up."""
+"""How long a child that compiles is given to end by itself."""
 WITH_PARENT: Final = "--with-parent"
 
 WORTH_LOADING_BYTES: Final = 4 * 1024 * 1024
@@ -92,6 +93,7 @@ class Loading:
             child = self._child
         if child is not None:
             _end(child)
+            cache.remove_unfinished()
         self._thread.join()
         atexit.unregister(self.stop)
 
@@ -135,7 +137,7 @@ class Loading:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """Let the child clean up and end; if it does not, the next that compiles removes what it leaves."""
+    """End the child; what it has begun is left."""
     assert child.stdin is not None
     child.stdin.close()
     try:
