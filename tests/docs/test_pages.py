@@ -2,6 +2,9 @@
 
 The blocks of a page run in their order, as one program, in an empty directory. A ``text`` block right behind
 one is what it prints. A block that begins with a comment ``# not run: REASON`` need only be Python.
+
+Blocks may ``await``, as at the prompt of ``python -m asyncio``: all of a page run in one event loop. Where
+a page names ``127.0.0.1:9876``, it finds a broker (in truth, on a free port).
 """
 
 import ast
@@ -9,11 +12,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.live import in_thread
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -22,6 +27,20 @@ LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]+)")
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NOT_RUN = re.compile(r"# not run: \w+")
 MARK = "--- block behind line"
+NAME_SERVER = "127.0.0.1:9876"
+PROGRAM = """
+import ast, asyncio, inspect
+
+names = {{"__name__": "page"}}
+with asyncio.Runner() as runner:
+    for line, code in {blocks!r}:
+        print({mark!r}, line, flush=True)
+        block = compile(code, f"the block at line {{line}}", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        if block.co_flags & inspect.CO_COROUTINE:
+            runner.run(eval(block, names))
+        else:
+            exec(block, names)
+"""
 PATIENCE_S = 60
 
 
@@ -50,11 +69,7 @@ def blocks_of(page: str) -> Iterator[Block]:
 
 def printed_by(blocks: list[Block], directory: Path) -> dict[int, str]:
     """Run blocks as one program; give what each prints."""
-    program = "".join(
-        f"print('{MARK} {block.line}', flush=True)\n"
-        f"exec(compile({block.code!r}, 'the block at line {block.line}', 'exec'))\n"
-        for block in blocks
-    )
+    program = PROGRAM.format(blocks=[(block.line, block.code) for block in blocks], mark=MARK)
     command = [sys.executable, "-W", "error", "-c", program]
     ran = subprocess.run(
         command, cwd=directory, capture_output=True, text=True, timeout=PATIENCE_S, check=False
@@ -75,7 +90,11 @@ def test_what_a_page_shows_is_what_happens(page: str, tmp_path: Path) -> None:
     blocks = list(blocks_of((ROOT / page).read_text()))
     if not blocks:
         return
-    printed = printed_by(blocks, tmp_path)
+    with ExitStack() as stack:
+        if any(NAME_SERVER in block.code for block in blocks):
+            address = stack.enter_context(in_thread(tmp_path / "store")).name_server
+            blocks = [block._replace(code=block.code.replace(NAME_SERVER, address)) for block in blocks]
+        printed = printed_by(blocks, tmp_path)
     for block in blocks:
         if block.printed is not None:
             assert printed[block.line] == block.printed, f"{page}:{block.line}"
@@ -88,6 +107,14 @@ def test_a_block_that_prints_something_else_or_fails_is_noticed(tmp_path: Path) 
     assert printed_by([first, second], tmp_path) == {1: "", 7: "1\n"}
     with pytest.raises(AssertionError, match="ZeroDivisionError"):
         printed_by([Block(1, "1 / 0", None)], tmp_path)
+
+
+def test_blocks_share_names_and_one_event_loop(tmp_path: Path) -> None:
+    blocks = [
+        Block(1, "import asyncio\nfirst = asyncio.get_running_loop()\nawait asyncio.sleep(0)", None),
+        Block(2, "print(await asyncio.sleep(0, asyncio.get_running_loop() is first))", "True\n"),
+    ]
+    assert printed_by(blocks, tmp_path)[2] == "True\n"
 
 
 def test_a_block_is_left_out_only_by_a_reason_that_readers_see() -> None:
