@@ -27,6 +27,9 @@ class Message:
         keys: business keys under which the message can be found later.
         properties: further string properties; names that RocketMQ reserves are refused.
         flag: a number of the application's own, kept as it is.
+        delay_level: consumers get the message later, after the broker's delay of this level (1: 1 s, …,
+            18: 2 h unless its ``messageDelayLevel`` says otherwise); 0 for at once.
+        sharding_key: messages with the same one go to the same queue, and so keep their order.
     """
 
     topic: str
@@ -35,6 +38,8 @@ class Message:
     keys: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     flag: int = 0
+    delay_level: int = 0
+    sharding_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

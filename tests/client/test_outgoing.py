@@ -139,5 +139,12 @@ def test_a_batch_that_cannot_be_sent_is_refused() -> None:
         many([message(body=bytes(BODY_SIZE_MAX // 2))] * 2, ["a", "b"], "batch")
 
 
+def test_what_may_not_stay_together_makes_no_batch() -> None:
+    with pytest.raises(MessageIllegal, match="batch with several sharding keys"):
+        many([message(sharding_key="a"), message()], ["a", "b"], "batch")
+    with pytest.raises(MessageIllegal, match="batch with a delay level"):
+        many([message(delay_level=1)], ["a"], "batch")
+
+
 def test_a_new_topic_is_made_after_rocketmqs_own_pattern() -> None:
     assert (outgoing.DEFAULT_TOPIC, outgoing.DEFAULT_TOPIC_QUEUES) == ("TBW102", 4)

@@ -1,7 +1,7 @@
 """The producer against a live broker, and against brokers that fail."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -90,6 +90,33 @@ def test_a_named_queue_gets_all_in_order(tmp_path: Path) -> None:
             bodies = [message.body for message in await stored(live)]
         assert [(result.queue, result.queue_offset) for result in results] == [(queue, n) for n in range(5)]
         assert bodies == [b"0", b"1", b"2", b"3", b"4"]
+
+    run(main())
+
+
+def test_a_function_may_choose_the_queue_and_it_is_tried_once(tmp_path: Path) -> None:
+    def last(queues: Sequence[MessageQueue]) -> MessageQueue:
+        return queues[-1]
+
+    async def main() -> None:
+        async with serving(tmp_path) as live, Producer(live.name_server) as producer:
+            result = await producer.send(Message("Orders", b"x"), last)
+            assert result.queue == (await producer.queues("Orders"))[-1]
+        broker = Broker("a", ResponseCode.SYSTEM_BUSY)
+        async with cluster(broker) as name_server, Producer(name_server) as producer:
+            with pytest.raises(RemoteError):
+                await producer.send(Message("Orders", b"x"), last)
+
+    run(main())
+
+
+def test_a_message_with_a_sharding_key_is_sent_to_no_other_queue() -> None:
+    async def main() -> None:
+        brokers = [Broker(name, *[ResponseCode.SYSTEM_BUSY] * 9) for name in "ab"]
+        async with cluster(*brokers) as name_server, Producer(name_server) as producer:
+            with pytest.raises(RemoteError):
+                await producer.send(Message("Orders", b"x", sharding_key="ann"))
+        assert sum(len(broker.sent) for broker in brokers) == 1
 
     run(main())
 

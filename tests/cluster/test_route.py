@@ -1,9 +1,10 @@
 """From a route to queues and addresses, and whose turn it is."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cometmq.cluster.route import READ, WRITE, QueueCounts, Route, choose_queue
+from cometmq.cluster.route import READ, WRITE, QueueCounts, Route, choose_queue, queue_of_key
 from cometmq.message import MessageQueue
 
 ADDRESSES = {"a": {0: "10.0.0.1:10911", 1: "10.0.0.2:10911"}, "b": {1: "10.0.0.3:10911"}}
@@ -42,6 +43,13 @@ def test_messages_are_written_to_the_master_and_read_from_any() -> None:
 def test_queues_take_turns() -> None:
     queues = queues_of("a", 3)
     assert [choose_queue(queues, turn).queue_id for turn in range(5)] == [0, 1, 2, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("key", "queue_id"), [("ann", 5), ("order-42", 3), ("", 0), ("polygenelubricants", 2)]
+)
+def test_a_sharding_key_has_the_queue_that_java_gives_it(key: str, queue_id: int) -> None:
+    assert queue_of_key(queues_of("a", 6), key).queue_id == queue_id
 
 
 def test_a_broker_that_failed_is_passed_over_while_there_are_others() -> None:

@@ -15,6 +15,23 @@ def test_tags_and_keys_become_properties_beside_those_of_the_sender() -> None:
     assert properties_of(Message("Orders", b"x"), {}) == b""
 
 
+def test_a_delay_level_and_a_sharding_key_become_properties() -> None:
+    message = Message("Orders", b"x", delay_level=3, sharding_key="ann")
+    assert properties_of(message, {}) == b"DELAY\x013\x02__SHARDINGKEY\x01ann\x02"
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (Message("Orders", b"x", delay_level=-1), "delay level -1: give 0 for none"),
+        (Message("Orders", b"x", sharding_key=""), "sharding key is empty: give None"),
+    ],
+)
+def test_a_delay_and_a_sharding_key_must_be_ones(message: Message, said: str) -> None:
+    with pytest.raises(MessageIllegal, match=said):
+        check(message, body_size_max=4)
+
+
 def test_a_body_is_taken_up_to_the_limit() -> None:
     check(Message("Orders", b"1234"), body_size_max=4)
     with pytest.raises(MessageIllegal, match="body of 5 bytes: at most 4 are taken"):

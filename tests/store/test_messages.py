@@ -87,6 +87,11 @@ def test_of_messages_of_which_one_is_illegal_none_is_stored(open_store: OpenStor
     assert (store.append_messages([]), store.written_offset) == ([], 0)
 
 
+def test_a_delay_is_refused_for_nothing_would_end_it(open_store: OpenStore) -> None:
+    with open_store() as store, pytest.raises(MessageIllegal, match="only a broker delays messages"):
+        store.append_message(Message("Orders", b"x", delay_level=3))
+
+
 def test_messages_of_brokers_are_read_too(open_store: OpenStore) -> None:
     store = open_store()
     store.append([new_message(body=b"1", keys="k")])  # no unique key: its id says where it lies

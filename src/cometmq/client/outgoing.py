@@ -30,6 +30,7 @@ class Outgoing(NamedTuple):
     flag: int
     sys_flag: int
     is_batch: bool
+    sharding_key: str | None = None
 
     def request(self, group: str, queue: MessageQueue, born_time: int) -> Command:
         """Make the request that sends it to ``queue``."""
@@ -61,7 +62,7 @@ def one(message: Message, unique_id: str, *, compress_over: int | None = COMPRES
         body = compression.compress(body, sys_flag.CompressionType.ZLIB)
         flags = sys_flag.compressed_with(0, sys_flag.CompressionType.ZLIB)
     text = sent.properties_of(message, _own(unique_id)).decode()
-    return Outgoing(message.topic, unique_id, text, body, message.flag, flags, is_batch=False)
+    return Outgoing(message.topic, unique_id, text, body, message.flag, flags, False, message.sharding_key)
 
 
 def many(messages: Sequence[Message], unique_ids: Sequence[str], batch_id: str) -> Outgoing:
@@ -74,8 +75,13 @@ def many(messages: Sequence[Message], unique_ids: Sequence[str], batch_id: str) 
     topics = {message.topic for message in messages}
     if len(topics) != 1:
         raise MessageIllegal(f"batch for the topics {sorted(topics)}: all must have the same one")
+    sharding_keys = {message.sharding_key for message in messages}
+    if len(sharding_keys) != 1:
+        raise MessageIllegal("batch with several sharding keys: they may belong to different queues")
     for message in messages:
         sent.check(message, body_size_max=BODY_SIZE_MAX)
+        if message.delay_level:
+            raise MessageIllegal("batch with a delay level: RocketMQ delays single messages only")
     parts = [
         batch.BatchMessage(message.body, sent.properties_of(message, _own(unique_id)), message.flag)
         for message, unique_id in zip(messages, unique_ids, strict=True)
@@ -86,7 +92,7 @@ def many(messages: Sequence[Message], unique_ids: Sequence[str], batch_id: str) 
             f"batch of {len(body)} bytes: a broker takes at most {BODY_SIZE_MAX}; send fewer at once"
         )
     text = properties.encode(_own(batch_id)).decode()
-    return Outgoing(messages[0].topic, unique_ids[0], text, body, 0, 0, is_batch=True)
+    return Outgoing(messages[0].topic, unique_ids[0], text, body, 0, 0, True, *sharding_keys)
 
 
 def _own(unique_id: str) -> dict[str, str]:

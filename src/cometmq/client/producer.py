@@ -9,14 +9,14 @@
 import os
 import secrets
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Self
 
 from cometmq.client import outgoing
 from cometmq.client.outgoing import Outgoing
 from cometmq.client.routes import Routes, parse_name_servers
 from cometmq.client.send_result import STORED, SendResult, SendStatus
-from cometmq.cluster.route import choose_queue
+from cometmq.cluster.route import choose_queue, queue_of_key
 from cometmq.errors import NetworkError, NoRoute, RemoteError
 from cometmq.format.layout import valid_group
 from cometmq.format.message_id import UniqueIdMaker
@@ -26,6 +26,9 @@ from cometmq.net.client import Connections
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import SendResponseHeader, parse
+
+Selector = Callable[[Sequence[MessageQueue]], MessageQueue]
+"""Chooses one of a topic's queues, which come in an order that all producers see."""
 
 SEND_TIMEOUT_MS: Final = 3_000
 TRIES: Final = 3
@@ -82,11 +85,13 @@ class Producer:
         """Send what is waiting, and close."""
         await self._connections.close()
 
-    async def send(self, message: Message, queue: MessageQueue | None = None) -> SendResult:
+    async def send(self, message: Message, queue: MessageQueue | Selector | None = None) -> SendResult:
         """Send a message and wait until the broker has stored it.
 
         Args:
-            queue: where to; without it the topic's queues take turns, and a failure tries another one.
+            queue: where to, or a function that chooses among the topic's queues. Without it a message with a
+                sharding key goes to the key's queue; for others the queues take turns, and a failure tries
+                another one.
 
         Raises:
             MessageIllegal, IllegalName: the message breaks a limit.
@@ -96,27 +101,29 @@ class Producer:
         """
         return await self._send(self._prepare(message), queue)
 
-    async def send_batch(self, messages: Sequence[Message], queue: MessageQueue | None = None) -> SendResult:
+    async def send_batch(
+        self, messages: Sequence[Message], queue: MessageQueue | Selector | None = None
+    ) -> SendResult:
         """Send messages of one topic to one queue with one request. Raises like ``send``."""
         ids = [self._new_id() for _ in messages]
         return await self._send(outgoing.many(messages, ids, self._new_id()), queue)
 
-    async def send_oneway(self, message: Message, queue: MessageQueue | None = None) -> None:
+    async def send_oneway(self, message: Message, queue: MessageQueue | Selector | None = None) -> None:
         """Send a message without waiting for an answer: it can be lost unseen. Raises like ``send``."""
         ready = self._prepare(message)
-        chosen, address = await self._choose(ready.topic, queue, set())
+        chosen, address = await self._choose(ready, queue, set())
         await self._connections.oneway(address, self._request(ready, chosen))
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Give the queues that a topic's messages are sent to. Raises NoRoute or NetworkError."""
         return (await self._routes.get_for_sending(topic)).publish_queues()
 
-    async def _send(self, ready: Outgoing, queue: MessageQueue | None) -> SendResult:
+    async def _send(self, ready: Outgoing, queue: MessageQueue | Selector | None) -> SendResult:
         failed: set[str] = set()
-        tries = self._tries if queue is None else 1
+        tries = self._tries if queue is None and ready.sharding_key is None else 1
         while True:
             tries -= 1
-            chosen, address = await self._choose(ready.topic, queue, failed)
+            chosen, address = await self._choose(ready, queue, failed)
             try:
                 command = self._request(ready, chosen)
                 answer = await self._connections.request(address, command, self._timeout_ms)
@@ -128,16 +135,22 @@ class Producer:
                 self._routes.forget(ready.topic)
 
     async def _choose(
-        self, topic: str, queue: MessageQueue | None, failed: set[str]
+        self, ready: Outgoing, queue: MessageQueue | Selector | None, failed: set[str]
     ) -> tuple[MessageQueue, str]:
+        topic = ready.topic
         route = await self._routes.get_for_sending(topic)
-        if queue is None:
+        if not isinstance(queue, MessageQueue):
             queues = route.publish_queues()
             if not queues:
                 raise NoRoute(
                     f"no queue of topic {topic!r} can be written to: its perm or its brokers forbid it"
                 )
-            queue = choose_queue(queues, self._next_turn(topic), failed)
+            if queue is not None:
+                queue = queue(queues)
+            elif ready.sharding_key is not None:
+                queue = queue_of_key(queues, ready.sharding_key)
+            else:
+                queue = choose_queue(queues, self._next_turn(topic), failed)
         address = route.master(queue.broker_name)
         if address is None:
             raise NoRoute(f"no master of broker {queue.broker_name!r} is known for topic {topic!r}")

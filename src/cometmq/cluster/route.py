@@ -8,6 +8,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from cometmq.format.java_hash import java_hash
 from cometmq.message import MessageQueue
 
 READ: Final = 4
@@ -65,6 +66,11 @@ class Route:
         """Give an address that a broker's messages can be read from: the master's if it is known."""
         addresses = self.addresses.get(broker_name, {})
         return addresses.get(MASTER) or next(iter(addresses.values()), None)
+
+
+def queue_of_key(queues: Sequence[MessageQueue], sharding_key: str) -> MessageQueue:
+    """Give the queue of all messages with a key, the same as Java's ``SelectMessageQueueByHash`` gives."""
+    return queues[abs(java_hash(sharding_key)) % len(queues)]
 
 
 def choose_queue(queues: Sequence[MessageQueue], turn: int, avoid: Container[str] = ()) -> MessageQueue:

@@ -23,6 +23,10 @@ def check(message: Message, *, body_size_max: int) -> None:
         raise MessageIllegal(f"body of {len(message.body)} bytes: at most {body_size_max} are taken")
     if not -FLAG_LIMIT <= message.flag < FLAG_LIMIT:
         raise MessageIllegal(f"flag {message.flag}: must be a signed number of 32 bits")
+    if message.delay_level < 0:
+        raise MessageIllegal(f"delay level {message.delay_level}: give 0 for none, or a level from 1 on")
+    if message.sharding_key == "":
+        raise MessageIllegal("sharding key is empty: give None for none")
     for name, value in message.properties.items():
         if name in properties.RESERVED or name.startswith(properties.TRANSIENT_PREFIX):
             raise MessageIllegal(f"property {name!r} is RocketMQ's own: choose another name")
@@ -42,6 +46,10 @@ def properties_of(message: Message, own: Mapping[str, str]) -> bytes:
     by_name = dict(message.properties)
     if message.keys:
         by_name[properties.KEYS] = properties.KEY_SEPARATOR.join(message.keys)
+    if message.delay_level:
+        by_name[properties.DELAY] = str(message.delay_level)
+    if message.sharding_key is not None:
+        by_name[properties.SHARDING_KEY] = message.sharding_key
     by_name |= own
     if message.tags:
         by_name[properties.TAGS] = message.tags

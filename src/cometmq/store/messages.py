@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from cometmq.errors import DamagedRecord, FormatError
+from cometmq.errors import DamagedRecord, FormatError, MessageIllegal
 from cometmq.filter import tag
 from cometmq.format import properties, sent
 from cometmq.format.host import pack_host
@@ -80,6 +80,8 @@ class Messages(ABC):
         ready: list[NewMessage] = []
         for message in messages:
             sent.check(message, body_size_max=size_max)
+            if message.delay_level:
+                raise MessageIllegal(f"delay level {message.delay_level}: only a broker delays messages")
             ids.append(self._ids.make(now))
             data = sent.properties_of(message, {properties.UNIQ_KEY: ids[-1]})
             ready.append(
