@@ -1,33 +1,22 @@
 """SYNC_FLUSH: each message is on the disk before it is answered, beside the real Java broker doing the same.
 
-    python -m benches.bench_sync_flush [--quick] [--connections 64]
+    python -m benches.bench_sync_flush [--quick] [--connections 64] [--under-way 1,8] [--header JSON|ROCKETMQ]
 
-``raw_load`` sends 128-byte messages over 64 connections, one at a time on each, to one broker after the other
-in turn. One sync answers all that came while the one before it ran; how many syncs a message costs is counted
-by CometMQ's broker.
+``raw_load`` sends 128-byte messages over 64 connections, with one and with eight unanswered on each, to one
+broker after the other in turn. One sync answers all that came while the one before it ran; how many syncs a
+message costs is counted by CometMQ's broker. The null broker stores nothing: it shows what the client can do.
 """
 
 import argparse
 import json
 import socket
+import statistics
 import tempfile
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from benches import raw_load
-from benches.__main__ import (
-    BODY_SIZE,
-    BROKERS,
-    FASTER,
-    FIGURES,
-    FULL,
-    QUICK,
-    THREADS,
-    Length,
-    median_of,
-    one_line,
-)
 from benches.peers import QUEUES, TOPICS, all_three
+from benches.raw_load import RawLoad
 from rich.console import Console
 from rich.table import Table
 from tests.interop import jvm, remoting
@@ -35,55 +24,93 @@ from tests.interop.peers import Peer
 
 SYNC_FLUSH: Final = {"flushDiskType": "SYNC_FLUSH"}
 GET_BROKER_RUNTIME_INFO: Final = 28
-MODE: Final = "sync"
+BODY_SIZE: Final = 128
+BROKERS: Final = ("rocketmq", "cometmq", "null")
+ROWS: Final = [
+    ("messages/s", "perSecond", 0),
+    ("mean ms", "meanMs", 2),
+    ("p50 ms", "p50Ms", 2),
+    ("p99 ms", "p99Ms", 2),
+    ("broker CPU µs/message", "cpuMicros", 1),
+    ("client CPU µs/message", "clientCpuMicros", 1),
+    ("fdatasync calls/message", "syncs", 3),
+]
 
-ROWS: Final = [row for row in FIGURES if row[1] in raw_load.MEASURED] + [("syncs/message", "syncs", 3)]
+Window = dict[str, Any]
+
+
+class Length(NamedTuple):
+    """How long a run takes: at most ``warm_ups`` windows of a broker do not count, then come ``rounds``."""
+
+    warm_ups: int
+    window_s: float
+    rounds: int
+
+
+FULL: Final = Length(warm_ups=10, window_s=6, rounds=3)
+QUICK: Final = Length(warm_ups=3, window_s=3, rounds=1)
+FASTER: Final = 1.03
+"""A warm-up goes on while a window is faster than the best before it by this factor."""
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benches.bench_sync_flush", description="SYNC_FLUSH")
     parser.add_argument("--quick", action="store_true", help="one round of short windows")
-    parser.add_argument("--connections", type=int, default=THREADS)
+    parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--under-way", default="1,8", help="how many sends are unanswered on each connection")
+    parser.add_argument("--header", choices=["JSON", "ROCKETMQ"], default="JSON", help="header encoding")
     options = parser.parse_args()
-    console = Console()
-    with tempfile.TemporaryDirectory(prefix="cometmq-bench-") as folder:
-        windows = measure(Path(folder), QUICK if options.quick else FULL, options.connections, console)
-    title = f"SYNC_FLUSH, {options.connections} connections, {BODY_SIZE} B, "
-    table = Table(title=title + f"{TOPICS} topics x {QUEUES} queues; null stores nothing")
-    for column in ("", f"RocketMQ {jvm.rocketmq_version()}", "CometMQ", "null", "ratio"):
-        table.add_column(column, justify="right")
-    for name, field, digits in ROWS:
-        values = [median_of(windows, broker, MODE, field) for broker in BROKERS]
-        ratio = f"{values[1] / values[0]:.2f}" if values[0] else "-"
-        table.add_row(name, *(f"{value:,.{digits}f}" if value else "-" for value in values), ratio)
-    console.print(table)
-
-
-def measure(folder: Path, length: Length, connections: int, console: Console) -> list[dict[str, Any]]:
-    """Run all windows, the brokers in turn; say each as it ends."""
-    windows: list[dict[str, Any]] = []
-    with all_three(folder, SYNC_FLUSH) as peers:
+    loads = [int(text) for text in options.under_way.split(",")]
+    length, console = QUICK if options.quick else FULL, Console()
+    with (
+        tempfile.TemporaryDirectory(prefix="cometmq-bench-") as folder,
+        all_three(Path(folder), SYNC_FLUSH) as peers,
+        RawLoad(Path(folder), options.header) as load,
+    ):
+        bench = Bench(load, length.window_s, options.connections)
         for peer in peers:
-            best = 0.0
-            for _ in range(length.warm_ups):
-                rate = window(peer, length.window_s, connections)["perSecond"]
-                if rate < best * FASTER:
-                    break
-                best = rate
-        for _ in range(length.rounds):
-            for peer in peers:
-                windows.append(window(peer, length.window_s, connections))
-                console.print(one_line(windows[-1]), highlight=False)
-    return windows
+            bench.warm_up(peer, max(loads), length.warm_ups)
+        for under_way in loads:
+            windows = bench.measure(peers, under_way, length.rounds, console)
+            console.print(table_of(windows, f"{options.connections} connections x {under_way} under way"))
 
 
-def window(peer: Peer, seconds: float, connections: int) -> dict[str, Any]:
-    """Send for some seconds, and count syncs of all that was stored in them, if the broker can tell."""
-    before = counts(peer)
-    found = raw_load.window(peer, seconds, connections, BODY_SIZE)
-    syncs, messages = (after - count for after, count in zip(counts(peer), before, strict=True))
-    return {"broker": peer.name, "syncs": syncs / messages if messages else 0.0} | found
+class Bench:
+    """Puts the load on brokers."""
+
+    def __init__(self, load: RawLoad, seconds: float, connections: int) -> None:
+        self._load = load
+        self._seconds = seconds
+        self._connections = connections
+
+    def warm_up(self, peer: Peer, under_way: int, times: int) -> None:
+        """Send until the broker gets no faster."""
+        best = 0.0
+        for _ in range(times):
+            rate = self._window(peer, under_way)["perSecond"]
+            if rate < best * FASTER:
+                return
+            best = rate
+
+    def measure(self, peers: tuple[Peer, ...], under_way: int, rounds: int, console: Console) -> list[Window]:
+        """Run all windows, the brokers in turn; say each as it ends."""
+        windows = []
+        for peer in peers * rounds:
+            windows.append(window := self._window(peer, under_way))
+            text = f"{peer.name:>8} {under_way} under way {window['perSecond']:>9,.0f} messages/s"
+            failed = f"  {window['failed']} failed: {window['codes']}" if window["failed"] else ""
+            console.print(f"{text}  (others used {window['othersCores']:.1f} cores){failed}", highlight=False)
+        return windows
+
+    def _window(self, peer: Peer, under_way: int) -> Window:
+        """Send for some seconds, and count syncs of all that was stored in them, if the broker can tell."""
+        before = counts(peer)
+        found = self._load.window(
+            peer, self._seconds, connections=self._connections, under_way=under_way, body_size=BODY_SIZE
+        )
+        syncs, messages = (after - count for after, count in zip(counts(peer), before, strict=True))
+        return {"broker": peer.name, "syncs": syncs / messages if messages else 0.0} | found
 
 
 def counts(peer: Peer) -> tuple[int, int]:
@@ -93,6 +120,22 @@ def counts(peer: Peer) -> tuple[int, int]:
         answer = remoting.ask(connection, remoting.frame(GET_BROKER_RUNTIME_INFO, {}))
     table = json.loads(answer.body)["table"]
     return int(table.get("commitLogSyncCount", 0)), int(table["putMessageTimesTotal"])
+
+
+def table_of(windows: list[Window], load: str) -> Table:
+    """Give the medians side by side; the ratio is CometMQ's to RocketMQ."""
+    table = Table(title=f"SYNC_FLUSH, {load}, {BODY_SIZE} B, {TOPICS} topics x {QUEUES} queues")
+    for column in ("", f"RocketMQ {jvm.rocketmq_version()}", "CometMQ", "null", "ratio"):
+        table.add_column(column, justify="right")
+    for name, field, digits in ROWS:
+        java, comet, null = (
+            statistics.median(window[field] for window in windows if window["broker"] == broker)
+            for broker in BROKERS
+        )
+        ratio = f"{comet / java:.2f}" if java else "-"
+        values = (f"{value:,.{digits}f}" if value else "-" for value in (java, comet, null))
+        table.add_row(name, *values, ratio)
+    return table
 
 
 if __name__ == "__main__":
