@@ -3,13 +3,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint interop bench durability lock setup clean
+.PHONY: demo test lint interop bench bench-peers durability lock setup clean
 
 demo: setup ; $(BIN)/cometmq demo
 test: setup ; $(BIN)/pytest
 lint: setup ; $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 interop: setup ; $(BIN)/pytest tests/interop -m interop -s --timeout 1500
-bench: setup ; $(BIN)/python -m benches && $(BIN)/python -m benches.bench_write_paths
+bench: setup ; $(BIN)/python -m benches.bench_write_paths && $(BIN)/python -m benches.bench_kernels
+bench-peers: setup ; $(BIN)/python -m benches --write
 durability: setup ; $(BIN)/python -m tests.durability
 setup: $(READY)
 lock: setup ; $(BIN)/python -m pip install -q uv && $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --all-extras --group dev --no-emit-index-url --custom-compile-command "make lock" -o requirements.lock pyproject.toml

@@ -1,41 +1,32 @@
-"""CometMQ beside Apache RocketMQ: the same load, on one machine, in one run.
+"""CometMQ beside Apache RocketMQ and Apache Kafka: the same load, on one machine, in one run.
 
-    python -m benches [--quick] [--serialize-type JSON|ROCKETMQ]
+    python -m benches [--quick] [--cells TEXT] [--serialize-type JSON|ROCKETMQ] [--no-kafka] [--write]
 
-The real Java client sends 128-byte messages with 64 threads to 64 topics of 8 queues, to one broker after
-the other in turn (A B C A B C A B C), in three ways. The table gives the median of the three windows of each.
-CPU and memory are those of the broker's process; the client shares the machine's cores with it, so its own
-CPU time bounds any ratio of rates. The null broker stores nothing: it shows that bound. Then the time from a
-start to the first message.
+The real Java clients send to one broker after the other in turn (A B C A B C A B C), and read back. The
+table gives the median of each broker's windows. CPU and memory are those of the broker's process; the client
+shares the machine's cores with it, so its own CPU time bounds any ratio of rates. The null broker answers
+all and stores nothing: it shows that bound. Then the time from a start to the first message.
 
 Before it counts, each broker is warmed up until it gets no faster: on two cores the reference's compiler
 needs most of a minute of load, and a window taken earlier shows two or three times its real cost. ``--quick``
-does not wait so long and its ratios flatter CometMQ.
+takes five minutes, does not wait so long, and its ratios flatter CometMQ. ``--write`` puts table, figures and
+plots into ``docs/benchmarks/``.
 """
 
 import argparse
-import datetime as dt
-import json
-import os
-import platform
-import statistics
+import contextlib
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from benches import start
-from benches.peers import QUEUES, TOPICS, Load, all_three
+from benches import cells, kafka_peer, report, start
+from benches.cells import Cell, Stage
+from benches.load import Load
+from benches.peers import all_three
+from benches.report import Window
 from rich.console import Console
-from rich.table import Table
-from tests.interop import jvm
-
-BROKERS: Final = ("rocketmq", "cometmq", "null")
-MODES: Final = ("sync", "async", "oneway")
-THREADS: Final = 64
-BODY_SIZE: Final = 128
-RESULTS: Final = Path(__file__).parent / "results"
-
-Window = dict[str, Any]
+from tests.interop.peers import Peer
 
 
 class Length(NamedTuple):
@@ -54,67 +45,91 @@ FASTER: Final = 1.03
 DISTURBED_CORES: Final = 0.3
 """Other processes' use of the CPU that is worth a mention."""
 
-# (title, field of a window, digits)
-FIGURES: Final = [
-    ("messages/s", "perSecond", 0),
-    ("mean ms", "meanMs", 2),
-    ("p50 ms", "p50Ms", 2),
-    ("p99 ms", "p99Ms", 2),
-    ("broker CPU µs/message", "cpuMicros", 1),
-    ("client CPU µs/message", "clientCpuMicros", 1),
-    ("broker RSS MiB", "rssMiB", 0),
-    ("… of it anonymous", "anonymousMiB", 0),
-]
-
 
 def main() -> None:
     """Measure, print, and keep the result as JSON."""
-    parser = argparse.ArgumentParser(prog="python -m benches", description="CometMQ beside Apache RocketMQ")
-    parser.add_argument("--quick", action="store_true", help="one round of short windows")
+    parser = argparse.ArgumentParser(prog="python -m benches", description="CometMQ beside its peers")
+    parser.add_argument("--quick", action="store_true", help="one round of short windows, few cells")
+    parser.add_argument("--cells", default="", help="only cells with this text in their names")
+    parser.add_argument("--no-kafka", action="store_true", help="leave Kafka out")
     parser.add_argument(
         "--serialize-type", choices=["JSON", "ROCKETMQ"], default="JSON", help="header encoding"
     )
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks/")
     options = parser.parse_args()
-    length = QUICK if options.quick else FULL
+    length, stages = (QUICK, cells.QUICK) if options.quick else (FULL, cells.FULL)
     console = Console()
-    with tempfile.TemporaryDirectory(prefix="cometmq-bench-") as folder:
-        windows = measure(Path(folder), length, options.serialize_type, console)
-    console.print(table_of(windows))
-    starts = start.measure(length.starts)
-    console.print(start.table_of(starts))
-    settings = {"serializeType": options.serialize_type, **length._asdict()}
-    path = save({"machine": machine(), "settings": settings, "windows": windows, "starts": starts})
-    console.print(f"All windows: {path}")
-    lost = [
-        window for window in windows if window["broker"] == "cometmq" and (window["lost"] or window["failed"])
-    ]
-    if lost:
-        raise SystemExit(f"CometMQ lost or refused messages: {lost}")
-
-
-def measure(folder: Path, length: Length, serialize_type: str, console: Console) -> list[Window]:
-    """Run all windows, the brokers in turn; say each as it ends."""
     windows: list[Window] = []
-    with all_three(folder) as peers, Load(folder, serialize_type) as load:
-        for mode in MODES:
-            for peer in peers:
-                best = 0.0
-                for _ in range(length.warm_ups):
-                    rate = load.window(peer, mode, length.window_s, THREADS, BODY_SIZE)["perSecond"]
-                    if rate < best * FASTER:
-                        break
-                    best = rate
-            for _ in range(length.rounds):
-                for peer in peers:
-                    window = load.window(peer, mode, length.window_s, THREADS, BODY_SIZE)
-                    windows.append({"broker": peer.name} | window)
-                    console.print(one_line(windows[-1]), highlight=False)
-    return windows
+    for stage in stages:
+        chosen = tuple(cell for cell in stage.cells if options.cells in cell.name)
+        if chosen:
+            with tempfile.TemporaryDirectory(prefix="cometmq-bench-") as folder:
+                bench = Bench(Path(folder), length, options.serialize_type, console)
+                windows += bench.measure(stage._replace(cells=chosen), with_kafka=not options.no_kafka)
+    starts = start.measure(length.starts)
+    settings = {"serializeType": options.serialize_type, **length._asdict()}
+    result = report.Result(report.machine(), settings, windows, starts)
+    console.print(report.tables_of(windows), start.table_of(starts))
+    console.print(f"All windows: {report.save(result)}")
+    if options.write:
+        console.print(f"Written: {report.write(result)}")
+    if failed := [window for window in windows if window["lost"] or window["failed"]]:
+        console.print(f"Lost or refused: {failed}")
+    if any(window["broker"] == "cometmq" for window in failed):
+        raise SystemExit(1)
 
 
-def one_line(window: Window) -> str:
+class Bench:
+    """Puts loads on brokers."""
+
+    def __init__(self, folder: Path, length: Length, serialize_type: str, console: Console) -> None:
+        self._folder = folder
+        self._length = length
+        self._serialize_type = serialize_type
+        self._console = console
+
+    def measure(self, stage: Stage, *, with_kafka: bool) -> list[Window]:
+        """Run all windows of a stage, the brokers in turn; say each as it ends."""
+        self._console.rule(stage.name)
+        needs_kafka = with_kafka and any("kafka" in cell.brokers for cell in stage.cells)
+        with (
+            all_three(self._folder, stage.settings, stage.topics) as three,
+            Load.for_rocketmq(self._folder, self._serialize_type) as load,
+            self._kafka(stage.topics) if needs_kafka else contextlib.nullcontext() as kafka,
+        ):
+            loads = [(peer, load) for peer in three] + ([kafka] if kafka else [])
+            windows: list[Window] = []
+            for cell in stage.cells:
+                windows += self._cell(cell, [each for each in loads if each[0].name in cell.brokers])
+            return windows
+
+    @contextlib.contextmanager
+    def _kafka(self, topics: int) -> Iterator[tuple[Peer, Load]]:
+        with kafka_peer.kafka(self._folder / "kafka") as peer, Load.for_kafka(self._folder) as load:
+            load.order(peer, mode="create", topics=topics)
+            yield peer, load
+
+    def _cell(self, cell: Cell, loads: list[tuple[Peer, Load]]) -> Iterator[Window]:
+        for peer, load in loads:
+            self._warm_up(cell, peer, load)
+        for _ in range(self._length.rounds):
+            for peer, load in loads:
+                window = load.window(peer, cell, self._length.window_s)
+                self._console.print(one_line(peer.name, cell, window), highlight=False)
+                yield {"broker": peer.name, "cell": cell.name} | window
+
+    def _warm_up(self, cell: Cell, peer: Peer, load: Load) -> None:
+        best = 0.0
+        for _ in range(self._length.warm_ups):
+            rate = load.window(peer, cell, self._length.window_s)["perSecond"]
+            if rate < best * FASTER:
+                return
+            best = rate
+
+
+def one_line(broker: str, cell: Cell, window: Window) -> str:
     """Say a window in a line."""
-    text = f"{window['broker']:>8} {window['mode']:<6} {window['perSecond']:>8,.0f} messages/s"
+    text = f"{broker:>8} {cell.name:<24} {window['perSecond']:>9,.0f} messages/s"
     if window["othersCores"] > DISTURBED_CORES:
         text += f"  (others used {window['othersCores']:.1f} cores)"
     if window["failed"]:
@@ -122,59 +137,6 @@ def one_line(window: Window) -> str:
     if window["lost"]:
         text += f"  {window['lost']} sent but not stored"
     return text
-
-
-def table_of(windows: list[Window]) -> Table:
-    """Give the medians of each way of sending, side by side.
-
-    The ratios are CometMQ's to RocketMQ, and to the null broker: how much of what can be reached is.
-    """
-    title = f"{THREADS} threads, {BODY_SIZE} B, {TOPICS} topics x {QUEUES} queues"
-    table = Table(title=title)
-    table.add_column("send")
-    table.add_column("figure")
-    for column in (f"RocketMQ {jvm.rocketmq_version()}", "CometMQ", "null", "ratio", "to null"):
-        table.add_column(column, justify="right")
-    for mode in MODES:
-        for name, field, digits in FIGURES:
-            if mode == "oneway" and field.endswith("Ms"):
-                continue  # nobody answers a oneway send: there is no time to measure
-            java, comet, null = (median_of(windows, broker, mode, field) for broker in BROKERS)
-            ratios = (f"{comet / other:.2f}" if other else "-" for other in (java, null))
-            table.add_row(mode, name, *(f"{value:,.{digits}f}" for value in (java, comet, null)), *ratios)
-        table.add_section()
-    return table
-
-
-def median_of(windows: list[Window], broker: str, mode: str, field: str) -> float:
-    """Give the median over the rounds."""
-    values: list[float] = [
-        window[field] for window in windows if (window["broker"], window["mode"]) == (broker, mode)
-    ]
-    return statistics.median(values)
-
-
-def machine() -> dict[str, object]:
-    """Say what the figures were measured on."""
-    models = [
-        line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")
-    ]
-    return {
-        "at": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-        "cpu": models[0].partition(":")[2].strip() if models else platform.machine(),
-        "cores": os.cpu_count(),
-        "kernel": platform.release(),
-        "python": platform.python_version(),
-        "rocketmq": jvm.rocketmq_version(),
-    }
-
-
-def save(result: dict[str, Any]) -> Path:
-    """Keep a result under its time."""
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{result['machine']['at'].replace(':', '')}.json"
-    path.write_text(json.dumps(result, indent=1) + "\n")
-    return path
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
     python -m benches.bench_sync_flush [--quick] [--connections 64] [--under-way 1,8] [--header JSON|ROCKETMQ]
 
-``raw_load`` sends 128-byte messages over 64 connections, with one and with eight unanswered on each, to one
-broker after the other in turn. One sync answers all that came while the one before it ran; how many syncs a
-message costs is counted by CometMQ's broker. The null broker stores nothing: it shows what the client can do.
+``java/RawLoad.java`` sends 128-byte messages over 64 connections, with one and with eight unanswered on each,
+to one broker after the other in turn. One sync answers all that came while the one before it ran; how many
+syncs a message costs is counted by CometMQ's broker. The null broker stores nothing: it shows what the client
+can do.
 """
 
 import argparse
@@ -15,8 +16,9 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from benches.peers import QUEUES, TOPICS, all_three
-from benches.raw_load import RawLoad
+from benches.cells import QUEUES
+from benches.load import Load
+from benches.peers import TOPICS, all_three
 from rich.console import Console
 from rich.table import Table
 from tests.interop import jvm, remoting
@@ -66,9 +68,9 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory(prefix="cometmq-bench-") as folder,
         all_three(Path(folder), SYNC_FLUSH) as peers,
-        RawLoad(Path(folder), options.header) as load,
+        Load.raw(Path(folder)) as load,
     ):
-        bench = Bench(load, length.window_s, options.connections)
+        bench = Bench(load, length.window_s, options.connections, options.header)
         for peer in peers:
             bench.warm_up(peer, max(loads), length.warm_ups)
         for under_way in loads:
@@ -79,10 +81,15 @@ def main() -> None:
 class Bench:
     """Puts the load on brokers."""
 
-    def __init__(self, load: RawLoad, seconds: float, connections: int) -> None:
+    def __init__(self, load: Load, seconds: float, connections: int, header: str) -> None:
         self._load = load
         self._seconds = seconds
-        self._connections = connections
+        self._settings = {
+            "connections": connections,
+            "header": header,
+            "bodySize": BODY_SIZE,
+            "topics": TOPICS,
+        }
 
     def warm_up(self, peer: Peer, under_way: int, times: int) -> None:
         """Send until the broker gets no faster."""
@@ -106,9 +113,7 @@ class Bench:
     def _window(self, peer: Peer, under_way: int) -> Window:
         """Send for some seconds, and count syncs of all that was stored in them, if the broker can tell."""
         before = counts(peer)
-        found = self._load.window(
-            peer, self._seconds, connections=self._connections, under_way=under_way, body_size=BODY_SIZE
-        )
+        found = self._load.order(peer, self._seconds, window=under_way, **self._settings)
         syncs, messages = (after - count for after, count in zip(counts(peer), before, strict=True))
         return {"broker": peer.name, "syncs": syncs / messages if messages else 0.0} | found
 

@@ -27,14 +27,14 @@ SMALL_HEAP = ("-Xms256m", "-Xmx512m")
 Run = Callable[..., list[dict[str, Any]]]
 
 
-def jars() -> Path:
-    """Give the folder of Apache RocketMQ's jars, fetched when this ``pom.xml`` was never seen before."""
+def jars(pom: Path = POM) -> Path:
+    """Give the folder of the jars that a ``pom.xml`` names, fetched when it was never seen before."""
 
     def fetch(folder: Path) -> None:
         goal = "dependency:copy-dependencies"
-        _tool("mvn", "-q", "-B", "-f", POM, goal, f"-DoutputDirectory={folder}")
+        _tool("mvn", "-q", "-B", "-f", pom, goal, f"-DoutputDirectory={folder}")
 
-    return _made_once("jars", [POM], fetch)
+    return _made_once("jars", [pom], fetch)
 
 
 def rocketmq_version() -> str:
@@ -43,17 +43,19 @@ def rocketmq_version() -> str:
     return jar.stem.rpartition("-")[2]
 
 
-def class_path(*programs: Path) -> str:
-    """Give a Java class path: the jars, and the compiled programs of these folders."""
-    libraries = f"{jars()}/*"
+def class_path(*programs: Path, pom: Path = POM) -> str:
+    """Give a Java class path: the jars, and the compiled programs, each a file or a folder of them."""
+    libraries = f"{jars(pom)}/*"
     if not programs:
         return libraries
-    sources = sorted(path for folder in programs for path in folder.glob("*.java"))
+    sources = sorted(
+        source for path in programs for source in ([path] if path.is_file() else path.glob("*.java"))
+    )
 
     def compile_sources(folder: Path) -> None:
         _tool("javac", "-nowarn", "-proc:none", "-cp", libraries, "-d", folder, *sources)
 
-    return f"{_made_once('classes', [POM, *sources], compile_sources)}:{libraries}"
+    return f"{_made_once('classes', [pom, *sources], compile_sources)}:{libraries}"
 
 
 def command(
@@ -63,6 +65,7 @@ def command(
     programs: Sequence[Path] = (),
     options: Sequence[str] = SMALL_HEAP,
     properties: Mapping[str, str] | None = None,
+    pom: Path = POM,
 ) -> list[str]:
     """Give the command line that runs a Java class; RocketMQ writes its logs below ``home``."""
     defined = {"user.home": str(home), "rocketmq.client.logRoot": str(home / "logs")} | dict(properties or {})
@@ -71,7 +74,7 @@ def command(
         *options,
         *(f"-D{name}={value}" for name, value in defined.items()),
         "-cp",
-        class_path(*programs),
+        class_path(*programs, pom=pom),
         main_class,
         *map(str, arguments),
     ]

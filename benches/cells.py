@@ -1,0 +1,99 @@
+"""What ``python -m benches`` measures: stages with brokers of their own, and cells of load within them."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+SENDS: Final = ("rocketmq", "cometmq", "null", "kafka")
+READS: Final = ("rocketmq", "cometmq", "kafka")
+ROCKETMQ_ONLY: Final = ("rocketmq", "cometmq")
+"""What only RocketMQ's protocol has."""
+THREADS: Final = 64
+BODY_SIZE: Final = 128
+QUEUES: Final = 8
+STEADY_RATE: Final = 5_000
+FEW_THREADS: Final = 4
+"""Threads that hand messages to a window of unanswered ones: more would only wait for it."""
+
+
+class Cell(NamedTuple):
+    """One load, put on each of some brokers in turn.
+
+    Attributes:
+        name: what the tables call it.
+        mode: what the load generator calls it: see ``Load.java``.
+        topics: how many topics it goes to, each of 8 queues.
+        rate: messages a second of all threads together; 0 for as many as can be.
+        consumes: whether a consumer reads what is sent, at the same time.
+        brokers: which brokers have it.
+    """
+
+    name: str
+    mode: str
+    threads: int = THREADS
+    topics: int = 64
+    body_size: int = BODY_SIZE
+    rate: int = 0
+    consumes: bool = False
+    brokers: tuple[str, ...] = SENDS
+
+
+class Stage(NamedTuple):
+    """Cells that share started brokers.
+
+    Attributes:
+        topics: how many topics are made.
+        settings: of RocketMQ and CometMQ, beside their defaults.
+    """
+
+    name: str
+    topics: int
+    cells: tuple[Cell, ...]
+    settings: Mapping[str, object]
+
+
+def _sends(topics: int) -> tuple[Cell, ...]:
+    """Give the four ways of sending 128 bytes."""
+    return (
+        Cell(f"sync, {topics} topics", "sync", topics=topics),
+        Cell(f"async, {topics} topics", "async", topics=topics, threads=FEW_THREADS),
+        Cell(f"oneway, {topics} topics", "oneway", topics=topics),
+        Cell(f"batch of 32, {topics} topics", "batch", topics=topics, threads=32, brokers=ROCKETMQ_ONLY),
+    )
+
+
+_OTHER_SENDS: Final = (
+    Cell("sync, 128 threads", "sync", threads=128),
+    Cell("sync, 1 KiB", "sync", body_size=1024),
+    Cell("async, 1 KiB", "async", body_size=1024, threads=FEW_THREADS),
+    Cell(f"sync, {STEADY_RATE:,}/s", "sync", rate=STEADY_RATE, brokers=ROCKETMQ_ONLY),
+)
+_READS: Final = (
+    Cell("push consume", "push", threads=0, brokers=READS),
+    Cell("lite pull", "pull", threads=1, brokers=ROCKETMQ_ONLY),
+    Cell("send and consume", "sync", consumes=True, brokers=ROCKETMQ_ONLY),
+    Cell("query by id", "id", threads=16, brokers=ROCKETMQ_ONLY),
+    Cell("query by key", "key", threads=16, brokers=ROCKETMQ_ONLY),
+)
+MANY: Final = 4_096
+FULL: Final = (
+    Stage("ASYNC_FLUSH", 256, (*_sends(64), *_sends(128), *_sends(256), *_OTHER_SENDS, *_READS), {}),
+    Stage(
+        "many topics",
+        MANY,
+        tuple(
+            cell._replace(brokers=ROCKETMQ_ONLY)
+            for cell in (*_sends(64)[:2], *_sends(256)[:2], *_sends(MANY)[:2])
+        ),
+        {},
+    ),
+    Stage(
+        "SYNC_FLUSH",
+        64,
+        (Cell("sync, SYNC_FLUSH", "sync", brokers=ROCKETMQ_ONLY),),
+        {"flushDiskType": "SYNC_FLUSH"},
+    ),
+)
+"""Kafka is left out where a topic has 32,768 partitions: it needs two files and two mappings for each."""
+QUICK: Final = (
+    Stage("ASYNC_FLUSH", 64, (*_sends(64)[:3], Cell("push consume", "push", threads=0, brokers=READS)), {}),
+)

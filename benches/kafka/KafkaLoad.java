@@ -1,0 +1,43 @@
+import com.alibaba.fastjson2.JSONObject;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewTopic;
+
+/** The twin of Load on Kafka's own client: the same orders, and one more that makes the topics. */
+public final class KafkaLoad {
+    private static final long TIMEOUT_S = 300;
+    private static final int TOPICS_AT_ONCE = 64;
+
+    private KafkaLoad() {
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        BufferedReader orders = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = orders.readLine(); line != null; line = orders.readLine()) {
+            JSONObject order = Lines.parse(line);
+            switch (order.getString("mode")) {
+                case "create" -> create(order);
+                case "push" -> new KafkaConsumes(order).run();
+                default -> new KafkaSends(order).run();
+            }
+        }
+    }
+
+    private static void create(JSONObject order) throws Exception {
+        int topics = order.getIntValue("topics");
+        int queues = order.getIntValue("queues");
+        try (Admin admin = Admin.create(Map.of("bootstrap.servers", order.getString("namesrv")))) {
+            for (int from = 0; from < topics; from += TOPICS_AT_ONCE) {
+                List<NewTopic> some = IntStream.range(from, Math.min(topics, from + TOPICS_AT_ONCE))
+                        .mapToObj(i -> new NewTopic("bench-" + i, queues, (short) 1)).toList();
+                admin.createTopics(some).all().get(TIMEOUT_S, TimeUnit.SECONDS);
+            }
+        }
+        Lines.print("created", topics);
+    }
+}
