@@ -6,6 +6,7 @@ Sockets, event loop, name server and every other request are CometMQ's own. Only
 of a socket read are answered with constant bytes around their opaque numbers.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final
 from unittest import mock
 
@@ -26,7 +27,7 @@ from cometmq.kernels.jit import (
     put_int,
     types,
 )
-from cometmq.net.server import Session
+from cometmq.net.turn import Read
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command, SerializeType
 from cometmq.wire.template import ResponseTemplate
@@ -123,14 +124,16 @@ class NullSends(BulkSends):
 
     _room = np.empty(1 << 20, np.uint8)
 
-    def take(self, session: Session, data: bytes, position: int) -> tuple[int, int]:
-        """Answer the sends that begin at ``position``."""
-        if GROWTH_MAX * len(data) > len(self._room):
-            self._room = np.empty(GROWTH_MAX * len(data), np.uint8)
-        end, size = answer_sends(np.frombuffer(data, np.uint8), position, self._room)
-        if size:
-            session.send(bytes(self._room.data[:size]))
-        return end, len(data)
+    def take(self, reads: Sequence[Read]) -> None:
+        """Answer the sends that come next."""
+        for read in reads:
+            if GROWTH_MAX * len(read.data) > len(self._room):
+                self._room = np.empty(GROWTH_MAX * len(read.data), np.uint8)
+            frames = np.frombuffer(read.data, np.uint8)
+            read.position, size = answer_sends(frames, read.position, self._room)
+            read.commands_end = len(read.data)
+            if size:
+                read.session.send(bytes(self._room.data[:size]))
 
 
 if __name__ == "__main__":

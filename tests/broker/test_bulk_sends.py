@@ -23,6 +23,7 @@ from cometmq.format import layout
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk, FileLayer
 from cometmq.net.server import Server, Session
+from cometmq.net.turn import Read
 from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
 from cometmq.testing.memory_disk import MemoryDisk
@@ -108,6 +109,7 @@ class Desk:
     def read(self, data: bytes) -> None:
         if data and not self.wire.is_closed:
             self.session.data_received(data)
+            self.server.turn.handle()
 
     async def on_disk(self) -> None:
         """Wait until all who wait for the disk are answered."""
@@ -136,10 +138,10 @@ class Counting:
         self.taken = 0
         self._bulk = bulk
 
-    def take(self, session: Session, data: bytes, position: int) -> tuple[int, int]:
-        begin, end = self._bulk.take(session, data, position)
-        self.taken += begin - position
-        return begin, end
+    def take(self, reads: Sequence[Read]) -> None:
+        begins = [read.position for read in reads]
+        self._bulk.take(reads)
+        self.taken += sum(read.position - begin for read, begin in zip(reads, begins, strict=True))
 
 
 @contextmanager

@@ -275,13 +275,16 @@ def test_an_ipv4_peer_of_a_dual_stack_socket_is_an_ipv4_peer(run: Run) -> None:
     run(main())
 
 
-def test_all_answers_of_one_read_leave_in_one_write(run: Run) -> None:
+def test_all_answers_to_what_came_in_one_turn_leave_in_one_write(run: Run) -> None:
     async def main() -> None:
         async with scene() as here:
             transport = PlayedTransport("192.0.2.1")
             session = Session(here.server)
             session.connection_made(transport)
-            session.data_received(b"".join(echo(number) for number in range(100)))
+            session.data_received(b"".join(echo(number) for number in range(50)))
+            session.data_received(b"".join(echo(number) for number in range(50, 100)))
+            assert here.handler.reads == []
+            await asyncio.sleep(0)
             assert here.handler.reads == [100]
             (write,) = transport.writes
             assert [answer.opaque for answer in FrameReader().receive_data(write)] == list(range(100))

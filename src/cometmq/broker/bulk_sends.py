@@ -1,4 +1,4 @@
-"""Sends in bulk: the usual ones of a socket read, from their bytes to their answers without a loop in Python.
+"""Sends in bulk: the usual ones of a turn, from their bytes to their answers without a loop in Python.
 
 What is not usual, is refused or fails is left to ``send.Sends``, which is also the definition of what
 happens here: the same bytes give the same records and the same answers.
@@ -20,6 +20,7 @@ from cometmq.errors import StoreNotWritable
 from cometmq.format.properties import MAX_LENGTH
 from cometmq.kernels.sends import Answers, SendBatch, hosts_of
 from cometmq.net.server import Session
+from cometmq.net.turn import Read
 from cometmq.store.append import NewMessage
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import ResponseCode
@@ -27,7 +28,7 @@ from cometmq.wire.connection import FrameReader
 
 
 class BulkSends:
-    """Takes the usual sends (a ``net.server.BulkHandler``).
+    """Takes the usual sends (a ``net.turn.BulkHandler``).
 
     Args:
         pieces: the constant parts of answers: see ``ResponseTemplate.pieces``.
@@ -57,36 +58,49 @@ class BulkSends:
         )
         self._batch: SendBatch | None = None
 
-    def take(self, session: Session, data: bytes, position: int) -> tuple[int, int]:
-        """Store and answer the usual sends that begin at ``position``: see ``net.server.BulkHandler``."""
-        batch, store = self._batch or self._begin(), self._store
-        if batch is None:
-            return position, len(data)
-        frames = np.frombuffer(data, np.uint8)
-        end, others_end = batch.read(
-            frames, position, store.bulk.next_offsets, store.settings.max_message_size, MAX_LENGTH
-        )
-        if end == position:
-            return end, others_end
-        wanted, before, begun_ms = batch.count, store.written_offset, self._rates.put_times.begin()
+    def take(self, reads: Sequence[Read]) -> None:
+        """Store and answer the usual sends of a turn: see ``net.turn.BulkHandler``."""
+        batch, begun_ms, answers = self._batch or self._begin(), self._rates.put_times.begin(), []
+        before = self._rates.stored.total
         try:
-            store.bulk.append(batch, hosts_of(session.born_host, self._store_host))
-        except StoreNotWritable:
-            return position, len(data)  # the plain path says why
-        stored = batch.count
-        self._rates.stored.total += stored
-        self._rates.stored_bytes.total += store.written_offset - before
-        if stored < wanted:  # the plain path makes the log's next file
-            end = int(batch.sends[stored - 1]["frame_end"]) if stored else position
-            others_end = int(batch.sends[stored]["frame_end"])
-        if answers := batch.answers():
-            if self._disk_waits is None:
-                self._rates.put_times.end(begun_ms, stored)
-                session.send(answers)
-            else:
-                answer = partial(_send, session, answers)
-                self._disk_waits.add(self._rates.put_times.ending(begun_ms, stored, answer))
-        return end, others_end
+            for read in reads:
+                read.commands_end = len(read.data)
+                if batch is not None and (answer := self._take(batch, read)):
+                    answers.append((read.session, answer))
+        finally:
+            if answers:
+                self._answer(begun_ms, self._rates.stored.total - before, answers)
+
+    def _take(self, batch: SendBatch, read: Read) -> bytes:
+        """Store the usual sends of a read; give their answers."""
+        store = self._store
+        frames = np.frombuffer(read.data, np.uint8)
+        end, others_end = batch.read(
+            frames, read.position, store.bulk.next_offsets, store.settings.max_message_size, MAX_LENGTH
+        )
+        if end > read.position:
+            wanted, before = batch.count, store.written_offset
+            try:
+                store.bulk.append(batch, hosts_of(read.session.born_host, self._store_host))
+            except StoreNotWritable:
+                return b""  # the plain path says why
+            self._rates.stored.total += batch.count
+            self._rates.stored_bytes.total += store.written_offset - before
+            if batch.count < wanted:  # the plain path makes the log's next file
+                end = int(batch.sends[batch.count - 1]["frame_end"]) if batch.count else read.position
+                others_end = int(batch.sends[batch.count]["frame_end"])
+        answers = batch.answers() if end > read.position else b""
+        read.position, read.commands_end = end, others_end
+        return answers
+
+    def _answer(self, begun_ms: int, count: int, answers: Sequence[tuple[Session, bytes]]) -> None:
+        """Send answers, under SYNC_FLUSH once all is on the disk."""
+        if self._disk_waits is None:
+            self._rates.put_times.end(begun_ms, count)
+            _send(answers, None)
+        else:
+            done = partial(_send, answers)
+            self._disk_waits.add(self._rates.put_times.ending(begun_ms, count, done))
 
     def learn(self, messages: Sequence[NewMessage]) -> None:
         """Know the queues of messages that have been stored, so that their next ones can be taken here."""
@@ -104,10 +118,11 @@ class BulkSends:
         return self._batch
 
 
-def _send(session: Session, answers: bytes, unsafe: str | None) -> None:
+def _send(answers: Sequence[tuple[Session, bytes]], unsafe: str | None) -> None:
     """Send success answers, turned into FLUSH_DISK_TIMEOUT if there is a reason ``unsafe``."""
-    if unsafe is None:
-        session.send(answers)
-        return
-    for answer in FrameReader().receive_data(answers):
-        session.send(replace(answer, code=ResponseCode.FLUSH_DISK_TIMEOUT, remark=unsafe))
+    for session, frames in answers:
+        if unsafe is None:
+            session.send(frames)
+            continue
+        for answer in FrameReader().receive_data(frames):
+            session.send(replace(answer, code=ResponseCode.FLUSH_DISK_TIMEOUT, remark=unsafe))

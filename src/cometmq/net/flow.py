@@ -29,20 +29,21 @@ JOIN_MAX: Final = 1 << 16
 class Outbox:
     """What one connection has still to send: joined, counted and bounded.
 
-    All that is put in during one turn of the event loop leaves in one transport write: at the end of
-    the socket read that caused it (``cork`` … ``flush``), or else at the end of the turn.
+    All that is put in during one turn of the event loop leaves in one transport write: between ``cork`` and
+    ``flush``, or else at the end of the turn.
 
     Args:
         transport: where to.
         stops_reading: whether the peer's own bytes are left unread while it does not take ours. True on
             servers only: if both sides did so, each could wait for the other for ever.
         unsent_max: bytes above which ``put`` refuses.
+        flush_soon: sees to it that ``flush`` is called at the end of the turn; by default the loop does.
     """
 
     __slots__ = (
         "_corked",
         "_deferred",
-        "_loop",
+        "_flush_soon",
         "_pending",
         "_pending_size",
         "_stops_reading",
@@ -52,13 +53,18 @@ class Outbox:
     )
 
     def __init__(
-        self, transport: asyncio.Transport, *, stops_reading: bool, unsent_max: int = UNSENT_MAX
+        self,
+        transport: asyncio.Transport,
+        *,
+        stops_reading: bool,
+        unsent_max: int = UNSENT_MAX,
+        flush_soon: "Callable[[Outbox], object] | None" = None,
     ) -> None:
         self.congested = False
         self._transport = transport
         self._stops_reading = stops_reading
         self._unsent_max = unsent_max
-        self._loop = asyncio.get_running_loop()
+        self._flush_soon = flush_soon or _flush_by_loop
         self._pending: list[Buffer] = []
         self._pending_size = 0
         self._corked = False
@@ -81,7 +87,7 @@ class Outbox:
             self.flush()  # so that whoever makes the next answer sees the congestion
         elif not self._corked:
             self._corked = True
-            self._loop.call_soon(self.flush)
+            self._flush_soon(self)
         return True
 
     def cork(self) -> None:
@@ -140,3 +146,7 @@ class Outbox:
         """Forget everything: the connection is gone."""
         self._pending, self._pending_size = [], 0
         self._deferred.clear()
+
+
+def _flush_by_loop(outbox: Outbox) -> None:
+    asyncio.get_running_loop().call_soon(outbox.flush)

@@ -1,8 +1,8 @@
 """The asyncio server: connections in, commands to a handler, answers out.
 
-One socket read gives all the commands that it completed to the handler in one call, and all answers
-made during that call leave in one write. The server knows frames and limits; what a command means is
-the handler's business.
+What came in one turn of the loop is handled at its end (``turn.py``): all the commands that a connection's
+reads completed go to the handler in one call, and all answers made during that call leave in one write. The
+server knows frames and limits; what a command means is the handler's business.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import Buffer
 from cometmq.net.boundary import attempt
 from cometmq.net.flow import UNSENT_MAX, Outbox
+from cometmq.net.turn import BulkHandler, Handle, Read, Turn
 from cometmq.wire.connection import FrameReader
 from cometmq.wire.frame import Command, encode
 
@@ -41,25 +42,11 @@ class RequestHandler(Protocol):
     """What a server does with commands."""
 
     def handle(self, session: "Session", commands: list[Command]) -> None:
-        """Answer, now or later, all the commands that one socket read completed."""
+        """Answer, now or later, all the commands that one connection's reads of a turn completed."""
         ...
 
     def closed(self, session: "Session") -> None:
         """Forget a session: its connection is gone."""
-        ...
-
-
-class BulkHandler(Protocol):
-    """What a server does with frames as bytes, before anybody makes commands of them."""
-
-    def take(self, session: "Session", data: bytes, position: int) -> tuple[int, int]:
-        """Handle the frames that begin at ``position``, up to one that must be a command.
-
-        If it raises it must not have answered any: all that are left of the read are answered SYSTEM_ERROR.
-
-        Gives where that one begins, and where the frames end that are to be handled as commands before
-        this is called again: at the end of ``data`` at the latest.
-        """
         ...
 
 
@@ -73,7 +60,8 @@ class Server:
         unsent_max: bytes that may wait for one peer to read them before its connection is cut.
 
     Attributes:
-        bulk: sees each read before the handler does, or None.
+        bulk: sees what was read before the handler does, or None.
+        turn: what waits for the end of the loop's turn.
     """
 
     def __init__(
@@ -81,6 +69,7 @@ class Server:
     ) -> None:
         self.handler = handler
         self.bulk: BulkHandler | None = None
+        self.turn = Turn(self)
         self.clock = clock or SystemClock()
         self.unsent_max = unsent_max
         self.sessions: set[Session] = set()
@@ -180,6 +169,7 @@ class Session(asyncio.Protocol):
         self.closed = False
         self._server = server
         self._reader = FrameReader()
+        self._received = b""
         self._heard = False
         self._commands_read = 0
         self._commands_at_sweep = 0
@@ -225,7 +215,10 @@ class Session(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin (called by asyncio)."""
         transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its ancestry
-        self._outbox = Outbox(transport, stops_reading=True, unsent_max=self._server.unsent_max)
+        server = self._server
+        self._outbox = Outbox(
+            transport, stops_reading=True, unsent_max=server.unsent_max, flush_soon=server.turn.flush_soon
+        )
         address = transport.get_extra_info("peername")
         if address is None:  # gone before anybody looked
             transport.abort()
@@ -237,18 +230,15 @@ class Session(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Take one socket read (called by asyncio)."""
         self._heard = True
-        if data[0] == TLS_HANDSHAKE and not self._commands_read and not self._reader.unfinished_size:
-            self._refuse("it speaks TLS, which is not offered here: turn TLS off in the client")
-            return
-        self._outbox.cork()
-        try:
-            self._take(data)
-        except ProtocolError as error:
-            self._refuse(str(error))
-        self._outbox.flush()
+        if self._received:
+            self._received += data
+        else:
+            self._received = data
+            self._server.turn.add(self)
 
     def eof_received(self) -> None:
         """Note that the peer will send no more (called by asyncio, which then closes)."""
+        self._server.turn.handle()
         if not self._reader.eof():
             self._refuse(f"it ended in the middle of a frame, after {self._reader.unfinished_size} bytes")
 
@@ -263,10 +253,40 @@ class Session(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End (called by asyncio)."""
+        if self._received:
+            self._server.turn.handle()
         _log.debug("the connection of %s is gone: %s", self, exc or "closed")
         self.closed = True
         self._outbox.discard()
         self._server.remove(self)
+
+    def take_read(self) -> Read | None:
+        """Give what has been received since the last time, None if there is nothing to do about it."""
+        data, self._received = self._received, b""
+        if data[0] == TLS_HANDSHAKE and not self._commands_read and not self._reader.unfinished_size:
+            self._refuse("it speaks TLS, which is not offered here: turn TLS off in the client")
+            return None
+        read = Read(self, self._reader.joined(data))
+        if self._reader.unfinished_size:  # of a long frame, which is no usual one
+            read.commands_end = len(data)
+            self.handle(read, self._server.handler.handle)
+            return None
+        return read
+
+    def handle(self, read: Read, handle: Handle) -> None:
+        """Handle frames of a read as commands; close the connection if they are none."""
+        self._commands_read += read.position > 0
+        frames = read.data[read.position : read.commands_end]
+        read.position = read.commands_end
+        try:
+            commands = self._reader.receive_data(frames)
+        except ProtocolError as error:
+            read.position = len(read.data)  # nothing behind them can be understood
+            self._refuse(str(error))
+            return
+        self._commands_read += len(commands)
+        if commands:
+            attempt(self, commands, handle, self, commands)
 
     def sweep(self, now_ms: int) -> None:
         """Close if the peer has been silent, or stuck in the middle of one frame, for too long."""
@@ -287,35 +307,10 @@ class Session(asyncio.Protocol):
                 f" {self._reader.unfinished_size} bytes of it came"
             )
 
-    def _take(self, data: bytes) -> None:
-        """Handle one read's frames in their order, in bulk where that can be done. Raises ProtocolError."""
-        server, reader, position = self._server, self._reader, 0
-        if server.bulk is not None:
-            data = reader.joined(data)
-        while position < len(data):
-            begin, end, handle = position, len(data), server.handler.handle
-            if server.bulk is not None and not reader.unfinished_size:
-                try:
-                    begin, end = server.bulk.take(self, data, position)
-                except Exception as error:  # noqa: BLE001 nobody knows how far it came: the boundary answers all
-                    handle = partial(_fail, error)
-                self._commands_read += begin > position
-            if begin < end:
-                commands = reader.receive_data(data[begin:end])
-                self._commands_read += len(commands)
-                if commands:
-                    attempt(self, commands, handle, self, commands)
-            position = end
-
     def _refuse(self, cause: str) -> None:
         """Close because the peer broke the protocol; it may still take the answers made before."""
         _log.warning("closed the connection of %s: %s", self, cause)
         self.close()
-
-
-def _fail(error: Exception, _: Session, __: list[Command]) -> None:
-    """Stand in for a handler where handling in bulk has failed."""
-    raise error
 
 
 def _remedy(error: OSError) -> str:
