@@ -14,6 +14,7 @@
     │   └── MessageIllegal     the message itself breaks a limit: retrying will not help
     ├── ProtocolError          the peer broke the remoting protocol; the connection is closed
     ├── RemoteError            the peer answered with a code other than success
+    ├── PartlySent             of many messages some were not stored, or may not be: says which
     ├── NetworkError           no connection, connection lost
     │   └── RequestTimeout     no answer within the time given
     └── NoRoute                no name server knows a queue for the topic
@@ -21,6 +22,7 @@
 ``retriable`` tells a client's retry loop whether the same request may succeed on another try.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 
@@ -113,6 +115,19 @@ class RemoteError(CometMQError):
         super().__init__(f"code {code}: {remark}" if remark else f"code {code}")
         self.code = code
         self.remark = remark
+
+
+class PartlySent(CometMQError):
+    """Of many messages some were not stored, or may not be.
+
+    Attributes:
+        outcomes: the result, or the error, of each message in their order.
+    """
+
+    def __init__(self, outcomes: Sequence[object]) -> None:
+        failures = [outcome for outcome in outcomes if isinstance(outcome, CometMQError)]
+        super().__init__(f"{len(failures)} of {len(outcomes)} messages failed, the first with: {failures[0]}")
+        self.outcomes = outcomes
 
 
 class NetworkError(CometMQError):

@@ -4,7 +4,10 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from cometmq import Message, MessageQueue, Producer, PullConsumer, StoredMessage
+import pytest
+
+from cometmq import Message, MessageQueue, Producer, PullConsumer, SendResult, StoredMessage
+from cometmq.errors import NoRoute, PartlySent
 
 PATIENCE_MS = 15_000
 
@@ -16,7 +19,7 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 async def read(name_server: str, topic: str, count: int) -> list[StoredMessage]:
     """Read a topic's first messages, queue by queue; wait for those that are not there yet."""
     async with PullConsumer(name_server, "readers") as consumer:
-        queues = await consumer.queues(topic)
+        queues = await queues_of(consumer, topic)
         found: dict[MessageQueue, list[StoredMessage]] = {queue: [] for queue in queues}
         enough = asyncio.Event()
 
@@ -38,6 +41,16 @@ async def read(name_server: str, topic: str, count: int) -> list[StoredMessage]:
                 task.cancel()
             await asyncio.gather(*reading, return_exceptions=True)
         return [message for queue in queues for message in found[queue]]
+
+
+async def queues_of(consumer: PullConsumer, topic: str) -> list[MessageQueue]:
+    """Wait until the name server has heard of a topic that a send has made."""
+    async with asyncio.timeout(PATIENCE_MS / 1000):
+        while True:
+            try:
+                return await consumer.queues(topic)
+            except NoRoute:
+                await asyncio.sleep(0.05)
 
 
 def test_a_message_arrives_whole(name_server: str, topic: str) -> None:
@@ -81,5 +94,57 @@ def test_a_delayed_message_comes_later(name_server: str, topic: str) -> None:
         by_body = {message.body: message for message in await read(name_server, topic, 2)}
         assert by_body[b"late"].store_time > by_body[b"at once"].store_time
         assert by_body[b"late"].store_time - by_body[b"late"].born_time >= 1_000
+
+    run(main())
+
+
+def test_many_messages_of_many_topics_arrive_each_once(name_server: str, topic: str) -> None:
+    async def main() -> None:
+        topics = [f"{topic}_{number}" for number in range(3)]
+        messages = [Message(topics[n % 3], b"%d" % n, keys=(f"k{n}",)) for n in range(600)]
+        messages.append(Message(topics[0], b"late", delay_level=1))
+        async with Producer(name_server) as producer:
+            for name in topics:
+                await producer.send(Message(name, b"first"))
+            results = await producer.send_many(messages)
+            assert await producer.send_many([]) == []
+        ids = {result.message_id: message for result, message in zip(results, messages, strict=True)}
+        assert len(ids) == len(messages)
+        for number, name in enumerate(topics):
+            found = await read(name_server, name, 201 + (number == 0))
+            assert {m.body for m in found} == {b"first"} | {m.body for m in messages if m.topic == name}
+            for message in found:
+                if message.body not in {b"first", b"late"}:
+                    result = results[int(message.body)]
+                    assert ids[message.message_id].body == message.body
+                    assert result.queue == MessageQueue(name, result.queue.broker_name, message.queue_id)
+                    assert result.queue_offset == message.queue_offset
+                    assert result.offset_ids == [message.offset_id]
+
+    run(main())
+
+
+def test_messages_that_are_too_much_for_one_batch_are_split_and_stay_in_order(
+    name_server: str, topic: str
+) -> None:
+    async def main() -> None:
+        messages = [Message(topic, b"%04d" % n * 20_000, sharding_key=f"k{n % 2}") for n in range(80)]
+        async with Producer(name_server) as producer:
+            await producer.send(Message(topic, b"first"))
+            results = await producer.send_many(messages)
+        for key in range(2):
+            places = [(result.queue, result.queue_offset) for result in results[key::2]]
+            assert places == sorted(places)
+
+    run(main())
+
+
+def test_what_a_broker_refuses_is_told_for_each_message(name_server: str, topic: str) -> None:
+    async def main() -> None:
+        async with Producer(name_server, tries=1) as producer:
+            good, bad = Message(topic, b"x"), Message("SCHEDULE_TOPIC_XXXX", b"x")
+            with pytest.raises(PartlySent, match="2 of 3 messages failed, the first with: ") as error:
+                await producer.send_many([bad, good, bad])
+        assert [isinstance(outcome, SendResult) for outcome in error.value.outcomes] == [False, True, False]
 
     run(main())

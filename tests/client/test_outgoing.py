@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cometmq.client import outgoing
-from cometmq.client.outgoing import BODY_SIZE_MAX, COMPRESS_OVER_BYTES, many, one
+from cometmq.client.outgoing import BODY_SIZE_MAX, COMPRESS_OVER_BYTES, common_sharding_key, many, one
 from cometmq.errors import IllegalName, MessageIllegal
 from cometmq.format import properties, sys_flag
 from cometmq.format.compression import decompress
@@ -140,8 +140,9 @@ def test_a_batch_that_cannot_be_sent_is_refused() -> None:
 
 
 def test_what_may_not_stay_together_makes_no_batch() -> None:
+    assert common_sharding_key([message(sharding_key="a")] * 2) == "a"
     with pytest.raises(MessageIllegal, match="batch with several sharding keys"):
-        many([message(sharding_key="a"), message()], ["a", "b"], "batch")
+        common_sharding_key([message(sharding_key="a"), message()])
     with pytest.raises(MessageIllegal, match="batch with a delay level"):
         many([message(delay_level=1)], ["a"], "batch")
 

@@ -1,27 +1,30 @@
 """The producer against a live broker, and against brokers that fail."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.client.brokers import Broker, cluster
 from tests.live import BROKER, Live, serving
 
 from cometmq.admin.topics import TopicAdmin
 from cometmq.client import Lookup, Producer, PullConsumer, SendResult, SendStatus
-from cometmq.errors import IllegalName, MessageIllegal, NetworkError, NoRoute, RemoteError, SettingsError
+from cometmq.errors import (
+    IllegalName,
+    MessageIllegal,
+    NetworkError,
+    NoRoute,
+    PartlySent,
+    RemoteError,
+    SettingsError,
+)
 from cometmq.format.sys_flag import COMPRESSION_MASK
 from cometmq.io.clock import ManualClock
 from cometmq.message import Message, MessageQueue, StoredMessage
 from cometmq.net.address import free_port
-from cometmq.net.server import Server, Session
-from cometmq.wire.bodies.body import encode
-from cometmq.wire.bodies.route import BrokerData, QueueData, TopicRoute
-from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.frame import Command, response
-from cometmq.wire.headers import SendHeaderV2, parse
+from cometmq.wire.codes import ResponseCode
 
 NOW_MS = 1_700_000_000_000
 
@@ -264,152 +267,32 @@ def test_a_message_can_be_found_by_what_its_send_gave(tmp_path: Path) -> None:
     run(main())
 
 
-class Broker:
-    """A broker that answers sends with codes of the test's choice; None leaves them unanswered."""
-
-    def __init__(self, name: str, *codes: int | None) -> None:
-        self.name = name
-        self.codes = list(codes)
-        self.sent: list[SendHeaderV2] = []
-
-    def handle(self, session: Session, commands: list[Command]) -> None:
-        for command in commands:
-            header = parse(SendHeaderV2, command.ext_fields)
-            self.sent.append(header)
-            code = self.codes.pop(0) if self.codes else ResponseCode.SUCCESS
-            fields = {"msgId": "0" * 32, "queueId": str(header.queue_id), "queueOffset": "0"}
-            if code is not None:
-                session.send(response(command, code, "as told", fields))
-
-    def closed(self, session: Session) -> None:
-        pass
-
-
-class RoutesOnly:
-    """A name server that knows one topic on some brokers."""
-
-    def __init__(self, addresses: dict[str, str]) -> None:
-        self._route = TopicRoute(
-            brokers=[
-                BrokerData(addrs={0: address}, broker_name=name, cluster="c")
-                for name, address in addresses.items()
-            ],
-            queues=[
-                QueueData(broker_name=name, perm=6, read_queue_count=2, write_queue_count=2)
-                for name in addresses
-            ],
-        )
-
-    def handle(self, session: Session, commands: list[Command]) -> None:
-        for command in commands:
-            assert command.code == RequestCode.GET_ROUTEINFO_BY_TOPIC
-            session.send(response(command, body=encode(self._route)))
-
-    def closed(self, session: Session) -> None:
-        pass
-
-
-@asynccontextmanager
-async def cluster(*brokers: Broker, **unreachable: str) -> AsyncIterator[str]:
-    """Brokers behind a name server; gives its address."""
-    servers = [Server(broker) for broker in brokers]
-    addresses = dict(unreachable)
-    for broker, server in zip(brokers, servers, strict=True):
-        addresses[broker.name] = f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
-    name_server = Server(RoutesOnly(addresses))
-    port = await name_server.start("127.0.0.1", 0)
-    try:
-        yield f"127.0.0.1:{port}"
-    finally:
-        for server in (name_server, *servers):
-            await server.stop()
-
-
-RETRIED = [
-    ResponseCode.SYSTEM_ERROR,
-    ResponseCode.SYSTEM_BUSY,
-    ResponseCode.SERVICE_NOT_AVAILABLE,
-    ResponseCode.TOPIC_NOT_EXIST,
-    ResponseCode.NO_PERMISSION,
-]
-
-
-@pytest.mark.parametrize("code", RETRIED)
-def test_what_another_broker_may_take_is_sent_there(code: ResponseCode) -> None:
+def test_no_more_than_the_limit_are_unanswered_at_once() -> None:
     async def main() -> None:
-        first, second = Broker("a", *[code] * 9), Broker("b", *[code] * 0)
-        async with cluster(first, second) as name_server, Producer(name_server) as producer:
-            for _ in range(4):
-                result = await producer.send(Message("Orders", b"x"))
-                assert result.queue.broker_name == "b"
-        assert len(second.sent) == 4
+        broker = Broker("a", *[None] * 3)
+        async with (
+            cluster(broker) as name_server,
+            Producer(name_server, in_flight_max=3, tries=1, timeout_ms=60_000) as producer,
+        ):
+            sends = [asyncio.create_task(producer.send(Message("Orders", b"x"))) for _ in range(9)]
+            await broker.silent.wait()
+            assert len(broker.sent) == 3
+            assert not any(task.done() for task in sends)
+            for task in sends[:3]:
+                task.cancel()
+            await asyncio.gather(*sends[3:])
+            assert len(broker.sent) == 9
 
     run(main())
 
 
-def test_a_broker_that_is_gone_is_passed_over() -> None:
+def test_behind_a_part_that_failed_none_of_its_queue_is_sent() -> None:
     async def main() -> None:
-        second = Broker("b")
-        nobody = f"127.0.0.1:{free_port()}"
-        async with cluster(second, a=nobody) as name_server, Producer(name_server) as producer:
-            results = [await producer.send(Message("Orders", b"x")) for _ in range(4)]
-        assert {result.queue.broker_name for result in results} == {"b"}
-
-    run(main())
-
-
-def test_after_the_last_try_the_error_is_the_brokers() -> None:
-    async def main() -> None:
-        only = Broker("a", *[ResponseCode.SYSTEM_BUSY] * 9)
-        async with cluster(only) as name_server, Producer(name_server, tries=3) as producer:
-            with pytest.raises(RemoteError, match="code 2: as told"):
-                await producer.send(Message("Orders", b"x"))
-        assert len(only.sent) == 3
-        assert len({header.properties for header in only.sent}) == 1, "the same message each time"
-
-    run(main())
-
-
-def test_what_no_broker_will_take_is_not_tried_again() -> None:
-    async def main() -> None:
-        only = Broker("a", ResponseCode.MESSAGE_ILLEGAL)
-        async with cluster(only) as name_server, Producer(name_server) as producer:
-            with pytest.raises(RemoteError, match="code 13"):
-                await producer.send(Message("Orders", b"x"))
-        assert len(only.sent) == 1
-
-    run(main())
-
-
-def test_a_named_queue_is_tried_once() -> None:
-    async def main() -> None:
-        brokers = Broker("a", *[ResponseCode.SYSTEM_BUSY] * 9), Broker("b")
-        async with cluster(*brokers) as name_server, Producer(name_server) as producer:
-            with pytest.raises(RemoteError):
-                await producer.send(Message("Orders", b"x"), MessageQueue("Orders", "a", 0))
-        assert [len(broker.sent) for broker in brokers] == [1, 0]
-
-    run(main())
-
-
-def test_a_broker_that_does_not_answer_is_given_up_in_time() -> None:
-    async def main() -> None:
-        silent, second = Broker("a", None, None, None), Broker("b")
-        async with cluster(silent, second) as name_server, Producer(name_server, timeout_ms=300) as producer:
-            for _ in range(2):
-                assert (await producer.send(Message("Orders", b"x"))).queue.broker_name == "b"
-
-    run(main())
-
-
-@pytest.mark.parametrize(
-    "code",
-    [ResponseCode.FLUSH_DISK_TIMEOUT, ResponseCode.FLUSH_SLAVE_TIMEOUT, ResponseCode.SLAVE_NOT_AVAILABLE],
-)
-def test_a_message_that_is_stored_less_safely_is_stored(code: ResponseCode) -> None:
-    async def main() -> None:
-        async with cluster(Broker("a", code)) as name_server, Producer(name_server) as producer:
-            result = await producer.send(Message("Orders", b"x"))
-        assert result.status == SendStatus(code)
+        broker = Broker("a", ResponseCode.MESSAGE_ILLEGAL)
+        messages = [Message("Orders", bytes(600_000), sharding_key="k") for _ in range(6)]
+        async with cluster(broker) as name_server, Producer(name_server) as producer:
+            with pytest.raises(PartlySent, match="6 of 6 messages failed"):
+                await producer.send_many(messages)
+        assert len(broker.sent) == 1
 
     run(main())

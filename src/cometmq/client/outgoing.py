@@ -75,9 +75,6 @@ def many(messages: Sequence[Message], unique_ids: Sequence[str], batch_id: str) 
     topics = {message.topic for message in messages}
     if len(topics) != 1:
         raise MessageIllegal(f"batch for the topics {sorted(topics)}: all must have the same one")
-    sharding_keys = {message.sharding_key for message in messages}
-    if len(sharding_keys) != 1:
-        raise MessageIllegal("batch with several sharding keys: they may belong to different queues")
     for message in messages:
         sent.check(message, body_size_max=BODY_SIZE_MAX)
         if message.delay_level:
@@ -92,7 +89,15 @@ def many(messages: Sequence[Message], unique_ids: Sequence[str], batch_id: str) 
             f"batch of {len(body)} bytes: a broker takes at most {BODY_SIZE_MAX}; send fewer at once"
         )
     text = properties.encode(_own(batch_id)).decode()
-    return Outgoing(messages[0].topic, unique_ids[0], text, body, 0, 0, True, *sharding_keys)
+    return Outgoing(messages[0].topic, unique_ids[0], text, body, 0, 0, is_batch=True)
+
+
+def common_sharding_key(messages: Sequence[Message]) -> str | None:
+    """Give the sharding key that all of a batch have. Raises MessageIllegal if they differ."""
+    first, *others = {message.sharding_key for message in messages}
+    if others:
+        raise MessageIllegal("batch with several sharding keys: they may belong to different queues")
+    return first
 
 
 def _own(unique_id: str) -> dict[str, str]:

@@ -6,43 +6,29 @@
         result = await producer.send(Message("orders", b"paid", tags="paid", keys=("42",)))
 """
 
+import asyncio
 import os
 import secrets
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Self
 
-from cometmq.client import outgoing
+from cometmq.client import outgoing, packing
 from cometmq.client.outgoing import Outgoing
+from cometmq.client.packing import Lane
 from cometmq.client.routes import Routes, parse_name_servers
-from cometmq.client.send_result import STORED, SendResult, SendStatus
-from cometmq.cluster.route import choose_queue, queue_of_key
-from cometmq.errors import NetworkError, NoRoute, RemoteError
+from cometmq.client.send_result import SendResult, of_each
+from cometmq.client.sending import SEND_TIMEOUT_MS, TRIES, Sender, SendSettings, Where
+from cometmq.cluster.fault import Faults
+from cometmq.cluster.route import queue_of_key
+from cometmq.errors import CometMQError, PartlySent
 from cometmq.format.layout import valid_group
 from cometmq.format.message_id import UniqueIdMaker
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import Message, MessageQueue
 from cometmq.net.client import Connections
-from cometmq.wire.codes import ResponseCode
-from cometmq.wire.frame import Command
-from cometmq.wire.headers import SendResponseHeader, parse
 
-Selector = Callable[[Sequence[MessageQueue]], MessageQueue]
-"""Chooses one of a topic's queues, which come in an order that all producers see."""
-
-SEND_TIMEOUT_MS: Final = 3_000
-TRIES: Final = 3
-RETRIABLE: Final = frozenset(
-    {
-        ResponseCode.TOPIC_NOT_EXIST,
-        ResponseCode.SERVICE_NOT_AVAILABLE,
-        ResponseCode.SYSTEM_ERROR,
-        ResponseCode.SYSTEM_BUSY,
-        ResponseCode.NO_PERMISSION,
-        ResponseCode.GO_AWAY,
-    }
-)
-"""Answers after which another broker may take the message."""
+IN_FLIGHT_MAX: Final = 1_024
 
 
 class Producer:
@@ -54,6 +40,8 @@ class Producer:
         timeout_ms: how long one try may take.
         tries: how many brokers or queues are tried before a send fails.
         compress_over: bodies of at least so many bytes are compressed; None for none.
+        in_flight_max: how many requests may be unanswered; further sends wait.
+        latency_fault_tolerance: whether slow brokers are left alone for a while (see ``cluster/fault.py``).
     """
 
     def __init__(
@@ -64,28 +52,32 @@ class Producer:
         timeout_ms: int = SEND_TIMEOUT_MS,
         tries: int = TRIES,
         compress_over: int | None = outgoing.COMPRESS_OVER_BYTES,
+        in_flight_max: int = IN_FLIGHT_MAX,
+        latency_fault_tolerance: bool = False,
         clock: Clock | None = None,
     ) -> None:
         self.group = valid_group(group)
         self._addresses = parse_name_servers(name_servers)
-        self._timeout_ms = timeout_ms
-        self._tries = tries
+        self._settings = SendSettings(group, timeout_ms, tries)
         self._compress_over = compress_over
+        self._in_flight_max = in_flight_max
+        self._faults = Faults() if latency_fault_tolerance else None
         self._clock = clock or SystemClock()
         self._ids = UniqueIdMaker(_own_address(), os.getpid(), secrets.randbits(31))
-        self._turns: dict[str, int] = {}
 
     async def __aenter__(self) -> Self:
         """Get ready to send."""
         self._connections = Connections()
-        self._routes = Routes(self._connections, self._addresses)
+        routes = Routes(self._connections, self._addresses)
+        self._sender = Sender(self._connections, routes, self._settings, self._clock, self._faults)
+        self._room = asyncio.Semaphore(self._in_flight_max)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """Send what is waiting, and close."""
         await self._connections.close()
 
-    async def send(self, message: Message, queue: MessageQueue | Selector | None = None) -> SendResult:
+    async def send(self, message: Message, queue: Where = None) -> SendResult:
         """Send a message and wait until the broker has stored it.
 
         Args:
@@ -101,90 +93,80 @@ class Producer:
         """
         return await self._send(self._prepare(message), queue)
 
-    async def send_batch(
-        self, messages: Sequence[Message], queue: MessageQueue | Selector | None = None
-    ) -> SendResult:
-        """Send messages of one topic to one queue with one request. Raises like ``send``."""
-        ids = [self._new_id() for _ in messages]
-        return await self._send(outgoing.many(messages, ids, self._new_id()), queue)
+    async def send_many(self, messages: Iterable[Message]) -> list[SendResult]:
+        """Send any number of messages of any topics, in as few requests as will do; give a result for each.
 
-    async def send_oneway(self, message: Message, queue: MessageQueue | Selector | None = None) -> None:
+        Messages with the same sharding key stay in order.
+
+        Raises:
+            MessageIllegal, IllegalName: a message breaks a limit; nothing was sent.
+            NoRoute, NetworkError: the queue of a sharding key cannot be found; nothing was sent.
+            PartlySent: some were not stored, or may not be; it has the result or the error of each.
+        """
+        outcomes = await self._send_each(list(messages))
+        results = [outcome for outcome in outcomes if isinstance(outcome, SendResult)]
+        if len(results) < len(outcomes):
+            raise PartlySent(outcomes)
+        return results
+
+    async def send_batch(self, messages: Sequence[Message], queue: Where = None) -> SendResult:
+        """Send messages of one topic to one queue with one request: all are stored or none.
+
+        Raises like ``send``.
+        """
+        ids = [self._new_id() for _ in messages]
+        ready = outgoing.many(messages, ids, self._new_id())
+        if queue is None:
+            ready = ready._replace(sharding_key=outgoing.common_sharding_key(messages))
+        return await self._send(ready, queue)
+
+    async def send_oneway(self, message: Message, queue: Where = None) -> None:
         """Send a message without waiting for an answer: it can be lost unseen. Raises like ``send``."""
-        ready = self._prepare(message)
-        chosen, address = await self._choose(ready, queue, set())
-        await self._connections.oneway(address, self._request(ready, chosen))
+        await self._sender.oneway(self._prepare(message), queue)
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Give the queues that a topic's messages are sent to. Raises NoRoute or NetworkError."""
-        return (await self._routes.get_for_sending(topic)).publish_queues()
+        return await self._sender.queues(topic)
 
-    async def _send(self, ready: Outgoing, queue: MessageQueue | Selector | None) -> SendResult:
-        failed: set[str] = set()
-        tries = self._tries if queue is None and ready.sharding_key is None else 1
-        while True:
-            tries -= 1
-            chosen, address = await self._choose(ready, queue, failed)
-            try:
-                command = self._request(ready, chosen)
-                answer = await self._connections.request(address, command, self._timeout_ms)
-                return _result(answer, ready, chosen)
-            except (NetworkError, RemoteError) as error:
-                if tries <= 0 or (isinstance(error, RemoteError) and error.code not in RETRIABLE):
-                    raise
-                failed.add(chosen.broker_name)
-                self._routes.forget(ready.topic)
+    async def _send(self, ready: Outgoing, where: Where) -> SendResult:
+        async with self._room:
+            return await self._sender.send(ready, where)
 
-    async def _choose(
-        self, ready: Outgoing, queue: MessageQueue | Selector | None, failed: set[str]
-    ) -> tuple[MessageQueue, str]:
-        topic = ready.topic
-        route = await self._routes.get_for_sending(topic)
-        if not isinstance(queue, MessageQueue):
-            queues = route.publish_queues()
-            if not queues:
-                raise NoRoute(
-                    f"no queue of topic {topic!r} can be written to: its perm or its brokers forbid it"
-                )
-            if queue is not None:
-                queue = queue(queues)
-            elif ready.sharding_key is not None:
-                queue = queue_of_key(queues, ready.sharding_key)
-            else:
-                queue = choose_queue(queues, self._next_turn(topic), failed)
-        address = route.master(queue.broker_name)
-        if address is None:
-            raise NoRoute(f"no master of broker {queue.broker_name!r} is known for topic {topic!r}")
-        return queue, address
+    async def _send_each(self, messages: Sequence[Message]) -> list[SendResult | CometMQError]:
+        keyed = {message.topic for message in messages if message.sharding_key is not None}
+        queues = {topic: await self.queues(topic) for topic in keyed}
 
-    def _next_turn(self, topic: str) -> int:
-        """Count up for each topic by itself: with one count for all, each would get some queues only."""
-        turn = self._turns.get(topic)
-        if turn is None:
-            turn = secrets.randbelow(2**16)  # producers should not all begin at queue 0
-        self._turns[topic] = turn + 1
-        return turn
+        def queue_of(message: Message) -> MessageQueue | None:
+            key = message.sharding_key
+            return None if key is None else queue_of_key(queues[message.topic], key)
+
+        outcomes: dict[int, SendResult | CometMQError] = {}
+        lanes = packing.pack(messages, queue_of, self._new_id, compress=self._compressed)
+        await asyncio.gather(*(self._send_lane(lane, outcomes) for lane in lanes))
+        return [outcomes[place] for place in range(len(messages))]
+
+    async def _send_lane(self, lane: Lane, outcomes: dict[int, SendResult | CometMQError]) -> None:
+        """Send parts one after the other; behind one that failed none is sent, for the sake of the order."""
+        failure: CometMQError | None = None
+        for part in lane.parts:
+            if failure is None:
+                try:
+                    result = await self._send(part.ready, lane.queue)
+                except CometMQError as error:
+                    failure = error
+                else:
+                    outcomes.update(zip(part.places, of_each(result, part.ids), strict=True))
+            if failure is not None:
+                outcomes.update(dict.fromkeys(part.places, failure))
 
     def _prepare(self, message: Message) -> Outgoing:
-        return outgoing.one(message, self._new_id(), compress_over=self._compress_over)
+        return self._compressed(message, self._new_id())
 
-    def _request(self, ready: Outgoing, queue: MessageQueue) -> Command:
-        return ready.request(self.group, queue, self._clock.now_ms())
+    def _compressed(self, message: Message, unique_id: str) -> Outgoing:
+        return outgoing.one(message, unique_id, compress_over=self._compress_over)
 
     def _new_id(self) -> str:
         return self._ids.make(self._clock.now_ms())
-
-
-def _result(answer: Command, ready: Outgoing, queue: MessageQueue) -> SendResult:
-    if answer.code not in STORED:
-        raise RemoteError(answer.code, answer.remark or "")
-    header = parse(SendResponseHeader, answer.ext_fields)
-    return SendResult(
-        SendStatus(answer.code),
-        ready.message_id,
-        header.message_id.split(","),
-        queue._replace(queue_id=header.queue_id),
-        header.queue_offset,
-    )
 
 
 def _own_address() -> bytes:

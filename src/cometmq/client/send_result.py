@@ -1,5 +1,6 @@
 """What a send gave."""
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -34,3 +35,15 @@ class SendResult(NamedTuple):
     offset_ids: list[str]
     queue: MessageQueue
     queue_offset: int
+
+
+def of_each(result: SendResult, message_ids: Sequence[str]) -> list[SendResult]:
+    """Give the result of each message of a batch, whose unique ids are given, from that of the batch."""
+    return [
+        result._replace(
+            message_id=message_id,
+            offset_ids=result.offset_ids[place : place + 1],
+            queue_offset=result.queue_offset + place,
+        )
+        for place, message_id in enumerate(message_ids)
+    ]

@@ -75,8 +75,13 @@ def queue_of_key(queues: Sequence[MessageQueue], sharding_key: str) -> MessageQu
 
 def choose_queue(queues: Sequence[MessageQueue], turn: int, avoid: Container[str] = ()) -> MessageQueue:
     """Give the queue whose turn it is, passing over brokers to ``avoid`` while there are others."""
+    return next_queue(queues, turn, avoid) or queues[turn % len(queues)]
+
+
+def next_queue(queues: Sequence[MessageQueue], turn: int, avoid: Container[str]) -> MessageQueue | None:
+    """Give the first queue, from the one whose turn it is, that is on no broker to ``avoid``."""
     for step in range(len(queues)):
         queue = queues[(turn + step) % len(queues)]
         if queue.broker_name not in avoid:
             return queue
-    return queues[turn % len(queues)]
+    return None

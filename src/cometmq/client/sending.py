@@ -1,0 +1,166 @@
+"""One send: a queue, a request to its broker, the answer, and another try elsewhere.
+
+Source: RocketMQ ``client/impl/producer/DefaultMQProducerImpl.java`` (sendDefaultImpl, sendKernelImpl).
+"""
+
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from cometmq.client.outgoing import Outgoing
+from cometmq.client.routes import Routes
+from cometmq.client.send_result import STORED, SendResult, SendStatus
+from cometmq.cluster.fault import Faults
+from cometmq.cluster.route import Route, choose_queue, queue_of_key
+from cometmq.errors import NetworkError, NoRoute, RemoteError
+from cometmq.io.clock import Clock
+from cometmq.message import MessageQueue
+from cometmq.net.client import Connections
+from cometmq.wire.codes import ResponseCode
+from cometmq.wire.frame import Command
+from cometmq.wire.headers import SendResponseHeader, parse
+
+SEND_TIMEOUT_MS: Final = 3_000
+TRIES: Final = 3
+RETRIABLE: Final = frozenset(
+    {
+        ResponseCode.TOPIC_NOT_EXIST,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.NO_PERMISSION,
+        ResponseCode.GO_AWAY,
+    }
+)
+"""Answers after which another broker may take the message."""
+
+Selector = Callable[[Sequence[MessageQueue]], MessageQueue]
+"""Chooses one of a topic's queues, which come in an order that all producers see."""
+Where = MessageQueue | Selector | None
+"""A queue, what chooses one, or None: the message's sharding key or the turn decides."""
+
+
+class SendSettings(NamedTuple):
+    """How a producer sends.
+
+    Attributes:
+        timeout_ms: how long one try may take.
+        tries: how many brokers or queues are tried before a send fails.
+    """
+
+    group: str
+    timeout_ms: int = SEND_TIMEOUT_MS
+    tries: int = TRIES
+
+
+class Sender:
+    """Sends what is ready.
+
+    Args:
+        faults: what is known of the brokers; None if their latency does not matter.
+    """
+
+    def __init__(
+        self,
+        connections: Connections,
+        routes: Routes,
+        settings: SendSettings,
+        clock: Clock,
+        faults: Faults | None = None,
+    ) -> None:
+        self._connections = connections
+        self._routes = routes
+        self._settings = settings
+        self._clock = clock
+        self._faults = faults
+        self._turns: dict[str, int] = {}
+        self._queues: dict[str, tuple[Route, list[MessageQueue]]] = {}
+
+    async def send(self, ready: Outgoing, where: Where = None) -> SendResult:
+        """Send and wait for the answer. Raises like ``Producer.send``."""
+        failed: set[str] = set()
+        tries = self._settings.tries if where is None and ready.sharding_key is None else 1
+        while True:
+            tries -= 1
+            queue, address = await self._choose(ready, where, failed)
+            begin_ms = self._clock.monotonic_ms()
+            try:
+                command = ready.request(self._settings.group, queue, self._clock.now_ms())
+                answer = await self._connections.request(address, command, self._settings.timeout_ms)
+                result = _result(answer, ready, queue)
+            except (NetworkError, RemoteError) as error:
+                refused = isinstance(error, RemoteError)
+                if self._faults is not None:
+                    self._faults.failed(queue.broker_name, self._clock.monotonic_ms(), refused=refused)
+                if tries <= 0 or (isinstance(error, RemoteError) and error.code not in RETRIABLE):
+                    raise
+                failed.add(queue.broker_name)
+                self._routes.forget(ready.topic)
+                continue
+            if self._faults is not None:
+                now_ms = self._clock.monotonic_ms()
+                self._faults.answered(queue.broker_name, now_ms - begin_ms, now_ms)
+            return result
+
+    async def oneway(self, ready: Outgoing, where: Where = None) -> None:
+        """Send without an answer. Raises like ``Producer.send_oneway``."""
+        queue, address = await self._choose(ready, where, set())
+        command = ready.request(self._settings.group, queue, self._clock.now_ms())
+        await self._connections.oneway(address, command)
+
+    async def queues(self, topic: str) -> list[MessageQueue]:
+        """Give the queues that a topic's messages are sent to. Raises NoRoute or NetworkError."""
+        return self._queues_of(await self._routes.get_for_sending(topic))
+
+    async def _choose(self, ready: Outgoing, where: Where, failed: set[str]) -> tuple[MessageQueue, str]:
+        route = await self._routes.get_for_sending(ready.topic)
+        queue = where if isinstance(where, MessageQueue) else self._choose_queue(route, ready, where, failed)
+        address = route.master(queue.broker_name)
+        if address is None:
+            raise NoRoute(f"no master of broker {queue.broker_name!r} is known for topic {ready.topic!r}")
+        return queue, address
+
+    def _choose_queue(
+        self, route: Route, ready: Outgoing, selector: Selector | None, failed: set[str]
+    ) -> MessageQueue:
+        queues = self._queues_of(route)
+        if not queues:
+            raise NoRoute(
+                f"no queue of topic {route.topic!r} can be written to: its perm or its brokers forbid it"
+            )
+        if selector is not None:
+            return selector(queues)
+        if ready.sharding_key is not None:
+            return queue_of_key(queues, ready.sharding_key)
+        turn = self._next_turn(route.topic)
+        if self._faults is not None:
+            return self._faults.choose(queues, turn, failed, self._clock.monotonic_ms())
+        return choose_queue(queues, turn, failed)
+
+    def _queues_of(self, route: Route) -> list[MessageQueue]:
+        """Give a route's queues, listed once for each route that the name server gave."""
+        known = self._queues.get(route.topic)
+        if known is None or known[0] is not route:
+            known = self._queues[route.topic] = route, route.publish_queues()
+        return known[1]
+
+    def _next_turn(self, topic: str) -> int:
+        """Count up for each topic by itself: with one count for all, each would get some queues only."""
+        turn = self._turns.get(topic)
+        if turn is None:
+            turn = secrets.randbelow(2**16)  # producers should not all begin at queue 0
+        self._turns[topic] = turn + 1
+        return turn
+
+
+def _result(answer: Command, ready: Outgoing, queue: MessageQueue) -> SendResult:
+    if answer.code not in STORED:
+        raise RemoteError(answer.code, answer.remark or "")
+    header = parse(SendResponseHeader, answer.ext_fields)
+    return SendResult(
+        SendStatus(answer.code),
+        ready.message_id,
+        header.message_id.split(","),
+        queue._replace(queue_id=header.queue_id),
+        header.queue_offset,
+    )
