@@ -16,7 +16,7 @@ from cometmq.cli.output import (
     time_text,
 )
 from cometmq.client import PullConsumer
-from cometmq.client.pull import Pulled
+from cometmq.client.queue_requests import Pulled
 from cometmq.errors import CometMQError, FormatError, NetworkError, NoRoute, SettingsError
 from cometmq.filter import tag
 from cometmq.format.layout import valid_topic

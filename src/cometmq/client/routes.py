@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cometmq.cluster.route import QueueCounts, Route
+from cometmq.cluster.route import MASTER, QueueCounts, Route
 from cometmq.errors import NetworkError, NoRoute, RemoteError, SettingsError
+from cometmq.message import MessageQueue
 from cometmq.net.address import parse_address
 from cometmq.net.client import Connections
 from cometmq.wire.bodies.body import decode
@@ -95,6 +96,23 @@ class Routes:
             for counts in default.queues
         )
         return Route(topic, made, default.addresses)
+
+    async def master(self, queue: MessageQueue) -> str:
+        """Give the address of a queue's master. Raises like ``get``, and NoRoute if there is none."""
+        address = (await self.get(queue.topic)).master(queue.broker_name)
+        if address is None:
+            raise NoRoute(f"no master of broker {queue.broker_name!r} is known for topic {queue.topic!r}")
+        return address
+
+    def brokers(self, *, masters_only: bool = False) -> set[str]:
+        """Give the addresses of the brokers of all topics that were asked for."""
+        return {
+            address
+            for known in self._known.values()
+            for by_id in known.route.addresses.values()
+            for broker_id, address in by_id.items()
+            if broker_id == MASTER or not masters_only
+        }
 
     def forget(self, topic: str) -> None:
         """Ask again next time: a broker of the topic does not answer."""

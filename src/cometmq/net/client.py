@@ -239,14 +239,17 @@ class Connections:
     Args:
         on_request: takes what any server asks or tells.
         connect_timeout_ms: how long to wait for a server to accept.
+        on_open: told the address of each connection that was opened, also of one that was lost before.
     """
 
     def __init__(
         self,
         on_request: Callable[[Connection, Command], None] = refuse_request,
         connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
+        on_open: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._on_request = on_request
+        self._on_open = on_open
         self._connect_timeout_ms = connect_timeout_ms
         self._open: dict[str, Connection] = {}
         self._opening: dict[str, asyncio.Task[Connection]] = {}
@@ -304,6 +307,7 @@ class Connections:
         try:
             connection = await Connection.open(address, self._on_request, self._connect_timeout_ms)
             self._open[address] = connection
+            self._on_open(address)
             return connection
         finally:
             del self._opening[address]

@@ -1,0 +1,235 @@
+"""The push consumer: gives each message of its topics to a handler, sharing them with the rest of its group.
+
+::
+
+    consumer = Consumer("127.0.0.1:9876", group="billing")
+
+    @consumer.on("orders", tags="paid || refunded")
+    async def handle(message): ...
+
+    async with consumer:
+        await consumer.wait()
+"""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Self, TypeVar
+
+from cometmq.client.consumption import ConsumerSettings, Consumption
+from cometmq.client.identity import client_id
+from cometmq.client.ordered import SUSPEND_MS
+from cometmq.client.pulling import PullOptions
+from cometmq.client.routes import parse_name_servers
+from cometmq.client.start import Start
+from cometmq.client.subscription import Handler, Subscription
+from cometmq.cluster.rebalance import Strategy, averagely
+from cometmq.errors import SettingsError
+from cometmq.format.layout import valid_group
+from cometmq.io.clock import Clock, SystemClock
+from cometmq.message import MessageQueue
+from cometmq.wire.bodies.heartbeat import MessageModel
+
+MAX_CONCURRENCY: Final = 20
+STOP_TIMEOUT_MS: Final = 30_000
+OFFSETS_DIRECTORY: Final = ".rocketmq_offsets"
+SHARED_INSTANCE: Final = "DEFAULT"
+"""The instance of broadcasting consumers: the file with their offsets must be found again."""
+
+Model = MessageModel
+HandlerT = TypeVar("HandlerT", bound=Handler)
+
+
+class Consumer:
+    """Handles messages as a member of a consumer group.
+
+    Args:
+        name_servers: ``host:port``, several joined by ``;``.
+        group: name of the consumer group; all its members must subscribe to the same.
+        model: CLUSTERING shares the queues among the members, BROADCASTING gives each member all.
+        start: where the group begins in a queue of which it has committed nothing.
+        strategy: divides the queues; all members must have the same.
+        max_concurrency: how many handlers run at a time; plain functions run in as many threads.
+        max_reconsume_times: after so many retries a message becomes a dead letter; None for RocketMQ's
+            defaults: 16, and for ordered topics never.
+        suspend_ms: how long an ordered queue pauses when its handler fails.
+        pull: limits of what may wait here, and how much is pulled at once.
+        on_rebalance: called with the queues that are this member's, whenever they change.
+        stop_timeout_ms: how long a stop waits for handlers before it cancels them.
+        instance: makes the client id ``ip@instance``; None for one that nobody else has. Two processes
+            must not have the same.
+        offsets_directory: where broadcasting consumers keep their offsets, by client id and group;
+            None for ``.rocketmq_offsets`` in the home directory, as Java clients do.
+
+    Raises:
+        SettingsError: an argument cannot be used.
+        IllegalName: the group's name.
+    """
+
+    def __init__(
+        self,
+        name_servers: str,
+        group: str,
+        *,
+        model: Model = Model.CLUSTERING,
+        start: Start = Start.LAST,
+        strategy: Strategy = averagely,
+        max_concurrency: int = MAX_CONCURRENCY,
+        max_reconsume_times: int | None = None,
+        suspend_ms: int = SUSPEND_MS,
+        pull: PullOptions | None = None,
+        on_rebalance: Callable[[list[MessageQueue]], None] = lambda _: None,
+        stop_timeout_ms: int = STOP_TIMEOUT_MS,
+        instance: str | None = None,
+        offsets_directory: Path | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        if max_concurrency < 1:
+            raise SettingsError(f"max_concurrency {max_concurrency}: at least one handler must run")
+        if model is Model.BROADCASTING:
+            instance = instance or SHARED_INSTANCE
+        own_id = client_id(instance)
+        offsets = offsets_directory or Path.home() / OFFSETS_DIRECTORY
+        self._settings = ConsumerSettings(
+            name_servers=tuple(parse_name_servers(name_servers)),
+            group=valid_group(group),
+            client_id=own_id,
+            model=model,
+            start=start,
+            strategy=strategy,
+            max_concurrency=max_concurrency,
+            max_reconsume_times=max_reconsume_times,
+            suspend_ms=suspend_ms,
+            stop_timeout_ms=stop_timeout_ms,
+            pull=pull or PullOptions(),
+            on_rebalance=on_rebalance,
+            offsets_path=offsets / own_id / group / "offsets.json",
+            clock=clock or SystemClock(),
+        )
+        self._subscriptions: dict[str, Subscription] = {}
+        self._at_work: Consumption | None = None
+        self._stopping: asyncio.Event | None = None
+
+    def on(
+        self,
+        topic: str,
+        tags: str = "*",
+        *,
+        sql: str | None = None,
+        ordered: bool = False,
+        batch_size: int | None = None,
+    ) -> Callable[[HandlerT], HandlerT]:
+        """Make the function below it the handler of a topic: see ``subscribe``."""
+
+        def decorate(handler: HandlerT) -> HandlerT:
+            self.subscribe(topic, handler, tags, sql=sql, ordered=ordered, batch_size=batch_size)
+            return handler
+
+        return decorate
+
+    def subscribe(
+        self,
+        topic: str,
+        handler: Handler,
+        tags: str = "*",
+        *,
+        sql: str | None = None,
+        ordered: bool = False,
+        batch_size: int | None = None,
+    ) -> None:
+        """Let ``handler`` get the messages of a topic.
+
+        Args:
+            handler: takes a message, as an async function or as a plain one. When it returns, the message
+                is done; when it raises, the message comes again: see ``Retry`` and ``DeadLetter``.
+            tags: ``*``, or tags joined by ``||``.
+            sql: a condition over the messages' properties, instead of tags.
+            ordered: handle each queue's messages one after the other.
+            batch_size: let the handler take lists of at most so many messages.
+
+        Raises:
+            IllegalName, FormatError: the topic or the tags cannot be.
+            SettingsError: the batch size cannot be, the topic has a handler, or the consumer has started.
+        """
+        if self._at_work is not None:
+            raise SettingsError(f"topic {topic!r}: subscribe before the consumer is started")
+        if topic in self._subscriptions:
+            raise SettingsError(f"topic {topic!r} has a handler already: a group sees a topic in one way")
+        self._subscriptions[topic] = Subscription(topic, handler, tags, sql, ordered, batch_size)
+
+    @property
+    def group(self) -> str:
+        """The consumer group."""
+        return self._settings.group
+
+    @property
+    def client_id(self) -> str:
+        """What this member is called."""
+        return self._settings.client_id
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        """The queues that are this member's now, with those of the group's retry topic."""
+        return [] if self._at_work is None else self._at_work.rebalancing.owned()
+
+    @property
+    def twins(self) -> int:
+        """How many other members are called the same, which they must not be."""
+        return 0 if self._at_work is None else self._at_work.rebalancing.twins
+
+    async def start(self) -> None:
+        """Join the group and begin to consume.
+
+        Raises:
+            SettingsError: nothing is subscribed to, or it has started.
+            NetworkError: no name server answers.
+            RemoteError: a name server refuses.
+            FormatError, OSError: the file with the offsets, for broadcasting, cannot be used.
+        """
+        if not self._subscriptions:
+            raise SettingsError("a consumer without subscriptions: use on or subscribe first")
+        if self._at_work is not None:
+            raise SettingsError("this consumer has started already")
+        self._stopping = asyncio.Event()
+        self._at_work = Consumption(self._settings, self._subscriptions)
+        try:
+            await self._at_work.start()
+        except BaseException:
+            self._at_work = None
+            raise
+
+    async def stop(self) -> None:
+        """Begin no more handlers, wait for those that run, commit, and leave the group."""
+        if self._at_work is None or self._stopping is None:
+            return
+        at_work, self._at_work = self._at_work, None
+        self._stopping.set()
+        await at_work.stop()
+
+    async def wait(self) -> None:
+        """Wait until the consumer is stopped. Raises what stopped it if it was a failure."""
+        if self._at_work is None or self._stopping is None:
+            return
+        working = asyncio.ensure_future(self._at_work.wait())
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+            if working.done() and not working.cancelled():
+                working.result()
+        finally:
+            working.cancel()
+            stopping.cancel()
+
+    async def run(self) -> None:
+        """Consume until this is cancelled, or ``stop`` is called. Raises like ``start`` and ``wait``."""
+        async with self:
+            await self.wait()
+
+    async def __aenter__(self) -> Self:
+        """Start."""
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stop."""
+        await self.stop()

@@ -1,0 +1,19 @@
+"""What a handler can raise to say what shall become of a message: any other exception is as ``Retry()``."""
+
+
+class Retry(Exception):
+    """The message shall come again later.
+
+    Attributes:
+        delay_level: after which of the broker's delays (1 is 1 s … 18 is 2 h); 0 lets it grow with each try.
+        suspend_ms: for an ordered topic, how long its queue pauses; None for the consumer's own setting.
+    """
+
+    def __init__(self, *, delay_level: int = 0, suspend_ms: int | None = None) -> None:
+        super().__init__(f"again after delay level {delay_level}" if delay_level else "again later")
+        self.delay_level = delay_level
+        self.suspend_ms = suspend_ms
+
+
+class DeadLetter(Exception):
+    """The message can never be handled: it goes to the dead letters, topic ``%DLQ%group``, at once."""

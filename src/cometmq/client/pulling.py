@@ -1,0 +1,179 @@
+"""Pulling one queue: a task keeps the messages that wait topped up, up to the limits.
+
+The broker holds a pull that finds nothing for 15 s, so an idle queue costs four requests a minute, and a
+message comes as soon as it is there. (RocketMQ: DefaultMQPushConsumerImpl.java, pullMessage.)
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from cometmq.client.offset_store import OffsetStore
+from cometmq.client.queue_requests import PULL_COUNT, PullStatus, QueueRequests
+from cometmq.client.queue_requests import Pulled as PullAnswer
+from cometmq.client.start import Start
+from cometmq.cluster.process_queue import Limits, ProcessQueue, Pulled
+from cometmq.errors import FormatError, NetworkError, NoRoute, RemoteError
+from cometmq.format.layout import RETRY_PREFIX
+from cometmq.format.properties import RETRY_TOPIC
+from cometmq.message import MessageQueue, StoredMessage
+
+HOLD_MS: Final = 15_000
+"""How long the broker may hold a pull."""
+AFTER_FAILURE_S: Final = 1.0
+"""How soon a request that failed is tried again."""
+
+_log = logging.getLogger(__name__)
+
+
+class PullOptions(NamedTuple):
+    """How queues are pulled.
+
+    Attributes:
+        limits: of what may wait of each queue.
+        max_count: messages that one pull may give.
+        hold_ms: how long the broker may hold a pull that finds nothing.
+    """
+
+    limits: Limits = Limits()
+    max_count: int = PULL_COUNT
+    hold_ms: int = HOLD_MS
+
+
+class Pulling:
+    """One queue that is consumed.
+
+    Args:
+        tags: which messages are wanted; or ``sql``.
+        ordered: whether messages are handled in order: then only their number and size are limited.
+        commits_along: whether each pull tells the broker how far the group is.
+        on_messages: told of messages that came, in order.
+
+    Attributes:
+        waiting: what has come and is not done; None until it is known where to begin.
+        written: the offset that the store has.
+        stopped: the queue is consumed no more: what its handlers did since does not count.
+    """
+
+    def __init__(
+        self,
+        queue: MessageQueue,
+        requests: QueueRequests,
+        offsets: OffsetStore,
+        start: Start,
+        on_messages: Callable[["Pulling", list[StoredMessage]], None],
+        *,
+        tags: str = "*",
+        sql: str | None = None,
+        ordered: bool = False,
+        commits_along: bool = True,
+        options: PullOptions | None = None,
+    ) -> None:
+        self.queue = queue
+        self.waiting: ProcessQueue[StoredMessage] | None = None
+        self.written: int | None = None
+        self.stopped = False
+        self._requests = requests
+        self._offsets = offsets
+        self._start = start
+        self._on_messages = on_messages
+        self._tags = tags
+        self._sql = sql
+        self._ordered = ordered
+        self._commits_along = commits_along
+        self._options = options or PullOptions()
+        self._room = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self, settle_s: float = 0.0) -> None:
+        """Pull from now on, or after a while: an owner before us may have to commit yet."""
+        self._task = asyncio.create_task(self._run(settle_s), name=f"pull {self.queue}")
+
+    async def stop(self) -> None:
+        """Pull no more."""
+        self.stopped = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+
+    def done(self, messages: list[StoredMessage]) -> None:
+        """Note that messages are handled."""
+        if self.waiting is not None and not self.stopped:
+            self.waiting.done(message.queue_offset for message in messages)
+            self._room.set()
+
+    def restart(self, queue_offset: int) -> None:
+        """Go on at another offset; what waits is dropped."""
+        if self.waiting is not None:
+            self.waiting.restart(queue_offset)
+            self._room.set()
+
+    @property
+    def to_commit(self) -> int | None:
+        """The offset that the store does not have yet, or None."""
+        offset = None if self.waiting is None else self.waiting.commit_offset
+        return None if offset == self.written else offset
+
+    async def _run(self, settle_s: float) -> None:
+        await asyncio.sleep(settle_s)
+        while self.waiting is None:
+            try:
+                self.waiting = ProcessQueue(await self._first_offset())
+            except (NetworkError, NoRoute, RemoteError) as error:
+                _log.warning("%s: where to begin is not known yet: %s", _name(self.queue), error)
+                await asyncio.sleep(AFTER_FAILURE_S)
+        while True:
+            while self.waiting.is_full(self._options.limits, spans=not self._ordered):
+                self._room.clear()
+                await self._room.wait()
+            await self._pull(self.waiting)
+
+    async def _first_offset(self) -> int:
+        stored = self.written = await self._offsets.read(self.queue)
+        return await self._start.offset(self._requests, self.queue) if stored is None else stored
+
+    async def _pull(self, waiting: ProcessQueue[StoredMessage]) -> None:
+        cursor, commit = waiting.cursor, waiting.commit_offset
+        try:
+            answer = await self._requests.pull(
+                self.queue,
+                cursor,
+                tags=self._tags,
+                sql=self._sql,
+                max_count=self._options.max_count,
+                wait_ms=self._options.hold_ms,
+                commit_offset=commit if self._commits_along and commit > 0 else None,
+            )
+        except (NetworkError, NoRoute, RemoteError, FormatError) as error:
+            _log.warning("%s: a pull at %d failed: %s", _name(self.queue), cursor, error)
+            await asyncio.sleep(AFTER_FAILURE_S)
+            return
+        if waiting.cursor == cursor:  # nobody restarted it meanwhile
+            self._take(waiting, answer)
+
+    def _take(self, waiting: ProcessQueue[StoredMessage], answer: PullAnswer) -> None:
+        if answer.status is PullStatus.OFFSET_ILLEGAL:
+            _log.warning(
+                "%s: there is nothing at %d, only from %d to %d: goes on at %d",
+                _name(self.queue), waiting.cursor, answer.min_offset, answer.max_offset, answer.next_offset,
+            )  # fmt: skip
+            waiting.restart(answer.next_offset)
+            return
+        messages = [_under_own_topic(message) for message in answer.messages]
+        items = (Pulled(message.queue_offset, len(message.body), message) for message in messages)
+        waiting.put(items, answer.next_offset)
+        if messages:
+            self._on_messages(self, messages)
+
+
+def _under_own_topic(message: StoredMessage) -> StoredMessage:
+    """Give a retried message the topic that it was sent to."""
+    if not message.topic.startswith(RETRY_PREFIX):
+        return message
+    return replace(message, topic=message.properties.get(RETRY_TOPIC, message.topic))
+
+
+def _name(queue: MessageQueue) -> str:
+    return f"{queue.topic} queue {queue.queue_id} of {queue.broker_name}"

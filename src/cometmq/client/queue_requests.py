@@ -1,0 +1,205 @@
+"""What a consumer asks the brokers about queues: messages, committed offsets, first and last ones."""
+
+from enum import Enum, auto
+from typing import Final, NamedTuple
+
+from cometmq.client.routes import Routes
+from cometmq.cluster.route import Route
+from cometmq.errors import NetworkError, NoRoute, RemoteError
+from cometmq.filter import tag
+from cometmq.format.record import decode_many
+from cometmq.format.stored import readable_message
+from cometmq.message import MessageQueue, StoredMessage
+from cometmq.net.client import Connections
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command
+from cometmq.wire.headers import (
+    GetMaxOffsetHeader,
+    GetMinOffsetHeader,
+    Header,
+    OffsetResponseHeader,
+    PullFlag,
+    PullHeader,
+    PullResponseHeader,
+    QueryConsumerOffsetHeader,
+    SearchOffsetHeader,
+    UpdateConsumerOffsetHeader,
+    fields,
+    parse,
+)
+
+SQL92: Final = "SQL92"
+PULL_COUNT: Final = 32
+PULL_GRACE_MS: Final = 10_000
+"""A broker that holds a pull looks at its clock every few seconds, so its answer may be late."""
+
+
+class PullStatus(Enum):
+    """What a pull found."""
+
+    FOUND = auto()
+    NO_NEW_MESSAGE = auto()
+    NO_MATCHED_MESSAGE = auto()
+    OFFSET_ILLEGAL = auto()
+
+
+_STATUS: Final[dict[int, PullStatus]] = {
+    ResponseCode.SUCCESS: PullStatus.FOUND,
+    ResponseCode.PULL_NOT_FOUND: PullStatus.NO_NEW_MESSAGE,
+    ResponseCode.PULL_RETRY_IMMEDIATELY: PullStatus.NO_MATCHED_MESSAGE,
+    ResponseCode.PULL_OFFSET_MOVED: PullStatus.OFFSET_ILLEGAL,
+}
+
+
+class Pulled(NamedTuple):
+    """What a pull gave.
+
+    Attributes:
+        next_offset: queue offset to pull from next.
+        min_offset: first queue offset that can be read.
+        max_offset: queue offset behind the last message.
+    """
+
+    status: PullStatus
+    messages: list[StoredMessage]
+    next_offset: int
+    min_offset: int
+    max_offset: int
+
+
+class QueueRequests:
+    """Asks for one consumer group; each request goes to the broker that has the queue.
+
+    Args:
+        timeout_ms: how long a request may take, besides the time that a pull may be held.
+    """
+
+    def __init__(self, connections: Connections, routes: Routes, group: str, timeout_ms: int) -> None:
+        self.group = group
+        self._connections = connections
+        self._routes = routes
+        self._timeout_ms = timeout_ms
+
+    async def queues(self, topic: str) -> list[MessageQueue]:
+        """Give a topic's queues that can be read. Raises NoRoute or NetworkError."""
+        return (await self._routes.get(topic)).subscribe_queues()
+
+    async def pull(
+        self,
+        queue: MessageQueue,
+        queue_offset: int,
+        *,
+        tags: str = "*",
+        sql: str | None = None,
+        max_count: int = PULL_COUNT,
+        wait_ms: int = 0,
+        commit_offset: int | None = None,
+    ) -> Pulled:
+        """Read messages of a queue from ``queue_offset`` on.
+
+        Args:
+            tags: ``*``, or tags joined by ``||``.
+            sql: a condition over the messages' properties, instead of tags: ``size > 3 AND color = 'red'``.
+                The broker alone evaluates it (its setting ``enablePropertyFilter``).
+            wait_ms: how long the broker may hold the request when there is nothing new.
+            commit_offset: what to commit along with it.
+
+        Raises:
+            FormatError: ``tags`` is no tag expression, or a message cannot be read.
+            NoRoute, NetworkError, RemoteError: as requests do.
+        """
+        wanted = tag.parse(tags) if sql is None else None
+        header = PullHeader(
+            consumer_group=self.group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            queue_offset=queue_offset,
+            max_message_count=max_count,
+            sys_flag=PullFlag.SUBSCRIPTION
+            | (PullFlag.SUSPEND if wait_ms else 0)
+            | (0 if commit_offset is None else PullFlag.COMMIT_OFFSET),
+            commit_offset=commit_offset or 0,
+            suspend_timeout_ms=wait_ms,
+            subscription=tags if sql is None else sql,
+            expression_type=None if sql is None else SQL92,
+        )
+        grace_ms = wait_ms + PULL_GRACE_MS if wait_ms else 0
+        answer = await self._request(queue, RequestCode.PULL_MESSAGE, header, self._timeout_ms + grace_ms)
+        status = _STATUS.get(answer.code)
+        if status is None:
+            raise RemoteError(answer.code, answer.remark or "")
+        where = parse(PullResponseHeader, answer.ext_fields)
+        messages = [readable_message(record) for record in decode_many(answer.body)]
+        chosen = [message for message in messages if wanted is None or message.tags in wanted]
+        return Pulled(status, chosen, where.next_offset, where.min_offset, where.max_offset)
+
+    async def committed(self, queue: MessageQueue, *, young_is_zero: bool = False) -> int | None:
+        """Give the offset that the group has committed, or None.
+
+        Args:
+            young_is_zero: whether a broker may say 0 instead of None for a queue so young that its first
+                message is still in memory: so those who begin at the end miss nothing of a new queue.
+        """
+        header = QueryConsumerOffsetHeader(
+            consumer_group=self.group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            set_zero_if_not_found=None if young_is_zero else False,
+        )
+        answer = await self._request(queue, RequestCode.QUERY_CONSUMER_OFFSET, header)
+        if answer.code == ResponseCode.QUERY_NOT_FOUND:
+            return None
+        return _offset(answer)
+
+    async def commit(self, queue: MessageQueue, queue_offset: int) -> None:
+        """Commit for the group that everything before ``queue_offset`` is handled."""
+        header = UpdateConsumerOffsetHeader(
+            consumer_group=self.group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            commit_offset=queue_offset,
+        )
+        answer = await self._request(queue, RequestCode.UPDATE_CONSUMER_OFFSET, header)
+        if answer.code != ResponseCode.SUCCESS:
+            raise RemoteError(answer.code, answer.remark or "")
+
+    async def min_offset(self, queue: MessageQueue) -> int:
+        """Give the first queue offset that can be read."""
+        header = GetMinOffsetHeader(topic=queue.topic, queue_id=queue.queue_id)
+        return _offset(await self._request(queue, RequestCode.GET_MIN_OFFSET, header))
+
+    async def max_offset(self, queue: MessageQueue) -> int:
+        """Give the queue offset behind the last message."""
+        header = GetMaxOffsetHeader(topic=queue.topic, queue_id=queue.queue_id)
+        return _offset(await self._request(queue, RequestCode.GET_MAX_OFFSET, header))
+
+    async def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
+        """Give the queue offset of the first message stored at or after ``time_ms`` since the epoch."""
+        header = SearchOffsetHeader(topic=queue.topic, queue_id=queue.queue_id, time=time_ms)
+        return _offset(await self._request(queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header))
+
+    async def _request(
+        self, queue: MessageQueue, code: RequestCode, header: Header, timeout_ms: int | None = None
+    ) -> Command:
+        address = _address(await self._routes.get(queue.topic), queue)
+        command = Command(code, ext_fields=fields(header))
+        try:
+            return await self._connections.request(address, command, timeout_ms or self._timeout_ms)
+        except NetworkError:
+            self._routes.forget(queue.topic)  # the broker may have come back elsewhere
+            raise
+
+
+def _address(route: Route, queue: MessageQueue) -> str:
+    address = route.any_broker(queue.broker_name)
+    if address is None:
+        raise NoRoute(
+            f"broker {queue.broker_name!r} of topic {queue.topic!r} is not known to the name server"
+        )
+    return address
+
+
+def _offset(answer: Command) -> int:
+    if answer.code != ResponseCode.SUCCESS:
+        raise RemoteError(answer.code, answer.remark or "")
+    return parse(OffsetResponseHeader, answer.ext_fields).offset

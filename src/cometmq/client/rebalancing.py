@@ -1,0 +1,215 @@
+"""Keeping a consumer's share of the queues right: asks who is there, takes queues and gives them up.
+
+What to take and to give up is decided by :mod:`cometmq.cluster.rebalance_state`. Here the brokers are asked,
+and each queue goes through its phases in a task of its own: one that is slow to leave holds up no other.
+(RocketMQ: RebalanceService.java, RebalanceImpl.java.)
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, Final
+
+from cometmq.client.consumed import ConsumedQueue
+from cometmq.client.locks import Locks
+from cometmq.client.members import members
+from cometmq.client.offset_store import OffsetStore
+from cometmq.client.routes import Routes
+from cometmq.client.waiting import wait_within
+from cometmq.cluster.rebalance import Strategy
+from cometmq.cluster.rebalance_state import Assignment, Moves
+from cometmq.errors import NetworkError, NoRoute, RemoteError
+from cometmq.io.clock import Clock
+from cometmq.message import MessageQueue
+from cometmq.net.client import Connections
+
+REBALANCE_S: Final = 20.0
+UNSETTLED_S: Final = 1.0
+"""How soon to look again when the share could not be found out or had as a whole."""
+LOCK_RENEWAL_S: Final = 20.0
+LOCK_AGAIN_S: Final = 0.5
+"""How soon to ask again for a lock that somebody else has."""
+SETTLE_S: Final = 0.5
+"""How long a queue that may have had another owner rests before its offset is asked for."""
+
+_log = logging.getLogger(__name__)
+
+
+class Rebalancing:
+    """The queues of one consumer.
+
+    Args:
+        topics: what is subscribed to, and whether in order.
+        strategy: None for broadcasting: each member has all queues.
+        consume: makes what consumes a queue.
+        on_change: told the queues that are consumed, whenever they change.
+
+    Attributes:
+        queues: what is consumed, or about to be given up.
+        twins: how many others of our name are in the group.
+    """
+
+    def __init__(
+        self,
+        connections: Connections,
+        routes: Routes,
+        group: str,
+        client_id: str,
+        topics: Mapping[str, bool],
+        strategy: Strategy | None,
+        offsets: OffsetStore,
+        consume: Callable[[MessageQueue], ConsumedQueue],
+        on_change: Callable[[list[MessageQueue]], None],
+        clock: Clock,
+    ) -> None:
+        self.queues: dict[MessageQueue, ConsumedQueue] = {}
+        self.twins = 0
+        self._connections = connections
+        self._routes = routes
+        self._group = group
+        self._client_id = client_id
+        self._topics = topics
+        self._strategy = strategy
+        self._offsets = offsets
+        self._consume = consume
+        self._on_change = on_change
+        self._clock = clock
+        self._locks = Locks(connections, routes, group, client_id)
+        self._assignment = Assignment(self._is_locked)
+        self._is_alone = True
+        self._twins_seen = 0
+        self._wanted = asyncio.Event()
+        self._locks_wanted = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def soon(self) -> None:
+        """Look again soon: something changed."""
+        self._wanted.set()
+
+    def holds(self, queue: MessageQueue) -> bool:
+        """Tell whether a queue's next message may be handed out."""
+        return self._assignment.holds(queue, self._clock.monotonic_ms())
+
+    def owned(self) -> list[MessageQueue]:
+        """Give the queues that are consumed now."""
+        return self._assignment.owned()
+
+    async def run(self) -> None:
+        """Rebalance, each 20 s and when told to."""
+        while True:
+            self._wanted.clear()
+            settled = await self.round()
+            await wait_within(self._wanted, REBALANCE_S if settled else UNSETTLED_S)
+
+    async def run_locks(self) -> None:
+        """Take and renew locks."""
+        while True:
+            self._locks_wanted.clear()
+            await self._lock()
+            await wait_within(
+                self._locks_wanted, LOCK_AGAIN_S if self._assignment.to_begin() else LOCK_RENEWAL_S
+            )
+
+    async def round(self) -> bool:
+        """Find out the share of each topic; tell whether all is as it shall be."""
+        twins, self._twins_seen = self._twins_seen, 0
+        known = [await self._rebalance(topic) for topic in self._topics]
+        return self._know_twins(twins) and all(known) and self._assignment.is_settled()
+
+    async def commit(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Commit how far queues are handled; what fails is committed next time."""
+        offsets = {
+            queue: offset
+            for queue in (self.queues if queues is None else queues)
+            if (offset := self.queues[queue].to_commit) is not None
+        }
+        if not offsets:
+            return
+        try:
+            await self._offsets.write(offsets)
+        except (NetworkError, NoRoute, RemoteError, OSError) as error:
+            _log.warning("offsets are not committed yet: %s", error)
+            return
+        for queue, offset in offsets.items():
+            if queue in self.queues:
+                self.queues[queue].committed(offset)
+
+    async def unlock(self) -> None:
+        """Give back all locks."""
+        await self._locks.unlock(self._assignment.to_lock())
+
+    async def stop(self) -> None:
+        """Take and give up nothing more."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _rebalance(self, topic: str) -> bool:
+        self._routes.forget(topic)
+        try:
+            queues = sorted((await self._routes.get(topic)).subscribe_queues())
+            if self._strategy is None:
+                self._follow(self._assignment.aim(topic, queues))
+                return True
+            ids = await members(self._connections, self._routes, topic, self._group)
+        except (NetworkError, NoRoute, RemoteError) as error:
+            _log.debug("the share of %s is not known yet: %s", topic, error)
+            return False
+        self._twins_seen = max(self._twins_seen, ids.count(self._client_id) - 1)
+        if self._client_id not in ids:
+            return False  # the broker has not heard of us yet, or not again: what we have is still ours
+        self._is_alone = len(ids) == 1
+        self._follow(self._assignment.aim(topic, self._strategy(self._client_id, queues, ids)))
+        return True
+
+    def _know_twins(self, last: int) -> bool:
+        """Tell whether as many of our name were seen as in the round of before: twins, and no passing thing.
+
+        For a moment a broker may have our connection of before beside the new one.
+        """
+        twins = min(self._twins_seen, last)
+        if twins and not self.twins:
+            _log.error(
+                "%d other(s) in group %s are called %s as well: brokers take them for one member, and some "
+                "queues are consumed twice, others by nobody; give each an instance of its own, or none",
+                twins, self._group, self._client_id,
+            )  # fmt: skip
+        self.twins = twins
+        return twins == self._twins_seen
+
+    def _follow(self, moves: Moves) -> None:
+        for queue in moves.take:
+            consumed = self.queues[queue] = self._consume(queue)
+            consumed.begin(0.0 if self._is_alone or self._is_locked(queue.topic) else SETTLE_S)
+        for queue in moves.leave:
+            self._start(self._leave(queue))
+        if self._assignment.to_begin():
+            self._locks_wanted.set()
+        if moves.take or moves.leave:
+            _log.info("%s of %s: takes %s, leaves %s", self._client_id, self._group, *moves)
+            self._on_change(self._assignment.owned())
+
+    async def _leave(self, queue: MessageQueue) -> None:
+        await self.queues[queue].stop()
+        await self.commit([queue])
+        if self._is_locked(queue.topic):
+            await self._locks.unlock([queue])
+        del self.queues[queue]
+        self._follow(self._assignment.left(queue))
+
+    async def _lock(self) -> None:
+        queues = self._assignment.to_lock()
+        asked_ms = self._clock.monotonic_ms()
+        if queues:
+            decided = await self._locks.lock(queues)
+            self._follow(self._assignment.granted(decided.asked, decided.granted, asked_ms))
+        self._follow(self._assignment.expire(self._clock.monotonic_ms()))
+
+    def _is_locked(self, topic: str) -> bool:
+        return self._strategy is not None and self._topics.get(topic, False)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

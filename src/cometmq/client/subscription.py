@@ -1,0 +1,76 @@
+"""What a consumer subscribes to, and the handler that gets it."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+from cometmq.client.queue_requests import SQL92
+from cometmq.errors import SettingsError
+from cometmq.filter import tag
+from cometmq.format.layout import valid_topic
+from cometmq.message import StoredMessage
+from cometmq.wire.bodies.heartbeat import SubscriptionData, tag_subscription
+
+Handler = Callable[[Any], Awaitable[None] | None]
+"""Takes a :class:`StoredMessage`, or a list of them where the subscription has a batch size."""
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """A topic, which of its messages, and what is done with them.
+
+    Attributes:
+        tags: ``*``, or tags joined by ``||``.
+        sql: a condition that the broker evaluates, instead of tags.
+        ordered: whether each queue's messages are handled one after the other, by one member of the group.
+        batch_size: most messages that the handler gets at once, as a list; None for one, as it is.
+
+    Raises:
+        IllegalName: the topic's name.
+        FormatError: ``tags`` is no tag expression.
+        SettingsError: ``batch_size`` is not from 1 to 1024.
+    """
+
+    topic: str
+    handler: Handler
+    tags: str = "*"
+    sql: str | None = None
+    ordered: bool = False
+    batch_size: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be consumed."""
+        valid_topic(self.topic)
+        tag.parse(self.tags)
+        if self.batch_size is not None and not 1 <= self.batch_size <= 1024:
+            raise SettingsError(f"batch size {self.batch_size}: give 1 to 1024, or None for single messages")
+
+    def data(self, version: int) -> SubscriptionData:
+        """Give what the broker is told of it."""
+        if self.sql is None:
+            return tag_subscription(self.topic, self.tags, version)
+        return SubscriptionData(self.topic, self.sql, SQL92, version)
+
+    async def handle(self, messages: list[StoredMessage], pool: Executor) -> None:
+        """Call the handler; one that is a plain function runs in ``pool``. Raises what it raises."""
+        argument: Any = messages if self.batch_size is not None else messages[0]
+        if inspect.iscoroutinefunction(self.handler):
+            await self.handler(argument)
+            return
+        result = await asyncio.get_running_loop().run_in_executor(pool, self.handler, argument)
+        if inspect.isawaitable(result):  # an async function inside a partial or a callable object
+            await result
+
+
+def unhandled(topic: str) -> Subscription:
+    """Stand in for the subscription of a topic that there is none of: its messages fail."""
+
+    async def fail(_: object) -> None:
+        raise LookupError(
+            f"no handler for topic {topic!r}: all members of a group must subscribe to the same topics"
+        )
+
+    return Subscription(topic, fail)

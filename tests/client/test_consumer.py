@@ -1,0 +1,510 @@
+"""The push consumer against a live broker."""
+
+import asyncio
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from tests.shop import PROMPT, QUEUE, Shop, shop
+
+from cometmq.client import Consumer, DeadLetter, Limits, Model, PullOptions, Retry, Start
+from cometmq.errors import FormatError, IllegalName, NetworkError, SettingsError
+from cometmq.message import MessageQueue, StoredMessage
+
+NOBODY = "127.0.0.1:1"
+
+
+async def ignore(_: StoredMessage) -> None:
+    """Handle a message without anything to do."""
+
+
+class Basket:
+    """What a handler got, and the means to wait for it."""
+
+    def __init__(self) -> None:
+        self.messages: list[StoredMessage] = []
+        self._came = asyncio.Condition()
+
+    async def put(self, message: StoredMessage) -> None:
+        async with self._came:
+            self.messages.append(message)
+            self._came.notify_all()
+
+    async def has(self, count: int) -> list[bytes]:
+        """Wait until so many came; give the bodies of all."""
+        async with self._came:
+            await self._came.wait_for(lambda: len(self.messages) >= count)
+        return [message.body for message in self.messages]
+
+
+class Shares:
+    """How many queues of Orders each of some consumers has, and the means to wait for it."""
+
+    def __init__(self) -> None:
+        self._changed = asyncio.Event()
+        self._owned: dict[str, list[MessageQueue]] = {}
+
+    def of(self, name: str) -> Callable[[list[MessageQueue]], None]:
+        """Give what a consumer is to tell its queues to."""
+
+        def note(queues: list[MessageQueue]) -> None:
+            self._owned[name] = [queue for queue in queues if queue.topic == "Orders"]
+            self._changed.set()
+
+        return note
+
+    async def are(self, **counts: int) -> None:
+        """Wait until each has so many."""
+        while {name: len(self._owned.get(name, [])) for name in counts} != counts:
+            self._changed.clear()
+            await self._changed.wait()
+
+
+class Alarm(logging.Handler):
+    """Rings when an error is logged so often."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(logging.ERROR)
+        self.texts: list[str] = []
+        self.rang = asyncio.Event()
+        self._count = count
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
+        if len(self.texts) == self._count:
+            self.rang.set()
+
+
+def test_each_message_comes_to_the_handler_and_is_committed(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            basket = Basket()
+            consumer = here.consumer()
+            consumer.on("Orders")(basket.put)
+            await here.send(b"0", b"1")
+            async with consumer:
+                assert await basket.has(2) == [b"0", b"1"]
+                await here.send(b"2")
+                assert await basket.has(3) == [b"0", b"1", b"2"]
+            assert await here.committed() == 3
+
+    asyncio.run(main())
+
+
+def test_only_the_tags_that_are_wanted_come(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            basket = Basket()
+            consumer = here.consumer()
+            consumer.on("Orders", "Aa || C")(basket.put)
+            for tags in ("Aa", "BB", "D", "C"):  # the hash of BB is that of Aa
+                await here.send(tags.encode(), tags=tags)
+            async with consumer:
+                assert await basket.has(2) == [b"Aa", b"C"]
+            assert await here.committed() == 4
+
+    asyncio.run(main())
+
+
+def test_a_plain_function_runs_in_a_thread(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            loop, basket = asyncio.get_running_loop(), Basket()
+            threads: set[int] = set()
+            consumer = here.consumer(max_concurrency=2)
+
+            @consumer.on("Orders")
+            def handle(message: StoredMessage) -> None:
+                threads.add(threading.get_ident())
+                asyncio.run_coroutine_threadsafe(basket.put(message), loop).result()
+
+            await here.send(b"0", b"1", b"2")
+            async with consumer:
+                await basket.has(3)
+            assert threading.get_ident() not in threads
+            assert len(threads) <= 2
+
+    asyncio.run(main())
+
+
+def test_a_batch_comes_as_a_list(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            batches: asyncio.Queue[list[bytes]] = asyncio.Queue()
+            consumer = here.consumer()
+
+            @consumer.on("Orders", batch_size=3)
+            async def handle(messages: list[StoredMessage]) -> None:
+                batches.put_nowait([message.body for message in messages])
+
+            await here.send(b"0", b"1", b"2", b"3")
+            async with consumer:
+                got = [await batches.get()]
+                while sum(map(len, got)) < 4:
+                    got.append(await batches.get())
+            assert sorted(chain.from_iterable(got)) == [b"0", b"1", b"2", b"3"]
+            assert max(map(len, got)) <= 3
+
+    asyncio.run(main())
+
+
+def test_what_a_handler_fails_comes_again_and_becomes_a_dead_letter_at_last(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path, store=PROMPT) as here:
+            basket = Basket()
+            consumer = here.consumer(max_reconsume_times=1)
+
+            @consumer.on("Orders")
+            async def handle(message: StoredMessage) -> None:
+                await basket.put(message)
+                raise ValueError("no")
+
+            await here.send(b"bad")
+            async with consumer:
+                assert await basket.has(2) == [b"bad", b"bad"]
+                first, second = basket.messages
+                assert (first.reconsume_times, second.reconsume_times) == (0, 1)
+                assert (second.topic, second.message_id) == ("Orders", first.message_id)
+                assert await dead_letters(here, 1) == [b"bad"]
+            assert len(basket.messages) == 2
+
+    asyncio.run(main())
+
+
+async def dead_letters(here: Shop, count: int) -> list[bytes]:
+    """Wait for the dead letters of the group ``readers``: a topic like any other."""
+    basket = Basket()
+    undertaker = here.consumer("undertaker")
+    undertaker.on("%DLQ%readers")(basket.put)
+    async with undertaker:
+        return await basket.has(count)
+
+
+def test_a_handler_can_choose_the_delay_or_the_dead_letters(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path, store=PROMPT) as here:
+            basket = Basket()
+            consumer = here.consumer()
+
+            @consumer.on("Orders")
+            async def handle(message: StoredMessage) -> None:
+                await basket.put(message)
+                if message.body == b"never":
+                    raise DeadLetter
+                if message.reconsume_times == 0:
+                    raise Retry(delay_level=2)
+
+            await here.send(b"never", b"later")
+            async with consumer:
+                assert Counter(await basket.has(3)) == {b"never": 1, b"later": 2}
+                assert await dead_letters(here, 1) == [b"never"]
+            assert basket.messages[-1].properties["DELAY"] == "2"
+
+    asyncio.run(main())
+
+
+def test_members_share_the_queues_and_each_message_comes_to_one(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path, queues=4) as here, AsyncExitStack() as members:
+            basket = Basket()
+            shares = Shares()
+            one = here.consumer(on_rebalance=shares.of("one"))
+            two = here.consumer(on_rebalance=shares.of("two"))
+            for consumer in (one, two):
+                consumer.on("Orders")(basket.put)
+                await members.enter_async_context(consumer)
+            await shares.are(one=2, two=2)
+            await here.send(*(b"%d" % number for number in range(20)))
+            assert sorted(map(int, await basket.has(20))) == list(range(20))
+            await two.stop()
+            await shares.are(one=4)
+            await here.send(b"20", b"21", b"22", b"23")
+            assert sorted(map(int, await basket.has(24))) == list(range(24))
+
+    asyncio.run(main())
+
+
+def test_ordered_messages_come_one_after_the_other_and_wait_for_one_that_fails(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            basket = Basket()
+            running = 0
+            consumer = here.consumer(suspend_ms=10)
+
+            @consumer.on("Orders", ordered=True)
+            async def handle(message: StoredMessage) -> None:
+                nonlocal running
+                running += 1
+                assert running == 1
+                await basket.put(message)
+                running -= 1
+                if message.body == b"1" and message.reconsume_times < 2:
+                    raise ValueError("not yet")
+
+            await here.send(b"0", b"1", b"2")
+            async with consumer:
+                assert await basket.has(5) == [b"0", b"1", b"1", b"1", b"2"]
+            assert [message.reconsume_times for message in basket.messages] == [0, 0, 1, 2, 0]
+            assert await here.committed() == 3
+
+    asyncio.run(main())
+
+
+def test_an_ordered_message_becomes_a_dead_letter_when_that_is_wanted(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            basket = Basket()
+            consumer = here.consumer(suspend_ms=1, max_reconsume_times=2)
+
+            @consumer.on("Orders", ordered=True)
+            async def handle(message: StoredMessage) -> None:
+                await basket.put(message)
+                if message.body == b"bad":
+                    raise ValueError("no")
+
+            await here.send(b"bad", b"good")
+            async with consumer:
+                assert await basket.has(4) == [b"bad", b"bad", b"bad", b"good"]
+                assert await dead_letters(here, 1) == [b"bad"]
+            assert await here.committed() == 2
+
+    asyncio.run(main())
+
+
+def test_an_ordered_queue_is_handed_over_only_when_its_message_is_handled(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path, queues=2) as here, AsyncExitStack() as members:
+            events: list[str] = []
+            begun, may_end = asyncio.Event(), asyncio.Event()
+            shares, basket = Shares(), Basket()
+            one = here.consumer(instance="1", on_rebalance=shares.of("one"))
+            two = here.consumer(instance="2", on_rebalance=shares.of("two"))
+
+            @one.on("Orders", ordered=True)
+            async def slow(message: StoredMessage) -> None:
+                begun.set()
+                await may_end.wait()
+                events.append(f"one {message.body!r}")
+
+            @two.on("Orders", ordered=True)
+            async def quick(message: StoredMessage) -> None:
+                events.append(f"two {message.body!r}")
+                await basket.put(message)
+
+            await here.send(b"0", b"1", queue=QUEUE._replace(queue_id=1))
+            await members.enter_async_context(one)
+            await begun.wait()
+            await members.enter_async_context(two)
+            await shares.are(one=1)
+            assert len(two.queues) == 0
+            may_end.set()
+            await basket.has(1)
+            assert events == ["one b'0'", "two b'1'"]
+
+    asyncio.run(main())
+
+
+def test_broadcasting_gives_each_member_all_and_remembers_where_it_was(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path / "store", queues=2) as here:
+            await here.send(b"0", b"1")
+            for instance in ("one", "two"):
+                basket = Basket()
+                consumer = here.consumer(
+                    model=Model.BROADCASTING, instance=instance, offsets_directory=tmp_path / "offsets"
+                )
+                consumer.on("Orders")(basket.put)
+                async with consumer:
+                    assert sorted(await basket.has(2)) == [b"0", b"1"]
+            again = Basket()
+            consumer = here.consumer(
+                model=Model.BROADCASTING, instance="one", offsets_directory=tmp_path / "offsets"
+            )
+            consumer.on("Orders")(again.put)
+            async with consumer:
+                await here.send(b"2")
+                assert await again.has(1) == [b"2"]
+            assert await here.committed() is None
+
+    asyncio.run(main())
+
+
+def test_a_stop_waits_for_handlers_and_commits_what_they_did(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            begun, may_end = asyncio.Event(), asyncio.Event()
+            consumer = here.consumer(max_concurrency=1)
+
+            @consumer.on("Orders")
+            async def handle(_: StoredMessage) -> None:
+                begun.set()
+                await may_end.wait()
+
+            await here.send(b"0", b"1")
+            await consumer.start()
+            waiting = asyncio.create_task(consumer.wait())
+            await begun.wait()
+            stopping = asyncio.create_task(consumer.stop())
+            await waiting
+            assert not stopping.done()
+            may_end.set()
+            await stopping
+            assert await here.committed() == 1  # the second one was not begun
+
+    asyncio.run(main())
+
+
+def test_a_stop_cancels_handlers_that_do_not_end(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            begun = asyncio.Event()
+            consumer = here.consumer(stop_timeout_ms=10)
+
+            @consumer.on("Orders")
+            async def handle(_: StoredMessage) -> None:
+                begun.set()
+                await asyncio.Event().wait()
+
+            await here.send(b"0")
+            async with consumer:
+                await begun.wait()
+            assert await here.committed() in {None, 0}
+
+    asyncio.run(main())
+
+
+def test_no_more_is_pulled_than_the_limits_say(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            basket = Basket()
+            may_end = asyncio.Event()
+            consumer = here.consumer(pull=PullOptions(Limits(messages=4), max_count=2))
+
+            @consumer.on("Orders")
+            async def handle(message: StoredMessage) -> None:
+                await basket.put(message)
+                await may_end.wait()
+
+            await here.send(*(b"%d" % number for number in range(20)))
+            async with consumer:
+                await basket.has(6)
+                await here.committed()
+                assert len(basket.messages) == 6
+                may_end.set()
+                await basket.has(20)
+            assert await here.committed() == 20
+
+    asyncio.run(main())
+
+
+def test_two_of_one_name_are_told(tmp_path: Path) -> None:
+    async def main() -> None:
+        alarm = Alarm(2)
+        logging.getLogger("cometmq.client").addHandler(alarm)
+        async with shop(tmp_path) as here, AsyncExitStack() as members:
+            one, two = here.consumer(instance="same"), here.consumer(instance="same")
+            for consumer in (one, two):
+                consumer.on("Orders")(ignore)
+                await members.enter_async_context(consumer)
+            await alarm.rang.wait()
+            assert (one.twins, two.twins) == (1, 1)
+        logging.getLogger("cometmq.client").removeHandler(alarm)
+        assert all("are called" in text for text in alarm.texts)
+
+    asyncio.run(main())
+
+
+def test_a_consumer_goes_on_when_its_broker_was_away(tmp_path: Path) -> None:
+    async def main() -> None:
+        basket = Basket()
+        async with shop(tmp_path / "store") as here:
+            namesrv_port, broker_port = (int(address.rpartition(":")[2]) for address in here.live)
+            consumer = here.consumer()
+            consumer.on("Orders")(basket.put)
+            await consumer.start()
+            await here.send(b"0")
+            await basket.has(1)
+        try:
+            async with shop(tmp_path / "store", namesrv_port=namesrv_port, listen_port=broker_port) as here:
+                await here.send(b"1")
+                assert (await basket.has(2))[-1] == b"1"
+                await consumer.stop()
+                assert await here.committed() == 2
+        finally:
+            await consumer.stop()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("start", "body"), [(Start.FIRST, b"old"), (Start.at(0), b"old"), (Start.LAST, b"old")]
+)
+def test_a_young_queue_is_read_from_its_first_message(tmp_path: Path, start: Start, body: bytes) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            await here.send(b"old")
+            basket = Basket()
+            consumer = here.consumer(start=start)
+            consumer.on("Orders")(basket.put)
+            async with consumer:
+                assert await basket.has(1) == [body]
+
+    asyncio.run(main())
+
+
+def test_what_cannot_be_consumed_is_refused() -> None:
+    consumer = Consumer(NOBODY, "readers")
+    with pytest.raises(IllegalName):
+        Consumer(NOBODY, "no group")
+    with pytest.raises(SettingsError):
+        Consumer(NOBODY, "readers", max_concurrency=0)
+    with pytest.raises(IllegalName):
+        consumer.subscribe("no topic", ignore)
+    with pytest.raises(FormatError):
+        consumer.subscribe("Orders", ignore, "||")
+    with pytest.raises(SettingsError):
+        consumer.subscribe("Orders", ignore, batch_size=0)
+    consumer.subscribe("Orders", ignore)
+    with pytest.raises(SettingsError, match="already"):
+        consumer.subscribe("Orders", ignore)
+    with pytest.raises(SettingsError, match="without subscriptions"):
+        asyncio.run(Consumer(NOBODY, "readers").run())
+
+
+def test_a_start_without_name_server_fails_and_can_be_tried_again() -> None:
+    async def main() -> None:
+        consumer = Consumer(NOBODY, "readers")
+        consumer.subscribe("Orders", ignore)
+        for _ in range(2):
+            with pytest.raises(NetworkError):
+                await consumer.start()
+        await consumer.stop()
+        assert (consumer.queues, consumer.twins, consumer.group) == ([], 0, "readers")
+
+    asyncio.run(main())
+
+
+def test_a_consumer_runs_until_it_is_cancelled(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            basket = Basket()
+            consumer = here.consumer()
+            consumer.on("Orders")(basket.put)
+            running = asyncio.create_task(consumer.run())
+            await here.send(b"0")
+            await basket.has(1)
+            with pytest.raises(SettingsError, match="before"):
+                consumer.subscribe("Others", ignore)
+            with pytest.raises(SettingsError, match="started"):
+                await consumer.start()
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            assert await here.committed() == 1
+
+    asyncio.run(main())

@@ -1,0 +1,37 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+from tests.shop import shop
+
+from cometmq.client.heartbeat import beat
+from cometmq.client.members import members
+from cometmq.errors import NoRoute, RemoteError
+from cometmq.net.client import Connections
+from cometmq.wire.bodies.heartbeat import ConsumerData, Heartbeat
+
+
+def test_members_are_sorted_and_one_name_twice_is_there_twice(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            others = [Connections() for _ in range(3)]
+            for connections, name in zip(others, ("b", "a", "b"), strict=True):
+                await beat(
+                    connections, {here.live.broker}, Heartbeat(name, consumers=[ConsumerData("readers")])
+                )
+            assert await members(here.connections, here.routes, "Orders", "readers") == ["a", "b", "b"]
+            for connections in others:
+                await connections.close()
+
+    asyncio.run(main())
+
+
+def test_a_group_or_topic_that_no_broker_knows_has_no_members(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            with pytest.raises(RemoteError):
+                await members(here.connections, here.routes, "Orders", "strangers")
+            with pytest.raises(NoRoute):
+                await members(here.connections, here.routes, "Nothing", "readers")
+
+    asyncio.run(main())

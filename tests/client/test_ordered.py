@@ -1,0 +1,150 @@
+"""The handling of one ordered queue; its way through a broker is in ``test_consumer``."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.pulled import pulled, stored
+
+from cometmq.client.ordered import OrderedHandling, OrderedOptions
+from cometmq.client.outcome import DeadLetter, Retry
+from cometmq.client.pulling import Pulling
+from cometmq.client.send_back import SendBack
+from cometmq.client.subscription import Handler, Subscription
+from cometmq.message import StoredMessage
+
+
+class Dead(SendBack):
+    """Takes dead letters."""
+
+    def __init__(self) -> None:
+        self.offsets: list[int] = []
+
+    async def whole(self, message: StoredMessage, delay_level: int = 0) -> None:
+        del delay_level
+        self.offsets.append(message.queue_offset)
+
+
+def handling_of(
+    queue: Pulling,
+    handler: Handler,
+    *,
+    dead: SendBack | None = None,
+    options: OrderedOptions | None = None,
+    holds: bool = True,
+    batch_size: int | None = None,
+) -> OrderedHandling:
+    find = {"Orders": Subscription("Orders", handler, ordered=True, batch_size=batch_size)}.get
+    pool = ThreadPoolExecutor(1)
+    one = asyncio.Semaphore(1)
+    return OrderedHandling(
+        queue, find, lambda: holds, one, pool, dead, options or OrderedOptions(suspend_ms=0)
+    )
+
+
+async def end(handling: OrderedHandling) -> None:
+    handling.refuse()
+    assert await handling.finish()
+
+
+def test_messages_come_in_their_order_in_batches() -> None:
+    async def main() -> None:
+        batches: asyncio.Queue[list[int]] = asyncio.Queue()
+
+        async def handle(messages: list[StoredMessage]) -> None:
+            batches.put_nowait([message.queue_offset for message in messages])
+
+        queue = pulled(*map(stored, range(5)))
+        handling = handling_of(queue, handle, batch_size=2)
+        assert [await batches.get() for _ in range(3)] == [[0, 1], [2, 3], [4]]
+        await end(handling)
+        assert queue.to_commit == 5
+
+    asyncio.run(main())
+
+
+def test_nothing_is_handled_while_somebody_else_may_hold_the_lock() -> None:
+    async def main() -> None:
+        handled: list[StoredMessage] = []
+        queue = pulled(stored(0))
+        handling = handling_of(queue, handled.append, holds=False)
+        await end(handling)
+        assert (handled, queue.to_commit) == ([], 0)
+
+    asyncio.run(main())
+
+
+def test_a_failure_pauses_the_queue_as_long_as_the_handler_wants() -> None:
+    async def main() -> None:
+        failed = asyncio.Event()
+
+        async def handle(_: StoredMessage) -> None:
+            failed.set()
+            raise Retry(suspend_ms=3_600_000)
+
+        queue = pulled(stored(0), stored(1))
+        handling = handling_of(queue, handle)
+        await failed.wait()
+        await end(handling)  # a pause ends with the queue
+        assert queue.to_commit == 0
+
+    asyncio.run(main())
+
+
+def test_dead_letters_leave_the_queue() -> None:
+    async def main() -> None:
+        last = asyncio.Event()
+
+        async def handle(message: StoredMessage) -> None:
+            if message.queue_offset == 0:
+                raise DeadLetter
+            if message.queue_offset == 1:
+                raise ValueError("no")
+            last.set()
+
+        dead, queue = Dead(), pulled(*map(stored, range(3)))
+        options = OrderedOptions(suspend_ms=0, max_reconsume_times=2)
+        handling = handling_of(queue, handle, dead=dead, options=options)
+        await last.wait()
+        await end(handling)
+        assert (dead.offsets, queue.to_commit) == ([0, 1], 3)
+
+    asyncio.run(main())
+
+
+def test_the_end_waits_for_the_message_that_is_being_handled() -> None:
+    async def main() -> None:
+        begun, may_end = asyncio.Event(), asyncio.Event()
+
+        async def handle(_: StoredMessage) -> None:
+            begun.set()
+            await may_end.wait()
+
+        queue = pulled(stored(0), stored(1))
+        handling = handling_of(queue, handle)
+        await begun.wait()
+        handling.refuse()
+        ending = asyncio.create_task(handling.finish())
+        await asyncio.sleep(0)
+        may_end.set()
+        assert await ending
+        assert queue.to_commit == 1
+
+    asyncio.run(main())
+
+
+def test_a_message_that_does_not_end_is_cancelled_when_the_time_is_up() -> None:
+    async def main() -> None:
+        begun = asyncio.Event()
+
+        async def handle(_: StoredMessage) -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        queue = pulled(stored(0))
+        handling = handling_of(queue, handle)
+        await begun.wait()
+        handling.refuse()
+        assert not await handling.finish(0.01)
+        assert queue.to_commit == 0
+
+    asyncio.run(main())

@@ -1,0 +1,102 @@
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.live import BROKER
+from tests.shop import QUEUE, Shop, shop
+
+from cometmq.client.offset_store import RemoteOffsets
+from cometmq.client.pulling import Pulling, PullOptions
+from cometmq.client.start import Start
+from cometmq.cluster.process_queue import Limits
+from cometmq.message import MessageQueue, StoredMessage
+
+Take = Callable[[Pulling, list[StoredMessage]], None]
+
+
+def pulling_of(here: Shop, take: Take, queue: MessageQueue = QUEUE, start: Start = Start.FIRST) -> Pulling:
+    options = PullOptions(Limits(messages=1), max_count=1)
+    return Pulling(queue, here.requests, RemoteOffsets(here.requests), start, take, options=options)
+
+
+class Taken:
+    """Takes messages, and lets a test wait for them."""
+
+    def __init__(self) -> None:
+        self.messages: asyncio.Queue[StoredMessage] = asyncio.Queue()
+
+    def __call__(self, _: Pulling, messages: list[StoredMessage]) -> None:
+        for message in messages:
+            self.messages.put_nowait(message)
+
+    async def next(self) -> bytes:
+        return (await self.messages.get()).body
+
+
+def test_it_pulls_up_to_the_limit_and_goes_on_as_messages_are_done(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            taken = Taken()
+            await here.send(b"0", b"1", b"2", b"3")
+            pulling = pulling_of(here, taken)
+            pulling.begin()
+            first = await taken.messages.get()
+            assert await taken.next() == b"1"
+            await here.committed()
+            assert taken.messages.empty()
+            pulling.done([first])
+            assert await taken.next() == b"2"
+            assert pulling.to_commit == 1
+            await pulling.stop()
+            pulling.done([first])
+
+    asyncio.run(main())
+
+
+def test_it_begins_where_the_group_was_and_again_where_it_is_told_to(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            taken = Taken()
+            await here.send(b"0", b"1")
+            await here.requests.commit(QUEUE, 1)
+            pulling = pulling_of(here, taken)
+            pulling.begin()
+            assert await taken.next() == b"1"
+            assert pulling.to_commit is None
+            pulling.restart(0)
+            await here.send(b"2")  # ends the pull that is held
+            assert [await taken.next(), await taken.next()] == [b"0", b"1"]
+            await pulling.stop()
+
+    asyncio.run(main())
+
+
+def test_an_offset_that_does_not_exist_is_left_for_one_that_does(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            taken = Taken()
+            await here.send(b"0")
+            await here.requests.commit(QUEUE, 50)
+            pulling = pulling_of(here, taken)
+            pulling.begin()
+            while pulling.waiting is None or pulling.waiting.cursor == 50:
+                await here.committed()
+            await here.send(b"1")
+            assert await taken.next() == b"1"
+            await pulling.stop()
+
+    asyncio.run(main())
+
+
+def test_it_waits_for_a_queue_that_is_not_there_yet(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            taken = Taken()
+            pulling = pulling_of(here, taken, MessageQueue("Later", BROKER, 0))
+            pulling.begin()
+            await here.committed()
+            assert pulling.waiting is None
+            assert pulling.to_commit is None
+            await pulling.stop()
+
+    asyncio.run(main())

@@ -1,0 +1,141 @@
+"""Shares of queues over a live broker; whole consumers are in ``test_consumer``."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.pulled import pulled
+from tests.shop import QUEUE, Shop, shop
+
+from cometmq.admin.topics import TopicAdmin
+from cometmq.client.consumed import ConsumedQueue
+from cometmq.client.heartbeat import beat
+from cometmq.client.offset_store import RemoteOffsets
+from cometmq.client.rebalancing import Rebalancing
+from cometmq.cluster.rebalance import Strategy, averagely
+from cometmq.io.clock import SystemClock
+from cometmq.message import MessageQueue
+from cometmq.wire.bodies.heartbeat import ConsumerData, Heartbeat
+
+OTHER = QUEUE._replace(queue_id=1)
+
+
+def rebalancing_of(
+    here: Shop,
+    name: str,
+    *,
+    topics: dict[str, bool] | None = None,
+    strategy: Strategy | None = averagely,
+    on_change: Callable[[list[MessageQueue]], None] = lambda _: None,
+) -> Rebalancing:
+    def consume(_: MessageQueue) -> ConsumedQueue:
+        return ConsumedQueue(pulled())
+
+    return Rebalancing(
+        here.connections,
+        here.routes,
+        "readers",
+        name,
+        topics or {"Orders": False},
+        strategy,
+        RemoteOffsets(here.requests),
+        consume,
+        on_change,
+        SystemClock(),
+    )
+
+
+async def join(here: Shop, name: str) -> None:
+    await beat(here.connections, {here.live.broker}, Heartbeat(name, consumers=[ConsumerData("readers")]))
+
+
+def test_who_is_not_known_as_a_member_takes_nothing_and_keeps_what_it_has(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path, queues=2) as here:
+            one = rebalancing_of(here, "one")
+            assert not await one.round()
+            assert one.owned() == []
+            await join(here, "one")
+            assert await one.round()
+            assert one.owned() == [QUEUE, OTHER]
+            await join(here, "two")  # over the same connection: the broker knows only the last name
+            assert not await one.round()
+            assert one.owned() == [QUEUE, OTHER]
+            await one.stop()
+
+    asyncio.run(main())
+
+
+def test_all_is_had_without_a_strategy(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path, queues=2) as here:
+            one = rebalancing_of(here, "one", strategy=None, topics={"Orders": True})
+            assert await one.round()
+            assert one.owned() == [QUEUE, OTHER]
+            await one.stop()
+
+    asyncio.run(main())
+
+
+def test_more_queues_are_found_in_the_next_round(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            one = rebalancing_of(here, "one")
+            await join(here, "one")
+            await one.round()
+            assert one.owned() == [QUEUE]
+            async with TopicAdmin(here.live.name_server) as admin:
+                await admin.create("Orders", queues=2)
+            await one.round()
+            assert one.owned() == [QUEUE, OTHER]
+            await one.stop()
+
+    asyncio.run(main())
+
+
+def test_a_topic_that_is_not_there_yet_is_looked_for_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            one = rebalancing_of(here, "one", topics={"Later": False, "Orders": False})
+            await join(here, "one")
+            assert not await one.round()
+            assert one.owned() == [QUEUE]
+            await one.stop()
+
+    asyncio.run(main())
+
+
+def test_offsets_are_committed_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            one = rebalancing_of(here, "one")
+            await join(here, "one")
+            await one.round()
+            one.queues[QUEUE].pulling.restart(3)
+            await one.commit()
+            assert await here.committed() == 3
+            await here.requests.commit(QUEUE, 9)
+            await one.commit()
+            assert await here.committed() == 9
+            await one.stop()
+
+    asyncio.run(main())
+
+
+def test_an_ordered_queue_is_had_with_its_lock(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            changed = asyncio.Event()
+            one = rebalancing_of(here, "one", topics={"Orders": True}, on_change=lambda _: changed.set())
+            await join(here, "one")
+            assert not await one.round()
+            assert (one.owned(), one.holds(QUEUE)) == ([], False)
+            locking = asyncio.create_task(one.run_locks())
+            await changed.wait()
+            assert one.holds(QUEUE)
+            assert await one.round()
+            locking.cancel()
+            await one.unlock()
+            await one.stop()
+
+    asyncio.run(main())

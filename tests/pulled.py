@@ -1,0 +1,48 @@
+"""A queue with messages that were pulled, without any broker: what tests of handling begin with."""
+
+from cometmq.client.offset_store import RemoteOffsets
+from cometmq.client.pulling import Pulling
+from cometmq.client.queue_requests import QueueRequests
+from cometmq.client.routes import Routes
+from cometmq.client.start import Start
+from cometmq.cluster.process_queue import ProcessQueue, Pulled
+from cometmq.message import MessageQueue, StoredMessage
+from cometmq.net.client import Connections
+
+QUEUE = MessageQueue("Orders", "broker-a", 0)
+
+
+def stored(queue_offset: int, topic: str = "Orders") -> StoredMessage:
+    """Make a message as a broker gives it; its body is its queue offset."""
+    return StoredMessage(
+        topic=topic,
+        queue_id=0,
+        queue_offset=queue_offset,
+        physical_offset=queue_offset * 100,
+        message_id=f"message-{queue_offset}",
+        offset_id=f"offset-{queue_offset}",
+        tags=None,
+        keys=(),
+        properties={},
+        body=b"%d" % queue_offset,
+        flag=0,
+        sys_flag=0,
+        born_time=0,
+        born_host="127.0.0.1:1",
+        store_time=0,
+        store_host="127.0.0.1:2",
+        reconsume_times=0,
+        body_crc=0,
+    )
+
+
+def pulled(*messages: StoredMessage) -> Pulling:
+    """Give a queue whose messages have come; nothing more is pulled."""
+    connections = Connections()
+    requests = QueueRequests(connections, Routes(connections, []), "readers", 1)
+    pulling = Pulling(QUEUE, requests, RemoteOffsets(requests), Start.FIRST, lambda *_: None)
+    pulling.waiting = ProcessQueue(0)
+    pulling.waiting.put(
+        [Pulled(message.queue_offset, len(message.body), message) for message in messages], len(messages)
+    )
+    return pulling
