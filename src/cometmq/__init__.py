@@ -10,26 +10,40 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from cometmq.client import (
+        Consumer,
+        DeadLetter,
+        Limits,
         Lookup,
+        Model,
         Producer,
         PullConsumer,
         Pulled,
+        PullOptions,
         PullStatus,
+        Retry,
         SendResult,
         SendStatus,
+        Start,
     )
     from cometmq.errors import CometMQError
     from cometmq.message import Message, MessageQueue, StoredMessage
 
 _HOMES: Final = {
     "cometmq.client": (
+        "Consumer",
+        "DeadLetter",
+        "Limits",
         "Lookup",
+        "Model",
         "Producer",
         "PullConsumer",
+        "PullOptions",
         "PullStatus",
         "Pulled",
+        "Retry",
         "SendResult",
         "SendStatus",
+        "Start",
     ),
     "cometmq.errors": ("CometMQError",),
     "cometmq.message": ("Message", "MessageQueue", "StoredMessage"),
@@ -38,15 +52,22 @@ _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in name
 
 __all__ = [
     "CometMQError",
+    "Consumer",
+    "DeadLetter",
+    "Limits",
     "Lookup",
     "Message",
     "MessageQueue",
+    "Model",
     "Producer",
     "PullConsumer",
+    "PullOptions",
     "PullStatus",
     "Pulled",
+    "Retry",
     "SendResult",
     "SendStatus",
+    "Start",
     "StoredMessage",
 ]
 

@@ -13,6 +13,7 @@
 
 import asyncio
 from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
@@ -36,8 +37,14 @@ OFFSETS_DIRECTORY: Final = ".rocketmq_offsets"
 SHARED_INSTANCE: Final = "DEFAULT"
 """The instance of broadcasting consumers: the file with their offsets must be found again."""
 
-Model = MessageModel
 HandlerT = TypeVar("HandlerT", bound=Handler)
+
+
+class Model(Enum):
+    """Who of a group gets a message: one member, or each."""
+
+    CLUSTERING = MessageModel.CLUSTERING
+    BROADCASTING = MessageModel.BROADCASTING
 
 
 class Consumer:
@@ -94,7 +101,7 @@ class Consumer:
             name_servers=tuple(parse_name_servers(name_servers)),
             group=valid_group(group),
             client_id=own_id,
-            model=model,
+            model=model.value,
             start=start,
             strategy=strategy,
             max_concurrency=max_concurrency,

@@ -9,11 +9,11 @@
 import asyncio
 import os
 import secrets
-import socket
 from collections.abc import Iterable, Sequence
 from typing import Final, Self
 
 from cometmq.client import outgoing, packing
+from cometmq.client.identity import own_address
 from cometmq.client.outgoing import Outgoing
 from cometmq.client.packing import Lane
 from cometmq.client.routes import Routes, parse_name_servers
@@ -63,7 +63,7 @@ class Producer:
         self._in_flight_max = in_flight_max
         self._faults = Faults() if latency_fault_tolerance else None
         self._clock = clock or SystemClock()
-        self._ids = UniqueIdMaker(_own_address(), os.getpid(), secrets.randbits(31))
+        self._ids = UniqueIdMaker(own_address(), os.getpid(), secrets.randbits(31))
 
     async def __aenter__(self) -> Self:
         """Get ready to send."""
@@ -167,14 +167,3 @@ class Producer:
 
     def _new_id(self) -> str:
         return self._ids.make(self._clock.now_ms())
-
-
-def _own_address() -> bytes:
-    """Give an IPv4 address of this machine for unique ids; packets are not sent."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))
-            host: str = probe.getsockname()[0]
-        except OSError:
-            host = "127.0.0.1"  # no network at all
-    return socket.inet_aton(host)
