@@ -256,6 +256,21 @@ def test_the_file_before_one_that_may_not_be_on_the_disk_stays() -> None:
     assert len(queue.take_expired(begin, begin + 1)) == 1
 
 
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_what_was_cut_and_does_not_come_again_is_cleared(disk: MemoryDisk, count: int) -> None:
+    queue = filled(4, disk)
+    queue.write_back()
+    again = queue_on(disk)
+    again.recover(trusted=False)
+    again.cut(2 * SIZE)
+    for n in range(2, 2 + count):
+        assert again.put(n, n * SIZE, SIZE, n)
+    again.clear_behind_end()
+    written = disk.load(again.chain.path(0))
+    assert written[20 * (2 + count) :].strip(b"\0") == b""
+    assert written[: 20 * 2] == queue.read(0, 2)
+
+
 @pytest.mark.parametrize("physical_offset", [0, 1, 99, 100, 650, 700, 1_300, 9_999])
 def test_a_queue_is_cut_and_begins_where_its_messages_do_whatever_fillers_there_are(
     physical_offset: int, monkeypatch: pytest.MonkeyPatch

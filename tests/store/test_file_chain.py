@@ -142,8 +142,10 @@ def test_of_unsure_files_those_before_the_first_that_is_cut_or_missing_are_left(
         {offset_name(0): bytes(SIZE), offset_name(20): bytes(SIZE)},
     ):
         disk = disk_with(files | {"notes": b"mine"})
-        chain_on(disk).drop_unsure()
+        with pytest.raises(StoreDamaged, match="notes"):
+            chain_on(disk).load(drop_unsure=True)
         assert disk.names(DIRECTORY) == [offset_name(0), "notes"]
     disk = disk_with({offset_name(0): bytes(SIZE + 1), offset_name(SIZE + 1): bytes(SIZE + 1)})
-    chain_on(disk).drop_unsure()
+    with pytest.raises(StoreDamaged, match="set "):
+        chain_on(disk).load(drop_unsure=True)
     assert len(disk.names(DIRECTORY)) == 2  # they are larger: the setting is wrong, not the files

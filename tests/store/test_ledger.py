@@ -54,6 +54,12 @@ def test_ends_and_deletions_are_read_again(disk: MemoryDisk) -> None:
     assert again.deleted == {"Gone": 600}
 
 
+def test_keys_without_quotes_are_read_too(disk: MemoryDisk) -> None:
+    disk.make_directory(PATH.parent)
+    disk.save(PATH, b'{"queueEnds":{"Orders":{0:500,3:700}}}')
+    assert ledger_on(disk).ends == {("Orders", 0): 500, ("Orders", 3): 700}
+
+
 def test_a_deleted_topic_has_no_ends(disk: MemoryDisk) -> None:
     ledger = ledger_on(disk)
     ledger.note_files([queue_to(500), queue_to(700, "Other")], {}, 0)

@@ -21,6 +21,7 @@ Source: RocketMQ ``store/config/StorePathConfigHelper.java``, ``common/UtilAll.j
 
 import re
 from datetime import datetime, tzinfo
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -114,6 +115,7 @@ def consume_queues_dir(root: Path) -> Path:
     return root / "consumequeue"
 
 
+@lru_cache  # asked for each of a topic's queues in turn
 def topic_dir(root: Path, topic: str) -> Path:
     """Where a topic's queues are. Raises IllegalName if the topic would lead out of the store."""
     return _inside(consume_queues_dir(root), topic)

@@ -47,6 +47,7 @@ class ConsumeQueue:
 
     __slots__ = (
         "_alive_from",
+        "_filled_end",
         "_next_offsets",
         "_pending",
         "_tail",
@@ -82,6 +83,7 @@ class ConsumeQueue:
         self.max_offset = 0
         self.physical_end = 0
         self._alive_from = _NOTHING  # the CommitLog offset that ``min_offset`` was last corrected by
+        self._filled_end = 0  # no files hold anything at or behind it, but for what was put since
         self._tail = bytearray()
         self._tail_start = 0  # queue offset of the tail's first entry
         self._unsynced_from = _NOTHING  # first byte that was written since the last sync
@@ -191,14 +193,16 @@ class ConsumeQueue:
 
     def last_message(self) -> QueueEntry | None:
         """Give the last entry that stands for a message."""
-        end, count = self.max_offset, 1
-        while end > self._first_offset:
-            begin = max(self._first_offset, end - count)
+        first, end = self._first_offset, self.max_offset
+        if end > first and not (entry := self.entry(end - 1)).is_filler:
+            return entry
+        while end > first:
+            begin = max(first, end - BLOCK_ENTRIES)
             block = np.frombuffer(self.read(begin, end - begin), ENTRY_DTYPE)
             messages = np.flatnonzero(~are_fillers(block))
             if len(messages):
                 return QueueEntry(*block[messages[-1]].tolist())
-            end, count = begin, BLOCK_ENTRIES
+            end = begin
         return None
 
     def write_back(self) -> None:
@@ -227,9 +231,7 @@ class ConsumeQueue:
                 last three are, the data ends at the first entry that cannot follow the one before, and files
                 that are too short or follow a gap count as none.
         """
-        if not trusted:
-            self.chain.drop_unsure()
-        self.chain.load()
+        self.chain.load(drop_unsure=not trusted)
         starts = self.chain.starts
         self._set_bounds(self.chain.first_offset // SIZE)
         if not starts:
@@ -247,8 +249,12 @@ class ConsumeQueue:
         What the files hold of them may be what an earlier process wrote and never synced.
         """
         if self.physical_end > physical_offset:
+            self._filled_end = max(self._filled_end, self.max_offset)
+            min_offset, alive_from = self.min_offset, self._alive_from
             self._set_bounds(self._first_from(physical_offset))
             self._set_physical_end()
+            if min_offset <= self.max_offset:
+                self.min_offset, self._alive_from = min_offset, alive_from
         self._unsynced_from = min(self._unsynced_from, self.max_offset * SIZE)
 
     def recover_ext(self, *, trusted: bool = True) -> None:
@@ -275,6 +281,9 @@ class ConsumeQueue:
 
     def clear_behind_end(self) -> None:
         """Write zeros over what lies behind the end, so that no later start takes it for entries."""
+        if self._filled_end <= self.max_offset:
+            return
+        self._filled_end = 0
         end = self.max_offset * SIZE
         for start in self.chain.starts:
             position = max(end - start, 0)
@@ -290,7 +299,9 @@ class ConsumeQueue:
     def correct_min_offset(self, min_physical_offset: int) -> None:
         """Set ``min_offset`` to the first entry whose record is still in the CommitLog."""
         if self._alive_from != min_physical_offset:
-            found = run(self.find_message(self._first_from(min_physical_offset)))
+            found = run(self.find_message(self._first_offset))
+            if found is not None and found[1].size and found[1].physical_offset < min_physical_offset:
+                found = run(self.find_message(self._first_from(min_physical_offset)))
             self.min_offset = self.max_offset if found is None else found[0]
             self._alive_from = min_physical_offset
 
@@ -360,11 +371,15 @@ class ConsumeQueue:
         start = self.chain.starts[-1]
         capacity = -(-(start + self.chain.file(start).data_end(0)) // SIZE)  # behind it there are no entries
         end, last = first, -1
+        self._filled_end = capacity
         while end < capacity:
             block = self._block(end, min(BLOCK_ENTRIES, capacity - end))
             good, last = count_good(block, last)
             end += good
             if good < len(block):
+                rest = block[good:]
+                if end + len(rest) >= capacity and not rest.tobytes().strip(b"\0"):
+                    self._filled_end = end
                 break
         self._set_bounds(end)
         self._set_physical_end()

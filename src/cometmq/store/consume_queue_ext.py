@@ -124,9 +124,7 @@ class ConsumeQueueExt:
         Args:
             trusted: after a clean stop. Otherwise files that are too short or follow a gap count as none.
         """
-        if not trusted:
-            self.chain.drop_unsure()
-        self.chain.load()
+        self.chain.load(drop_unsure=not trusted)
         if last_address is None:
             self.chain.remove_from(0)
             self._tail, self._tail_start = bytearray(), 0

@@ -5,6 +5,7 @@ Index in memory: here they look as they would after a kill.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -46,7 +47,6 @@ class StoreDirectory:
         findings: what cannot be used of the CommitLog's files.
         was_closed: whether the store was closed; if not, a start recovers it first.
         checkpoint: what it says, or None if it is not there or broken.
-        deleted: by topic, the CommitLog offset before which its records are those of a deleted topic.
     """
 
     def __init__(
@@ -67,9 +67,6 @@ class StoreDirectory:
         self._has_exts = self.layer.is_directory(layout.consume_queue_exts_dir(root))
         self.was_closed = was_closed(self.layer, root)
         self.checkpoint = self._load_checkpoint()
-        ledger = Ledger(self.layer, root)
-        ledger.load()
-        self.deleted: Mapping[str, int] = ledger.deleted
 
     def __enter__(self) -> Self:
         """Give the store."""
@@ -86,6 +83,13 @@ class StoreDirectory:
     def drop_pages(self) -> None:
         """Let go of the memory that reading took."""
         self._files.drop_pages()
+
+    @cached_property
+    def deleted(self) -> Mapping[str, int]:
+        """By topic, the CommitLog offset before which its records are those of a deleted topic."""
+        ledger = Ledger(self.layer, self.root)
+        ledger.load()
+        return ledger.deleted
 
     @property
     def vouched_time(self) -> int:

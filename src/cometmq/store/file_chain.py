@@ -54,33 +54,25 @@ class FileChain:
         self._durable = durable
         self._paths: dict[int, Path] = {}
 
-    def load(self) -> None:
+    def load(self, *, drop_unsure: bool = False) -> None:
         """Find the files that are there.
+
+        Args:
+            drop_unsure: whether the first file that is too short or follows a gap is removed, and all behind
+                it. A loss of power leaves such files where nobody waited for the disk when they were made.
+                This is not for a chain that cannot be made again from another.
 
         Raises StoreDamaged for a file of the wrong length or a gap between files. Temporary files, and
         a last file of length 0 (what a crash while making a file can leave), are removed.
         """
-        for finding in self.look():
+        findings = self.look()
+        if findings and drop_unsure:
+            self._drop_unsure()
+            findings = self.look()
+        for finding in findings:
             if finding.severity is not Severity.RECOVERY:
                 raise StoreDamaged(str(finding))
             self.files.layer.remove(finding.path)
-
-    def drop_unsure(self) -> None:
-        """Remove the first file that is too short or follows a gap, and all behind it.
-
-        A loss of power leaves such files where nobody waited for the disk when they were made. This is not
-        for a chain that cannot be made again from another.
-        """
-        layer, is_sure = self.files.layer, True
-        self.starts = []
-        for name in layer.names(self.directory):
-            path = self.directory / name
-            if layer.is_directory(path) or not layout.is_offset_name(name):
-                continue  # loading says what is wrong
-            is_sure = is_sure and (self._check(name) is None or layer.size(path) > self.file_size)
-            if not is_sure:
-                log.warning("%s: was not yet on the disk when the power failed; it is made again", path)
-                layer.remove(path)
 
     def look(self) -> list[Finding]:
         """Find the files that are there and change nothing; give those that are left out, and the gaps."""
@@ -88,9 +80,10 @@ class FileChain:
         findings = []
         names = self.files.layer.names(self.directory)
         for name in names:
-            if self._is_unfinished(name, is_last=name == names[-1]):
-                findings.append(Finding(Severity.RECOVERY, self.directory / name, None, None, UNFINISHED))
-            elif (finding := self._check(name)) is not None:
+            finding = self._check(name)
+            if finding is not None and self._is_unfinished(name, is_last=name == names[-1]):
+                finding = Finding(Severity.RECOVERY, finding.path, None, None, UNFINISHED)
+            if finding is not None:
                 findings.append(finding)
         return findings
 
@@ -195,6 +188,18 @@ class FileChain:
         self.remove_from(0)
         self.files.layer.remove_directory(self.directory)
 
+    def _drop_unsure(self) -> None:
+        layer, is_sure = self.files.layer, True
+        self.starts = []
+        for name in layer.names(self.directory):
+            path = self.directory / name
+            if layer.is_directory(path) or not layout.is_offset_name(name):
+                continue  # loading says what is wrong
+            is_sure = is_sure and (self._check(name) is None or layer.size(path) > self.file_size)
+            if not is_sure:
+                log.warning("%s: was not yet on the disk when the power failed; it is made again", path)
+                layer.remove(path)
+
     def _remove(self, start: int) -> None:
         self.files.forget(self.path(start))
         self.files.layer.remove(self.path(start))
@@ -208,11 +213,11 @@ class FileChain:
 
     def _check(self, name: str) -> Finding | None:
         """Take the file ``name`` into the chain, or say why not; a file behind a gap is taken."""
-        path = self.directory / name
         try:
             start = layout.parse_offset_name(name)
         except FormatError as error:
-            return _damage(path, str(error), "move it out of the store")
+            return _damage(self.directory / name, str(error), "move it out of the store")
+        path = self.path(start)
         size = self.files.layer.size(path)
         if size != self.file_size:
             return _damage(

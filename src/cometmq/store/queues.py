@@ -74,10 +74,11 @@ class Queues:
         layer = self._files.layer
         topics = layout.consume_queues_dir(self._root)
         for topic in layer.names(topics):
-            if not layer.is_directory(topics / topic):
-                raise StoreDamaged(f"{topics / topic}: is no topic's directory; move it out of the store")
-            for name in layer.names(topics / topic):
-                queue = self._make(topic, _parse_queue_id(topics / topic, name))
+            directory = topics / topic
+            if not layer.is_directory(directory):
+                raise StoreDamaged(f"{directory}: is no topic's directory; move it out of the store")
+            for name in layer.names(directory):
+                queue = self._make(topic, _parse_queue_id(directory, name))
                 queue.recover(trusted=trusted)
                 queue.correct_min_offset(min_physical_offset)  # while its file is open
                 self._queues[topic, queue.queue_id] = queue

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from cometmq import kernels
 from cometmq.errors import IllegalName
 from cometmq.format.delay_level import DelayLevels
+from cometmq.format.queue_entry import SIZE
 from cometmq.format.record import MIN_SIZE
 from cometmq.kernels.ops import Dispatch
 from cometmq.store.consume_queue import ENTRY_DTYPE, ConsumeQueue
@@ -111,31 +112,24 @@ class Replay:
             self._put_keys(self._index, chunk, dispatch)
 
     def _put_entries(self, queues: Queues, chunk: Chunk, dispatch: Dispatch) -> None:
-        for (topic, queue_id), offsets, entries, is_row in entries_by_queue(chunk, dispatch):
-            first = 0
-            if self._deleted:
-                first = int(np.searchsorted(entries["physical_offset"], self._deleted.get(topic, 0)))
-                if first == len(entries):
+        entries = EntriesByQueue(chunk, dispatch)
+        data = entries.all.tobytes()
+        for key, start, last, is_row, queue_offset, begin, end in entries.stretches():
+            first, alive = start, self._deleted.get(key[0], 0)
+            if begin < alive:
+                first += int(np.searchsorted(entries.all["physical_offset"][first:last], alive))
+                if first == last:
                     continue
             try:
-                queue = queues.get(topic, queue_id)
+                queue = queues.get(*key)
             except IllegalName as illegal:
-                where = entries["physical_offset"][0]
-                log.warning("%d messages from %d on are left out: %s", len(entries), where, illegal)
+                log.warning("%d messages from %d on are left out: %s", last - first, begin, illegal)
                 continue
-            if not (is_row and first == 0 and self._put_row(queue, offsets, entries)):
-                self._put_queue(queue, offsets[first:], entries[first:])
-
-    def _put_row(self, queue: ConsumeQueue, offsets: NDArray[np.int64], entries: np.ndarray) -> bool:
-        """Put entries that go on where the queue ends, as nearly all do; False, and nothing, if not."""
-        fits = (
-            int(offsets[0]) == queue.max_offset and int(entries[0]["physical_offset"]) >= queue.physical_end
-        )
-        if not fits or queue in self.lagging:
-            return False
-        last = entries[-1]
-        queue.put_new(queue.max_offset, entries.tobytes(), int(last["physical_offset"]) + int(last["size"]))
-        return True
+            is_next = is_row and queue_offset == queue.max_offset and begin >= max(queue.physical_end, alive)
+            if is_next and queue not in self.lagging:  # as nearly all
+                queue.put_new(queue_offset, data[first * SIZE : last * SIZE], end)
+            else:
+                self._put_queue(queue, entries.queue_offsets[first:last], entries.all[first:last])
 
     def _put_queue(self, queue: ConsumeQueue, offsets: np.ndarray, entries: np.ndarray) -> None:
         """Put one queue's entries, run by run of consecutive queue offsets."""
@@ -176,30 +170,48 @@ class Replay:
         index.insert(dispatch.key_hash, scan.physical_offset[record], scan.store_time[record])
 
 
-def entries_by_queue(
-    chunk: Chunk, dispatch: Dispatch
-) -> Iterator[tuple[QueueKey, NDArray[np.int64], np.ndarray, bool]]:
-    """Give the queue entries of a chunk's records by queue.
+class EntriesByQueue:
+    """The queue entries of a chunk's records, those of each queue together.
 
-    Of each queue: its queue offsets, entries (of ENTRY_DTYPE), and whether the offsets follow one another.
+    Attributes:
+        all: the entries (of ENTRY_DTYPE).
+        queue_offsets: of the entries.
     """
-    scan = chunk.scan
-    chosen = np.flatnonzero(dispatch.in_queue)
-    order = chosen[np.argsort(dispatch.queue[chosen], kind="stable")]
-    entries = np.empty(len(order), ENTRY_DTYPE)
-    entries["physical_offset"] = scan.physical_offset[order]
-    entries["size"] = scan.size[order]
-    entries["tags_code"] = dispatch.tags_code[order]
-    numbers, firsts = np.unique(dispatch.queue[order], return_index=True)
-    offsets = scan.queue_offset[order]
-    steps = np.diff(offsets, prepend=-1) == 1
-    steps[firsts] = True
-    are_rows = np.logical_and.reduceat(steps, firsts) if len(firsts) else steps
-    bounds = [*firsts.tolist(), len(order)]
-    for number, (first, last), is_row in zip(
-        numbers.tolist(), pairwise(bounds), are_rows.tolist(), strict=True
-    ):
-        yield dispatch.queues[number], offsets[first:last], entries[first:last], is_row
+
+    def __init__(self, chunk: Chunk, dispatch: Dispatch) -> None:
+        scan = chunk.scan
+        chosen = np.flatnonzero(dispatch.in_queue)
+        order = chosen[np.argsort(dispatch.queue[chosen], kind="stable")]
+        self.all = np.empty(len(order), ENTRY_DTYPE)
+        self.all["physical_offset"] = scan.physical_offset[order]
+        self.all["size"] = scan.size[order]
+        self.all["tags_code"] = dispatch.tags_code[order]
+        self.queue_offsets = scan.queue_offset[order]
+        numbers, self._firsts = np.unique(dispatch.queue[order], return_index=True)
+        self._lasts = np.append(self._firsts[1:], len(order))[: len(numbers)]
+        self._keys = [dispatch.queues[number] for number in numbers.tolist()]
+
+    def __iter__(self) -> Iterator[tuple[QueueKey, NDArray[np.int64], np.ndarray]]:
+        """Go through the queues; give the queue offsets and the entries of each."""
+        for key, first, last in zip(self._keys, self._firsts.tolist(), self._lasts.tolist(), strict=True):
+            yield key, self.queue_offsets[first:last], self.all[first:last]
+
+    def stretches(self) -> Iterator[tuple[QueueKey, int, int, bool, int, int, int]]:
+        """Go through the queues; give, without making arrays, what nearly all can be put by.
+
+        That is where in ``all`` its entries begin and end, whether their queue offsets follow one another,
+        the first queue offset, and the CommitLog offsets of the first record and behind the last.
+        """
+        firsts, offsets = self._firsts, self.queue_offsets
+        if not len(firsts):
+            return iter(())
+        steps = np.diff(offsets, prepend=-1) == 1
+        steps[firsts] = True
+        begins = self.all["physical_offset"].astype(np.int64)
+        ends = begins[self._lasts - 1] + self.all["size"][self._lasts - 1]
+        are_rows = np.logical_and.reduceat(steps, firsts)
+        columns = (firsts, self._lasts, are_rows, offsets[firsts], begins[firsts], ends)
+        return zip(self._keys, *(column.tolist() for column in columns), strict=True)
 
 
 def runs_of(offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:

@@ -19,7 +19,7 @@ from cometmq.store.finding import Finding, Severity
 from cometmq.store.log_scan import Chunk
 from cometmq.store.queue_files import QueueFiles
 from cometmq.store.queues import QueueKey
-from cometmq.store.replay import entries_by_queue, is_odd, runs_of
+from cometmq.store.replay import EntriesByQueue, is_odd, runs_of
 from cometmq.store.verify.findings import Findings
 from cometmq.store.verify.log import LogWalk
 from cometmq.store.vouched import vouched_start
@@ -91,7 +91,7 @@ class QueueCheck:
 
     def take(self, chunk: Chunk, dispatch: Dispatch) -> None:
         """Check the entries of a chunk's records."""
-        for key, all_offsets, all_entries, _ in entries_by_queue(chunk, dispatch):
+        for key, all_offsets, all_entries in EntriesByQueue(chunk, dispatch):
             alive = int(np.searchsorted(all_entries["physical_offset"], self._store.deleted.get(key[0], 0)))
             offsets, entries = all_offsets[alive:], all_entries[alive:]
             if not len(entries):
