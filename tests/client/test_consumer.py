@@ -3,66 +3,23 @@
 import asyncio
 import logging
 import threading
-from collections import Counter
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from itertools import chain
 from pathlib import Path
 
 import pytest
+from tests.consuming import Basket, Shares
 from tests.shop import PROMPT, QUEUE, Shop, shop
 
-from cometmq.client import Consumer, DeadLetter, Limits, Model, PullOptions, Retry, Start
+from cometmq.client import Consumer, Limits, Model, PullOptions, Start
 from cometmq.errors import FormatError, IllegalName, NetworkError, SettingsError
-from cometmq.message import MessageQueue, StoredMessage
+from cometmq.message import StoredMessage
 
 NOBODY = "127.0.0.1:1"
 
 
 async def ignore(_: StoredMessage) -> None:
     """Handle a message without anything to do."""
-
-
-class Basket:
-    """What a handler got, and the means to wait for it."""
-
-    def __init__(self) -> None:
-        self.messages: list[StoredMessage] = []
-        self._came = asyncio.Condition()
-
-    async def put(self, message: StoredMessage) -> None:
-        async with self._came:
-            self.messages.append(message)
-            self._came.notify_all()
-
-    async def has(self, count: int) -> list[bytes]:
-        """Wait until so many came; give the bodies of all."""
-        async with self._came:
-            await self._came.wait_for(lambda: len(self.messages) >= count)
-        return [message.body for message in self.messages]
-
-
-class Shares:
-    """How many queues of Orders each of some consumers has, and the means to wait for it."""
-
-    def __init__(self) -> None:
-        self._changed = asyncio.Event()
-        self._owned: dict[str, list[MessageQueue]] = {}
-
-    def of(self, name: str) -> Callable[[list[MessageQueue]], None]:
-        """Give what a consumer is to tell its queues to."""
-
-        def note(queues: list[MessageQueue]) -> None:
-            self._owned[name] = [queue for queue in queues if queue.topic == "Orders"]
-            self._changed.set()
-
-        return note
-
-    async def are(self, **counts: int) -> None:
-        """Wait until each has so many."""
-        while {name: len(self._owned.get(name, [])) for name in counts} != counts:
-            self._changed.clear()
-            await self._changed.wait()
 
 
 class Alarm(logging.Handler):
@@ -183,97 +140,6 @@ async def dead_letters(here: Shop, count: int) -> list[bytes]:
     undertaker.on("%DLQ%readers")(basket.put)
     async with undertaker:
         return await basket.has(count)
-
-
-def test_a_handler_can_choose_the_delay_or_the_dead_letters(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with shop(tmp_path, store=PROMPT) as here:
-            basket = Basket()
-            consumer = here.consumer()
-
-            @consumer.on("Orders")
-            async def handle(message: StoredMessage) -> None:
-                await basket.put(message)
-                if message.body == b"never":
-                    raise DeadLetter
-                if message.reconsume_times == 0:
-                    raise Retry(delay_level=2)
-
-            await here.send(b"never", b"later")
-            async with consumer:
-                assert Counter(await basket.has(3)) == {b"never": 1, b"later": 2}
-                assert await dead_letters(here, 1) == [b"never"]
-            assert basket.messages[-1].properties["DELAY"] == "2"
-
-    asyncio.run(main())
-
-
-def test_members_share_the_queues_and_each_message_comes_to_one(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with shop(tmp_path, queues=4) as here, AsyncExitStack() as members:
-            basket = Basket()
-            shares = Shares()
-            one = here.consumer(on_rebalance=shares.of("one"))
-            two = here.consumer(on_rebalance=shares.of("two"))
-            for consumer in (one, two):
-                consumer.on("Orders")(basket.put)
-                await members.enter_async_context(consumer)
-            await shares.are(one=2, two=2)
-            await here.send(*(b"%d" % number for number in range(20)))
-            assert sorted(map(int, await basket.has(20))) == list(range(20))
-            await two.stop()
-            await shares.are(one=4)
-            await here.send(b"20", b"21", b"22", b"23")
-            assert sorted(map(int, await basket.has(24))) == list(range(24))
-
-    asyncio.run(main())
-
-
-def test_ordered_messages_come_one_after_the_other_and_wait_for_one_that_fails(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with shop(tmp_path) as here:
-            basket = Basket()
-            running = 0
-            consumer = here.consumer(suspend_ms=10)
-
-            @consumer.on("Orders", ordered=True)
-            async def handle(message: StoredMessage) -> None:
-                nonlocal running
-                running += 1
-                assert running == 1
-                await basket.put(message)
-                running -= 1
-                if message.body == b"1" and message.reconsume_times < 2:
-                    raise ValueError("not yet")
-
-            await here.send(b"0", b"1", b"2")
-            async with consumer:
-                assert await basket.has(5) == [b"0", b"1", b"1", b"1", b"2"]
-            assert [message.reconsume_times for message in basket.messages] == [0, 0, 1, 2, 0]
-            assert await here.committed() == 3
-
-    asyncio.run(main())
-
-
-def test_an_ordered_message_becomes_a_dead_letter_when_that_is_wanted(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with shop(tmp_path) as here:
-            basket = Basket()
-            consumer = here.consumer(suspend_ms=1, max_reconsume_times=2)
-
-            @consumer.on("Orders", ordered=True)
-            async def handle(message: StoredMessage) -> None:
-                await basket.put(message)
-                if message.body == b"bad":
-                    raise ValueError("no")
-
-            await here.send(b"bad", b"good")
-            async with consumer:
-                assert await basket.has(4) == [b"bad", b"bad", b"bad", b"good"]
-                assert await dead_letters(here, 1) == [b"bad"]
-            assert await here.committed() == 2
-
-    asyncio.run(main())
 
 
 def test_an_ordered_queue_is_handed_over_only_when_its_message_is_handled(tmp_path: Path) -> None:

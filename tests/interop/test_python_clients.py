@@ -1,6 +1,7 @@
 """The Python clients against both brokers: the tests are those of ``tests/client``, the fixtures are here."""
 
 import pytest
+from tests.client.test_consumer_end_to_end import *  # noqa: F403  all tests that are there
 from tests.client.test_end_to_end import *  # noqa: F403  all tests that are there
 from tests.interop.peers import Peer
 
