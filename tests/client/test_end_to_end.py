@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from cometmq import Message, MessageQueue, Producer, PullConsumer, SendResult, StoredMessage
+from cometmq import Lookup, Message, MessageQueue, Producer, PullConsumer, SendResult, StoredMessage
 from cometmq.errors import NoRoute, PartlySent
+from cometmq.wire.bodies.trace import TRACE_TOPIC
+from cometmq.wire.bodies.trace import decode as decode_traces
 
 PATIENCE_MS = 15_000
 
@@ -146,5 +148,19 @@ def test_what_a_broker_refuses_is_told_for_each_message(name_server: str, topic:
             with pytest.raises(PartlySent, match="2 of 3 messages failed, the first with: ") as error:
                 await producer.send_many([bad, good, bad])
         assert [isinstance(outcome, SendResult) for outcome in error.value.outcomes] == [False, True, False]
+
+    run(main())
+
+
+def test_traces_tell_of_messages_in_rocketmqs_own_format(name_server: str, topic: str) -> None:
+    async def main() -> None:
+        async with Producer(name_server, trace=True) as producer:
+            result = await producer.send(Message(topic, b"paid", tags="TagA", keys=("k1",)))
+        async with PullConsumer(name_server, "readers") as consumer, Lookup(name_server) as lookup:
+            await queues_of(consumer, TRACE_TOPIC)
+            (found,) = await lookup.by_key(TRACE_TOPIC, result.message_id)
+        (trace,) = decode_traces(found.body)
+        assert (trace.topic, trace.tags, trace.keys, trace.success) == (topic, "TagA", "k1", True)
+        assert (trace.message_id, [trace.offset_id]) == (result.message_id, result.offset_ids)
 
     run(main())

@@ -24,13 +24,18 @@ class Outgoing(NamedTuple):
     """A message, or a batch, ready to be sent to any queue of its topic."""
 
     topic: str
-    message_id: str
+    message_ids: tuple[str, ...]
     properties: str
     body: bytes
     flag: int
     sys_flag: int
     is_batch: bool
     sharding_key: str | None = None
+
+    @property
+    def message_id(self) -> str:
+        """The unique id of the message, or of the first of a batch."""
+        return self.message_ids[0]
 
     def request(self, group: str, queue: MessageQueue, born_time: int) -> Command:
         """Make the request that sends it to ``queue``."""
@@ -62,7 +67,7 @@ def one(message: Message, unique_id: str, *, compress_over: int | None = COMPRES
         body = compression.compress(body, sys_flag.CompressionType.ZLIB)
         flags = sys_flag.compressed_with(0, sys_flag.CompressionType.ZLIB)
     text = sent.properties_of(message, _own(unique_id)).decode()
-    return Outgoing(message.topic, unique_id, text, body, message.flag, flags, False, message.sharding_key)
+    return Outgoing(message.topic, (unique_id,), text, body, message.flag, flags, False, message.sharding_key)
 
 
 def many(messages: Sequence[Message], unique_ids: Sequence[str], batch_id: str) -> Outgoing:
@@ -89,7 +94,7 @@ def many(messages: Sequence[Message], unique_ids: Sequence[str], batch_id: str) 
             f"batch of {len(body)} bytes: a broker takes at most {BODY_SIZE_MAX}; send fewer at once"
         )
     text = properties.encode(_own(batch_id)).decode()
-    return Outgoing(messages[0].topic, unique_ids[0], text, body, 0, 0, is_batch=True)
+    return Outgoing(messages[0].topic, tuple(unique_ids), text, body, 0, 0, is_batch=True)
 
 
 def common_sharding_key(messages: Sequence[Message]) -> str | None:

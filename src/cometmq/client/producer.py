@@ -13,12 +13,14 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Self
 
 from cometmq.client import outgoing, packing
+from cometmq.client.hooks import Hooks, SendHook
 from cometmq.client.identity import own_address
 from cometmq.client.outgoing import Outgoing
 from cometmq.client.packing import Lane
 from cometmq.client.routes import Routes, parse_name_servers
 from cometmq.client.send_result import SendResult, of_each
 from cometmq.client.sending import SEND_TIMEOUT_MS, TRIES, Sender, SendSettings, Where
+from cometmq.client.trace import Tracer
 from cometmq.cluster.fault import Faults
 from cometmq.cluster.route import queue_of_key
 from cometmq.errors import CometMQError, PartlySent
@@ -27,6 +29,7 @@ from cometmq.format.message_id import UniqueIdMaker
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import Message, MessageQueue
 from cometmq.net.client import Connections
+from cometmq.wire.bodies.trace import GROUP_PREFIX
 
 IN_FLIGHT_MAX: Final = 1_024
 
@@ -41,6 +44,8 @@ class Producer:
         tries: how many brokers or queues are tried before a send fails.
         compress_over: bodies of at least so many bytes are compressed; None for none.
         in_flight_max: how many requests may be unanswered; further sends wait.
+        hooks: look at each try of a send (see ``client/hooks.py``).
+        trace: whether to tell RMQ_SYS_TRACE_TOPIC of each message.
         latency_fault_tolerance: whether slow brokers are left alone for a while (see ``cluster/fault.py``).
     """
 
@@ -54,6 +59,8 @@ class Producer:
         compress_over: int | None = outgoing.COMPRESS_OVER_BYTES,
         in_flight_max: int = IN_FLIGHT_MAX,
         latency_fault_tolerance: bool = False,
+        hooks: Sequence[SendHook] = (),
+        trace: bool = False,
         clock: Clock | None = None,
     ) -> None:
         self.group = valid_group(group)
@@ -62,6 +69,8 @@ class Producer:
         self._compress_over = compress_over
         self._in_flight_max = in_flight_max
         self._faults = Faults() if latency_fault_tolerance else None
+        self._hooks = hooks
+        self._is_traced = trace
         self._clock = clock or SystemClock()
         self._ids = UniqueIdMaker(own_address(), os.getpid(), secrets.randbits(31))
 
@@ -69,12 +78,21 @@ class Producer:
         """Get ready to send."""
         self._connections = Connections()
         routes = Routes(self._connections, self._addresses)
-        self._sender = Sender(self._connections, routes, self._settings, self._clock, self._faults)
+        hooks = Hooks(self._hooks)
+        self._sender = Sender(self._connections, routes, self._settings, self._clock, self._faults, hooks)
+        self._tracer: Tracer | None = None
+        if self._is_traced:
+            settings = self._settings._replace(group=f"{GROUP_PREFIX}-{self.group}-PUB-1")
+            sender = Sender(self._connections, routes, settings, self._clock)
+            self._tracer = Tracer(lambda message: sender.send(self._prepare(message)))
+            hooks.add(self._tracer)
         self._room = asyncio.Semaphore(self._in_flight_max)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """Send what is waiting, and close."""
+        if self._tracer is not None:
+            await self._tracer.close()
         await self._connections.close()
 
     async def send(self, message: Message, queue: Where = None) -> SendResult:

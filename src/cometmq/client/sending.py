@@ -7,12 +7,13 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from cometmq.client.hooks import Attempt, Hooks
 from cometmq.client.outgoing import Outgoing
 from cometmq.client.routes import Routes
 from cometmq.client.send_result import STORED, SendResult, SendStatus
 from cometmq.cluster.fault import Faults
 from cometmq.cluster.route import Route, choose_queue, queue_of_key
-from cometmq.errors import NetworkError, NoRoute, RemoteError
+from cometmq.errors import CometMQError, NetworkError, NoRoute, RemoteError
 from cometmq.io.clock import Clock
 from cometmq.message import MessageQueue
 from cometmq.net.client import Connections
@@ -67,12 +68,14 @@ class Sender:
         settings: SendSettings,
         clock: Clock,
         faults: Faults | None = None,
+        hooks: Hooks | None = None,
     ) -> None:
         self._connections = connections
         self._routes = routes
         self._settings = settings
         self._clock = clock
         self._faults = faults
+        self._hooks = hooks if hooks is not None else Hooks(())
         self._turns: dict[str, int] = {}
         self._queues: dict[str, tuple[Route, list[MessageQueue]]] = {}
 
@@ -85,9 +88,7 @@ class Sender:
             queue, address = await self._choose(ready, where, failed)
             begin_ms = self._clock.monotonic_ms()
             try:
-                command = ready.request(self._settings.group, queue, self._clock.now_ms())
-                answer = await self._connections.request(address, command, self._settings.timeout_ms)
-                result = _result(answer, ready, queue)
+                result = await self._try(ready, queue, address)
             except (NetworkError, RemoteError) as error:
                 refused = isinstance(error, RemoteError)
                 if self._faults is not None:
@@ -105,12 +106,35 @@ class Sender:
     async def oneway(self, ready: Outgoing, where: Where = None) -> None:
         """Send without an answer. Raises like ``Producer.send_oneway``."""
         queue, address = await self._choose(ready, where, set())
-        command = ready.request(self._settings.group, queue, self._clock.now_ms())
-        await self._connections.oneway(address, command)
+        attempt = Attempt(self._settings.group, ready, queue, address, self._clock.now_ms())
+        self._hooks.before(attempt)
+        await self._connections.oneway(address, ready.request(attempt.group, queue, attempt.born_time))
+        self._hooks.after(attempt)
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Give the queues that a topic's messages are sent to. Raises NoRoute or NetworkError."""
         return self._queues_of(await self._routes.get_for_sending(topic))
+
+    async def _try(self, ready: Outgoing, queue: MessageQueue, address: str) -> SendResult:
+        group, timeout_ms, _ = self._settings
+        born_time = self._clock.now_ms()
+        command = ready.request(group, queue, born_time)
+        if not self._hooks:
+            return _result(await self._connections.request(address, command, timeout_ms), ready, queue)
+        attempt = Attempt(group, ready, queue, address, born_time)
+        self._hooks.before(attempt)
+        begin_ms = self._clock.monotonic_ms()
+        try:
+            attempt.answer = await self._connections.request(address, command, timeout_ms)
+            attempt.result = _result(attempt.answer, ready, queue)
+        except CometMQError as error:
+            attempt.error = error
+            raise
+        else:
+            return attempt.result
+        finally:
+            attempt.cost_ms = self._clock.monotonic_ms() - begin_ms
+            self._hooks.after(attempt)
 
     async def _choose(self, ready: Outgoing, where: Where, failed: set[str]) -> tuple[MessageQueue, str]:
         route = await self._routes.get_for_sending(ready.topic)

@@ -1,0 +1,53 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cometmq.errors import FormatError
+from cometmq.wire.bodies.trace import MessageKind, PubTrace, decode, encode
+
+TRACE = PubTrace(
+    1_700_000_000_000,
+    "DefaultRegion",
+    "shop",
+    "Orders",
+    "7F00000100002A9F0000000000000000",
+    "paid",
+    "42 ann",
+    "127.0.0.1:10911",
+    128,
+    3,
+    MessageKind.DELAYED,
+    "7F00000100002A9F" + 16 * "0",
+    success=True,
+)
+
+
+def test_a_send_is_written_as_rocketmq_writes_it() -> None:
+    fields = (
+        "Pub 1700000000000 DefaultRegion shop Orders 7F00000100002A9F0000000000000000 paid 42|ann "
+        "127.0.0.1:10911 128 3 3 7F00000100002A9F0000000000000000 true"
+    )
+    assert encode([TRACE]) == (fields.replace(" ", "\x01").replace("|", " ") + "\x02").encode()
+
+
+texts = st.text(st.characters(exclude_characters="\x01\x02", exclude_categories=["Cs"]), max_size=9)
+
+
+numbers = st.integers(0, 2**63 - 1)
+kinds = st.sampled_from(MessageKind)
+
+
+@given(st.lists(st.builds(PubTrace, numbers, *[texts] * 7, numbers, numbers, kinds, texts, st.booleans())))
+def test_what_is_written_is_what_is_read(traces: list[PubTrace]) -> None:
+    assert decode(encode(traces)) == traces
+
+
+def test_records_of_consumers_are_passed_over_and_a_client_host_at_the_end_too() -> None:
+    body = b"SubBefore\x011\x02" + encode([TRACE])[:-1] + b"\x0110.0.0.1\x02SubAfter\x01x\x02"
+    assert decode(body) == [TRACE]
+
+
+@pytest.mark.parametrize("body", [b"Pub\x02", b"Pub\x01now" + 12 * b"\x01x", b"Pub\x011\x01x\x02"])
+def test_a_cut_record_is_told(body: bytes) -> None:
+    with pytest.raises(FormatError, match="trace of"):
+        decode(body)
