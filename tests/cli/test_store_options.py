@@ -7,6 +7,7 @@ import pytest
 
 from cometmq.cli.store_options import load_settings, progress_bar, size_text
 from cometmq.errors import SettingsError
+from cometmq.io.clock import ManualClock
 
 
 class Terminal(StringIO):
@@ -37,16 +38,20 @@ def test_a_person_sees_how_far_the_work_is(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
     with progress_bar("checking", as_json=False) as progress:
-        assert progress is not None
         progress(5 << 20, 10 << 20)
     assert "checking" in terminal.getvalue() and "10.0" in terminal.getvalue()
-    with progress_bar("checking", as_json=True) as progress:
-        assert progress is None
 
 
-def test_nobody_sees_a_bar_in_a_pipe() -> None:
-    with progress_bar("checking", as_json=False) as progress:
-        assert progress is None
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_log_gets_lines_on_standard_error_when_it_takes_long(
+    capsys: pytest.CaptureFixture[str], *, as_json: bool
+) -> None:
+    clock = ManualClock()
+    with progress_bar("checking", as_json=as_json, clock=clock) as progress:
+        progress(1 << 20, 10 << 20)
+        clock.advance(2_500)
+        progress(4 << 20, 10 << 20)
+    assert capsys.readouterr() == ("", "checking: 40 % of 10 MiB, 00:02\n")
 
 
 @pytest.mark.parametrize(

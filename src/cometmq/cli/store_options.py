@@ -2,18 +2,19 @@
 
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from cometmq.broker import settings as broker_settings
+from cometmq.io.clock import Clock, SystemClock
 from cometmq.store.finding import Finding
+from cometmq.store.progress import Progress, ProgressLines
 from cometmq.store.settings import StoreSettings
-
-Progress = Callable[[int, int], None]
 
 path_argument = click.argument("path", type=click.Path(path_type=Path))
 config_option = click.option(
@@ -38,10 +39,10 @@ def load_settings(config: Path | None) -> StoreSettings | None:
 
 
 @contextmanager
-def progress_bar(title: str, *, as_json: bool) -> Iterator[Progress | None]:
-    """Show how far a long work is, on standard error, if a person watches."""
+def progress_bar(title: str, *, as_json: bool, clock: Clock | None = None) -> Iterator[Progress]:
+    """Show how far a long work is, on standard error: by a bar if a person watches, else by lines."""
     if as_json or not sys.stderr.isatty():
-        yield None
+        yield ProgressLines(title, partial(click.echo, err=True), clock or SystemClock())
         return
     from rich import progress  # noqa: PLC0415 - as above
     from rich.console import Console  # noqa: PLC0415 - rich takes 50 ms that --json need not pay

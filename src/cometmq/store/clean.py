@@ -19,8 +19,8 @@ from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import Disk, FileLayer
 from cometmq.store.directory import StoreDirectory, check_is_store
 from cometmq.store.finding import Finding, Severity
+from cometmq.store.progress import Progress
 from cometmq.store.queue_files import QueueFiles
-from cometmq.store.recover import Progress
 from cometmq.store.retention import HOUR_MS
 from cometmq.store.settings import StoreSettings
 from cometmq.store.sizes import tell_settings

@@ -8,7 +8,7 @@ bisection (``log_seek``).
 Whatever way a record was found, it is held against all that was asked for.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -27,9 +27,9 @@ from cometmq.store.finding import Finding
 from cometmq.store.index_view import IndexView
 from cometmq.store.log_scan import Chunk, LogScan
 from cometmq.store.log_seek import log_offset_by_time
+from cometmq.store.progress import Progress
 
 TIME_MAX = 2**63 - 1
-Progress = Callable[[int, int], None]
 
 
 class Found(NamedTuple):

@@ -69,8 +69,18 @@ class Queues:
             queue.recover_ext()  # what another life of the queue left
         return queue
 
-    def load(self, *, trusted: bool, min_physical_offset: int = 0) -> None:
-        """Find the queues that are there, and where each begins and ends. Raises StoreDamaged."""
+    def load(
+        self,
+        *,
+        trusted: bool,
+        min_physical_offset: int = 0,
+        on_topic: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Find the queues that are there, and where each begins and ends. Raises StoreDamaged.
+
+        Args:
+            on_topic: called after each topic, for there may be many.
+        """
         layer = self._files.layer
         topics = layout.consume_queues_dir(self._root)
         for topic in layer.names(topics):
@@ -82,6 +92,7 @@ class Queues:
                 queue.recover(trusted=trusted)
                 queue.correct_min_offset(min_physical_offset)  # while its file is open
                 self._queues[topic, queue.queue_id] = queue
+            on_topic()
 
     def write_back(self, least_bytes: int = 1) -> None:
         """Write the tails that have grown to ``least_bytes``. Raises OSError; what is left stays pending."""

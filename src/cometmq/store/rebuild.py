@@ -35,8 +35,8 @@ from cometmq.store.directory import StoreDirectory, check_is_store
 from cometmq.store.finding import Severity
 from cometmq.store.index import Index
 from cometmq.store.log_scan import Damage, LogScan
+from cometmq.store.progress import Progress
 from cometmq.store.queues import Queues
-from cometmq.store.recover import Progress
 from cometmq.store.replay import Gap, Replay
 from cometmq.store.settings import StoreSettings
 from cometmq.store.sync_order import files_then_directories

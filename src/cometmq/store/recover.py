@@ -31,7 +31,7 @@ Source: RocketMQ ``store/CommitLog.java`` (recoverNormally, recoverAbnormally),
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,15 +46,13 @@ from cometmq.store.index import Index
 from cometmq.store.ledger import Ledger
 from cometmq.store.log_scan import Damage, LogScan
 from cometmq.store.parts import Parts
+from cometmq.store.progress import Progress
 from cometmq.store.queues import Queues
 from cometmq.store.replay import Gap, Replay
 from cometmq.store.seek import record_store_time
 from cometmq.store.vouched import mark_open, vouched_start, vouched_time, was_closed
 
 log = logging.getLogger(__name__)
-
-Progress = Callable[[int, int], None]
-"""Told the bytes done and the bytes in all."""
 
 SET_ASIDE = "setaside"
 COPY_BYTES = 4 * 1024 * 1024
@@ -84,7 +82,9 @@ class Recovered(NamedTuple):
     set_aside: Path | None
 
 
-def recover(parts: Parts, progress: Progress | None = None, *, whole: bool = False) -> Recovered:
+def recover(
+    parts: Parts, progress: Progress = lambda _done, _total: None, *, whole: bool = False
+) -> Recovered:
     """Load the parts of a store and bring them to one state.
 
     Args:
@@ -95,7 +95,7 @@ def recover(parts: Parts, progress: Progress | None = None, *, whole: bool = Fal
     commit_log, queues, index, ledger = parts.log, parts.queues, parts.index, parts.ledger
     layer, known = parts.files.layer, parts.checkpoint
     clean = was_closed(layer, parts.root)
-    _load(parts, clean=clean)
+    _load(parts, progress, clean=clean)
     vouched = vouched_time(
         layer, parts.root, known.value if known.is_known or not commit_log.chain.starts else None
     )
@@ -148,24 +148,28 @@ def recover(parts: Parts, progress: Progress | None = None, *, whole: bool = Fal
     return Recovered(clean, begin, scan.end_offset, replay.messages, scan.damages, replay.gaps, set_aside)
 
 
-def _load(parts: Parts, *, clean: bool) -> None:
+def _load(parts: Parts, progress: Progress, *, clean: bool) -> None:
     """Find what there is."""
     parts.checkpoint.load()
     parts.ledger.load()
     parts.log.chain.load()
-    parts.queues.load(trusted=clean, min_physical_offset=parts.log.min_offset)
+    total = _data_end(parts.log) - parts.log.min_offset
+    parts.queues.load(
+        trusted=clean,
+        min_physical_offset=parts.log.min_offset,
+        on_topic=lambda: progress(0, total),
+    )
     if parts.index is not None:
         parts.index.load()
 
 
 def _walk(
-    parts: Parts, begin: int, vouched: int, progress: Progress | None, *, is_last: bool = False
+    parts: Parts, begin: int, vouched: int, progress: Progress, *, is_last: bool = False
 ) -> tuple[LogScan, Replay]:
     """Dispatch the log from ``begin`` on.
 
     Unless this ``is_last``, queues that miss messages which may lie before ``begin`` are left out.
     """
-    chain = parts.log.chain
     scan = LogScan(parts.log, begin, vouched_time=vouched)
     is_whole = is_last or begin == parts.log.min_offset
     replay = Replay(
@@ -175,12 +179,12 @@ def _walk(
         begin=0 if is_whole else begin,
         deleted=parts.ledger.deleted,
     )
-    kernels.load_for(_data_end(parts.log) - begin)
+    total = _data_end(parts.log) - begin
+    kernels.load_for(total)
     for chunk in replay.walk(iter(scan)):
         parts.queues.write_back(WRITE_BACK_BYTES)
         parts.files.drop_pages()
-        if progress is not None:
-            progress(chunk.end_offset - begin, chain.end_offset - begin)
+        progress(chunk.end_offset - begin, total)
     return scan, replay
 
 

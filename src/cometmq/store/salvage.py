@@ -11,7 +11,7 @@ ConsumeQueues and index are made anew from that log; queue offsets whose message
 Tables in ``config/`` are copied if they can be read, from their backups otherwise.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -32,6 +32,7 @@ from cometmq.format.scan import StopReason, check, find_next_record
 from cometmq.format.sys_flag import TRANSACTION_ROLLBACK
 from cometmq.io.files import Disk, File, FileLayer
 from cometmq.store.directory import check_is_store
+from cometmq.store.progress import Progress
 from cometmq.store.rebuild import rebuild
 from cometmq.store.replay import Gap
 from cometmq.store.seek import record_store_time
@@ -41,8 +42,6 @@ from cometmq.store.sizes import tell_settings
 FILLER_TOPIC: Final = "SALVAGED"
 COPY_BYTES: Final = 4 * 1024 * 1024
 TABLE_SUFFIX: Final = ".json"
-
-Progress = Callable[[int, int], None]
 
 
 class Lost(NamedTuple):

@@ -27,10 +27,11 @@ from cometmq.store.mend import mend
 from cometmq.store.messages import Messages
 from cometmq.store.parts import Parts, make_parts
 from cometmq.store.pointers import HasPointers
+from cometmq.store.progress import Progress, ProgressLines
 from cometmq.store.query import QueryResult
 from cometmq.store.reading import Step, run
 from cometmq.store.readings import TIME_MAX, Readings
-from cometmq.store.recover import Progress, recover
+from cometmq.store.recover import recover
 from cometmq.store.retention import Retention
 from cometmq.store.settings import StoreSettings
 from cometmq.store.upkeep import Upkeep
@@ -75,6 +76,9 @@ class MessageStore(Messages, HasPointers):
     ) -> Self:
         """Open a store directory, made if it is not there, and recover it.
 
+        Args:
+            progress: told how far recovery is; by default lines are logged once it takes long.
+
         Raises:
             StoreLocked: another process has it open.
             StoreDamaged: a file cannot be used as it is.
@@ -87,10 +91,11 @@ class MessageStore(Messages, HasPointers):
         if token is None:
             raise StoreLocked(f"{root} is open in another process: stop it first, or use another directory")
         opened = OpenFiles(layer, writable=True)
-        settings = settings or StoreSettings()
+        settings, clock = settings or StoreSettings(), clock or SystemClock()
         try:
             parts = make_parts(root, opened, settings)
-            return cls(root, settings, parts, clock or SystemClock(), run_soon, progress, token)
+            progress = progress or ProgressLines(f"recovering {root}", log.info, clock)
+            return cls(root, settings, parts, clock, run_soon, progress, token)
         except BaseException:
             opened.close()
             layer.unlock(token)
@@ -103,7 +108,7 @@ class MessageStore(Messages, HasPointers):
         parts: Parts,
         clock: Clock,
         run_soon: Callable[[Callable[[], None]], object] | None,
-        progress: Progress | None,
+        progress: Progress,
         lock_token: int,
     ) -> None:
         self.root = root

@@ -5,7 +5,6 @@ a killed process leaves (an ``abort`` file, a torn tail, entries not written yet
 right by itself, so this is no damage. A store that is open in another process looks like that too.
 """
 
-from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +14,7 @@ from cometmq.format import layout
 from cometmq.io.files import FileLayer
 from cometmq.store.directory import StoreDirectory
 from cometmq.store.finding import Finding, Severity
+from cometmq.store.progress import Progress
 from cometmq.store.settings import StoreSettings
 from cometmq.store.verify.findings import Findings
 from cometmq.store.verify.index import IndexCheck
@@ -54,7 +54,7 @@ def verify(
     settings: StoreSettings | None = None,
     *,
     layer: FileLayer | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Verified:
     """Check a store; nothing is written, not even the lock.
 

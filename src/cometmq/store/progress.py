@@ -1,0 +1,39 @@
+"""How far a long work has come: silent for two seconds, then a line each second."""
+
+from collections.abc import Callable
+from typing import Final
+
+from cometmq.io.clock import Clock
+
+Progress = Callable[[int, int], None]
+"""Told the bytes done and the bytes in all."""
+
+SILENT_MS: Final = 2_000
+"""What takes no longer is not worth a line."""
+EVERY_MS: Final = 1_000
+
+
+class ProgressLines:
+    """Progress as lines: ``recovering: 43 % of 1,229 MiB, 00:03``.
+
+    Args:
+        title: what is done.
+        tell: gets each line.
+    """
+
+    def __init__(self, title: str, tell: Callable[[str], object], clock: Clock) -> None:
+        self._title = title
+        self._tell = tell
+        self._clock = clock
+        self._begin_ms = clock.monotonic_ms()
+        self._next_ms = self._begin_ms + SILENT_MS
+
+    def __call__(self, done: int, total: int) -> None:
+        """Tell how far the work is, if it is time for a line."""
+        now_ms = self._clock.monotonic_ms()
+        if now_ms < self._next_ms:
+            return
+        self._next_ms = now_ms + EVERY_MS
+        minutes, seconds = divmod((now_ms - self._begin_ms) // 1_000, 60)
+        percent = min(done * 100 // max(total, 1), 100)
+        self._tell(f"{self._title}: {percent} % of {total >> 20:,} MiB, {minutes:02d}:{seconds:02d}")
