@@ -23,6 +23,9 @@ class Broker:
 
     def handle(self, session: Session, commands: list[Command]) -> None:
         for command in commands:
+            if command.code in (RequestCode.HEART_BEAT, RequestCode.UNREGISTER_CLIENT):
+                session.send(response(command))
+                continue
             header = parse(SendHeaderV2, command.ext_fields)
             self.sent.append(header)
             code = self.codes.pop(0) if self.codes else ResponseCode.SUCCESS

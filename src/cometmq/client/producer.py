@@ -14,9 +14,10 @@ from typing import Final, Self
 
 from cometmq.client import outgoing, packing
 from cometmq.client.hooks import Hooks, SendHook
-from cometmq.client.identity import own_address
+from cometmq.client.identity import client_id, own_address
 from cometmq.client.outgoing import Outgoing
 from cometmq.client.packing import Lane
+from cometmq.client.presence import Presence
 from cometmq.client.routes import Routes, parse_name_servers
 from cometmq.client.send_result import SendResult, of_each
 from cometmq.client.sending import SEND_TIMEOUT_MS, TRIES, Sender, SendSettings, Where
@@ -79,7 +80,10 @@ class Producer:
         self._connections = Connections()
         routes = Routes(self._connections, self._addresses)
         hooks = Hooks(self._hooks)
-        self._sender = Sender(self._connections, routes, self._settings, self._clock, self._faults, hooks)
+        self._presence = Presence(self._connections, client_id(), self.group)
+        self._sender = Sender(
+            self._connections, routes, self._settings, self._clock, self._faults, hooks, self._presence
+        )
         self._tracer: Tracer | None = None
         if self._is_traced:
             settings = self._settings._replace(group=f"{GROUP_PREFIX}-{self.group}-PUB-1")
@@ -93,6 +97,7 @@ class Producer:
         """Send what is waiting, and close."""
         if self._tracer is not None:
             await self._tracer.close()
+        await self._presence.close()
         await self._connections.close()
 
     async def send(self, message: Message, queue: Where = None) -> SendResult:

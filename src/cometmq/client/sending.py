@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from cometmq.client.hooks import Attempt, Hooks
 from cometmq.client.outgoing import Outgoing
+from cometmq.client.presence import Presence
 from cometmq.client.routes import Routes
 from cometmq.client.send_result import STORED, SendResult, SendStatus
 from cometmq.cluster.fault import Faults
@@ -69,12 +70,14 @@ class Sender:
         clock: Clock,
         faults: Faults | None = None,
         hooks: Hooks | None = None,
+        presence: Presence | None = None,
     ) -> None:
         self._connections = connections
         self._routes = routes
         self._settings = settings
         self._clock = clock
         self._faults = faults
+        self._presence = presence
         self._hooks = hooks if hooks is not None else Hooks(())
         self._turns: dict[str, int] = {}
         self._queues: dict[str, tuple[Route, list[MessageQueue]]] = {}
@@ -142,6 +145,8 @@ class Sender:
         address = route.master(queue.broker_name)
         if address is None:
             raise NoRoute(f"no master of broker {queue.broker_name!r} is known for topic {ready.topic!r}")
+        if self._presence is not None:
+            self._presence.meet(address)
         return queue, address
 
     def _choose_queue(
