@@ -1,36 +1,32 @@
-"""What a consumer at work tells brokers, and hears from them; what it does is in ``test_consumer``."""
+"""What a consumer wants besides what was subscribed to; what it does is in ``test_consumer``."""
 
 import asyncio
 from pathlib import Path
 
+import pytest
 from tests.shop import shop
 
-from cometmq.net.client import Connections
-from cometmq.wire.bodies.body import decode
-from cometmq.wire.bodies.group import ConsumerConnections
-from cometmq.wire.codes import RequestCode
-from cometmq.wire.frame import Command
-from cometmq.wire.headers import ConsumerGroupHeader, fields
+from cometmq.client import Model
 
 
-async def seen(connections: Connections, broker: str) -> ConsumerConnections:
-    """Ask the broker what it knows of the group."""
-    header = ConsumerGroupHeader("readers")
-    command = Command(RequestCode.GET_CONSUMER_CONNECTION_LIST, ext_fields=fields(header))
-    return decode(ConsumerConnections, (await connections.request(broker, command)).body)
-
-
-def test_the_broker_knows_who_is_there_and_what_is_wanted(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("model", "topics"), [(Model.CLUSTERING, {"Orders", "%RETRY%readers"}), (Model.BROADCASTING, {"Orders"})]
+)
+def test_retries_are_for_groups_that_share(tmp_path: Path, model: Model, topics: set[str]) -> None:
     async def main() -> None:
         async with shop(tmp_path) as here:
-            consumer = here.consumer()
-            consumer.subscribe("Orders", print, "paid || refunded")
+            settled = asyncio.Event()
+
+            def look(queues: object) -> None:
+                assert isinstance(queues, list)
+                if {queue.topic for queue in queues} == topics:
+                    settled.set()
+
+            consumer = here.consumer(
+                model=model, instance="me", offsets_directory=tmp_path, on_rebalance=look
+            )
+            consumer.subscribe("Orders", print)
             async with consumer:
-                group = await seen(here.connections, here.live.broker)
-            assert [member.client_id for member in group.connections] == [consumer.client_id]
-            assert {topic: data.expression for topic, data in group.subscriptions.items()} == {
-                "Orders": "paid || refunded",
-                "%RETRY%readers": "*",
-            }
+                await settled.wait()
 
     asyncio.run(main())

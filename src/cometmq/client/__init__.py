@@ -1,6 +1,7 @@
 """Producers and consumers for asyncio."""
 
 from cometmq.client.consumer import Consumer, Model
+from cometmq.client.lite_pull import LitePullConsumer
 from cometmq.client.lookup import Lookup
 from cometmq.client.outcome import DeadLetter, Retry
 from cometmq.client.producer import Producer
@@ -15,6 +16,7 @@ __all__ = [
     "Consumer",
     "DeadLetter",
     "Limits",
+    "LitePullConsumer",
     "Lookup",
     "Model",
     "Producer",

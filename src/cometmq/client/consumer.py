@@ -19,6 +19,7 @@ from typing import Final, Self, TypeVar
 
 from cometmq.client.consumption import ConsumerSettings, Consumption
 from cometmq.client.identity import client_id
+from cometmq.client.membership import MemberSettings
 from cometmq.client.ordered import SUSPEND_MS
 from cometmq.client.pulling import PullOptions
 from cometmq.client.routes import parse_name_servers
@@ -29,10 +30,11 @@ from cometmq.errors import SettingsError
 from cometmq.format.layout import valid_group
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import MessageQueue
-from cometmq.wire.bodies.heartbeat import MessageModel
+from cometmq.wire.bodies.heartbeat import ConsumeType, MessageModel
 
 MAX_CONCURRENCY: Final = 20
 STOP_TIMEOUT_MS: Final = 30_000
+COMMIT_MS: Final = 5_000
 OFFSETS_DIRECTORY: Final = ".rocketmq_offsets"
 SHARED_INSTANCE: Final = "DEFAULT"
 """The instance of broadcasting consumers: the file with their offsets must be found again."""
@@ -97,21 +99,28 @@ class Consumer:
             instance = instance or SHARED_INSTANCE
         own_id = client_id(instance)
         offsets = offsets_directory or Path.home() / OFFSETS_DIRECTORY
-        self._settings = ConsumerSettings(
+        is_broadcasting = model is Model.BROADCASTING
+        member = MemberSettings(
             name_servers=tuple(parse_name_servers(name_servers)),
             group=valid_group(group),
             client_id=own_id,
+            consume_type=ConsumeType.CONSUME_PASSIVELY,
             model=model.value,
-            start=start,
-            strategy=strategy,
-            max_concurrency=max_concurrency,
-            max_reconsume_times=max_reconsume_times,
-            suspend_ms=suspend_ms,
-            stop_timeout_ms=stop_timeout_ms,
-            pull=pull or PullOptions(),
+            where=start.where,
+            strategy=None if is_broadcasting else strategy,
+            offsets_path=offsets / own_id / group / "offsets.json" if is_broadcasting else None,
+            commit_ms=COMMIT_MS,
             on_rebalance=on_rebalance,
-            offsets_path=offsets / own_id / group / "offsets.json",
             clock=clock or SystemClock(),
+        )
+        self._settings = ConsumerSettings(
+            member,
+            start,
+            max_concurrency,
+            max_reconsume_times,
+            suspend_ms,
+            stop_timeout_ms,
+            pull or PullOptions(),
         )
         self._subscriptions: dict[str, Subscription] = {}
         self._at_work: Consumption | None = None
@@ -167,12 +176,12 @@ class Consumer:
     @property
     def group(self) -> str:
         """The consumer group."""
-        return self._settings.group
+        return self._settings.member.group
 
     @property
     def client_id(self) -> str:
         """What this member is called."""
-        return self._settings.client_id
+        return self._settings.member.client_id
 
     @property
     def queues(self) -> list[MessageQueue]:

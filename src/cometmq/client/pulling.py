@@ -105,10 +105,12 @@ class Pulling:
             self._room.set()
 
     def restart(self, queue_offset: int) -> None:
-        """Go on at another offset; what waits is dropped."""
-        if self.waiting is not None:
+        """Go on at another offset; what waits is dropped, and so is the answer to a pull that is held."""
+        if self.waiting is not None and not self.stopped:
             self.waiting.restart(queue_offset)
-            self._room.set()
+            if self._task is not None:
+                self._task.cancel()
+                self.begin()
 
     @property
     def to_commit(self) -> int | None:
@@ -150,8 +152,7 @@ class Pulling:
             _log.warning("%s: a pull at %d failed: %s", _name(self.queue), cursor, error)
             await asyncio.sleep(AFTER_FAILURE_S)
             return
-        if waiting.cursor == cursor:  # nobody restarted it meanwhile
-            self._take(waiting, answer)
+        self._take(waiting, answer)
 
     def _take(self, waiting: ProcessQueue[StoredMessage], answer: PullAnswer) -> None:
         if answer.status is PullStatus.OFFSET_ILLEGAL:

@@ -116,6 +116,12 @@ class Rebalancing:
         known = [await self._rebalance(topic) for topic in self._topics]
         return self._know_twins(twins) and all(known) and self._assignment.is_settled()
 
+    def assign(self, queues: Iterable[MessageQueue]) -> None:
+        """Have these queues and no others, whoever else has them."""
+        chosen = set(queues)
+        for topic in {queue.topic for queue in chosen.union(self.queues)}:
+            self._follow(self._assignment.aim(topic, (queue for queue in chosen if queue.topic == topic)))
+
     async def commit(self, queues: Iterable[MessageQueue] | None = None) -> None:
         """Commit how far queues are handled; what fails is committed next time."""
         offsets = {

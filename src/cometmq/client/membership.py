@@ -1,0 +1,187 @@
+"""A member of a consumer group: heartbeats, its share of the queues, and how far it has consumed them.
+
+What is done with the messages is somebody else's: the push consumer's handlers, or who polls.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from cometmq.client.consumed import ConsumedQueue
+from cometmq.client.heartbeat import HEARTBEAT_S, beat, say_goodbye
+from cometmq.client.offset_store import LocalOffsets, OffsetStore, RemoteOffsets
+from cometmq.client.queue_requests import QueueRequests
+from cometmq.client.rebalancing import Rebalancing
+from cometmq.client.routes import Routes
+from cometmq.client.waiting import wait_within
+from cometmq.cluster.rebalance import Strategy
+from cometmq.errors import NoRoute
+from cometmq.io.clock import Clock
+from cometmq.message import MessageQueue
+from cometmq.net.client import Connection, Connections, refuse_request
+from cometmq.wire.bodies.heartbeat import (
+    ConsumeFromWhere,
+    ConsumerData,
+    ConsumeType,
+    Heartbeat,
+    MessageModel,
+    SubscriptionData,
+)
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import Command
+
+REQUEST_TIMEOUT_MS: Final = 3_000
+
+
+class MemberSettings(NamedTuple):
+    """What makes a member.
+
+    Attributes:
+        consume_type: whether messages are handed out to handlers or polled: for operators only.
+        strategy: how queues are divided; None to have all.
+        offsets_path: the file that holds the offsets; None for the brokers.
+        commit_ms: how often offsets are committed; None for only when asked to.
+        on_rebalance: told the queues that are consumed, whenever they change.
+    """
+
+    name_servers: tuple[str, ...]
+    group: str
+    client_id: str
+    consume_type: ConsumeType
+    model: MessageModel
+    where: ConsumeFromWhere
+    strategy: Strategy | None
+    offsets_path: Path | None
+    commit_ms: int | None
+    on_rebalance: Callable[[list[MessageQueue]], None]
+    clock: Clock
+
+
+class Wanted(NamedTuple):
+    """What is wanted of a topic: as the broker is told, and whether in order."""
+
+    data: SubscriptionData
+    ordered: bool
+
+
+class Membership:
+    """A member.
+
+    Args:
+        wanted: by topic; without any it is in no group, and consumes what it is assigned.
+        consume: makes what consumes a queue.
+    """
+
+    def __init__(
+        self,
+        settings: MemberSettings,
+        wanted: Mapping[str, Wanted],
+        consume: Callable[[MessageQueue], ConsumedQueue],
+    ) -> None:
+        self._settings = settings
+        self._wanted = wanted
+        self.connections = Connections(self._on_request, on_open=self._on_open)
+        self.routes = Routes(self.connections, settings.name_servers)
+        self.requests = QueueRequests(self.connections, self.routes, settings.group, REQUEST_TIMEOUT_MS)
+        self.offsets: OffsetStore = (
+            RemoteOffsets(self.requests)
+            if settings.offsets_path is None
+            else LocalOffsets(settings.offsets_path)
+        )
+        self.rebalancing = Rebalancing(
+            self.connections,
+            self.routes,
+            settings.group,
+            settings.client_id,
+            {topic: one.ordered for topic, one in wanted.items()},
+            settings.strategy,
+            self.offsets,
+            consume,
+            settings.on_rebalance,
+            settings.clock,
+        )
+        self._heartbeat_wanted = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Join the group and take the share of it. Raises NetworkError or RemoteError."""
+        try:
+            for topic in self._wanted:
+                with suppress(NoRoute):  # it may be made yet
+                    await self.routes.get(topic)
+            if self._wanted:
+                await self._beat()
+                await self.rebalancing.round()
+        except BaseException:
+            await self.connections.close()
+            raise
+        if self._wanted:
+            self._run(self._beat_forever(), "heartbeat")
+            self._run(self.rebalancing.run(), "rebalance")
+        if self._settings.commit_ms is not None:
+            self._run(self._commit_forever(self._settings.commit_ms / 1000), "commit")
+        if self._settings.strategy is not None and any(one.ordered for one in self._wanted.values()):
+            self._run(self.rebalancing.run_locks(), "locks")
+
+    async def wait(self) -> None:
+        """Wait until something of it fails that should not. Raises what that raised."""
+        await asyncio.gather(*self._tasks)
+
+    async def settle(self) -> None:
+        """Take and give up no queue any more."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.rebalancing.stop()
+
+    async def leave(self, *, commit: bool = True) -> None:
+        """Stop pulling, commit, give back all locks, and leave the group."""
+        await asyncio.gather(*(queue.pulling.stop() for queue in self.rebalancing.queues.values()))
+        if commit:
+            await self.rebalancing.commit()
+        await self.rebalancing.unlock()
+        if self._wanted:
+            me, group = self._settings.client_id, self._settings.group
+            await say_goodbye(self.connections, self.routes.brokers(), me, consumer_group=group)
+        await self.connections.close()
+
+    async def _beat(self) -> None:
+        settings = self._settings
+        consumer = ConsumerData(
+            settings.group,
+            [one.data for one in self._wanted.values()],
+            settings.consume_type,
+            settings.model,
+            settings.where,
+        )
+        await beat(
+            self.connections, self.routes.brokers(), Heartbeat(settings.client_id, consumers=[consumer])
+        )
+
+    async def _beat_forever(self) -> None:
+        while True:
+            await wait_within(self._heartbeat_wanted, HEARTBEAT_S)
+            self._heartbeat_wanted.clear()
+            await self._beat()
+
+    async def _commit_forever(self, interval_s: float) -> None:
+        while True:
+            await asyncio.sleep(interval_s)
+            await self.rebalancing.commit()
+
+    def _on_open(self, address: str) -> None:
+        """Tell a broker at once who is there: to it, a new connection is nobody's."""
+        if address in self.routes.brokers():
+            self._heartbeat_wanted.set()
+            self.rebalancing.soon()
+
+    def _on_request(self, connection: Connection, command: Command) -> None:
+        if command.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
+            self.rebalancing.soon()
+        else:
+            refuse_request(connection, command)
+
+    def _run(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        self._tasks.append(asyncio.create_task(work, name=f"{name} of {self._settings.client_id}"))
