@@ -1,0 +1,228 @@
+"""The clients for programs without asyncio: the same ones, run by a loop in a background thread.
+
+::
+
+    from cometmq.blocking import Producer
+
+    with Producer("127.0.0.1:9876", group="orders") as producer:
+        producer.send(Message("orders", b"paid"))
+
+Any number of threads may share a client. One loop serves all clients of a process: it is started when the
+first is opened and ends with the last. What threads ask at the same time goes to it together, so that sends
+of many threads share writes as those of many tasks do.
+"""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any, Final, Generic, Protocol, Self, TypeVar
+
+from cometmq import client
+from cometmq.client.consumer import HandlerT
+from cometmq.client.sending import Where
+from cometmq.client.subscription import Handler
+from cometmq.message import Message, MessageQueue, StoredMessage
+
+__all__ = ["Consumer", "Producer", "PullConsumer"]
+
+_T = TypeVar("_T")
+
+
+class _LoopThread:
+    """The loop and its thread, which are there while somebody uses them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._asked: deque[tuple[Coroutine[Any, Any, Any], Future[Any]]] = deque()
+        self._running: dict[Future[Any], asyncio.Task[None]] = {}
+        self._is_called = False
+
+    def join(self) -> None:
+        """Use the loop from now on."""
+        with self._lock:
+            if not self._users:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._loop.run_forever, name="cometmq", daemon=True)
+                self._thread.start()
+            self._users += 1
+
+    def leave(self) -> None:
+        """Use it no more."""
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                self.run(self._loop.shutdown_default_executor())
+                self._loop.call_soon_threadsafe(self._loop.stop)
+                self._thread.join()
+                self._loop.close()
+
+    def run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Give what ``work`` gives, when it is done. An interrupt of the caller, as by Ctrl-C, cancels it."""
+        answer: Future[_T] = Future()
+        self._asked.append((work, answer))
+        if not self._is_called:  # else the loop has yet to look, and will find it
+            self._is_called = True
+            self._loop.call_soon_threadsafe(self._begin)
+        try:
+            return answer.result()
+        except BaseException:
+            if not answer.done():
+                self._loop.call_soon_threadsafe(self._cancel, answer)
+            raise
+
+    def _begin(self) -> None:
+        self._is_called = False
+        while self._asked:
+            work, answer = self._asked.popleft()
+            self._running[answer] = self._loop.create_task(self._answer(work, answer))
+
+    async def _answer(self, work: Coroutine[Any, Any, _T], answer: "Future[_T]") -> None:
+        try:
+            result = await work
+        except BaseException as error:  # noqa: BLE001 it is the caller's, in another thread
+            answer.set_exception(error)
+        else:
+            answer.set_result(result)
+        finally:
+            del self._running[answer]
+
+    def _cancel(self, answer: "Future[Any]") -> None:
+        if (task := self._running.get(answer)) is not None:
+            task.cancel()
+
+
+_LOOP: Final = _LoopThread()
+
+
+class _Client(Protocol):
+    async def __aenter__(self) -> Any: ...
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+
+_ClientT = TypeVar("_ClientT", bound=_Client)
+
+
+class _Blocking(Generic[_ClientT]):
+    """A client that is opened and closed by ``with``."""
+
+    def __init__(self, asyncio_client: _ClientT) -> None:
+        self._client = asyncio_client
+
+    def __enter__(self) -> Self:
+        """Open it."""
+        _LOOP.join()
+        try:
+            _LOOP.run(self._client.__aenter__())
+        except BaseException:
+            _LOOP.leave()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        try:
+            _LOOP.run(self._client.__aexit__())
+        finally:
+            _LOOP.leave()
+
+
+class Producer(_Blocking[client.Producer]):
+    """Sends messages; takes the arguments of ``cometmq.Producer``, whose methods these are."""
+
+    def __init__(self, name_servers: str, group: str = "DEFAULT_PRODUCER_GROUP", **options: Any) -> None:
+        super().__init__(client.Producer(name_servers, group, **options))
+
+    def send(self, message: Message, queue: Where = None) -> client.SendResult:
+        """Send a message and wait until the broker has stored it."""
+        return _LOOP.run(self._client.send(message, queue))
+
+    def send_many(self, messages: Iterable[Message]) -> list[client.SendResult]:
+        """Send any number of messages of any topics, in as few requests as will do."""
+        return _LOOP.run(self._client.send_many(list(messages)))
+
+    def send_batch(self, messages: Sequence[Message], queue: Where = None) -> client.SendResult:
+        """Send messages of one topic to one queue with one request."""
+        return _LOOP.run(self._client.send_batch(messages, queue))
+
+    def send_oneway(self, message: Message, queue: Where = None) -> None:
+        """Send a message without waiting for an answer."""
+        _LOOP.run(self._client.send_oneway(message, queue))
+
+    def queues(self, topic: str) -> list[MessageQueue]:
+        """Give the queues that a topic's messages are sent to."""
+        return _LOOP.run(self._client.queues(topic))
+
+
+class PullConsumer(_Blocking[client.PullConsumer]):
+    """Reads queues; takes the arguments of ``cometmq.PullConsumer``, whose methods these are."""
+
+    def __init__(self, name_servers: str, group: str, **options: Any) -> None:
+        super().__init__(client.PullConsumer(name_servers, group, **options))
+
+    def queues(self, topic: str) -> list[MessageQueue]:
+        """Give a topic's queues that can be read."""
+        return _LOOP.run(self._client.queues(topic))
+
+    def pull(self, queue: MessageQueue, queue_offset: int, **options: Any) -> client.Pulled:
+        """Read messages of a queue from ``queue_offset`` on."""
+        return _LOOP.run(self._client.pull(queue, queue_offset, **options))
+
+    def messages(self, queue: MessageQueue, queue_offset: int = 0, **options: Any) -> Iterator[StoredMessage]:
+        """Go through a queue's messages from ``queue_offset`` to its end."""
+        messages = self._client.messages(queue, queue_offset, **options)
+
+        async def following() -> StoredMessage | None:
+            return await anext(messages, None)
+
+        while (message := _LOOP.run(following())) is not None:
+            yield message
+
+    def committed(self, queue: MessageQueue) -> int | None:
+        """Give the offset that the group has committed, or None."""
+        return _LOOP.run(self._client.committed(queue))
+
+    def commit(self, queue: MessageQueue, queue_offset: int) -> None:
+        """Commit for the group that everything before ``queue_offset`` is handled."""
+        _LOOP.run(self._client.commit(queue, queue_offset))
+
+    def min_offset(self, queue: MessageQueue) -> int:
+        """Give the first queue offset that can be read."""
+        return _LOOP.run(self._client.min_offset(queue))
+
+    def max_offset(self, queue: MessageQueue) -> int:
+        """Give the queue offset behind the last message."""
+        return _LOOP.run(self._client.max_offset(queue))
+
+    def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
+        """Give the queue offset of the first message stored at or after ``time_ms`` since the epoch."""
+        return _LOOP.run(self._client.offset_by_time(queue, time_ms))
+
+
+class Consumer(_Blocking[client.Consumer]):
+    """Handles messages as a member of a group; takes the arguments of ``cometmq.Consumer``.
+
+    Plain handlers run in threads, as there; async ones run in the background loop.
+    """
+
+    def __init__(self, name_servers: str, group: str, **options: Any) -> None:
+        super().__init__(client.Consumer(name_servers, group, **options))
+
+    def on(self, topic: str, tags: str = "*", **options: Any) -> Callable[[HandlerT], HandlerT]:
+        """Make the function below it the handler of a topic."""
+        return self._client.on(topic, tags, **options)
+
+    def subscribe(self, topic: str, handler: Handler, tags: str = "*", **options: Any) -> None:
+        """Let ``handler`` get the messages of a topic."""
+        self._client.subscribe(topic, handler, tags, **options)
+
+    def stop(self) -> None:
+        """Begin no more handlers, wait for those that run, commit, and leave the group."""
+        _LOOP.run(self._client.stop())
+
+    def wait(self) -> None:
+        """Wait until the consumer is stopped, by ``stop`` in another thread or by Ctrl-C."""
+        _LOOP.run(self._client.wait())

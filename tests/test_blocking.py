@@ -1,0 +1,105 @@
+"""The blocking clients: the same answers and errors as those for asyncio, from any thread."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from tests.live import in_thread
+
+from cometmq import Message, Start
+from cometmq.blocking import Consumer, Producer, PullConsumer
+from cometmq.errors import MessageIllegal, NetworkError
+
+PATIENCE_S = 30
+
+
+@pytest.fixture
+def name_server(tmp_path: Path) -> Iterator[str]:
+    with in_thread(tmp_path) as live:
+        yield live.name_server
+
+
+def test_what_is_sent_can_be_pulled(name_server: str) -> None:
+    with Producer(name_server, "shop") as producer:
+        result = producer.send(Message("Orders", b"one"))
+        producer.send_batch([Message("Orders", b"two"), Message("Orders", b"three")], result.queue)
+        assert len(producer.send_many(Message("Orders", b"many", sharding_key="k") for _ in range(5))) == 5
+        producer.send_oneway(Message("Orders", b"on its way"))
+        assert result.queue in producer.queues("Orders")
+        with PullConsumer(name_server, "readers") as consumer:
+            queue = result.queue
+            bodies = [message.body for message in consumer.messages(queue)]
+            assert bodies[:3] == [b"one", b"two", b"three"]
+            assert len(consumer.pull(queue, 1, max_count=1).messages) == 1
+            assert queue in consumer.queues("Orders")
+            assert consumer.committed(queue) is None
+            consumer.commit(queue, 2)
+            assert consumer.committed(queue) == 2
+            assert (consumer.min_offset(queue), consumer.offset_by_time(queue, 0)) == (0, 0)
+            assert consumer.max_offset(queue) >= 3
+
+
+def test_threads_share_a_producer(name_server: str) -> None:
+    with Producer(name_server) as producer, ThreadPoolExecutor(32) as threads:
+        results = list(threads.map(lambda n: producer.send(Message("Orders", b"%d" % n)), range(500)))
+        assert len({result.message_id for result in results}) == 500
+        assert len({(result.queue, result.queue_offset) for result in results}) == 500
+
+
+def test_a_consumer_handles_messages_in_threads_of_its_own(name_server: str) -> None:
+    handled = threading.Event()
+    bodies: list[bytes] = []
+    consumer = Consumer(name_server, "billing", start=Start.FIRST)
+
+    @consumer.on("Orders")
+    def handle(message: object) -> None:
+        bodies.append(getattr(message, "body", b""))
+        handled.set()
+
+    with Producer(name_server) as producer:
+        producer.send(Message("Orders", b"paid"))
+        with consumer:
+            assert handled.wait(PATIENCE_S)
+            stopper = threading.Thread(target=consumer.stop)
+            stopper.start()
+            consumer.wait()
+            stopper.join()
+    assert bodies == [b"paid"]
+
+
+def test_errors_are_raised_where_they_are_asked_for(name_server: str) -> None:
+    with Producer(name_server) as producer:
+        with pytest.raises(MessageIllegal, match="body is empty"):
+            producer.send(Message("Orders", b""))
+        producer.send(Message("Orders", b"x"))
+    with pytest.raises(NetworkError), Producer("127.0.0.1:1") as producer:
+        producer.send(Message("Orders", b"x"))
+
+
+def test_an_interrupt_ends_the_wait(name_server: str) -> None:
+    def interrupt() -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    with Producer(name_server) as producer, PullConsumer(name_server, "readers") as consumer:
+        result = producer.send(Message("Orders", b"x"))
+        timer = threading.Timer(0.1, interrupt)
+
+        def wait_in_vain() -> None:
+            timer.start()
+            consumer.pull(result.queue, 1, wait_ms=60_000)
+
+        with pytest.raises(KeyboardInterrupt):
+            wait_in_vain()
+        assert len(consumer.pull(result.queue, 0).messages) == 1
+        timer.join()
+
+
+def test_no_thread_is_left_when_the_last_client_is_closed(name_server: str) -> None:
+    with Producer(name_server) as first, Producer(name_server) as second:
+        first.send(Message("Orders", b"x"))
+        second.send(Message("Orders", b"x"))
+        assert [thread.name for thread in threading.enumerate()].count("cometmq") == 1
+    assert "cometmq" not in [thread.name for thread in threading.enumerate()]
