@@ -17,7 +17,7 @@ import numpy as np
 from cometmq import kernels
 from cometmq.format import properties
 from cometmq.format.host import pack_host
-from cometmq.kernels.sends import Answers, SendBatch, hosts_of
+from cometmq.kernels.sends import SendBatch, constants_of
 from cometmq.kernels.topic_table import TopicTable
 from cometmq.store.append import NewMessage
 from cometmq.store.settings import StoreSettings
@@ -34,7 +34,7 @@ ADDED: Final = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true", "CLUSTER": "D
 BODY_SIZE: Final = 128
 ROUND_MIN: Final = 10_000
 """So many frames are made, however few queues: the processor's caches shall not make few of them cheap."""
-NO_ANSWERS: Final = Answers(np.empty(0, np.uint8), np.zeros(14, np.int64), np.empty(0, np.uint8))
+NO_ANSWERS: Final = 13 * [b""]
 
 
 def main() -> None:
@@ -83,7 +83,8 @@ class Fill:
         self._frames = np.frombuffer(data, np.uint8).copy()
         ops = kernels.load().sends
         assert ops is not None
-        self._batch = SendBatch(ops, table, properties.encode(ADDED), NO_ANSWERS)
+        constants = constants_of(NO_ANSWERS, properties.encode(ADDED), HOST)
+        self._batch = SendBatch(ops, table, constants, 1 << 22)
 
     def up_to(self, size: int) -> None:
         """Append until the log has ``size`` bytes, but for what a round may take."""
@@ -96,23 +97,22 @@ class Fill:
         count = len(self._key_places)
         digits = np.arange(self.count, self.count + count)[:, None] >> SHIFTS & 15
         self._frames[self._key_places] = DIGITS[digits]
-        position = 0
-        while position < len(self._frames):
-            position = self._append(position)
+        frames, position = bytes(self._frames), 0
+        while position < len(frames):
+            position = self._append(frames, position)
 
-    def _append(self, position: int) -> int:
+    def _append(self, frames: bytes, position: int) -> int:
         """Append the messages of the frames at ``position``; give where they end."""
         store, batch = self._store, self._batch
-        end, _ = batch.read(self._frames, position, store.bulk.next_offsets, 1 << 22, properties.MAX_LENGTH)
-        wanted = batch.count
-        store.bulk.append(batch, hosts_of(HOST, HOST))
+        ((end, others_end, _),) = store.bulk.append(batch, [(frames, position, HOST)])
         self.count += batch.count
-        if batch.count == wanted:
-            return end
-        name, queue = self.queues[0]
-        store.append([NewMessage(name, queue, bytes(BODY_SIZE), b"", 0, HOST, HOST)])  # makes the next file
-        self.count += 1
-        return end
+        if others_end > end:
+            name, queue = self.queues[0]
+            store.append(
+                [NewMessage(name, queue, bytes(BODY_SIZE), b"", 0, HOST, HOST)]
+            )  # makes the next file
+            self.count += 1
+        return others_end
 
 
 def _frame(topic: str, queue_id: int, body: bytes) -> bytes:

@@ -2,16 +2,18 @@
 
 import json
 import struct
-from itertools import accumulate
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from cometmq.format.host import pack_host
 from cometmq.kernels.ops import Ops
-from cometmq.kernels.sends import Answers, SendBatch
+from cometmq.kernels.sends import SENDS_MAX, SendBatch, constants_of
 from cometmq.kernels.topic_table import TopicTable
 
 ADDED: Final = b"CLUSTER\x01c\x02"
+HOST: Final = pack_host("127.0.0.1", 10911)
 PIECES: Final = [b"{%d}" % number for number in range(13)]
 USUAL: Final = {
     "a": "group",
@@ -31,23 +33,41 @@ USUAL: Final = {
 
 
 class Reader:
-    """A batch whose table knows queues 0 to 3 of topic ``T`` by the numbers 0 to 3."""
+    """A batch whose table knows queues 0 to 3 of topic ``T`` by the numbers 0 to 3.
 
-    def __init__(self, ops: Ops) -> None:
+    Attributes:
+        entries: what the batch gave of queue entries.
+    """
+
+    def __init__(
+        self,
+        ops: Ops,
+        *,
+        pieces: Sequence[bytes] = PIECES,
+        born_host: bytes = HOST,
+        store_host: bytes = HOST,
+        next_offsets: Sequence[int] = (0, 10, 20, 30),
+    ) -> None:
         table = TopicTable()
         for queue_id in range(4):
             table.put("T", 4, queue_id, queue_id)
-        bounds = np.array([0, *accumulate(map(len, PIECES))])
-        host_id = np.frombuffer(b"7F00000100002A9F", np.uint8)
-        answers = Answers(np.frombuffer(b"".join(PIECES), np.uint8), bounds, host_id)
         assert ops.sends is not None
-        self.next_offsets = np.array([0, 10, 20, 30])
-        self.batch = SendBatch(ops.sends, table, ADDED, answers)
+        self.next_offsets = np.array(next_offsets)
+        self.entries = np.zeros((SENDS_MAX, 5), np.int64)
+        self.batch = SendBatch(ops.sends, table, constants_of(pieces, ADDED, store_host), 1000)
+        self._born_host = born_host
 
-    def read(self, data: bytes, start: int = 0) -> tuple[int, int]:
-        """Read frames: gives where the sends end, and where the others after them do."""
-        array = np.frombuffer(data, np.uint8)
-        return self.batch.read(array, start, self.next_offsets, 1000, 1000)
+    def read(
+        self, data: bytes, start: int = 0, *, physical_offset: int = 0, room: int = 1 << 30, time: int = 0
+    ) -> tuple[int, int]:
+        """Take frames: gives where the sends end, and where the others after them do."""
+        self.batch.begin(self.next_offsets, self.entries, 0, physical_offset, room, time)
+        return self.read_more(data, start)
+
+    def read_more(self, data: bytes, start: int = 0) -> tuple[int, int]:
+        """Take the frames of another read into the same batch."""
+        end, others_end, _ = self.batch.take(data, start, self._born_host)
+        return end, others_end
 
     def takes(self, data: bytes) -> bool:
         """Tell whether the one frame is taken."""
@@ -58,11 +78,6 @@ class Reader:
         """Give a send's numbers by name."""
         row = self.batch.sends[number]
         return {name: int(row[name]) for name in row.dtype.names}
-
-    def text(self, at: str, length: str) -> bytes:
-        """Give a text of the first send."""
-        send = self.send()
-        return bytes(self.batch._texts[send[at] : send[at] + send[length]])
 
 
 def header(fields: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
@@ -84,14 +99,19 @@ def json_frame(fields: dict[str, Any] | None = None, body: bytes = b"body", **ch
 
 
 def binary_frame(
-    fields: dict[str, str] | None = None, body: bytes = b"body", *, code: int = 310, flag: int = 0
+    fields: dict[str, str] | None = None,
+    body: bytes = b"body",
+    *,
+    code: int = 310,
+    flag: int = 0,
+    opaque: int = 17,
 ) -> bytes:
     """Write a frame with a ROCKETMQ header."""
     parts = b"".join(
         struct.pack(f">h{len(name)}si", len(name), name.encode(), len(value.encode())) + value.encode()
         for name, value in (USUAL | (fields or {})).items()
     )
-    return framed(struct.pack(">hBhiiii", code, 0, 479, 17, flag, 0, len(parts)) + parts, body, 1)
+    return framed(struct.pack(">hBhiiii", code, 0, 479, opaque, flag, 0, len(parts)) + parts, body, 1)
 
 
 def framed(data: bytes, body: bytes = b"body", serialize_type: int = 0) -> bytes:

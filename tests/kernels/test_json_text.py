@@ -3,8 +3,9 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.kernels.sending import Reader, framed, header, json_frame
+from tests.kernels.sending import ADDED, Reader, framed, header, json_frame
 
+from cometmq.format.record import decode
 from cometmq.kernels.ops import Ops
 
 TAIL = "UNIQ_KEY\x01abc\x02"
@@ -19,7 +20,7 @@ def test_properties_read_as_json_has_them(compiled: Ops, text: str, ascii_only: 
     taken = reader.takes(data)
     assert taken or (ascii_only and any(ord(char) > 0xFFFF for char in text))
     if taken:
-        assert reader.text("properties_at", "properties_length") == value.encode()
+        assert decode(reader.batch.records).properties == value.encode() + ADDED
 
 
 @pytest.mark.parametrize("escape", [r"\v", r"\u12", r"\u12g4", r"\ud800", "\\", "\n", "\x00", r"\u00"])

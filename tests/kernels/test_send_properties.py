@@ -45,7 +45,7 @@ def test_without_tags_the_code_is_0(compiled: Ops) -> None:
                 "TIMER_DELIVER_MS",
             )
         ),
-        f"{KEY}{'x' * 1000}\x01x\x02",
+        f"{KEY}{'x' * 32_767}\x01x\x02",
     ],
 )
 def test_what_must_be_changed_or_refused_is_left(compiled: Ops, properties: str) -> None:

@@ -1,7 +1,6 @@
 from pathlib import Path
 
 import msgspec
-import numpy as np
 import pytest
 from tests.kernels.sending import USUAL, Reader, json_frame
 
@@ -10,7 +9,6 @@ from cometmq.errors import StoreNotWritable
 from cometmq.format.host import pack_host
 from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
-from cometmq.kernels.sends import hosts_of
 from cometmq.store.append import NewMessage
 from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
@@ -18,7 +16,6 @@ from cometmq.testing.memory_disk import MemoryDisk
 
 ROOT = Path("/disk/store")
 V4 = pack_host("127.0.0.1", 10911)
-HOSTS = hosts_of(V4, V4)
 SMALL = StoreSettings(mapped_file_size_commit_log=1000, mapped_file_size_consume_queue=20 * 100)
 
 
@@ -35,9 +32,10 @@ def reader() -> Reader:
     return Reader(kernels.load())
 
 
-def read(reader: Reader, store: MessageStore, count: int, queue_id: int) -> None:
-    data = json_frame({"e": str(queue_id)}) * count
-    reader.batch.read(np.frombuffer(data, np.uint8), 0, store.bulk.next_offsets, 1000, 1000)
+def append(reader: Reader, store: MessageStore, count: int, queue_id: int) -> int:
+    """Append sends to a queue; give how many were taken."""
+    store.bulk.append(reader.batch, [(json_frame({"e": str(queue_id)}) * count, 0, V4)])
+    return reader.batch.count
 
 
 @pytest.mark.parametrize(
@@ -52,15 +50,11 @@ def test_both_ways_of_appending_number_messages_together_and_one_makes_files(
     settings = msgspec.structs.replace(SMALL, **path)
     with MessageStore.open(ROOT, settings, files=disk, clock=ManualClock()) as store:
         assert [store.bulk.queue_number("T", queue_id) for queue_id in range(4)] == [0, 1, 2, 3]
-        read(reader, store, 1, 1)
-        store.bulk.append(reader.batch, HOSTS)
-        assert reader.batch.count == 0  # there is no file yet
+        assert append(reader, store, 1, 1) == 0  # there is no file yet
         told: list[int] = []
         store.on_arrival(lambda arrivals: told.extend(arrival.next_offset for arrival in arrivals))
         store.append([message(1)])
-        read(reader, store, 9, 1)
-        store.bulk.append(reader.batch, HOSTS)
-        fit = reader.batch.count
+        fit = append(reader, store, 9, 1)
         assert 0 < fit < 9
         store.append([message(1)])
         assert store.get("T", 1, 0).max_offset == fit + 2
@@ -78,11 +72,9 @@ def test_a_full_disk_leaves_no_gap_in_the_queue(reader: Reader) -> None:
         for queue_id in range(2):
             store.append([message(queue_id)])
         disk.space_bytes = 0
-        read(reader, store, 50, 1)
         with pytest.raises(StoreNotWritable, match="disk full"):
-            store.bulk.append(reader.batch, HOSTS)
-        assert store.bulk.next_offsets[:2].tolist() == [1, 1]
+            append(reader, store, 50, 1)
+        assert [queue.next_offset for queue in store._queues] == [1, 1]
         disk.space_bytes = 1 << 40
-        read(reader, store, 2, 1)
-        store.bulk.append(reader.batch, HOSTS)
+        assert append(reader, store, 2, 1) == 2
         assert bodies(store, 1) == [b"plain", b"body", b"body"]

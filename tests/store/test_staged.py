@@ -20,10 +20,22 @@ def rows(*entries: tuple[int, int, int]) -> "np.ndarray[tuple[int, int], np.dtyp
     return np.array([(queue, at, offset, 100, -queue) for queue, at, offset in entries], np.int64)
 
 
+def add(queues: Queues, entries: "np.ndarray[tuple[int, int], np.dtype[np.int64]]") -> None:
+    fill(queues, entries)
+    assert queues.staged.release(len(entries)).tolist() == entries.tolist()
+
+
+def fill(queues: Queues, entries: "np.ndarray[tuple[int, int], np.dtype[np.int64]]") -> None:
+    """Take in entries that may not be read yet."""
+    staged = queues.staged
+    staged.with_room(len(entries))[staged.end : staged.end + len(entries)] = entries
+    staged.end += len(entries)
+
+
 def test_entries_are_in_their_queues_when_somebody_asks(queues: Queues) -> None:
     a, b = queues.get("T", 0).number, queues.get("T", 1).number
-    queues.staged.add(rows((a, 0, 0), (b, 0, 100), (a, 1, 200)))
-    queues.staged.add(rows((b, 1, 300)))
+    add(queues, rows((a, 0, 0), (b, 0, 100), (a, 1, 200)))
+    add(queues, rows((b, 1, 300)))
     assert queues.staged.count == 4
     queue = queues.find("T", 0)
     assert queue is not None and queues.staged.count == 0
@@ -41,9 +53,9 @@ def test_no_more_wait_than_there_is_room_for(queues: Queues, monkeypatch: pytest
     monkeypatch.setattr(staged, "ENTRIES_PER_QUEUE", 1)
     queue = queues.get("T", 0)
     for at in range(25):
-        queues.staged.add(rows((queue.number, at, 100 * at)))
+        add(queues, rows((queue.number, at, 100 * at)))
     assert (queue.max_offset, queues.staged.count) == (20, 5)
-    queues.staged.add(rows(*((queue.number, at, 100 * at) for at in range(25, 60))))
+    add(queues, rows(*((queue.number, at, 100 * at) for at in range(25, 60))))
     assert (queue.max_offset, queues.staged.count) == (25, 35)
     assert [len(found.read(0, 100)) // SIZE for found in queues] == [60]
 
@@ -52,5 +64,21 @@ def test_entries_of_a_queue_that_is_gone_are_passed_over(queues: Queues) -> None
     kept, gone = queues.get("T", 0), queues.get("U", 0)
     queues.delete("U")
     assert gone.next_offset < 0
-    queues.staged.add(rows((gone.number, 0, 0), (kept.number, 0, 100)))
+    add(queues, rows((gone.number, 0, 0), (kept.number, 0, 100)))
     assert [queue.max_offset for queue in queues] == [1]
+
+
+def test_what_may_not_be_read_yet_waits(queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staged, "CAPACITY", 4)
+    queue = queues.get("T", 0)
+    for at in range(8):
+        fill(queues, rows((queue.number, at, 100 * at)))
+    assert queues.find("T", 0) is queue and queue.max_offset == 0
+    queues.staged.release(3)
+    assert queues.find("T", 0) is queue and queue.max_offset == 3
+    fill(queues, rows((queue.number, 8, 800)))
+    queues.staged.release(6)
+    assert queues.find("T", 0) is queue and queue.max_offset == 9
+    assert [unpack(queue.read(0, 9), at * SIZE).physical_offset for at in range(9)] == list(
+        range(0, 900, 100)
+    )

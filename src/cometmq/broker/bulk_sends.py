@@ -6,9 +6,7 @@ happens here: the same bytes give the same records and the same answers.
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import accumulate
 
-import numpy as np
 from msgspec.structs import replace
 
 from cometmq import kernels
@@ -17,8 +15,7 @@ from cometmq.broker.disk_wait import DiskWaits
 from cometmq.broker.rates import Rates
 from cometmq.broker.targets import Targets
 from cometmq.errors import StoreNotWritable
-from cometmq.format.properties import MAX_LENGTH
-from cometmq.kernels.sends import Answers, SendBatch, hosts_of
+from cometmq.kernels.sends import SendBatch, constants_of
 from cometmq.net.server import Session
 from cometmq.net.turn import Read
 from cometmq.store.append import NewMessage
@@ -49,56 +46,41 @@ class BulkSends:
         self._targets = targets
         self._rates = rates
         self._disk_waits = disk_waits if store.settings.sync_flush else None
-        self._store_host = store_host
-        self._added = additions.added
-        self._answers = Answers(
-            np.frombuffer(b"".join(pieces), np.uint8),
-            np.array([0, *accumulate(map(len, pieces))]),
-            np.frombuffer(store_host.hex().upper().encode(), np.uint8),
-        )
+        self._constants = constants_of(pieces, additions.added, store_host)
         self._batch: SendBatch | None = None
 
     def take(self, reads: Sequence[Read]) -> None:
         """Store and answer the usual sends of a turn: see ``net.turn.BulkHandler``."""
-        batch, begun_ms, answers = self._batch or self._begin(), self._rates.put_times.begin(), []
-        before = self._rates.stored.total
-        try:
+        batch, begun_ms = self._batch or self._begin(), self._rates.put_times.begin()
+        if batch is None or (taken := self._append(batch, reads)) is None:
             for read in reads:
                 read.commands_end = len(read.data)
-                if batch is not None and (answer := self._take(batch, read)):
-                    answers.append((read.session, answer))
-        finally:
-            if answers:
-                self._answer(begun_ms, self._rates.stored.total - before, answers)
-
-    def _take(self, batch: SendBatch, read: Read) -> bytes:
-        """Store the usual sends of a read; give their answers."""
-        store = self._store
-        frames = np.frombuffer(read.data, np.uint8)
-        end, others_end = batch.read(
-            frames, read.position, store.bulk.next_offsets, store.settings.max_message_size, MAX_LENGTH
-        )
-        if end > read.position:
-            wanted, before = batch.count, store.written_offset
-            try:
-                store.bulk.append(batch, hosts_of(read.session.born_host, self._store_host))
-            except StoreNotWritable:
-                return b""  # the plain path says why
+            return
+        answers, answered = [], 0
+        for read, (read.position, read.commands_end, answers_end) in zip(reads, taken, strict=True):
+            if answers_end > answered:
+                answers.append((read.session, batch.answers(answered, answers_end)))
+                answered = answers_end
+        if batch.count:
             self._rates.stored.total += batch.count
-            self._rates.stored_bytes.total += store.written_offset - before
-            if batch.count < wanted:  # the plain path makes the log's next file
-                end = int(batch.sends[batch.count - 1]["frame_end"]) if batch.count else read.position
-                others_end = int(batch.sends[batch.count]["frame_end"])
-        answers = batch.answers() if end > read.position else b""
-        read.position, read.commands_end = end, others_end
-        return answers
+            self._rates.stored_bytes.total += batch.size
+            self._answer(begun_ms, batch.count, answers)
+
+    def _append(self, batch: SendBatch, reads: Sequence[Read]) -> list[tuple[int, int, int]] | None:
+        """Store the usual sends of a turn; None if the store takes none: the plain path says why."""
+        try:
+            return self._store.bulk.append(
+                batch, [(read.data, read.position, read.session.born_host) for read in reads]
+            )
+        except StoreNotWritable:
+            return None
 
     def _answer(self, begun_ms: int, count: int, answers: Sequence[tuple[Session, bytes]]) -> None:
         """Send answers, under SYNC_FLUSH once all is on the disk."""
         if self._disk_waits is None:
             self._rates.put_times.end(begun_ms, count)
             _send(answers, None)
-        else:
+        elif answers:
             done = partial(_send, answers)
             self._disk_waits.add(self._rates.put_times.ending(begun_ms, count, done))
 
@@ -114,7 +96,8 @@ class BulkSends:
         if self._store.settings.enable_consume_queue_ext:
             return None
         if (ops := kernels.current().sends) is not None:
-            self._batch = SendBatch(ops, self._targets.table, self._added, self._answers)
+            size_max = self._store.settings.max_message_size
+            self._batch = SendBatch(ops, self._targets.table, self._constants, size_max)
         return self._batch
 
 

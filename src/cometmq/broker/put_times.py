@@ -54,8 +54,9 @@ class PutTimes:
     def end(self, begun_ms: int, count: int) -> None:
         """Note that ``count`` messages were answered."""
         took_ms = self._clock.monotonic_ms() - begun_ms
-        self.longest_ms = max(self.longest_ms, took_ms)
-        self._times[min(took_ms, LIMIT_MS + 1)] += count
+        if took_ms > self.longest_ms:
+            self.longest_ms = took_ms
+        self._times[took_ms if took_ms <= LIMIT_MS else LIMIT_MS + 1] += count
 
     def ending(self, begun_ms: int, count: int, done: Done) -> Done:
         """Give what calls ``done`` and notes that ``count`` messages were answered."""

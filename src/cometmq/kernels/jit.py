@@ -32,10 +32,12 @@ int32: Any = np.int32
 int64: Any = np.int64
 uint8: Any = np.uint8
 uint32: Any = np.uint32
+uint64: Any = np.uint64
 uintp: Any = np.uintp
 
 long = types.int64
 bytes_in = types.Array(types.uint8, 1, "C", readonly=True)
+bytes_object = types.Bytes(types.uint8, 1, "C")
 ints_in = types.Array(types.int32, 1, "C", readonly=True)
 longs_in = types.Array(types.int64, 1, "C", readonly=True)
 flags_in = types.Array(types.boolean, 1, "C", readonly=True)
@@ -43,6 +45,7 @@ bytes_out = types.Array(types.uint8, 1, "C")
 ints_out = types.Array(types.int32, 1, "C")
 longs_out = types.Array(types.int64, 1, "C")
 flags_out = types.Array(types.boolean, 1, "C")
+rows_out = types.Array(types.int64, 2, "C")
 sends_out = types.Array(numba.from_dtype(SEND), 1, "C")
 
 
@@ -90,6 +93,22 @@ def long_at(buffer: Bytes, position: int) -> Any:
 
 
 @inlined
+def word_at(buffer: Bytes, position: int) -> Any:
+    """Read eight bytes as an unsigned number, the first one lowest: one load."""
+    word = uint64(0)
+    for i in range(8):
+        word |= uint64(byte_at(buffer, position + i)) << uint64(8 * i)
+    return word
+
+
+@inlined
+def put_word(buffer: Bytes, position: int, word: Any) -> None:
+    """Write eight bytes as ``word_at`` reads them."""
+    for i in range(8):
+        buffer[uintp(position + i)] = uint8(word >> uint64(8 * i))
+
+
+@inlined
 def put_int(buffer: Bytes, position: int, value: int) -> None:
     """Write a 32-bit number."""
     for i in range(4):
@@ -101,6 +120,14 @@ def put_long(buffer: Bytes, position: int, value: int) -> None:
     """Write a 64-bit number."""
     for i in range(8):
         buffer[uintp(position + i)] = uint8(value >> (56 - 8 * i))
+
+
+@inlined
+def copy_bytes(source: Bytes, begin: int, end: int, out: Bytes, at: int) -> Any:
+    """Copy the bytes from ``begin`` to ``end``; give where the next go."""
+    for i in range(end - begin):
+        out[uintp(at + i)] = source[uintp(begin + i)]
+    return at + end - begin
 
 
 @inlined

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from cometmq.kernels.jit import Bytes, byte_at, inlined, int64, uint8
+from cometmq.kernels.jit import Bytes, byte_at, inlined, int64, put_word, uint8, uint64, word_at
 from cometmq.kernels.text import MALFORMED, code_point
 
 _QUOTE: Final = ord('"')
@@ -12,6 +12,11 @@ _MINUS: Final = ord("-")
 _ZERO: Final = ord("0")
 _NINE: Final = ord("9")
 _CODED: Final = ord("u")
+_ONES: Final = uint64(0x0101010101010101)
+_HIGHS: Final = uint64(0x8080808080808080)
+_QUOTES: Final = _ONES * uint64(_QUOTE)
+_BACKSLASHES: Final = _ONES * uint64(_BACKSLASH)
+_BLANKS: Final = _ONES * uint64(_BLANK)
 _DIGITS_MAX: Final = 18
 NOT_A_NUMBER: Final = -(2**63)
 """No number of so few digits."""
@@ -26,8 +31,22 @@ def skip_blanks(data: Bytes, position: int, end: int) -> Any:
 
 
 @inlined
+def _is_plain_word(word: Any) -> Any:
+    """Tell whether eight bytes are ASCII, and no quote, backslash or control character is among them.
+
+    A byte that is zero borrows from its highest bit when one is taken from each byte; a byte below 32, when
+    32 is. (S. E. Anderson, "Bit Twiddling Hacks": haszero, hasless.)
+    """
+    quotes, backslashes = word ^ _QUOTES, word ^ _BACKSLASHES
+    borrows = (quotes - _ONES) & ~quotes | (backslashes - _ONES) & ~backslashes | (word - _BLANKS) & ~word
+    return (borrows | word) & _HIGHS == 0
+
+
+@inlined
 def plain_end(data: Bytes, position: int, end: int) -> Any:
     """Give where the text ends that begins at ``position``; -1 unless it is ASCII without escapes."""
+    while position + 8 <= end and _is_plain_word(word_at(data, position)):
+        position += 8
     while position < end:
         byte = byte_at(data, position)
         if byte == _QUOTE:
@@ -129,6 +148,12 @@ def unescape(data: Bytes, position: int, end: int, out: Bytes, at: int) -> Any:
     Gives where the text ends in ``data`` and in ``out``; -1 if it is malformed, or holds surrogates.
     """
     while position < end:
+        while position + 8 <= end and _is_plain_word(word_at(data, position)):
+            put_word(out, at, word_at(data, position))
+            position += 8
+            at += 8
+        if position >= end:
+            break
         byte = byte_at(data, position)
         if byte == _QUOTE:
             return position, at

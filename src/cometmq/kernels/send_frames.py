@@ -1,9 +1,6 @@
-"""The kernel that reads sends: from the bytes of one socket read to numbers, whole frames at a time."""
+"""Reading sends inside kernels: from a frame's bytes to numbers."""
 
 from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
 
 from cometmq.format.record import TOPIC_MAX_LENGTH_V1
 from cometmq.format.sys_flag import TRANSACTION_MASK
@@ -11,16 +8,9 @@ from cometmq.kernels.jit import (
     Bytes,
     Longs,
     byte_at,
-    bytes_in,
-    bytes_out,
     inlined,
     int64,
     int_at,
-    kernel,
-    long,
-    longs_out,
-    sends_out,
-    types,
     uint32,
 )
 from cometmq.kernels.json_text import NOT_A_NUMBER
@@ -29,7 +19,6 @@ from cometmq.kernels.send_header import (
     FIRST_FIELD,
     FLAG,
     OPAQUE,
-    PLACES_SIZE,
     PROPERTIES,
     int_field,
     long_field,
@@ -38,7 +27,7 @@ from cometmq.kernels.send_header import (
 )
 from cometmq.kernels.send_properties import is_utf8, read_properties
 from cometmq.kernels.text import hash_on
-from cometmq.kernels.topic_table import CELLS_AT, MIX, NAME_AT, NAME_LENGTH, QUEUE_COUNT, ROW_SIZE, TopicTable
+from cometmq.kernels.topic_table import CELLS_AT, MIX, NAME_AT, NAME_LENGTH, QUEUE_COUNT, ROW_SIZE
 
 SEND_CODE: Final = 310
 """SEND_MESSAGE_V2."""
@@ -56,39 +45,8 @@ _TRUE: Final = int.from_bytes(b"true", "big")
 _FALSE: Final = int.from_bytes(b"false", "big")
 
 
-def read(
-    data: Bytes,
-    start: int,
-    batch: NDArray[np.void],
-    texts: Bytes,
-    table: TopicTable,
-    next_offsets: Longs,
-    body_length_max: int,
-    properties_length_max: int,
-) -> tuple[int, int, int]:
-    """Read sends: see ``sends.SendOps.read``."""
-    found: tuple[int, int, int] = _read(
-        data,
-        start,
-        batch,
-        texts,
-        table.names,
-        table.rows,
-        table.slots,
-        table.cells,
-        next_offsets,
-        body_length_max,
-        properties_length_max,
-        _PLACES,
-    )
-    return found
-
-
-_PLACES: Final = np.empty(PLACES_SIZE, np.int64)
-
-
 @inlined
-def _frame_end(data: Bytes, position: int) -> Any:
+def frame_end(data: Bytes, position: int) -> Any:
     """Give where the frame at ``position`` ends, -1 if it is cut or no frame."""
     if position + _PREFIX_SIZE > len(data):
         return -1
@@ -140,13 +98,12 @@ def _bool_field(data: Bytes, places: Longs, field: int) -> Any:
 
 
 @inlined
-def _read_one(
+def read_send(
     data: Bytes,
     position: int,
     end: int,
     send: Any,
     texts: Bytes,
-    texts_end: int,
     names: Bytes,
     rows: Longs,
     slots: Longs,
@@ -155,26 +112,26 @@ def _read_one(
     body_length_max: int,
     properties_length_max: int,
     places: Longs,
-) -> Any:
-    """Read one frame; gives where the texts end then, -1 if it is no usual send."""
+) -> bool:
+    """Read the frame from ``position`` to ``end``; False if it is no usual send."""
     word = int64(int_at(data, position + 4))
     header, body = position + _PREFIX_SIZE, position + _PREFIX_SIZE + (word & 0xFFFFFF)
     if end == body or end - body > body_length_max:
-        return -1
+        return False
     places[:] = NOT_A_NUMBER
     send.is_binary = word >> 24
     if send.is_binary:
-        new_end = read_binary(data, header, body, places, texts, texts_end)
+        is_read = read_binary(data, header, body, places, texts, 0) >= 0
     else:
-        new_end = read_json(data, header, body, places, texts, texts_end)
-    if new_end < 0 or places[CODE] != SEND_CODE:
-        return -1
+        is_read = read_json(data, header, body, places, texts, 0) >= 0
+    if not is_read or places[CODE] != SEND_CODE:
+        return False
     flag = int64(0) if places[FLAG] == NOT_A_NUMBER else places[FLAG]
     if flag & ~ONEWAY_FLAG:
-        return -1
+        return False
     for field in range(_REQUIRED):
         if places[2 * field] == NOT_A_NUMBER:
-            return -1
+            return False
 
     send.frame_end = end
     send.opaque = int64(0) if places[OPAQUE] == NOT_A_NUMBER else places[OPAQUE]
@@ -196,90 +153,25 @@ def _read_one(
         or _bool_field(data, places, _UNIT_MODE) < 0
         or _bool_field(data, places, _BATCH) != 0
     ):
-        return -1
+        return False
 
     topic, topic_end = places[2 * _TOPIC], places[2 * _TOPIC + 1]
     send.topic_at, send.topic_length = topic, topic_end - topic
     row = _find_topic(data, topic, topic_end, names, rows, slots) * ROW_SIZE
     if row < 0 or send.topic_length > TOPIC_MAX_LENGTH_V1:
-        return -1
+        return False
     if send.queue_id < 0 or send.queue_id >= rows[row + QUEUE_COUNT]:
-        return -1
+        return False
     send.queue = cells[rows[row + CELLS_AT] + send.queue_id]
     if send.queue < 0 or next_offsets[send.queue] < 0:
-        return -1
+        return False
 
     begin, properties_end = places[2 * PROPERTIES], places[2 * PROPERTIES + 1]
     send.properties_at, send.properties_length = begin, properties_end - begin
     if send.properties_length > properties_length_max:
-        return -1
+        return False
     if not read_properties(texts, begin, properties_end, send):
-        return -1
+        return False
     if send.is_binary and not is_utf8(texts, begin, properties_end):
-        return -1  # in JSON that has been seen to
-    return new_end
-
-
-@kernel(
-    types.UniTuple(long, 3)(
-        bytes_in,
-        long,
-        sends_out,
-        bytes_out,
-        bytes_out,
-        longs_out,
-        longs_out,
-        longs_out,
-        longs_out,
-        long,
-        long,
-        longs_out,
-    )
-)
-def _read(
-    data: Bytes,
-    start: int,
-    batch: Any,
-    texts: Bytes,
-    names: Bytes,
-    rows: Longs,
-    slots: Longs,
-    cells: Longs,
-    next_offsets: Longs,
-    body_length_max: int,
-    properties_length_max: int,
-    places: Longs,
-) -> Any:
-    count = texts_end = int64(0)
-    position = sends_end = int64(start)
-    is_usual = True
-    while count < len(batch):
-        end = _frame_end(data, position)
-        if end < 0:
-            return count, sends_end, int64(len(data))
-        new_end = _read_one(
-            data,
-            position,
-            end,
-            batch[count],
-            texts,
-            texts_end,
-            names,
-            rows,
-            slots,
-            cells,
-            next_offsets,
-            body_length_max,
-            properties_length_max,
-            places,
-        )
-        if new_end < 0:
-            is_usual = False
-        elif is_usual:
-            count += 1
-            texts_end = new_end
-            sends_end = end
-        else:
-            return count, sends_end, position
-        position = end
-    return count, sends_end, sends_end
+        return False  # in JSON that has been seen to
+    return True

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from cometmq.kernels.jit import Bytes, Longs, byte_at, inlined, int64, int_at, short_at
+from cometmq.kernels.jit import Bytes, Longs, byte_at, inlined, int64, int_at, short_at, uint64, word_at
 from cometmq.kernels.json_text import (
     NOT_A_NUMBER,
     is_plain,
@@ -19,8 +19,8 @@ from cometmq.kernels.json_text import (
     skip_blanks,
     unescape,
 )
+from cometmq.kernels.sends import FIELD_COUNT, PLACES_SIZE
 
-FIELD_COUNT: Final = 14
 FIRST_FIELD: Final = ord("a")
 PROPERTIES: Final = ord("i") - FIRST_FIELD
 """This field is unescaped at once: its place is in the texts."""
@@ -29,7 +29,7 @@ PROPERTIES: Final = ord("i") - FIRST_FIELD
 CODE: Final = 2 * FIELD_COUNT
 FLAG: Final = CODE + 1
 OPAQUE: Final = CODE + 2
-PLACES_SIZE: Final = CODE + 3
+assert CODE + 3 == PLACES_SIZE
 
 _INT_MIN: Final = -(2**31)
 _INT_MAX: Final = 2**31 - 1
@@ -40,6 +40,11 @@ _OPEN: Final = ord("{")
 _CLOSE: Final = ord("}")
 _BINARY_FIXED_SIZE: Final = 21  # with an empty remark: up to the fields
 _REMARK_LENGTH_AT: Final = 13
+_FIELD: Final = b'"?":"'
+"""How a field begins, but for its name."""
+_FIELD_SIZE: Final = len(_FIELD)
+_FIELD_MASK: Final = uint64(int.from_bytes(b"\xff\0\xff\xff\xff", "little"))
+_FIELD_PATTERN: Final = uint64(int.from_bytes(_FIELD, "little")) & _FIELD_MASK
 _NAMES: Final = [
     np.frombuffer(name, np.uint8) for name in (b"extFields", b"code", b"flag", b"opaque", b"version")
 ]
@@ -140,16 +145,20 @@ def _number_place(data: Bytes, name: int, name_end: int) -> Any:
 def _read_fields(data: Bytes, position: int, end: int, places: Longs, texts: Bytes, texts_end: int) -> Any:
     """Read ``extFields`` behind its brace: gives where it ends, or -1, and where the texts end."""
     while True:
-        position = skip_blanks(data, position, end)
-        if position >= end or byte_at(data, position) != _QUOTE:
-            return -1, texts_end
-        name = position + 1
-        name_end = plain_end(data, name, end)
-        position = _value_at(data, name_end, end)
-        if position < 0 or byte_at(data, position) != _QUOTE:
-            return -1, texts_end
-        value = position + 1
-        field = int64(byte_at(data, name)) - FIRST_FIELD if name_end == name + 1 else int64(-1)
+        value = _short_value(data, position, end)
+        if value > 0:
+            field = int64(byte_at(data, position + 1)) - FIRST_FIELD
+        else:
+            position = skip_blanks(data, position, end)
+            if position >= end or byte_at(data, position) != _QUOTE:
+                return -1, texts_end
+            name = position + 1
+            name_end = plain_end(data, name, end)
+            position = _value_at(data, name_end, end)
+            if position < 0 or byte_at(data, position) != _QUOTE:
+                return -1, texts_end
+            value = position + 1
+            field = int64(byte_at(data, name)) - FIRST_FIELD if name_end == name + 1 else int64(-1)
         if field == PROPERTIES:
             value_end, properties_end = unescape(data, value, end, texts, texts_end)
             if value_end < 0 or not _put(places, field, texts_end, properties_end):
@@ -168,6 +177,15 @@ def _read_fields(data: Bytes, position: int, end: int, places: Longs, texts: Byt
         if byte != _COMMA:
             return -1, texts_end
         position += 1
+
+
+@inlined
+def _short_value(data: Bytes, position: int, end: int) -> Any:
+    """Give where the value begins if what stands here is a field as nearly all are, or -1."""
+    if position + 8 > end or word_at(data, position) & _FIELD_MASK != _FIELD_PATTERN:
+        return -1
+    name = byte_at(data, position + 1)
+    return position + _FIELD_SIZE if FIRST_FIELD <= name < FIRST_FIELD + FIELD_COUNT else -1
 
 
 @inlined

@@ -1,17 +1,20 @@
-"""Sends in bulk: the arrays that a broker, a store and the kernels pass each other.
+"""Sends in bulk: what a broker, a store and the kernel of sends pass each other.
 
-One socket read holds many SEND_MESSAGE_V2 frames. ``read`` finds those that are as nearly all are, ``encode``
-makes their records, ``answer`` their answers; nothing is done per message in Python. A frame with anything
-unusual about it is left to the plain path, which is the definition of what happens to a send.
+One socket read holds many SEND_MESSAGE_V2 frames. Of those that are as nearly all are, one call of the kernel
+makes records, queue entries and answers; nothing is done per message in Python, and little per read. What
+all connections read in a turn of the loop is written together. A frame
+with anything unusual about it is left to the plain path, which is the definition of what happens to a send.
 """
 
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import accumulate
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cometmq.format.record import HEAD_MAX_SIZE
+from cometmq.format.properties import MAX_LENGTH
 from cometmq.kernels.ops import Bytes, Longs
 from cometmq.kernels.topic_table import TopicTable
 
@@ -36,7 +39,6 @@ SEND: Final = np.dtype(
             "properties_length",
             "key_at",
             "key_length",
-            # The queue entry. Offsets and size are known once the record is made.
             "queue",  # the queue's number
             "queue_offset",
             "physical_offset",
@@ -46,180 +48,208 @@ SEND: Final = np.dtype(
     ]
 )
 """One send; lengths in bytes."""
-_NUMBERS: Final = SEND.itemsize // 8
-ENTRY_COLUMNS: Final = slice(_NUMBERS - 5, _NUMBERS)
-"""Where the queue entries are if sends are looked at as rows of numbers."""
-assert SEND.names is not None and SEND.names[ENTRY_COLUMNS][0] == "queue"
 
 SENDS_MAX: Final = 1024
 """So many sends are taken together."""
-RECORD_GROWTH_MAX: Final = HEAD_MAX_SIZE + 128 + 8
-"""By so much a record can be longer than body, properties and what the broker adds to them."""
+RECORDS_SIZE_MAX: Final = 1 << 20
+ANSWERS_SIZE_MAX: Final = 1 << 19
+"""So many bytes are made together. A send whose record is longer is none for this path."""
 ANSWER_SIZE_MAX: Final = 256
 """What an answer takes at most, but for its constant parts and the unique key."""
+TEXTS_SIZE: Final = 512 * 1024
+"""As long as a header can be: none of its texts is longer."""
+
+FIELD_COUNT: Final = 14
+"""The fields of a header, "a" to "n"."""
+PLACES_SIZE: Final = 2 * FIELD_COUNT + 3
+"""Where each field begins and ends, and the header's own numbers."""
+
+# Which constants there are.
+JSON_PIECES: Final = 0
+BINARY_PIECES: Final = 6
+HOST_ID: Final = 13
+ADDED: Final = 14
+STORE_HOST: Final = 15
 
 
-_HOSTS_KNOWN_MAX: Final = 1024
+class Constants(NamedTuple):
+    """What is the same in all records and answers: ``data[bounds[i]:bounds[i + 1]]`` is the i-th constant.
 
-
-class Answers(NamedTuple):
-    """The constant parts of success answers: ``pieces[bounds[i]:bounds[i + 1]]`` is the i-th.
-
-    ::
+    First come the parts of success answers around what differs in them::
 
         JSON     0 message id 1 queue id 2 queue offset 3 unique key 4 opaque 5
         binary   6 opaque 7 length of what follows 8 message id 9 queue id 10 queue offset 11 unique key 12
 
-    Attributes:
-        host_id: how each message id begins: the broker's address in hexadecimal digits.
+    Then 13 how each message id begins, the broker's address in hexadecimal digits; 14 the properties that
+    the broker adds; 15 its address as records hold it.
     """
 
-    pieces: Bytes
+    data: Bytes
     bounds: Longs
-    host_id: Bytes
 
 
-class Hosts(NamedTuple):
-    """Whence messages come and where they are stored: packed, 8 or 20 bytes."""
+def constants_of(pieces: Sequence[bytes], added: bytes, store_host: bytes) -> Constants:
+    """Put the constants together.
 
-    born: Bytes
-    store: Bytes
-
-
-@lru_cache(_HOSTS_KNOWN_MAX)
-def hosts_of(born: bytes, store: bytes) -> Hosts:
-    """Give packed hosts as arrays; each connection's come again and again."""
-    return Hosts(np.frombuffer(born, np.uint8), np.frombuffer(store, np.uint8))
+    Args:
+        pieces: the parts of answers, see ``ResponseTemplate.pieces``.
+    """
+    assert len(pieces) == HOST_ID
+    parts = [*pieces, store_host.hex().upper().encode(), added, store_host]
+    return Constants(np.frombuffer(b"".join(parts), np.uint8), np.array([0, *accumulate(map(len, parts))]))
 
 
 class SendOps(Protocol):
-    """The bulk operations on sends."""
+    """The bulk operation on sends."""
 
-    def read(
+    def take(
         self,
-        data: Bytes,
-        start: int,
-        batch: NDArray[np.void],
+        constants: Bytes,
+        bounds: Longs,
+        sends: NDArray[np.void],
         texts: Bytes,
-        table: TopicTable,
-        next_offsets: Longs,
+        records: Bytes,
+        answers: Bytes,
+        places: Longs,
         body_length_max: int,
         properties_length_max: int,
-    ) -> tuple[int, int, int]:
-        """Read the sends that begin at ``start`` into ``batch`` and ``texts``, up to the first other frame.
-
-        Gives how many there are, where they end, and where the frames after them end that are to be handled
-        otherwise (a cut frame among them).
-
-        Args:
-            properties_length_max: of what the producer sent, so that what is added fits too.
-        """
-        ...
-
-    def encode(
-        self,
-        data: Bytes,
-        batch: NDArray[np.void],
-        count: int,
-        texts: Bytes,
-        added: Bytes,
-        hosts: Hosts,
+        names: Bytes,
+        rows: Longs,
+        slots: Longs,
+        cells: Longs,
         next_offsets: Longs,
+        entries: Longs,
+        first_row: int,
         physical_offset: int,
-        room: int,
+        file_room: int,
         store_time: int,
-        records: Bytes,
-    ) -> tuple[int, int]:
-        """Encode the first ``count`` records one behind the other, as far as they fit; number the messages.
+        data: bytes,
+        start: int,
+        born_host: bytes,
+        count: int,
+        size: int,
+        answers_size: int,
+    ) -> tuple[int, int, int, int, int]:
+        """Make records, entries and answers of the sends at ``start``, up to the first other frame.
 
-        Gives how many fit, and how many bytes they take.
+        Gives where the sends end that are taken; where the frames after them end that are to be handled
+        otherwise (a cut frame among them, and one that does not fit into the log's file), the same if there
+        is no more room; and ``count``, ``size`` and ``answers_size`` as they are then.
+
+        All by position, and nothing that would have to be made or taken apart for the call: with few sends
+        in a read that is what they cost.
 
         Args:
-            added: the properties that the broker adds.
-            room: bytes that are left in the CommitLog's file; what a blank needs is left free.
+            constants: see ``Constants``, as for ``bounds``.
+            sends: gets what is read of each, of dtype SEND.
+            texts: gets what is read of one, without JSON's escapes.
+            records: gets the records, one behind the other.
+            answers: gets the answers, one frame behind the other.
+            places: room for where the fields of a header are.
+            properties_length_max: of what the producer sent, so that what is added fits too.
+            names: see ``TopicTable``, as for ``rows``, ``slots`` and ``cells``.
+            next_offsets: what the next message of each queue gets, by the queue's number; moved on.
+            entries: gets a row for each send: queue, queue offset, physical offset, size, tags code.
+            first_row: where these rows begin; there must be room for as many as ``sends`` has.
+            physical_offset: where the first record will lie in the CommitLog.
+            file_room: how many bytes are left of its file; what a blank needs is left free.
+            store_time: ms since the epoch.
+            data: what was read.
+            start: where the first send begins in it.
+            born_host: whence they come: packed, 8 or 20 bytes.
+            count: how many sends there are already.
+            size: bytes of their records.
+            answers_size: bytes of their answers.
         """
         ...
 
-    def answer(
-        self, batch: NDArray[np.void], count: int, texts: Bytes, answers: Answers, frames: Bytes
-    ) -> int:
-        """Encode the answers to those of the first ``count`` sends that want one; give how long they are."""
-        ...
+
+_NONE: Final = np.empty(0, np.int64)
 
 
 class SendBatch:
-    """The sends of one socket read on their way, and room for what is made of them; used again and again.
+    """The sends of one turn on their way; used again and again.
+
+    Args:
+        constants: see ``constants_of``.
+        body_length_max: sends with a longer body are left.
 
     Attributes:
-        data: the socket read.
-        sends: of dtype SEND; the first ``count`` count.
-        entries: the same memory, only what queue entries are made of: a row of numbers for each.
+        count: how many sends were taken.
+        size: how many bytes their records take.
+        sends: what was read of each.
     """
 
-    def __init__(self, ops: SendOps, table: TopicTable, added: bytes, answers: Answers) -> None:
-        self.count = 0
-        self.data: Bytes = np.empty(0, np.uint8)
+    def __init__(self, ops: SendOps, table: TopicTable, constants: Constants, body_length_max: int) -> None:
+        self.count = self.size = self._answers_size = 0
         self.sends = np.zeros(SENDS_MAX, SEND)
-        self.entries: Longs = self.sends.view(np.int64).reshape(SENDS_MAX, _NUMBERS)[:, ENTRY_COLUMNS]
-        self._ops = ops
         self._table = table
-        self._added = np.frombuffer(added, np.uint8)
-        self._answers = answers
-        self._texts = np.empty(1 << 16, np.uint8)
-        self._room = np.empty(1 << 18, np.uint8)
-
-    def read(
-        self, data: Bytes, start: int, next_offsets: Longs, body_length_max: int, properties_length_max: int
-    ) -> tuple[int, int]:
-        """Take the sends at ``start``: gives where they end, and where the other frames after them end."""
-        if len(self._texts) < len(data):
-            self._texts = np.empty(len(data), np.uint8)
-        self.data = data
-        self.count, end, others_end = self._ops.read(
-            data,
-            start,
+        self._next_offsets = _NONE
+        added_length = int(constants.bounds[ADDED + 1] - constants.bounds[ADDED])
+        records, answers = np.empty(RECORDS_SIZE_MAX, np.uint8), np.empty(ANSWERS_SIZE_MAX, np.uint8)
+        self._records, self._answers = records.data, answers.data
+        self._take = partial(
+            ops.take,
+            constants.data,
+            constants.bounds,
             self.sends,
-            self._texts,
-            self._table,
-            next_offsets,
+            np.empty(TEXTS_SIZE, np.uint8),
+            records,
+            answers,
+            np.empty(PLACES_SIZE, np.int64),
             body_length_max,
-            properties_length_max - len(self._added),
+            MAX_LENGTH - added_length,
         )
-        return end, others_end
+        self._take_here: Callable[..., tuple[int, int, int, int, int]] = self._take
 
-    def encode(
-        self, hosts: Hosts, next_offsets: Longs, physical_offset: int, room: int, store_time: int
-    ) -> memoryview:
-        """Give the records that fit into ``room``; ``count`` becomes how many that are."""
-        most = len(self.data) + self.count * (RECORD_GROWTH_MAX + len(self._added))
-        self.count, size = self._ops.encode(
-            self.data,
-            self.sends,
-            self.count,
-            self._texts,
-            self._added,
-            hosts,
+    def begin(
+        self,
+        next_offsets: Longs,
+        entries: Longs,
+        first_row: int,
+        physical_offset: int,
+        file_room: int,
+        store_time: int,
+    ) -> None:
+        """Begin with no sends; say where the next ones go: see ``SendOps.take``."""
+        self.count = self.size = self._answers_size = 0
+        self._next_offsets, table = next_offsets, self._table
+        self._take_here = partial(
+            self._take,
+            table.names,
+            table.rows,
+            table.slots,
+            table.cells,
             next_offsets,
+            entries,
+            first_row,
             physical_offset,
-            room,
+            file_room,
             store_time,
-            self._with_room(most),
         )
-        return self._room.data[:size]
 
-    def take_back(self, next_offsets: Longs) -> None:
-        """Give back the queue offsets that ``encode`` took: the records could not be written."""
+    def take(self, data: bytes, start: int, born_host: bytes) -> tuple[int, int, int]:
+        """Take the sends at ``start`` as far as they are usual and there is room.
+
+        Gives where they end; where the frames after them end that are to be handled otherwise; and where the
+        answers to them end.
+        """
+        end, others_end, self.count, self.size, self._answers_size = self._take_here(
+            data, start, born_host, self.count, self.size, self._answers_size
+        )
+        return end, others_end, self._answers_size
+
+    @property
+    def records(self) -> memoryview:
+        """The records, one behind the other, until the next sends are taken."""
+        return self._records[: self.size]
+
+    def answers(self, begin: int = 0, end: int | None = None) -> bytes:
+        """Give the answers to those that want one, one frame behind the other; or a part of them."""
+        return bytes(self._answers[begin : self._answers_size if end is None else end])
+
+    def take_back(self) -> None:
+        """Give back the queue offsets that were taken: the records could not be written."""
         for queue in self.sends["queue"][: self.count].tolist():
-            next_offsets[queue] -= 1
-
-    def answers(self) -> bytes:
-        """Give the answers, one frame behind the other."""
-        most = len(self.data) + self.count * (ANSWER_SIZE_MAX + len(self._answers.pieces))
-        room = self._with_room(most)
-        size = self._ops.answer(self.sends, self.count, self._texts, self._answers, room)
-        return bytes(room.data[:size])
-
-    def _with_room(self, size: int) -> Bytes:
-        if len(self._room) < size:
-            self._room = np.empty(size, np.uint8)
-        return self._room
+            self._next_offsets[queue] -= 1
+        self.count = 0

@@ -1,9 +1,9 @@
-"""Appending sends that kernels have read: records made, written and dispatched without a loop in Python."""
+"""Appending sends that kernels take: records made, written and dispatched without a loop in Python."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from cometmq.kernels.ops import Longs
-from cometmq.kernels.sends import Hosts, SendBatch
+from cometmq.io.clock import Clock
+from cometmq.kernels.sends import SENDS_MAX, SendBatch
 from cometmq.store.dispatch import Dispatcher
 from cometmq.store.parts import Parts
 
@@ -12,7 +12,7 @@ class BulkAppend:
     """The store's side of the bulk path.
 
     Args:
-        begin: sees that the store takes messages and gives their store time, ms; raises StoreNotWritable.
+        begin: sees that the store takes messages at a store time, ms; raises StoreNotWritable.
         end: called after each append.
         readable_offset: gives the log's offset up to which messages may be read.
     """
@@ -21,33 +21,50 @@ class BulkAppend:
         self,
         parts: Parts,
         dispatcher: Dispatcher,
-        begin: Callable[[], int],
+        clock: Clock,
+        begin: Callable[[int], None],
         end: Callable[[], None],
         readable_offset: Callable[[], int],
     ) -> None:
         self._log = parts.log
         self._queues = parts.queues
+        self._staged = parts.queues.staged
         self._dispatcher = dispatcher
+        self._clock = clock
         self._begin = begin
         self._end = end
         self._readable_offset = readable_offset
-
-    @property
-    def next_offsets(self) -> Longs:
-        """What the next message of each queue gets, by the queue's number; negative for one that is gone."""
-        return self._queues.next_offsets.longs
 
     def queue_number(self, topic: str, queue_id: int) -> int:
         """Give the number of a queue, which is made if it is not there. Raises IllegalName."""
         return self._queues.get(topic, queue_id).number
 
-    def append(self, batch: SendBatch, hosts: Hosts) -> None:
-        """Append sends, as far as they fit into the log's file: ``batch.count`` becomes how many did.
+    def append(
+        self, batch: SendBatch, reads: Iterable[tuple[bytes, int, bytes]]
+    ) -> list[tuple[int, int, int]]:
+        """Take the sends of some reads, and append what is taken.
 
-        The next one, and the first of all, are for ``MessageStore.append``. Raises StoreNotWritable.
+        A send that does not fit into the log's file, and the first of all, are for ``MessageStore.append``.
+        Raises StoreNotWritable; nothing is taken then.
+
+        Args:
+            reads: what was read, where to begin in it, and whence it came: see ``SendBatch.take``.
+
+        Returns:
+            What ``SendBatch.take`` gives for each.
         """
-        store_time = self._begin()
-        self._log.append_sends(batch, hosts, self.next_offsets, store_time)
-        if batch.count:
-            self._dispatcher.take_sends(batch.entries[: batch.count], self._readable_offset())
-            self._end()
+        log, staged, time = self._log, self._staged, self._clock.now_ms()
+        entries, next_offsets = staged.with_room(SENDS_MAX), self._queues.next_offsets.longs
+        batch.begin(next_offsets, entries, staged.end, log.written_offset, log.file_room, time)
+        try:
+            taken = [batch.take(*read) for read in reads]
+            if not batch.count:
+                return taken
+            self._begin(time)
+            log.append_encoded(batch.records, time)
+        except BaseException:
+            batch.take_back()
+            raise
+        self._dispatcher.take_sends(batch.count, self._readable_offset())
+        self._end()
+        return taken

@@ -14,9 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from cometmq.errors import MessageIllegal, StoreNotWritable
 from cometmq.format.record import (
     END_FILE_MIN_BLANK,
@@ -28,7 +25,6 @@ from cometmq.format.record import (
 )
 from cometmq.format.scan import Stop, check
 from cometmq.io.open_files import OpenFiles
-from cometmq.kernels.sends import Hosts, SendBatch
 from cometmq.message import Buffer
 from cometmq.store import write_path
 from cometmq.store.append import Appended, NewMessage
@@ -121,23 +117,18 @@ class CommitLog:
         self.written_time = store_time
         return appended
 
-    def append_sends(
-        self, batch: SendBatch, hosts: Hosts, next_offsets: NDArray[np.int64], store_time: int
-    ) -> None:
-        """Write the batch's records as far as they fit into the file; ``batch.count`` becomes how many do.
+    @property
+    def file_room(self) -> int:
+        """How many bytes are left of the file that the next record goes to; 0 if it is not made yet."""
+        return self._file_end(self.written_offset) - self.written_offset
+
+    def append_encoded(self, records: Buffer, store_time: int) -> None:
+        """Write records behind the last one, encoded for there; with a blank they fit into the file.
 
         Raises StoreNotWritable like ``append``.
         """
         begin = self.written_offset
-        room = self._file_end(begin) - begin
-        records = batch.encode(hosts, next_offsets, begin, room, store_time)
-        if not batch.count:
-            return
-        try:
-            self._write((_Write(begin, records),))
-        except BaseException:
-            batch.take_back(next_offsets)
-            raise
+        self._write((_Write(begin, records),))
         self.written_offset = begin + len(records)
         self.written_time = store_time
 
@@ -216,13 +207,14 @@ class CommitLog:
 
     def _write(self, writes: Sequence[_Write]) -> None:
         try:
-            self.clear_failed()
-            for write in writes:
-                self._failed_until = max(self._failed_until, write.offset + len(write.data))
-                if write.data:
-                    if self.chain.start_of(write.offset) is None:
-                        self._next_file.add(write.offset - write.offset % self.chain.file_size)
-                    self._path.write(write.offset, write.data)
+            if self._failed_until:
+                self.clear_failed()
+            for offset, data in writes:
+                if data:
+                    self._failed_until = offset + len(data)
+                    if offset >= self.chain.end_offset:
+                        self._next_file.add(offset - offset % self.chain.file_size)
+                    self._path.write(offset, data)
         except OSError as error:
             with suppress(OSError):  # it is tried again before the next write
                 self.clear_failed()

@@ -15,7 +15,6 @@ from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
 from cometmq.format.dispatch import queue_tags_code
 from cometmq.format.java_hash import tags_code
 from cometmq.format.sys_flag import TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
-from cometmq.kernels.ops import Longs
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.consume_queue import ConsumeQueue
@@ -57,11 +56,11 @@ class _Batch(NamedTuple):
 
 
 class _Sends(NamedTuple):
-    """Sends that were appended in bulk."""
+    """Sends that were appended in bulk, so many; ``Staged`` has their entries."""
 
     end_offset: int
     store_time: int
-    entries: Longs
+    size: int
 
 
 class Dispatcher:
@@ -113,11 +112,15 @@ class Dispatcher:
         self._waiting.append(_Batch(self._log.written_offset, time, queues, messages, appended))
         self.dispatch(readable_offset)
 
-    def take_sends(self, entries: Longs, readable_offset: int) -> None:
-        """Take in sends that were appended in bulk (rows as ``Staged`` takes them), like ``take``."""
-        end_offset, time = self._log.written_offset, self._log.written_time
-        self._waiting.append(_Sends(end_offset, time, entries.copy()))  # the rows' memory is used again
-        self.dispatch(readable_offset)
+    def take_sends(self, count: int, readable_offset: int) -> None:
+        """Take in sends that were appended in bulk, like ``take``; their rows lie behind the staged ones."""
+        self._staged.end += count
+        sends = _Sends(self._log.written_offset, self._log.written_time, count)
+        if self._waiting or sends.end_offset > readable_offset:
+            self._waiting.append(sends)
+            self.dispatch(readable_offset)
+        elif arrivals := self._release(sends):  # nearly always nobody waits
+            self.on_arrival(arrivals)
 
     def dispatch(self, readable_offset: int) -> None:
         """Dispatch what waits and lies before ``readable_offset``."""
@@ -125,11 +128,9 @@ class Dispatcher:
         while self._waiting and self._waiting[0].end_offset <= readable_offset:
             batch = self._waiting.popleft()
             if isinstance(batch, _Sends):
-                self._stage(batch.entries, arrivals)
+                arrivals += self._release(batch)
             else:
-                self._put(batch, arrivals)
-            self.dispatched_offset = batch.end_offset
-            self.dispatched_time = batch.store_time
+                arrivals += self._put(batch)
         if arrivals:
             self.on_arrival(arrivals)
 
@@ -147,17 +148,22 @@ class Dispatcher:
             self._replay.dispatch(chunk)
         self._indexed_offset = self.dispatched_offset
 
-    def _stage(self, entries: Longs, arrivals: list[Arrival]) -> None:
-        self._staged.add(entries)
-        if self.is_awaited():
-            for number, queue_offset, _, _, code in entries.tolist():
-                queue = self._staged.queues.get(number)
-                if queue is not None:
-                    arrivals.append(Arrival(queue.topic, queue.queue_id, queue_offset + 1, code))
+    def _release(self, sends: _Sends) -> list[Arrival]:
+        """Let sends be read; give them if somebody waits for any."""
+        entries = self._staged.release(sends.size)
+        self.dispatched_offset, self.dispatched_time, _ = sends
+        if not self.is_awaited():
+            return []
+        return [
+            Arrival(queue.topic, queue.queue_id, queue_offset + 1, code)
+            for number, queue_offset, _, _, code in entries.tolist()
+            if (queue := self._staged.queues.get(number)) is not None
+        ]
 
-    def _put(self, batch: _Batch, arrivals: list[Arrival]) -> None:
+    def _put(self, batch: _Batch) -> list[Arrival]:
+        """Put the queue entries of messages; give what can be read now."""
         self._staged.put()
-        codes = self._tags_codes
+        arrivals, codes = [], self._tags_codes
         for queue, message, at in zip(batch.queues, batch.messages, batch.appended, strict=True):
             if queue is None:
                 continue
@@ -166,6 +172,8 @@ class Dispatcher:
                 code = self._tags_code(message, at.store_time)
             queue.put(at.queue_offset, at.physical_offset, at.size, self._extended(queue, message, at, code))
             arrivals.append(Arrival(message.topic, message.queue_id, at.queue_offset + 1, code))
+        self.dispatched_offset, self.dispatched_time = batch.end_offset, batch.store_time
+        return arrivals
 
     def _extended(self, queue: ConsumeQueue, message: NewMessage, at: Appended, code: int) -> int:
         """Give what the entry holds: the tags code, or the address of a unit that holds it."""

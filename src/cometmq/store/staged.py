@@ -24,33 +24,47 @@ QUEUE, QUEUE_OFFSET, PHYSICAL_OFFSET, ENTRY_SIZE, TAGS_CODE = range(5)
 class Staged:
     """Entries in the order of the log.
 
+    ::
+
+        rows    0 ──── can be read ──── count ──── not yet ──── end ──── free ────
+
     Attributes:
         queues: by their numbers; those that are gone are passed over.
-        count: how many entries wait.
+        rows: the entries, a row of numbers each; kernels fill it from ``end`` on.
+        count: how many entries wait that may be read.
+        end: how many wait in all; the others are not on the disk yet, under SYNC_FLUSH.
     """
 
     def __init__(self, queues: Mapping[int, ConsumeQueue]) -> None:
-        self.count = 0
+        self.count = self.end = 0
         self.queues = queues
-        self._rows: Longs = np.empty((0, 5), np.int64)
+        self.rows: Longs = np.empty((0, 5), np.int64)
 
-    def add(self, rows: Longs) -> None:
-        """Take entries: see ``kernels.sends.SendBatch.entries``."""
-        end = self.count + len(rows)
-        if end > len(self._rows):
+    def with_room(self, count: int) -> Longs:
+        """Give the rows, with room for ``count`` more; put what can be read if need be."""
+        if self.end + count > len(self.rows):
             self.put()
-            end = len(rows)
-            room = max(CAPACITY, ENTRIES_PER_QUEUE * len(self.queues), end)
-            if room > len(self._rows):
-                self._rows = np.empty((room, 5), np.int64)
-        self._rows[self.count : end] = rows
-        self.count = end
+            room = max(CAPACITY, ENTRIES_PER_QUEUE * len(self.queues), self.end + count)
+            if room > len(self.rows):
+                waiting, self.rows = self.rows[: self.end], np.empty((room, 5), np.int64)
+                self.rows[: self.end] = waiting
+        return self.rows
+
+    def release(self, count: int) -> Longs:
+        """Let the next ``count`` entries be read; give them."""
+        begin, self.count = self.count, self.count + count
+        return self.rows[begin : self.count]
 
     def put(self) -> None:
-        """Put what waits into its queues."""
+        """Put what can be read into its queues."""
         if not self.count:
             return
-        rows, self.count = self._rows[: self.count], 0
+        self._put(self.rows[: self.count])
+        waiting = self.rows[self.count : self.end]
+        self.rows[: len(waiting)] = waiting
+        self.count, self.end = 0, len(waiting)
+
+    def _put(self, rows: Longs) -> None:
         narrow = np.uint16 if rows[:, QUEUE].max() < 1 << 16 else np.int64  # numpy sorts short numbers faster
         rows = rows[np.argsort(rows[:, QUEUE].astype(narrow), kind="stable")]
         numbers = rows[:, QUEUE]

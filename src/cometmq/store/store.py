@@ -126,7 +126,7 @@ class MessageStore(Messages, HasPointers):
         self.calculate_bitmaps(lambda _: b"")
         self.flusher = Flusher(parts.log, parts.files.layer, settings, clock, self._in_flusher)
         self.bulk = BulkAppend(
-            parts, self._dispatcher, self._begin_append, self._end_append, lambda: self.confirm_offset
+            parts, self._dispatcher, clock, self._begin_append, self._end_append, lambda: self.confirm_offset
         )
         self._upkeep = Upkeep(parts, self._dispatcher, self.flusher, settings, clock, self.recovered.begin)
         self.retention = Retention(parts, self.flusher, self._upkeep, settings, clock)
@@ -151,7 +151,8 @@ class MessageStore(Messages, HasPointers):
             MessageIllegal: a message breaks a limit of the format.
             StoreNotWritable: disk full, a sync failed, or the store is closed.
         """
-        store_time = self._begin_append()
+        store_time = self._clock.now_ms()
+        self._begin_append(store_time)
         queues: list[ConsumeQueue | None] = []
         queue_offsets: list[int] = []
         try:
@@ -303,13 +304,11 @@ class MessageStore(Messages, HasPointers):
 
     # Inside
 
-    def _begin_append(self) -> int:
-        """See that the store takes messages; give the time at which they are stored."""
+    def _begin_append(self, store_time: int) -> None:
+        """See that the store takes messages at this time, ms. Raises StoreNotWritable."""
         self._check_writable()
-        store_time = self._clock.now_ms()
         if store_time <= self._parts.checkpoint.vouched_time:
             self._upkeep.go_back(store_time - 1)
-        return store_time
 
     def _end_append(self) -> None:
         self._upkeep.follow()
