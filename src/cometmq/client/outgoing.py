@@ -4,7 +4,7 @@ Source: RocketMQ ``client/Validators.java``, ``DefaultMQProducerImpl.java`` (sen
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cometmq.errors import MessageIllegal
 from cometmq.format import compression, properties, sent, sys_flag
@@ -18,6 +18,29 @@ BODY_SIZE_MAX = 4 * 1024 * 1024
 COMPRESS_OVER_BYTES = 4096
 DEFAULT_TOPIC = "TBW102"
 DEFAULT_TOPIC_QUEUES = 4
+
+
+_PATTERN: Final = fields(
+    SendHeaderV2(
+        producer_group="",
+        topic="",
+        default_topic=DEFAULT_TOPIC,
+        default_topic_queue_count=DEFAULT_TOPIC_QUEUES,
+        queue_id=0,
+        sys_flag=0,
+        born_time=0,
+        flag=0,
+    )
+)
+"""The fields of any send: filling them in costs a third of making them anew."""
+_NAMES: Final = dict(zip(SendHeaderV2.__struct_fields__, SendHeaderV2.__struct_encode_fields__, strict=True))
+_GROUP, _TOPIC, _QUEUE_ID, _SYS_FLAG, _BORN_TIME, _FLAG, _PROPERTIES, _BATCH, _BROKER_NAME = (
+    _NAMES[name]
+    for name in (
+        *("producer_group", "topic", "queue_id", "sys_flag", "born_time", "flag"),
+        *("properties", "batch", "broker_name"),
+    )
+)
 
 
 class Outgoing(NamedTuple):
@@ -39,21 +62,20 @@ class Outgoing(NamedTuple):
 
     def request(self, group: str, queue: MessageQueue, born_time: int) -> Command:
         """Make the request that sends it to ``queue``."""
-        header = SendHeaderV2(
-            producer_group=group,
-            topic=self.topic,
-            default_topic=DEFAULT_TOPIC,
-            default_topic_queue_count=DEFAULT_TOPIC_QUEUES,
-            queue_id=queue.queue_id,
-            sys_flag=self.sys_flag,
-            born_time=born_time,
-            flag=self.flag,
-            properties=self.properties,
-            batch=self.is_batch,
-            broker_name=queue.broker_name,
-        )
+        ext_fields = {
+            **_PATTERN,
+            _GROUP: group,
+            _TOPIC: self.topic,
+            _QUEUE_ID: str(queue.queue_id),
+            _SYS_FLAG: str(self.sys_flag),
+            _BORN_TIME: str(born_time),
+            _FLAG: str(self.flag),
+            _PROPERTIES: self.properties,
+            _BATCH: "true" if self.is_batch else "false",
+            _BROKER_NAME: queue.broker_name,
+        }
         code = RequestCode.SEND_BATCH_MESSAGE if self.is_batch else RequestCode.SEND_MESSAGE_V2
-        return Command(code, ext_fields=fields(header), body=self.body)
+        return Command(code, ext_fields=ext_fields, body=self.body)
 
 
 def one(message: Message, unique_id: str, *, compress_over: int | None = COMPRESS_OVER_BYTES) -> Outgoing:

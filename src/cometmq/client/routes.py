@@ -65,14 +65,20 @@ class Routes:
             NetworkError: no name server answers, and no route is known.
             RemoteError: a name server refuses.
         """
-        known = self._known.get(topic)
-        if known is not None and asyncio.get_running_loop().time() < known.fresh_until:
-            return known.route
+        if (route := self.fresh(topic)) is not None:
+            return route
         task = self._asking.get(topic)
         if task is None:  # all who want the route at this time share one request
             task = self._asking[topic] = asyncio.create_task(self._refresh(topic))
             task.add_done_callback(_retrieve_error)
         return await asyncio.shield(task)
+
+    def fresh(self, topic: str) -> Route | None:
+        """Give a topic's route if it is known and not too old: what nearly all sends need, without a wait."""
+        known = self._known.get(topic)
+        if known is not None and asyncio.get_running_loop().time() < known.fresh_until:
+            return known.route
+        return None
 
     async def get_for_sending(self, topic: str) -> Route:
         """Give a topic's route; for one that is not there yet, where a send would make it.

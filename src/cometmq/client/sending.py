@@ -140,7 +140,7 @@ class Sender:
             self._hooks.after(attempt)
 
     async def _choose(self, ready: Outgoing, where: Where, failed: set[str]) -> tuple[MessageQueue, str]:
-        route = await self._routes.get_for_sending(ready.topic)
+        route = self._routes.fresh(ready.topic) or await self._routes.get_for_sending(ready.topic)
         queue = where if isinstance(where, MessageQueue) else self._choose_queue(route, ready, where, failed)
         address = route.master(queue.broker_name)
         if address is None:
