@@ -50,6 +50,17 @@ async def registered(
         await name_servers.stop()
 
 
+def test_a_change_in_the_moment_of_the_stop_does_not_hold_it_up(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with name_server() as server, registered(tmp_path, server.address) as (_, name_servers):
+            async with asyncio.timeout(INFORM_WAIT_S * 4):
+                while not await route(server.address, "TBW102"):
+                    pass
+            name_servers.register_soon()  # the task is woken and cancelled at once
+
+    asyncio.run(main())
+
+
 async def route(server: str, topic: str) -> TopicRoute | None:
     connections = Connections()
     command = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, ext_fields=fields(GetRouteHeader(topic)))

@@ -8,6 +8,7 @@ otherwise at intervals. (RocketMQ: BrokerController.registerBrokerAll, BrokerOut
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -98,7 +99,8 @@ class NameServers:
         self.register_soon()
         tries = [event.wait() for event in self._next_try.values()]
         try:
-            await asyncio.wait_for(asyncio.gather(*tries), INFORM_WAIT_S)
+            async with asyncio.timeout(INFORM_WAIT_S):
+                await asyncio.gather(*tries)
         except TimeoutError:
             _log.info("some name servers are slow to take the registration")
 
@@ -110,10 +112,9 @@ class NameServers:
             taken = await self._register(server)
             tried.set()
             wait_ms = self._settings.register_name_server_period if taken else RETRY_MS
-            try:
-                await asyncio.wait_for(changed.wait(), wait_ms / 1000)
-            except TimeoutError:
-                continue
+            with suppress(TimeoutError):  # wait_for would forget to be cancelled if it is woken as well
+                async with asyncio.timeout(wait_ms / 1000):
+                    await changed.wait()
 
     async def _register(self, server: str) -> bool:
         """Register once; tell whether the name server has taken it."""
