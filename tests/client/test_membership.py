@@ -3,11 +3,13 @@
 import asyncio
 from pathlib import Path
 
-from tests.shop import shop
+from tests.consuming import Basket
+from tests.shop import QUEUE, shop
 
 from cometmq.net.client import Connections
-from cometmq.wire.bodies.body import decode
+from cometmq.wire.bodies.body import decode, encode
 from cometmq.wire.bodies.group import ConsumerConnections
+from cometmq.wire.bodies.stats import QueueOffsets
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import ConsumerGroupHeader, fields
@@ -32,5 +34,24 @@ def test_the_broker_knows_who_is_there_and_what_is_wanted(tmp_path: Path) -> Non
                 "Orders": "paid || refunded",
                 "%RETRY%readers": "*",
             }
+
+    asyncio.run(main())
+
+
+def test_an_operator_can_reset_offsets(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            basket = Basket()
+            consumer = here.consumer()
+            consumer.on("Orders")(basket.put)
+            await here.send(b"0", b"1")
+            async with consumer:
+                await basket.has(2)
+                assert consumer._at_work is not None
+                member = consumer._at_work._member
+                offsets = QueueOffsets({QUEUE: 0, QUEUE._replace(queue_id=7): 0})
+                reset = Command(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, body=encode(offsets))
+                member._on_request(await member.connections.connect(here.live.broker), reset)
+                assert await basket.has(4) == [b"0", b"1", b"0", b"1"]
 
     asyncio.run(main())

@@ -21,6 +21,7 @@ from cometmq.errors import NoRoute
 from cometmq.io.clock import Clock
 from cometmq.message import MessageQueue
 from cometmq.net.client import Connection, Connections, refuse_request
+from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.heartbeat import (
     ConsumeFromWhere,
     ConsumerData,
@@ -29,6 +30,7 @@ from cometmq.wire.bodies.heartbeat import (
     MessageModel,
     SubscriptionData,
 )
+from cometmq.wire.bodies.stats import QueueOffsets
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 
@@ -180,6 +182,8 @@ class Membership:
     def _on_request(self, connection: Connection, command: Command) -> None:
         if command.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
             self.rebalancing.soon()
+        elif command.code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET:
+            self.rebalancing.restart(decode(QueueOffsets, command.body).offsets)
         else:
             refuse_request(connection, command)
 

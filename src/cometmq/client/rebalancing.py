@@ -122,6 +122,13 @@ class Rebalancing:
         for topic in {queue.topic for queue in chosen.union(self.queues)}:
             self._follow(self._assignment.aim(topic, (queue for queue in chosen if queue.topic == topic)))
 
+    def restart(self, offsets: Mapping[MessageQueue, int]) -> None:
+        """Go on at other offsets in the queues that are consumed here, and commit these."""
+        for queue in offsets.keys() & self.queues.keys():
+            _log.warning("%s goes on at %d: its offset was reset", queue, offsets[queue])
+            self.queues[queue].pulling.restart(offsets[queue])
+        self._start(self.commit())
+
     async def commit(self, queues: Iterable[MessageQueue] | None = None) -> None:
         """Commit how far queues are handled; what fails is committed next time."""
         offsets = {
