@@ -16,6 +16,7 @@ from cometmq.broker import reads as reads_module
 from cometmq.broker.reads import FETCHES_MAX
 from cometmq.io.disk_file import DiskFile
 from cometmq.io.files import Disk, File
+from cometmq.io.mapped import MappedFile
 from cometmq.message import Buffer
 from cometmq.store.store import READ_THREADS
 from cometmq.wire import headers
@@ -31,6 +32,9 @@ class ColdFile(DiskFile):
 
     def read_ready(self, position: int, size: int) -> Buffer | None:
         return None if self.disk.cold else super().read_ready(position, size)
+
+    def mapped(self) -> MappedFile | None:
+        return None if self.disk.cold else super().mapped()
 
     def read(self, position: int, size: int) -> bytes:
         if self.disk.cold:

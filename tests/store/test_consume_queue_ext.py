@@ -27,7 +27,7 @@ from cometmq.io.open_files import OpenFiles
 from cometmq.store import MessageStore, NewMessage, StoreSettings
 from cometmq.store.consume_queue_ext import ConsumeQueueExt
 from cometmq.store.file_chain import FileChain
-from cometmq.store.get import GetStatus
+from cometmq.store.get_result import GetStatus
 from cometmq.store.rebuild import rebuild
 from cometmq.store.tables import JsonTable
 from cometmq.store.verify.whole import verify

@@ -1,7 +1,5 @@
 """Reading a queue: every way in which a read can end, its limits, its filter."""
 
-import os
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +13,9 @@ from cometmq.format.record import decode
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.consume_queue import ConsumeQueue
-from cometmq.store.get import GetResult, GetStatus, Limits, RecordFilter, get_messages
+from cometmq.store.get import RecordFilter, get_messages
+from cometmq.store.get_result import GetResult, GetStatus
+from cometmq.store.limits import Limits
 from cometmq.store.queues import Queues
 from cometmq.store.reading import run
 from cometmq.store.settings import StoreSettings
@@ -302,15 +302,6 @@ def test_the_first_message_is_given_whatever_its_size_wherever_it_is(shelf: Shel
     shelf.add(60)
     tight = near(disk_size=1, memory_size=1)
     assert (len(shelf.get(0, limits=tight).records), len(shelf.get(60, limits=tight).records)) == (1, 1)
-
-
-def test_limits_are_those_of_rocketmq_unless_set() -> None:
-    limits = Limits.of(StoreSettings())
-    assert limits[:1] + limits[2:] == (800, 32, 256 * 1024, 8, 64 * 1024)
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    assert limits.memory_bytes == memory * 40 // 100
-    half = Limits.of(replace(StoreSettings(), access_message_in_memory_max_ratio=20))
-    assert half.memory_bytes == memory * 20 // 100
 
 
 @pytest.fixture

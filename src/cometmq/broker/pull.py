@@ -22,7 +22,7 @@ from cometmq.io.clock import Clock
 from cometmq.net.boundary import attempt
 from cometmq.net.server import Session
 from cometmq.store.dispatch import Arrival
-from cometmq.store.get import GetResult, GetStatus
+from cometmq.store.get_result import GetResult, GetStatus
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response

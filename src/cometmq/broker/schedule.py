@@ -24,7 +24,7 @@ from cometmq.format.record import Record, decode
 from cometmq.io.clock import Clock
 from cometmq.net.server import Session
 from cometmq.store.append import NewMessage
-from cometmq.store.get import GetStatus
+from cometmq.store.get_result import GetStatus
 from cometmq.store.store import MessageStore
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import DataVersion, DelayOffsets, to_plain

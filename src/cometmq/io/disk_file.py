@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from cometmq.io import memory
+from cometmq.io.mapped import MappedFile
 from cometmq.message import Buffer
 
 
@@ -43,8 +44,7 @@ class DiskFile:
         self.path = path
         self.size = os.fstat(fd).st_size
         self._fd = fd
-        self._map: mmap.mmap | None = None
-        self._tells_ready = hasattr(os, "RWF_NOWAIT")  # not every file system does
+        self._mapped: MappedFile | None = None
 
     def write(self, position: int, data: Buffer) -> None:
         """Write all of ``data`` at ``position``."""
@@ -76,33 +76,23 @@ class DiskFile:
         return os.pread(self._fd, size, position)
 
     def read_ready(self, position: int, size: int) -> Buffer | None:
-        """Read all of ``size`` bytes at ``position`` if they are in the page cache."""
-        if not self._tells_ready:
-            return None
-        data = bytearray(size)
-        try:
-            count = os.preadv(self._fd, (data,), position, os.RWF_NOWAIT)
-        except BlockingIOError:
-            return None
-        except OSError as error:
-            if error.errno != errno.EOPNOTSUPP:
-                raise
-            self._tells_ready = False
-            return None
-        return data if count == size else None
+        """Give ``size`` bytes at ``position``, a part of the view, if they are in the page cache."""
+        mapped = self.mapped()
+        return None if mapped is None else mapped.ready(position, position + size)
+
+    def mapped(self) -> MappedFile | None:
+        """Give the file's map, None of an empty one."""
+        return self._mapped or self._map()
 
     def view(self) -> memoryview:
         """Give the whole file as a read-only view."""
-        if self.size == 0:
-            return memoryview(b"")
-        if self._map is None:
-            self._map = mmap.mmap(self._fd, self.size, access=mmap.ACCESS_READ)
-        return memoryview(self._map)
+        mapped = self._mapped or self._map()
+        return memoryview(b"" if mapped is None else mapped.view)
 
     def drop_pages(self) -> None:
         """Let go of the memory that reading through views took: the page cache still has it."""
-        if self._map is not None:
-            self._map.madvise(mmap.MADV_DONTNEED)
+        if self._mapped is not None:
+            self._mapped.let_go()
 
     def data_end(self, position: int) -> int:
         """Give where the last data at or behind ``position`` ends, without reading holes."""
@@ -119,4 +109,9 @@ class DiskFile:
         """Let the file go."""
         os.close(self._fd)
         self._fd = -1  # so that a late use fails, and gets at no other file that has this number by then
-        self._map = None  # unmapped when the last view is gone
+        self._mapped = None  # unmapped when the last view is gone
+
+    def _map(self) -> MappedFile | None:
+        if self.size:
+            self._mapped = MappedFile(self._fd, self.size)
+        return self._mapped

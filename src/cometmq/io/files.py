@@ -55,6 +55,24 @@ class Window(Protocol):
         ...
 
 
+class Mapped(Protocol):
+    """A whole file that is mapped for reading."""
+
+    @property
+    def view(self) -> memoryview:
+        """All of it; shows later writes too."""
+        ...
+
+    @property
+    def resident(self) -> bytearray:
+        """A byte for each page, which is 1 if it is known to be in memory: reading it waits for nothing."""
+        ...
+
+    def ready(self, begin: int, end: int) -> Buffer | None:
+        """Give a stretch of it if that is in memory, or None; ``resident`` says so from then on."""
+        ...
+
+
 class File(Protocol):
     """One open file of fixed length."""
 
@@ -95,6 +113,10 @@ class File(Protocol):
 
         Where the system cannot tell, None too.
         """
+        ...
+
+    def mapped(self) -> Mapped | None:
+        """Give the file's map; None for an empty file, and where nothing is known of its pages."""
         ...
 
     def view(self) -> memoryview:

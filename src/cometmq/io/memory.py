@@ -29,6 +29,20 @@ def populate(memory: mmap.mmap, begin: int, end: int) -> None:
         raise OSError(number, os.strerror(number))
 
 
+def address_of(memory: mmap.mmap) -> int:
+    """Give where a map begins, also one that cannot be written; good for as long as the map is open."""
+    view = _View()
+    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(memory), ctypes.byref(view), 0)
+    ctypes.pythonapi.PyBuffer_Release(ctypes.byref(view))
+    return int(view.buf)
+
+
+def note_resident(address: int, pages: "ctypes.Array[ctypes.c_ubyte]") -> None:
+    """Note of each page of a map, from the one at ``address`` on, whether it is in memory: 1, others 0."""
+    if _libc.mincore(ctypes.c_void_p(address), ctypes.c_size_t(len(pages) * PAGE_SIZE), pages):
+        ctypes.memset(pages, 0, len(pages))
+
+
 def lock(memory: mmap.mmap, begin: int, end: int) -> bool:
     """Keep the pages from being swapped out; tell whether the system allows it (RLIMIT_MEMLOCK)."""
     return _call(_libc.mlock, memory, begin, end) == 0
@@ -41,6 +55,24 @@ def release(memory: mmap.mmap, begin: int, end: int) -> None:
         return
     _call(_libc.munlock, memory, begin, end)
     _call(_libc.madvise, memory, begin, end, mmap.MADV_DONTNEED)
+
+
+class _View(ctypes.Structure):
+    """Python's Py_buffer."""
+
+    _fields_ = (
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.py_object),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("suboffsets", ctypes.c_void_p),
+        ("internal", ctypes.c_void_p),
+    )
 
 
 def _call(function: "ctypes._NamedFuncPointer", memory: mmap.mmap, begin: int, end: int, *more: int) -> int:

@@ -26,11 +26,13 @@ from cometmq import __version__
 
 PACKAGE: Final = Path(__file__).parent
 SOURCES: Final = (
+    "format/consume_queue_ext",
     "format/delay_level",
     "format/host",
     "format/index",
     "format/java_hash",
     "format/properties",
+    "format/queue_entry",
     "format/record",
     "format/scan",
     "format/sys_flag",
@@ -44,6 +46,8 @@ SOURCES: Final = (
     "kernels/numbering",
     "kernels/ops",
     "kernels/properties",
+    "kernels/pull",
+    "kernels/pulls",
     "kernels/scan",
     "kernels/selection",
     "kernels/send",

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from cometmq.kernels import gather, properties
+from cometmq.kernels import pull as pulls
 from cometmq.kernels import send as sends
 from cometmq.kernels.crc import crc32
 from cometmq.kernels.dispatch import dispatch
@@ -26,6 +27,7 @@ __all__ = [
     "index_insert",
     "java_hash_many",
     "properties",
+    "pulls",
     "scan",
     "select",
     "sends",

@@ -17,6 +17,7 @@ from cometmq.message import Buffer
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from cometmq.kernels.pulls import PullOps
     from cometmq.kernels.sends import SendOps
 
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -97,11 +98,17 @@ class Ops(Protocol):
 
     Attributes:
         sends: those on sends, or None.
+        pulls: those on reads of queues, or None.
     """
 
     @property
     def sends(self) -> "SendOps | None":
         """The bulk operations on sends, which only the compiled ones have."""
+        ...
+
+    @property
+    def pulls(self) -> "PullOps | None":
+        """The bulk operations on reads of queues, which only the compiled ones have."""
         ...
 
     def crc32(self, buffer: Buffer | Bytes) -> int:

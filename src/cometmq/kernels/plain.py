@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 sends: Final = None
 """Without kernels sends are not taken in bulk."""
+pulls: Final = None
+"""Nor are queues read in bulk."""
 
 _LONG_SIGN: Final = 2**63
 _INT_SIGN: Final = 2**31

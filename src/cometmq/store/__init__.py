@@ -10,7 +10,7 @@ if find_spec("numpy") is None:
 
 from cometmq.message import Message, StoredMessage
 from cometmq.store.append import Appended, NewMessage
-from cometmq.store.get import GetResult, GetStatus
+from cometmq.store.get_result import GetResult, GetStatus
 from cometmq.store.messages import Receipt
 from cometmq.store.pointers import Pointers
 from cometmq.store.query import QueryResult

@@ -14,11 +14,12 @@ import numpy as np
 
 from cometmq.format.queue_entry import FILLER, SIZE, QueueEntry, pack, unpack
 from cometmq.message import Buffer
+from cometmq.store import entry_reads
 from cometmq.store.consume_queue_ext import ConsumeQueueExt
 from cometmq.store.entry_blocks import addresses_of, are_fillers, count_good
 from cometmq.store.file_chain import FileChain
 from cometmq.store.next_offsets import NextOffsets
-from cometmq.store.reading import Bytes, Reading, run
+from cometmq.store.reading import Reading, run
 
 BLOCK_ENTRIES = 3_200
 """How many entries recovery looks at together."""
@@ -159,19 +160,13 @@ class ConsumeQueue:
 
     def entries(self, queue_offset: int, count: int) -> Reading[Buffer]:
         """Give the same as ``read``, as a reading."""
-        chain, tail_start, end = self.chain, self._tail_start, min(queue_offset + count, self.max_offset)
-        tail = self._tail[max(queue_offset - tail_start, 0) * SIZE : max(end - tail_start, 0) * SIZE]
-        position, written_end = queue_offset * SIZE, min(end, tail_start) * SIZE
-        parts: list[Buffer] = []
-        while position < written_end and (start := chain.start_of(position)) is not None:
-            size = min(written_end, start + chain.file_size) - position
-            found = yield Bytes(chain.files, chain.path(start), [(position - start, size)])
-            if found is None:
-                break
-            parts += found
-            position += size
-        parts += [tail] if tail and position >= written_end else []
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        end = min(queue_offset + count, self.max_offset)
+        return entry_reads.entries(self.chain, self._tail, self._tail_start, queue_offset, end)
+
+    def entries_at_hand(self, queue_offset: int, count: int) -> Buffer | None:
+        """Give the same if that waits for nothing: see ``entry_reads.at_hand``."""
+        end = min(queue_offset + count, self.max_offset)
+        return entry_reads.at_hand(self.chain, self._tail, self._tail_start, queue_offset, end)
 
     def entry(self, queue_offset: int) -> QueueEntry:
         """Give one entry, which must be there (``min_offset`` ≤ offset < ``max_offset``)."""

@@ -24,33 +24,19 @@ read goes no further than the queue's file that it begins in.
 Source: RocketMQ ``store/DefaultMessageStore.java`` (getMessage), ``store/GetMessageStatus.java``.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
-from enum import Enum, auto
-from typing import NamedTuple, Protocol, Self
+from collections.abc import Container, Mapping
+from typing import Protocol
 
-from cometmq.errors import DamagedRecord
 from cometmq.format.consume_queue_ext import ADDRESS_MAX, ExtUnit
 from cometmq.format.queue_entry import SIZE, unpack_tuples
 from cometmq.message import Buffer
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.consume_queue import ConsumeQueue
+from cometmq.store.get_result import GetResult, GetStatus, split
+from cometmq.store.limits import Limits
 from cometmq.store.read_check import sound_records
 from cometmq.store.reading import Bytes, Reading, Stretch
-from cometmq.store.settings import StoreSettings
-
-
-class GetStatus(Enum):
-    """How a read ended; RocketMQ's names, which go to the consumer as they are."""
-
-    FOUND = auto()
-    NO_MATCHED_MESSAGE = auto()
-    MESSAGE_WAS_REMOVING = auto()
-    OFFSET_FOUND_NULL = auto()
-    OFFSET_OVERFLOW_BADLY = auto()
-    OFFSET_OVERFLOW_ONE = auto()
-    OFFSET_TOO_SMALL = auto()
-    NO_MATCHED_LOGIC_QUEUE = auto()
-    NO_MESSAGE_IN_QUEUE = auto()
+from cometmq.store.usual_reads import UsualReads
 
 
 class RecordFilter(Protocol):
@@ -63,57 +49,6 @@ class RecordFilter(Protocol):
         """Tell whether a record is wanted."""
 
 
-class GetResult(NamedTuple):
-    """What a read gave.
-
-    Attributes:
-        next_offset: queue offset to read from next.
-        min_offset: first queue offset that can be read.
-        max_offset: queue offset behind the last message.
-        runs: the messages' CommitLog records, byte for byte; those that lie side by side are one run.
-        sizes: the size of each record.
-        is_far_behind: whether what was looked at last counts as on the disk.
-        damaged: why the first message is not given, if it is damaged; it is passed over.
-    """
-
-    status: GetStatus
-    next_offset: int
-    min_offset: int
-    max_offset: int
-    runs: list[Buffer]
-    sizes: Sequence[int] = ()
-    is_far_behind: bool = False
-    damaged: DamagedRecord | None = None
-
-    @property
-    def records(self) -> list[bytes]:
-        """The records one by one."""
-        return _split(b"".join(self.runs), self.sizes)
-
-
-class Limits(NamedTuple):
-    """How much a read gives at most; the tighter limits are for what counts as on the disk."""
-
-    scan_count: int
-    memory_bytes: int
-    memory_count: int
-    memory_size: int
-    disk_count: int
-    disk_size: int
-
-    @classmethod
-    def of(cls, settings: StoreSettings) -> Self:
-        """Give the limits that are set."""
-        return cls(
-            settings.max_filter_message_size // SIZE,
-            settings.in_memory_bytes,
-            settings.max_transfer_count_on_message_in_memory,
-            settings.max_transfer_bytes_on_message_in_memory,
-            settings.max_transfer_count_on_message_in_disk,
-            settings.max_transfer_bytes_on_message_in_disk,
-        )
-
-
 def get_messages(
     commit_log: CommitLog,
     queue: ConsumeQueue | None,
@@ -124,6 +59,7 @@ def get_messages(
     max_bytes: int,
     tags_codes: Container[int] | None,
     record_filter: RecordFilter | None = None,
+    usual: UsualReads | None = None,
 ) -> Reading[GetResult]:
     """Read messages of one queue from ``queue_offset`` on.
 
@@ -133,18 +69,27 @@ def get_messages(
         tags_codes: the hashes of the wanted tags, or None for all. Different tags can have the same
             hash: who must be exact compares the tags again.
         record_filter: looks at each record that would be given, or None.
+        usual: reads what needs nothing but what is in memory, or None.
     """
-    outside = _outside(queue, queue_offset)
-    if queue is None or outside:
-        return outside or GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0, [])
-    max_count = min(max(max_count, 1), max(limits.memory_count, limits.disk_count))
+    if queue is None:
+        return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0, [])
+    if not queue.min_offset <= queue_offset < queue.max_offset:
+        return _outside(queue, queue_offset)
+    if not 0 < max_count <= limits.most_count:
+        max_count = min(max(max_count, 1), limits.most_count)
     next_file = _next_file(queue, queue_offset)
-    room = min(max(limits.scan_count, max_count), next_file - queue_offset)
-    data = yield from queue.entries(
-        queue_offset, room if tags_codes or record_filter else min(max_count, room)
-    )
+    wanted = max(limits.scan_count, max_count) if tags_codes or record_filter else max_count
+    if queue_offset + wanted > next_file:
+        wanted = next_file - queue_offset
+    data = queue.entries_at_hand(queue_offset, wanted)
+    if data is None:
+        data = yield from queue.entries(queue_offset, wanted)
     if not data:
         return GetResult(GetStatus.OFFSET_FOUND_NULL, next_file, queue.min_offset, queue.max_offset, [])
+    if usual is not None and record_filter is None:
+        result = usual.read(queue, queue_offset, data, max_count, max_bytes, tags_codes)
+        if result is not None:
+            return result
     choice = _Choice(commit_log, limits, max_count, max_bytes, tags_codes, record_filter)
     if queue.ext is not None and (tags_codes is not None or record_filter is not None):
         choice.units = yield from queue.ext.units(
@@ -152,6 +97,7 @@ def get_messages(
         )
     if record_filter is None:
         runs = yield from _read(choice, data)
+        room = min(max(limits.scan_count, max_count), next_file - queue_offset)
         if not runs and len(data) < room * SIZE:  # lost messages only, so far
             data = yield from queue.entries(queue_offset, room)
             runs = yield from _read(choice, data)
@@ -316,7 +262,7 @@ def _read_filtered(choice: _Choice, data: Buffer, record_filter: RecordFilter) -
     while choice.looked_at * SIZE < len(data):
         before = len(wanted)
         runs = yield from _read(choice, data)
-        records = _split(b"".join(runs), choice.sizes[before:])
+        records = split(b"".join(runs), choice.sizes[before:])
         wanted += [record for record in records if record_filter.matches(record)]
         if wanted and len(wanted) == len(choice.sizes):
             break  # none was left out, so a limit is reached
@@ -325,18 +271,8 @@ def _read_filtered(choice: _Choice, data: Buffer, record_filter: RecordFilter) -
     return wanted
 
 
-def _split(data: bytes, sizes: Iterable[int]) -> list[bytes]:
-    records, position = [], 0
-    for size in sizes:
-        records.append(data[position : position + size])
-        position += size
-    return records
-
-
-def _outside(queue: ConsumeQueue | None, queue_offset: int) -> GetResult | None:
-    """Say why nothing can be at ``queue_offset``, or None if something can."""
-    if queue is None:
-        return None
+def _outside(queue: ConsumeQueue, queue_offset: int) -> GetResult:
+    """Say why nothing is at ``queue_offset``."""
     low, high = queue.min_offset, queue.max_offset
     if high == 0:
         return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, low, high, [])
@@ -344,9 +280,7 @@ def _outside(queue: ConsumeQueue | None, queue_offset: int) -> GetResult | None:
         return GetResult(GetStatus.OFFSET_TOO_SMALL, low, low, high, [])
     if queue_offset == high:
         return GetResult(GetStatus.OFFSET_OVERFLOW_ONE, high, low, high, [])
-    if queue_offset > high:
-        return GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, high, low, high, [])
-    return None
+    return GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, high, low, high, [])
 
 
 def _next_file(queue: ConsumeQueue, queue_offset: int) -> int:

@@ -21,7 +21,7 @@ from cometmq.format.stored import readable_message
 from cometmq.io.clock import Clock
 from cometmq.message import Message, StoredMessage
 from cometmq.store.append import Appended, NewMessage
-from cometmq.store.get import GetResult
+from cometmq.store.get_result import GetResult
 from cometmq.store.query import QueryResult
 from cometmq.store.settings import StoreSettings
 

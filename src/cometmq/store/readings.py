@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Container
 
-from cometmq.store.get import GetResult, Limits, RecordFilter, get_messages
+from cometmq.store.get import RecordFilter, get_messages
+from cometmq.store.get_result import GetResult
+from cometmq.store.limits import Limits
 from cometmq.store.parts import Parts
 from cometmq.store.query import QueryResult, query_records
 from cometmq.store.reading import Reading
 from cometmq.store.seek import NEVER, offset_by_time, store_time_at
 from cometmq.store.settings import StoreSettings
+from cometmq.store.usual_reads import UsualReads
 
 TIME_MAX = 2**63 - 1
 
@@ -32,6 +35,7 @@ class Readings:
         self._index = parts.index
         self._settings = settings
         self._limits = Limits.of(settings)
+        self._usual = UsualReads(parts.log, self._limits)
         self._catch_up = catch_up
         self._confirm_offset = confirm_offset
 
@@ -55,6 +59,7 @@ class Readings:
             max_bytes=max_bytes,
             tags_codes=tags_codes,
             record_filter=record_filter,
+            usual=self._usual,
         )
 
     def record(self, physical_offset: int) -> Reading[bytes | None]:

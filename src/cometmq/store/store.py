@@ -22,7 +22,8 @@ from cometmq.store.commit_log import describe
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.dispatch import Arrival, Dispatcher, has_queue_entry
 from cometmq.store.flush import Flusher
-from cometmq.store.get import GetResult, RecordFilter
+from cometmq.store.get import RecordFilter
+from cometmq.store.get_result import GetResult
 from cometmq.store.mend import mend
 from cometmq.store.messages import Messages
 from cometmq.store.parts import Parts, make_parts

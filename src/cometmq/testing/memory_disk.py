@@ -6,6 +6,7 @@ makes durable, outlive ``after_power_loss``. ``after_kill`` keeps all that was w
 
 import errno
 import itertools
+import mmap
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -29,6 +30,18 @@ class Content:
     blocks: set[int] = field(default_factory=set)
     """Numbers of the blocks that take space; the others are holes."""
     modified_ms: int = 0
+
+
+class MemoryMap:
+    """A mapped file, all of it in memory."""
+
+    def __init__(self, view: memoryview) -> None:
+        self.view = view
+        self.resident = bytearray(b"\1") * -(-len(view) // mmap.PAGESIZE)
+
+    def ready(self, begin: int, end: int) -> Buffer | None:
+        """Give a stretch of it."""
+        return self.view[begin:end] if end <= len(self.view) else None
 
 
 class MemoryFile:
@@ -71,6 +84,10 @@ class MemoryFile:
         """Read all of ``size`` bytes at ``position``, unless the disk is ``cold``."""
         data = self._content.data[position : position + size]
         return data if len(data) == size and not self._disk.cold else None
+
+    def mapped(self) -> MemoryMap | None:
+        """Give the file's map, unless the disk is ``cold``."""
+        return None if self._disk.cold or not self.size else MemoryMap(self.view())
 
     def view(self) -> memoryview:
         """Give the whole file as a read-only view."""

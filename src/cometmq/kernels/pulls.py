@@ -1,0 +1,55 @@
+"""Reads of queues in bulk: what a store and the kernels pass each other."""
+
+import mmap
+from typing import Final, Protocol
+
+from cometmq.kernels.ops import Bytes, Longs
+
+UNUSUAL: Final = -1
+"""What a choice gives where it is to be made the plain way."""
+LOOKED_AT, LAST, SIDE_BY_SIDE = range(3)
+"""What a choice tells: how many entries are done with; where the last one's record lies in the CommitLog; and
+whether the records lie side by side, 0 or 1."""
+TOLD: Final = 3
+PAGE_SIZE: Final = mmap.PAGESIZE
+
+
+class PullOps(Protocol):
+    """The operation on reads; the store's plain way defines what they do."""
+
+    def choose(
+        self,
+        entries: Bytes,
+        codes: Longs,
+        is_filtered: bool,
+        file: Bytes,
+        resident: Bytes,
+        begin: int,
+        end: int,
+        queue_offset: int,
+        near_offset: int,
+        memory_count: int,
+        memory_size: int,
+        disk_count: int,
+        disk_size: int,
+        places: Longs,
+        sizes: Longs,
+        told: Longs,
+        /,
+    ) -> int:
+        """Choose records by their queue entries until a limit is reached, and check each.
+
+        Args:
+            entries: those from ``queue_offset`` on.
+            codes: the hashes of the wanted tags, if ``is_filtered``.
+            file: a file of the log, mapped; ``begin`` is its offset, and what it has is readable to ``end``.
+            resident: a byte for each page of it: whether it is known to be in memory. No other is touched.
+            near_offset: CommitLog offset before which the limits for the disk hold, then those for memory.
+            places: gets the position of each record in the file, …
+            sizes: … and its size.
+            told: gets what ``LOOKED_AT``, … name; as long as these two, and at least ``TOLD``.
+
+        Returns:
+            How many records; UNUSUAL; or UNUSUAL - n if the n at ``places`` are not known to be in memory.
+        """
+        ...

@@ -1,0 +1,142 @@
+"""The reads that nearly all are, in one go: of records that lie sound in one file of the log, and in memory.
+
+``get`` defines what a read gives, and does all others. A consumer that has caught up asks for one message and
+then for the next; one that is behind asks for as many as it may have, scattered over the log or side by side.
+"""
+
+from collections.abc import Container
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from cometmq import kernels
+from cometmq.format.consume_queue_ext import ADDRESS_MAX
+from cometmq.format.queue_entry import SIZE, unpack_tuples
+from cometmq.io.files import Mapped
+from cometmq.kernels.ops import Longs
+from cometmq.kernels.pulls import TOLD, UNUSUAL, PullOps
+from cometmq.message import Buffer
+from cometmq.store.commit_log import CommitLog
+from cometmq.store.consume_queue import ConsumeQueue
+from cometmq.store.get_result import GetResult, GetStatus
+from cometmq.store.limits import Limits
+from cometmq.store.read_check import is_message
+
+_ANY: Final = np.empty(0, np.int64)
+
+
+class UsualReads:
+    """Reads of one log, within the same limits. For one thread."""
+
+    def __init__(self, commit_log: CommitLog, limits: Limits) -> None:
+        self._log = commit_log
+        self._limits = limits
+        room = max(limits.memory_count, limits.disk_count, TOLD)
+        self._places, self._sizes, self._told = np.empty((3, room), np.int64)
+
+    def read(
+        self,
+        queue: ConsumeQueue,
+        queue_offset: int,
+        entries: Buffer,
+        max_count: int,
+        max_bytes: int,
+        tags_codes: Container[int] | None,
+    ) -> GetResult | None:
+        """Read messages by their entries: see ``get.get_messages``. None if anything is unusual."""
+        offset = int.from_bytes(entries[:8], "big")
+        stretch = self._log.stretch(offset)
+        if stretch is None:
+            return None
+        begin, end = stretch
+        file = self._log.chain.file(begin)
+        if len(entries) > SIZE:
+            ops, mapped = kernels.current().pulls, file.mapped()
+            if ops is None or mapped is None:
+                return None
+            return self._read_many(
+                ops, mapped, stretch, queue, queue_offset, entries, max_count, max_bytes, tags_codes
+            )
+        ((_, size, code),) = unpack_tuples(entries)
+        if code <= ADDRESS_MAX or not (tags_codes is None or code in tags_codes) or offset + size > end:
+            return None
+        data = file.read_ready(offset - begin, size)
+        if data is None or not is_message(record := bytes(data), offset, queue_offset):
+            return None
+        return GetResult(
+            GetStatus.FOUND,
+            queue_offset + 1,
+            queue.min_offset,
+            queue.max_offset,
+            [record],
+            (size,),
+            offset < self._log.written_offset - self._limits.memory_bytes,
+        )
+
+    def _read_many(
+        self,
+        ops: PullOps,
+        mapped: Mapped,
+        stretch: tuple[int, int],
+        queue: ConsumeQueue,
+        queue_offset: int,
+        entries: Buffer,
+        max_count: int,
+        max_bytes: int,
+        tags_codes: Container[int] | None,
+    ) -> GetResult | None:
+        if tags_codes is not None and (not isinstance(tags_codes, frozenset) or not tags_codes):
+            return None
+        limits = self._limits
+        near_offset = self._log.written_offset - limits.memory_bytes
+        given = (
+            np.frombuffer(bytearray(entries), np.uint8),
+            _ANY if tags_codes is None else _array_of(tags_codes),
+            tags_codes is not None,
+            np.frombuffer(mapped.view, np.uint8),
+            np.frombuffer(mapped.resident, np.uint8),
+            *stretch,
+            queue_offset,
+            near_offset,
+            min(max_count, limits.memory_count),
+            min(max_bytes, limits.memory_size),
+            min(max_count, limits.disk_count),
+            min(max_bytes, limits.disk_size),
+            self._places,
+            self._sizes,
+            self._told,
+        )
+        count = ops.choose(*given)
+        if count < UNUSUAL and self._look(mapped, UNUSUAL - count):
+            count = ops.choose(*given)
+        if count < 0:
+            return None
+        looked_at, last, side_by_side = self._told[:TOLD].tolist()
+        places, sizes = self._places[:count].tolist(), self._sizes[:count].tolist()
+        runs: list[Buffer]
+        if side_by_side and count:
+            runs = [mapped.view[places[0] : places[-1] + sizes[-1]]]
+        else:
+            runs = [mapped.view[place : place + size] for place, size in zip(places, sizes, strict=True)]
+        return GetResult(
+            GetStatus.FOUND if count else GetStatus.NO_MATCHED_MESSAGE,
+            queue_offset + looked_at,
+            queue.min_offset,
+            queue.max_offset,
+            runs,
+            sizes,
+            last < near_offset,
+        )
+
+    def _look(self, mapped: Mapped, count: int) -> bool:
+        """Look whether the first ``count`` records noted are in memory."""
+        places, sizes = self._places[:count].tolist(), self._sizes[:count].tolist()
+        return all(
+            mapped.ready(place, place + size) is not None for place, size in zip(places, sizes, strict=True)
+        )
+
+
+@lru_cache(1024)
+def _array_of(tags_codes: frozenset[int]) -> Longs:
+    return np.array(list(tags_codes), np.int64)
