@@ -6,7 +6,7 @@ from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 from cometmq.format import layout
 from cometmq.format.java_hash import tags_code
 from cometmq.format.queue_entry import SIZE
-from cometmq.format.record import QUEUE_OFFSET_AT
+from cometmq.format.record import QUEUE_ID_AT, QUEUE_OFFSET_AT
 from cometmq.store import MessageStore
 from cometmq.store.mend import mend
 from cometmq.testing.memory_disk import MemoryDisk
@@ -72,3 +72,19 @@ def test_a_record_whose_queue_offset_is_damaged_does_not_spoil_its_sound_queue(
     store = open_store(files=closed)
     assert [len(store.get("Orders", 0, n, 1).records) for n in (4, 5, 6)] == [1, 0, 1]
     assert not closed.exists(ROOT / "setaside")
+
+
+def test_a_record_that_claims_another_ones_place_does_not_spoil_that_queue(
+    open_store: OpenStore, disk: MemoryDisk
+) -> None:
+    """As flip 6500 of ``tests/damage``: a damaged QUEUEID, while both queues are at the same queue offset."""
+    store = open_store()
+    for n in range(4):
+        for queue_id in (0, 1):
+            store.append([new_message(body=b"%d-%d" % (queue_id, n), queue_id=queue_id)])
+    store.close()
+    offset = int.from_bytes(disk.load(QUEUE)[2 * SIZE :][:8], "big")
+    disk.open(layout.commitlog_path(ROOT, 0), writable=True).write(offset + QUEUE_ID_AT, bytes([0, 0, 0, 1]))
+    store = open_store(files=disk)
+    assert [len(store.get("Orders", queue_id, 0, 4).records) for queue_id in (0, 1)] == [4, 4]
+    assert not disk.exists(ROOT / "setaside")

@@ -15,6 +15,7 @@ from typing import Final
 
 from cometmq.errors import SettingsError
 from cometmq.format import layout
+from cometmq.format.dispatch import DispatchEntry, dispatch_of
 from cometmq.format.queue_entry import SIZE, QueueEntry, unpack
 from cometmq.format.record import record_at
 from cometmq.format.scan import Stop, check
@@ -73,10 +74,11 @@ def _is_unsound_queue(store: StoreDirectory, found: Finding) -> bool:
     position = layout.parse_offset_name(found.path.name) + found.position
     place = (topic, queue_id, position // SIZE)
     entry = _entry(store, *place)
-    if entry is None or (claimed := _place_of(store, entry)) is None:
+    if entry is None or (record := _dispatched(store, entry)) is None:
         return True  # it points to no record
+    claimed = (record.topic, record.queue_id, record.queue_offset)
     if claimed == place:
-        return True  # to the right one, with another tags code
+        return entry.tags_code != record.tags_code  # else another record says by mistake that it is there
     other = _entry(store, *claimed)
     if other is not None and other[:2] == entry[:2]:
         return True  # to one that has its own entry
@@ -107,8 +109,8 @@ def _entry(store: StoreDirectory, topic: str, queue_id: int, queue_offset: int) 
     return unpack(data) if len(data) == SIZE else None
 
 
-def _place_of(store: StoreDirectory, entry: QueueEntry) -> tuple[str, int, int] | None:
-    """Give topic, queue id and queue offset of the record that an entry points to; None if it is none."""
+def _dispatched(store: StoreDirectory, entry: QueueEntry) -> DispatchEntry | None:
+    """Give what the record that an entry points to puts into its queue; None if it points to none."""
     chain = store.log.chain
     start = chain.start_of(entry.physical_offset)
     if start is None:
@@ -117,8 +119,7 @@ def _place_of(store: StoreDirectory, entry: QueueEntry) -> tuple[str, int, int] 
     head = check(view, entry.physical_offset - start, len(view), base_offset=start)
     if isinstance(head, Stop) or head.size != entry.size:
         return None
-    record = record_at(view, head)
-    return record.topic, record.queue_id, record.queue_offset
+    return dispatch_of(record_at(view, head), store.delay_levels)
 
 
 def _set_aside(root: Path, path: Path, layer: FileLayer) -> None:
