@@ -1,7 +1,7 @@
 """Bulk dispatch: what recovery and rebuild put into queues and index, and what they do not."""
 
 import pytest
-from tests.store.conftest import ROOT, OpenStore, new_message
+from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 
 from cometmq.format import layout
 from cometmq.format.record import QUEUE_ID_AT, QUEUE_OFFSET_AT, decode
@@ -95,3 +95,58 @@ def test_a_damaged_queue_id_costs_no_other_message(open_store: OpenStore, disk: 
     assert bodies(again) == [b"000", b"002"]
     again.close()
     assert bodies(open_store(files=state)) == [b"000", b"002"]
+
+
+@pytest.mark.parametrize("bit", [0, 1, 2])
+def test_a_queue_offset_damaged_at_the_end_of_a_file_costs_no_other_message(
+    open_store: OpenStore, disk: MemoryDisk, bit: int
+) -> None:
+    """As flip 13985 of ``tests/damage``: what goes on in the next file tells that it is damaged."""
+    store = open_store()
+    while not disk.exists(layout.commitlog_path(ROOT, SMALL.mapped_file_size_commit_log)):
+        store.append([new_message(body=b"%03d" % store.max_queue_offset("Orders", 0))])
+    last = store.max_queue_offset("Orders", 0) - 2
+    for _ in range(5):
+        store.append([new_message(body=b"%03d" % store.max_queue_offset("Orders", 0))])
+    state = overwritten(store, disk, last, QUEUE_OFFSET_AT, (last ^ 1 << bit).to_bytes(8, "big"))
+    again = open_store(files=state)
+    assert [body for body in bodies(again) if body != b"%03d" % last] == [
+        b"%03d" % n for n in range(last + 7) if n != last
+    ]
+    assert [gap[2:] for gap in again.recovered.gaps] == [(last, 1)]
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 2])
+def test_a_message_that_names_another_queue_costs_that_one_none_of_its_own(
+    open_store: OpenStore, disk: MemoryDisk, ahead: int
+) -> None:
+    """That one goes on as if it were not there, be the queue offset that it claims still to come or taken."""
+    store = open_store()
+    for n in range(9):
+        store.append([new_message(body=b"%03d" % n)])
+        if n >= ahead:
+            store.append([new_message(body=b"other", queue_id=1)])
+    record = store.get("Orders", 1, 4).records[0]
+    state = disk.after_kill()
+    at = decode(record).physical_offset + QUEUE_ID_AT
+    state.open(FIRST, writable=True).write(at, bytes(4))
+    assert bodies(open_store(files=state)) == [b"%03d" % n for n in range(9)]
+
+
+def test_of_two_messages_that_claim_one_place_the_queues_file_tells_which_is_true(
+    open_store: OpenStore, disk: MemoryDisk, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = open_store()
+    for n in range(9):
+        store.append([new_message(body=b"other", queue_id=1)])
+        store.append([new_message(body=b"%03d" % n)])
+    record = store.get("Orders", 1, 4).records[0]
+    at = decode(record).physical_offset
+    without = disk.after_kill()
+    store.close()
+    disk.put(layout.abort_path(ROOT), b"1")  # as if killed with its queues on the disk
+    for state in (disk, without):
+        state.open(FIRST, writable=True).write(at + QUEUE_ID_AT, bytes(4))
+    assert bodies(open_store(files=disk)) == [b"%03d" % n for n in range(9)]
+    assert bodies(open_store(files=without)) == [b"%03d" % n if n != 4 else b"other" for n in range(9)]
+    assert f"1 messages from {at + len(record)} on are left out" in caplog.text

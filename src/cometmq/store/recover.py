@@ -138,6 +138,7 @@ def recover(
         )
         _put_blank(commit_log, damage)
     if not clean:
+        _report_lost_end(parts, scan)
         _sync_log(commit_log, begin, layer)
     try:
         parts.checkpoint.make_if_missing()
@@ -265,6 +266,21 @@ def _store_time_at(commit_log: CommitLog, offset: int) -> int:
         return 0
     view = commit_log.chain.file(start).view()
     return record_store_time(bytes(view[offset - start : offset - start + BODY_AT]))
+
+
+def _report_lost_end(parts: Parts, scan: LogScan) -> None:
+    """Say that messages are lost which the checkpoint vouches for, though no trace of them is left."""
+    vouched, end = parts.checkpoint.value.physic_msg_timestamp, scan.end_offset
+    start = parts.log.chain.start_of(max(end - 1, 0))
+    if start is not None and parts.checkpoint.is_known and 0 < scan.last_time < vouched:
+        log.error(
+            "%s, byte %d: the log ends there, with a message stored at %d ms, but by the checkpoint "
+            "those up to %d ms were on the disk: they are lost",
+            parts.log.chain.path(start),
+            end - start,
+            scan.last_time,
+            vouched,
+        )
 
 
 def _sync_log(commit_log: CommitLog, begin: int, layer: FileLayer) -> None:

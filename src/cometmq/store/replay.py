@@ -28,6 +28,7 @@ from cometmq.format.queue_entry import SIZE
 from cometmq.format.record import MIN_SIZE
 from cometmq.kernels.ops import Dispatch
 from cometmq.store.consume_queue import ENTRY_DTYPE, ConsumeQueue
+from cometmq.store.entry_blocks import are_fillers
 from cometmq.store.index import Index
 from cometmq.store.log_scan import Chunk
 from cometmq.store.queues import QueueKey, Queues
@@ -139,6 +140,8 @@ class Replay:
             run, queue_offset = entries[first:last], int(offsets[first])
             following = int(offsets[last]) if last < len(offsets) else -1
             space = int(run[0]["physical_offset"]) - queue.physical_end
+            if space >= 0 and 0 < queue_offset < queue.max_offset:
+                self._settle(queue, queue_offset, run)
             missing = queue_offset - queue.max_offset
             if (missing > 0 and missing * MIN_SIZE > space) or (
                 len(run) == 1 and is_odd(queue_offset, queue.max_offset, following)
@@ -153,6 +156,25 @@ class Replay:
             elif missing > 0 and queue.max_offset > 0:
                 self.gaps.append(Gap(queue.topic, queue.queue_id, queue.max_offset, missing))
             queue.put_run(queue_offset, run)
+
+    def _settle(self, queue: ConsumeQueue, queue_offset: int, run: np.ndarray) -> None:
+        """Decide between a queue's last entry and a run that begins at its queue offset, or before it.
+
+        A field of one of the two is damaged. It is the last entry if it stands alone behind a gap (it was the
+        last of its chunk, so nothing told yet), or if the queue's file still names the other record.
+        """
+        last = queue.max_offset - 1
+        begin = min(queue_offset, last - 1)
+        block = np.frombuffer(queue.read(begin, queue.max_offset - begin), ENTRY_DTYPE)
+        is_alone = len(block) > 1 and bool(are_fillers(block)[:-1].all())
+        is_other = queue_offset == last and queue.chain.read(last * SIZE, SIZE) == run[:1].tobytes()
+        if (is_alone or is_other) and not are_fillers(block)[-1]:
+            self._leave_out(queue, last, block[-1:])
+            queue.truncate(int(block[-1]["physical_offset"]))
+            place = (queue.topic, queue.queue_id, queue.max_offset)
+            self.gaps = [gap for gap in self.gaps if gap[:3] != place]
+        else:
+            self._leave_out(queue, queue_offset, run[: queue.max_offset - queue_offset])
 
     def _leave_out(self, queue: ConsumeQueue, queue_offset: int, run: np.ndarray) -> None:
         log.warning(
@@ -221,7 +243,10 @@ def runs_of(offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
 
 
 def is_odd(queue_offset: int, expected: int, following: int) -> bool:
-    """Tell whether one record's queue offset is damaged, by the expected one and the next record's, or -1."""
+    """Tell whether one record's queue offset is damaged, by the expected one and the next record's, or -1.
+
+    Or its queue id is, and it is one of another queue: then this one goes on as if it were not there.
+    """
     return queue_offset != expected and (
-        following == expected + 1 or (queue_offset == 0 and following > expected)
+        following in (expected, expected + 1) or (queue_offset == 0 and following > expected)
     )
