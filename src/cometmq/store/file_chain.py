@@ -205,11 +205,10 @@ class FileChain:
         self.files.layer.remove(self.path(start))
 
     def _is_unfinished(self, name: str, *, is_last: bool) -> bool:
-        path = self.directory / name
-        layer = self.files.layer
-        return name.endswith(TEMPORARY_SUFFIX) or (
-            is_last and layer.size(path) == 0 and not layer.is_directory(path)
-        )
+        if name.endswith(TEMPORARY_SUFFIX) or not is_last:
+            return name.endswith(TEMPORARY_SUFFIX)
+        path, layer = self.directory / name, self.files.layer
+        return layer.size(path) == 0 and not layer.is_directory(path)
 
     def _check(self, name: str) -> Finding | None:
         """Take the file ``name`` into the chain, or say why not; a file behind a gap is taken."""

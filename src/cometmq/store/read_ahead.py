@@ -8,12 +8,15 @@ T = TypeVar("T")
 
 
 def ahead(items: Iterator[T]) -> Generator[T, None, None]:
-    """Give ``items``, each made in a thread while the one before it is used.
+    """Give ``items``, each but the first made in a thread while the one before it is used.
 
     What making an item raises comes when the item is asked for. Close it if it is not used to its end.
     """
+    item = next(items, None)
+    if item is None:
+        return  # as in a store that was closed
     with ThreadPoolExecutor(1, thread_name_prefix="cometmq-read-ahead") as thread:
-        following = thread.submit(next, items, None)
-        while (item := following.result()) is not None:
+        while item is not None:
             following = thread.submit(next, items, None)
             yield item
+            item = following.result()

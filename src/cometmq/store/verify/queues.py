@@ -63,6 +63,15 @@ class _Queue:
     covered: list[tuple[int, int]] = field(default_factory=list)
     wrong: list[_Wrong] = field(default_factory=list)
 
+    def cover(self, queue_offset: int, count: int, physical_end: int) -> None:
+        """Note that the next records have been met."""
+        self.next_offset = queue_offset + count
+        self.physical_end = physical_end
+        if self.covered and self.covered[-1][1] == queue_offset:
+            self.covered[-1] = (self.covered[-1][0], self.next_offset)
+        else:
+            self.covered.append((queue_offset, self.next_offset))
+
 
 class QueueCheck:
     """Holds the queues against the records, which come by chunks, and at the end against what is left.
@@ -91,7 +100,13 @@ class QueueCheck:
 
     def take(self, chunk: Chunk, dispatch: Dispatch) -> None:
         """Check the entries of a chunk's records."""
-        for key, all_offsets, all_entries in EntriesByQueue(chunk, dispatch):
+        found = EntriesByQueue(chunk, dispatch)
+        data = found.all.tobytes()
+        for key, begin, behind, is_row, queue_offset, _, end in found.stretches():
+            row = data[begin * SIZE : behind * SIZE]
+            if is_row and self._take_row(key, queue_offset, row, end):
+                continue
+            all_offsets, all_entries = found.queue_offsets[begin:behind], found.all[begin:behind]
             alive = int(np.searchsorted(all_entries["physical_offset"], self._store.deleted.get(key[0], 0)))
             offsets, entries = all_offsets[alive:], all_entries[alive:]
             if not len(entries):
@@ -120,6 +135,16 @@ class QueueCheck:
                 self._check_uncovered(queue, start)
             self._store.drop_pages()
 
+    def _take_row(self, key: QueueKey, queue_offset: int, row: bytes, physical_end: int) -> bool:
+        """Take entries that go on where the last ones ended, if they are what is there, as nearly all are."""
+        queue = self._queues.get(key)
+        if queue is None or queue_offset != queue.next_offset or key[0] in self._store.deleted:
+            return False
+        if queue.files.chain.read(queue_offset * SIZE, len(row)) != row:
+            return False
+        queue.cover(queue_offset, len(row) // SIZE, physical_end)
+        return True
+
     def _take_run(
         self, key: QueueKey, queue: _Queue, queue_offset: int, run: np.ndarray, following: int
     ) -> None:
@@ -138,15 +163,10 @@ class QueueCheck:
             else:
                 self._report_order(key, physical_offset, queue_offset, expected)
         if odd:
-            queue.next_offset = expected + 1
+            queue.next_offset = max(following, expected)
             return
         self._compare(queue, queue_offset, run)
-        queue.next_offset = queue_offset + len(run)
-        queue.physical_end = int(run[-1]["physical_offset"]) + int(run[-1]["size"])
-        if queue.covered and queue.covered[-1][1] == queue_offset:
-            queue.covered[-1] = (queue.covered[-1][0], queue.next_offset)
-        else:
-            queue.covered.append((queue_offset, queue.next_offset))
+        queue.cover(queue_offset, len(run), int(run[-1]["physical_offset"]) + int(run[-1]["size"]))
 
     def _compare(self, queue: _Queue, queue_offset: int, run: np.ndarray) -> None:
         data = queue.files.chain.read(queue_offset * SIZE, len(run) * SIZE)
