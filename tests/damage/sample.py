@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from cometmq.format import layout, properties, record
 from cometmq.format.host import pack_host
+from cometmq.format.java_hash import index_key_hash
 from cometmq.io.clock import ManualClock
 from cometmq.store import MessageStore, NewMessage, StoreSettings
 from cometmq.store.tables import JsonTable
@@ -41,15 +42,15 @@ class Wanted(NamedTuple):
     Attributes:
         records: by CommitLog offset.
         queues: CommitLog offsets by queue, in the order of queue offsets.
-        keys: CommitLog offsets by topic and key, ascending: those that many messages share …
-        unique: … and those of one message each.
+        keys: CommitLog offsets by topic and key, ascending; each message shares one, and has one of its own.
+        key_hashes: by which the index finds each of the keys.
         tables: contents of the JSON tables.
     """
 
     records: dict[int, bytes]
     queues: dict[Queue, list[int]]
     keys: dict[Key, list[int]]
-    unique: dict[Key, list[int]]
+    key_hashes: list[int]
     tables: dict[str, object]
 
 
@@ -64,7 +65,7 @@ class Sample(NamedTuple):
 def make_sample(*, closed: bool, count: int = MESSAGES, settings: StoreSettings = SETTINGS) -> Sample:
     """Make a store that was closed, or whose process was killed while its newest entries were in memory."""
     disk, clock = MemoryDisk(), ManualClock()
-    wanted = Wanted({}, defaultdict(list), defaultdict(list), defaultdict(list), {})
+    wanted = Wanted({}, defaultdict(list), defaultdict(list), [], {})
     tables(disk, wanted)
     store = MessageStore.open(ROOT, settings, files=disk, clock=clock)
     of_topic: dict[str, itertools.count[int]] = defaultdict(itertools.count)
@@ -76,19 +77,20 @@ def make_sample(*, closed: bool, count: int = MESSAGES, settings: StoreSettings 
         wanted.queues[topic, message.queue_id].append(at.physical_offset)
         by_name = properties.decode(message.properties)
         wanted.keys[topic, by_name[properties.KEYS]].append(at.physical_offset)
-        wanted.unique[topic, by_name[properties.UNIQ_KEY]].append(at.physical_offset)
+        wanted.keys[topic, by_name[properties.UNIQ_KEY]].append(at.physical_offset)
         clock.advance(40 + number % 300)
         keep_up(store)
     for offset in wanted.records:
         data = store.read_record(offset)
         assert data is not None
         wanted.records[offset] = data
+    wanted.key_hashes[:] = [index_key_hash(*key) for key in wanted.keys]
     if not closed:
         killed = disk.after_kill()
         store.close()
         return Sample(killed, wanted, settings)
     store.close()
-    return Sample(disk, wanted, settings)
+    return Sample(disk.after_kill(), wanted, settings)
 
 
 def keep_up(store: MessageStore) -> None:
