@@ -197,6 +197,10 @@ def test_a_group_and_name_servers_that_cannot_be_are_refused_at_once() -> None:
         Producer("127.0.0.1:9876", "a group")
     with pytest.raises(SettingsError):
         Producer("nowhere")
+    with pytest.raises(SettingsError, match="in_flight_max 0"):
+        Producer("127.0.0.1:9876", in_flight_max=0)
+    with pytest.raises(SettingsError, match="batch_bytes 4194304: give 1 to"):
+        Producer("127.0.0.1:9876", batch_bytes=4 << 20)
 
 
 def test_a_topic_that_cannot_be_made_has_no_route(tmp_path: Path) -> None:

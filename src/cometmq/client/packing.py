@@ -15,6 +15,8 @@ from cometmq.wire.batch import SIZE_MIN
 
 BATCH_BYTES: Final = 1 << 20
 """How much is put into one request: a quarter of what brokers take, as nothing gets faster beyond."""
+UTF8_MAX: Final = 4
+"""Most bytes of a character."""
 BATCH_COUNT: Final = 4_096
 """The answer names each message of a batch by 33 bytes in its header."""
 
@@ -59,7 +61,7 @@ def pack(
     groups: dict[tuple[str, MessageQueue | None], list[int]] = {}
     alone: list[int] = []
     for place, message in enumerate(messages):
-        if message.delay_level or message.topic.startswith(RETRY_PREFIX):
+        if _travels_alone(message):
             alone.append(place)
         else:
             groups.setdefault((message.topic, queue_of(message)), []).append(place)
@@ -77,12 +79,21 @@ def pack(
     return lanes
 
 
+def may_wait(message: Message) -> bool:
+    """Whether a message can share a batch with any others of its topic."""
+    return message.sharding_key is None and not _travels_alone(message)
+
+
+def _travels_alone(message: Message) -> bool:
+    return message.delay_level > 0 or message.topic.startswith(RETRY_PREFIX)
+
+
 def _cut(messages: Sequence[Message], places: list[int], batch_bytes: int) -> Iterator[list[int]]:
     """Cut a group where a batch is full."""
     some: list[int] = []
     size = 0
     for place in places:
-        size_of_one = _size_about(messages[place])
+        size_of_one = size_about(messages[place])
         if some and (size + size_of_one > batch_bytes or len(some) == BATCH_COUNT):
             yield some
             some, size = [], 0
@@ -91,11 +102,13 @@ def _cut(messages: Sequence[Message], places: list[int], batch_bytes: int) -> It
     yield some
 
 
-def _size_about(message: Message) -> int:
-    """Give what a message takes of a batch: text counts as ASCII, the unique id and names as usual."""
-    texts = (message.tags or "", message.sharding_key or "", *message.keys)
-    properties = sum(len(name) + len(value) + 2 for name, value in message.properties.items())
-    return SIZE_MIN + len(message.body) + properties + sum(map(len, texts)) + _OWN_PROPERTIES
+def size_about(message: Message) -> int:
+    """Give about what a message takes of a batch, rather too much than too little."""
+    texts = [message.tags or "", message.sharding_key or "", *message.keys]
+    for name, value in message.properties.items():
+        texts += (name, value)
+    size = sum(len(text) if text.isascii() else UTF8_MAX * len(text) for text in texts)
+    return SIZE_MIN + len(message.body) + size + len(texts) + _OWN_PROPERTIES
 
 
-_OWN_PROPERTIES: Final = 80
+_OWN_PROPERTIES: Final = 96

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Self
 
 from cometmq.client import outgoing, packing
+from cometmq.client.accumulator import Accumulator
 from cometmq.client.hooks import Hooks, SendHook
 from cometmq.client.identity import client_id, own_address
 from cometmq.client.outgoing import Outgoing
@@ -24,7 +25,7 @@ from cometmq.client.sending import SEND_TIMEOUT_MS, TRIES, Sender, SendSettings,
 from cometmq.client.trace import Tracer
 from cometmq.cluster.fault import Faults
 from cometmq.cluster.route import queue_of_key
-from cometmq.errors import CometMQError, PartlySent
+from cometmq.errors import CometMQError, PartlySent, SettingsError
 from cometmq.format.layout import valid_group
 from cometmq.format.message_id import UniqueIdMaker
 from cometmq.io.clock import Clock, SystemClock
@@ -33,6 +34,8 @@ from cometmq.net.client import Connections
 from cometmq.wire.bodies.trace import GROUP_PREFIX
 
 IN_FLIGHT_MAX: Final = 1_024
+BATCH_BYTES_MAX: Final = outgoing.BODY_SIZE_MAX // 2
+"""Sizes are judged before messages are encoded, so there must be some room."""
 
 
 class Producer:
@@ -47,6 +50,9 @@ class Producer:
         in_flight_max: how many requests may be unanswered; further sends wait.
         hooks: look at each try of a send (see ``client/hooks.py``).
         trace: whether to tell RMQ_SYS_TRACE_TOPIC of each message.
+        linger_ms: how long a single send may wait for others of its topic to share a batch with; None for
+            not at all. What is delayed, has a sharding key or a named queue does not wait.
+        batch_bytes: a batch of so many bytes waits no longer.
         latency_fault_tolerance: whether slow brokers are left alone for a while (see ``cluster/fault.py``).
     """
 
@@ -62,8 +68,14 @@ class Producer:
         latency_fault_tolerance: bool = False,
         hooks: Sequence[SendHook] = (),
         trace: bool = False,
+        linger_ms: int | None = None,
+        batch_bytes: int = packing.BATCH_BYTES,
         clock: Clock | None = None,
     ) -> None:
+        if in_flight_max < 1:
+            raise SettingsError(f"in_flight_max {in_flight_max}: at least one request must be under way")
+        if not 0 < batch_bytes <= BATCH_BYTES_MAX:
+            raise SettingsError(f"batch_bytes {batch_bytes}: give 1 to {BATCH_BYTES_MAX}")
         self.group = valid_group(group)
         self._addresses = parse_name_servers(name_servers)
         self._settings = SendSettings(group, timeout_ms, tries)
@@ -72,6 +84,8 @@ class Producer:
         self._faults = Faults() if latency_fault_tolerance else None
         self._hooks = hooks
         self._is_traced = trace
+        self._linger_ms = linger_ms
+        self._batch_bytes = batch_bytes
         self._clock = clock or SystemClock()
         self._ids = UniqueIdMaker(own_address(), os.getpid(), secrets.randbits(31))
 
@@ -84,6 +98,9 @@ class Producer:
         self._sender = Sender(
             self._connections, routes, self._settings, self._clock, self._faults, hooks, self._presence
         )
+        self._accumulator: Accumulator | None = None
+        if self._linger_ms is not None:
+            self._accumulator = Accumulator(self._send_each, self._linger_ms, self._batch_bytes)
         self._tracer: Tracer | None = None
         if self._is_traced:
             settings = self._settings._replace(group=f"{GROUP_PREFIX}-{self.group}-PUB-1")
@@ -95,6 +112,8 @@ class Producer:
 
     async def __aexit__(self, *_: object) -> None:
         """Send what is waiting, and close."""
+        if self._accumulator is not None:
+            await self._accumulator.close()
         if self._tracer is not None:
             await self._tracer.close()
         await self._presence.close()
@@ -114,6 +133,8 @@ class Producer:
             RemoteError: the broker refuses.
             NetworkError: no broker answers; the message may be stored nevertheless.
         """
+        if self._accumulator is not None and queue is None and packing.may_wait(message):
+            return await self._accumulator.send(message)
         return await self._send(self._prepare(message), queue)
 
     async def send_many(self, messages: Iterable[Message]) -> list[SendResult]:
@@ -164,7 +185,9 @@ class Producer:
             return None if key is None else queue_of_key(queues[message.topic], key)
 
         outcomes: dict[int, SendResult | CometMQError] = {}
-        lanes = packing.pack(messages, queue_of, self._new_id, compress=self._compressed)
+        lanes = packing.pack(
+            messages, queue_of, self._new_id, batch_bytes=self._batch_bytes, compress=self._compressed
+        )
         await asyncio.gather(*(self._send_lane(lane, outcomes) for lane in lanes))
         return [outcomes[place] for place in range(len(messages))]
 
