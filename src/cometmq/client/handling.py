@@ -18,7 +18,7 @@ from cometmq.client.outcome import DeadLetter, Retry
 from cometmq.client.pulling import Pulling
 from cometmq.client.send_back import DEAD_LETTER, SendBack
 from cometmq.client.subscription import Subscription, unhandled
-from cometmq.errors import NetworkError, NoRoute, RemoteError
+from cometmq.errors import CometMQError
 from cometmq.message import StoredMessage
 
 HERE_AGAIN_S: Final = 5.0
@@ -132,7 +132,7 @@ class Handling:
     ) -> None:
         try:
             await send_back.again(work.pulling.queue, message, delay_level)
-        except (NetworkError, NoRoute, RemoteError) as error:
+        except CometMQError as error:
             _log.warning("not sent back, it is tried here again soon: %s: %s", message.message_id, error)
             again = replace(message, reconsume_times=message.reconsume_times + 1)
             asyncio.get_running_loop().call_later(HERE_AGAIN_S, self.put, work.pulling, [again])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from cometmq.client.answer import successful
 from cometmq.client.routes import Routes
-from cometmq.errors import NetworkError, NoRoute, RemoteError
+from cometmq.errors import CometMQError
 from cometmq.message import MessageQueue
 from cometmq.net.client import Connections
 from cometmq.wire.bodies.body import decode, encode
@@ -62,6 +62,6 @@ class Locks:
             address = await self._routes.master(queues[0])
             command = Command(code, ext_fields={}, body=body)
             return successful(await self._connections.request(address, command))
-        except (NetworkError, NoRoute, RemoteError) as error:
+        except CometMQError as error:
             _log.warning("the locks at broker %s are not decided: %s", queues[0].broker_name, error)
             return None

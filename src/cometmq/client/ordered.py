@@ -18,7 +18,7 @@ from cometmq.client.pulling import AFTER_FAILURE_S, Pulling
 from cometmq.client.send_back import DEAD_LETTER, SendBack
 from cometmq.client.subscription import Subscription, unhandled
 from cometmq.client.waiting import wait_within
-from cometmq.errors import NetworkError, NoRoute, RemoteError
+from cometmq.errors import CometMQError
 from cometmq.message import StoredMessage
 
 SUSPEND_MS: Final = 1_000
@@ -142,7 +142,7 @@ class OrderedHandling:
             if self._send_back is not None:
                 for message in again:
                     await self._send_back.whole(message, DEAD_LETTER)
-        except (NetworkError, NoRoute, RemoteError) as error:
+        except CometMQError as error:
             _log.warning("no dead letter could be sent, %s pauses: %s", self._pulling.queue, error)
             return self._options.suspend_ms / 1000
         self._done(messages)

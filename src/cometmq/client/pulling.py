@@ -15,7 +15,7 @@ from cometmq.client.queue_requests import PULL_COUNT, PullStatus, QueueRequests
 from cometmq.client.queue_requests import Pulled as PullAnswer
 from cometmq.client.start import Start
 from cometmq.cluster.process_queue import Limits, ProcessQueue, Pulled
-from cometmq.errors import FormatError, NetworkError, NoRoute, RemoteError
+from cometmq.errors import CometMQError
 from cometmq.format.layout import RETRY_PREFIX
 from cometmq.format.properties import RETRY_TOPIC
 from cometmq.message import MessageQueue, StoredMessage
@@ -123,7 +123,7 @@ class Pulling:
         while self.waiting is None:
             try:
                 self.waiting = ProcessQueue(await self._first_offset())
-            except (NetworkError, NoRoute, RemoteError) as error:
+            except CometMQError as error:
                 _log.warning("%s: where to begin is not known yet: %s", _name(self.queue), error)
                 await asyncio.sleep(AFTER_FAILURE_S)
         while True:
@@ -148,7 +148,7 @@ class Pulling:
                 wait_ms=self._options.hold_ms,
                 commit_offset=commit if self._commits_along and commit > 0 else None,
             )
-        except (NetworkError, NoRoute, RemoteError, FormatError) as error:
+        except CometMQError as error:
             _log.warning("%s: a pull at %d failed: %s", _name(self.queue), cursor, error)
             await asyncio.sleep(AFTER_FAILURE_S)
             return

@@ -18,7 +18,7 @@ from cometmq.client.routes import Routes
 from cometmq.client.waiting import wait_within
 from cometmq.cluster.rebalance import Strategy
 from cometmq.cluster.rebalance_state import Assignment, Moves
-from cometmq.errors import NetworkError, NoRoute, RemoteError
+from cometmq.errors import CometMQError
 from cometmq.io.clock import Clock
 from cometmq.message import MessageQueue
 from cometmq.net.client import Connections
@@ -140,7 +140,7 @@ class Rebalancing:
             return
         try:
             await self._offsets.write(offsets)
-        except (NetworkError, NoRoute, RemoteError, OSError) as error:
+        except (CometMQError, OSError) as error:
             _log.warning("offsets are not committed yet: %s", error)
             return
         for queue, offset in offsets.items():
@@ -166,7 +166,7 @@ class Rebalancing:
                 self._follow(self._assignment.aim(topic, queues))
                 return True
             ids = await members(self._connections, self._routes, topic, self._group)
-        except (NetworkError, NoRoute, RemoteError) as error:
+        except CometMQError as error:
             _log.debug("the share of %s is not known yet: %s", topic, error)
             return False
         self._twins_seen = max(self._twins_seen, ids.count(self._client_id) - 1)

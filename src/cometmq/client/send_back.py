@@ -12,7 +12,7 @@ from cometmq.client.answer import successful
 from cometmq.client.outgoing import DEFAULT_TOPIC, DEFAULT_TOPIC_QUEUES
 from cometmq.client.routes import Routes
 from cometmq.client.send_result import STORED
-from cometmq.errors import NetworkError, NoRoute, RemoteError
+from cometmq.errors import CometMQError, NoRoute, RemoteError
 from cometmq.format import properties
 from cometmq.format.layout import RETRY_PREFIX
 from cometmq.io.clock import Clock
@@ -64,7 +64,7 @@ class SendBack:
         try:
             address = await self._routes.master(queue)
             successful(await self._connections.request(address, command, SEND_BACK_TIMEOUT_MS))
-        except (NetworkError, NoRoute, RemoteError) as error:
+        except CometMQError as error:
             _log.warning("%s cannot be sent back by its name, it is sent whole: %s", message.offset_id, error)
             await self.whole(message, delay_level)
 

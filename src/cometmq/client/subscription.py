@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from cometmq.client.queue_requests import SQL92
@@ -48,6 +49,10 @@ class Subscription:
         if self.batch_size is not None and not 1 <= self.batch_size <= 1024:
             raise SettingsError(f"batch size {self.batch_size}: give 1 to 1024, or None for single messages")
 
+    @cached_property
+    def _is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.handler)
+
     def data(self, version: int) -> SubscriptionData:
         """Give what the broker is told of it."""
         if self.sql is None:
@@ -57,11 +62,11 @@ class Subscription:
     async def handle(self, messages: list[StoredMessage], pool: Executor) -> None:
         """Call the handler; one that is a plain function runs in ``pool``. Raises what it raises."""
         argument: Any = messages if self.batch_size is not None else messages[0]
-        if inspect.iscoroutinefunction(self.handler):
-            await self.handler(argument)
-            return
-        result = await asyncio.get_running_loop().run_in_executor(pool, self.handler, argument)
-        if inspect.isawaitable(result):  # an async function inside a partial or a callable object
+        if self._is_async:
+            result = self.handler(argument)
+        else:
+            result = await asyncio.get_running_loop().run_in_executor(pool, self.handler, argument)
+        if inspect.isawaitable(result):  # also of an async function inside a partial or a callable object
             await result
 
 
