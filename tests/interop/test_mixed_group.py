@@ -34,9 +34,9 @@ def test_members_in_java_and_python_agree_on_who_has_which_queues(
             queues = sorted(await producer.queues(topic))
             consumer = Consumer(broker.namesrv, group, start=Start.FIRST, on_rebalance=shares.of("ours"))
             consumer.on(topic, ordered=way == "ordered")(basket.put)
-            async with consumer:
+            async with consumer, asyncio.TaskGroup() as tasks:  # a failure of Java's ends the test at once
                 await basket.has(1)
-                java = asyncio.create_task(
+                java = tasks.create_task(
                     asyncio.to_thread(
                         run_java, "Member", broker.namesrv, topic, group, QUEUES // 2, way, properties=PROMPT
                     )
