@@ -290,6 +290,17 @@ def test_no_more_than_the_limit_are_unanswered_at_once() -> None:
     run(main())
 
 
+def test_more_than_a_connection_holds_waits_until_there_is_room() -> None:
+    async def main() -> None:
+        broker = Broker("a")
+        messages = [Message("Orders", bytes(700_000)) for _ in range(70)]
+        async with cluster(broker) as name_server, Producer(name_server, compress_over=None) as producer:
+            assert len(await producer.send_many(messages)) == 70
+        assert len(broker.sent) == 70
+
+    run(main())
+
+
 def test_behind_a_part_that_failed_none_of_its_queue_is_sent() -> None:
     async def main() -> None:
         broker = Broker("a", ResponseCode.MESSAGE_ILLEGAL)

@@ -121,9 +121,15 @@ class Connection(asyncio.Protocol):
         if not self.closed:
             self._put(data)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the server leaves so much unread that one should wait until it is ``drained``."""
+        return not self._room.is_set()
+
     async def drained(self) -> None:
         """Wait while the server leaves so much unread that more would only fill our memory."""
-        await self._room.wait()
+        while not self._room.is_set():  # others who waited may have filled it again
+            await self._room.wait()
 
     async def close(self) -> None:
         """Send what is waiting, then close; pending requests fail with NetworkError."""
@@ -261,10 +267,12 @@ class Connections:
         Raises:
             SettingsError: ``address`` is no address.
             NetworkError: no connection, or it was lost before the answer.
-            RequestTimeout: no answer within ``timeout_ms`` from when there was a connection.
+            RequestTimeout: no answer within ``timeout_ms`` from when there was a connection with room.
             ProtocolError: the command cannot be encoded.
         """
         connection = await self.connect(address)
+        if connection.is_full:
+            await connection.drained()
         return await connection.request(command, timeout_ms)
 
     async def oneway(self, address: str, command: Command) -> None:
