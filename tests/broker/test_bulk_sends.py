@@ -20,6 +20,8 @@ from cometmq.broker.assembly import Assembly
 from cometmq.broker.settings import BrokerSettings, Settings
 from cometmq.errors import StoreNotWritable
 from cometmq.format import layout
+from cometmq.format.host import pack_host
+from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk, FileLayer
 from cometmq.net.server import Server, Session
@@ -59,6 +61,7 @@ class Wire:
     def __init__(self, host: str) -> None:
         self.data = b""
         self.is_closed = False
+        self.packed = pack_host(host, 50123)
         self._peer = (host, 50123)
 
     def get_extra_info(self, _: str) -> tuple[str, int]:
@@ -596,3 +599,46 @@ def test_a_store_with_extended_queues_takes_nothing_in_bulk() -> None:
     plain, bulk, taken = asyncio.run(both(reads, enable_consume_queue_ext=True))
     assert plain == bulk
     assert taken == 0
+
+
+@pytest.mark.parametrize("changes", [{}, SYNC], ids=["async", "sync"])
+def test_what_many_connections_send_in_a_turn_is_stored_at_once_and_answered_to_each(
+    changes: dict[str, Any],
+) -> None:
+    async def main() -> None:
+        kernels.load()
+        with desk(
+            ROOT, bulk=True, files=MemoryDisk(), **changes, mapped_file_size_commit_log=1 << 20
+        ) as made:
+            await made.on_disk()
+            wires = [Wire(host) for host in ("10.0.0.7", "::1", "10.0.0.8")]
+            sessions = [Session(made.server) for _ in wires]
+            for session, wire in zip(sessions, wires, strict=True):
+                session.connection_made(wire)  # type: ignore[arg-type]  # it is one as far as a session cares
+            made.bulk.taken = 0
+            get = encode(
+                Command(RequestCode.GET_MAX_OFFSET, 99, ext_fields={"topic": "TopicA", "queueId": "0"})
+            )
+            first = made.store.written_offset
+            sessions[0].data_received(frames_of(2))
+            sessions[1].data_received(json_frame(USUAL, 2) + get + json_frame(USUAL, 3))
+            sessions[2].data_received(json_frame(USUAL, 4)[:-1])
+            made.server.turn.handle()
+            sessions[2].data_received(b"y" + json_frame(USUAL, 5))
+            made.server.turn.handle()
+            await made.on_disk()
+            await asyncio.sleep(0)
+            told = [FrameReader().receive_data(wire.data) for wire in wires]
+            assert [sorted(one.opaque for one in each) for each in told] == [[0, 1], [2, 3, 99], [4, 5]]
+            assert made.bulk.taken == len(frames_of(2)) + 4 * len(json_frame(USUAL, 2))
+            hosts = []
+            while first < made.store.written_offset:
+                record = made.store.read_record(first)
+                assert record is not None
+                hosts.append(decode(record).born_host)
+                first += len(record)
+            assert hosts == [wires[n].packed for n in (0, 0, 1, 1, 2, 2)]
+            for session in sessions:
+                made.server.remove(session)
+
+    asyncio.run(main())

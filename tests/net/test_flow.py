@@ -211,3 +211,19 @@ def test_abort_forgets_everything() -> None:
         assert transport.writes == [] and transport.closing and outbox.unsent == 0
 
     asyncio.run(main())
+
+
+def test_what_is_written_at_once_overtakes_nothing() -> None:
+    async def main() -> None:
+        transport = PlayedTransport()
+        outbox = outbox_of(transport)
+        assert outbox.write(b"a") and transport.writes == [b"a"]
+        outbox.put(b"b")
+        assert outbox.write(b"c") and transport.writes == [b"a"]
+        await end_of_turn()
+        assert transport.writes == [b"a", b"bc"]
+        outbox.congest()
+        transport.buffered = 4 * MIB
+        assert not outbox.write(b"d"), "the limit holds"
+
+    asyncio.run(main())

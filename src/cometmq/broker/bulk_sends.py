@@ -105,7 +105,7 @@ def _send(answers: Sequence[tuple[Session, bytes]], unsafe: str | None) -> None:
     """Send success answers, turned into FLUSH_DISK_TIMEOUT if there is a reason ``unsafe``."""
     for session, frames in answers:
         if unsafe is None:
-            session.send(frames)
+            session.send_at_once(frames)
             continue
         for answer in FrameReader().receive_data(frames):
             session.send(replace(answer, code=ResponseCode.FLUSH_DISK_TIMEOUT, remark=unsafe))

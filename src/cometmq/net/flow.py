@@ -90,6 +90,13 @@ class Outbox:
             self._flush_soon(self)
         return True
 
+    def write(self, data: Buffer) -> bool:
+        """Send ``data`` at once, unless something waits before it; else like ``put``."""
+        if self._pending or self.congested or self._transport.is_closing():
+            return self.put(data)
+        self._transport.write(data)
+        return True
+
     def cork(self) -> None:
         """Collect what is put in until ``flush``, which the caller must call in the same turn."""
         self._corked = True

@@ -190,6 +190,11 @@ class Session(asyncio.Protocol):
         if not self._outbox.put(encode(data) if isinstance(data, Command) else data):
             self.abort(f"it has left {self._outbox.unsent} bytes of answers unread")
 
+    def send_at_once(self, frames: bytes) -> None:
+        """Send encoded frames without waiting for what else the turn may bring."""
+        if not self.closed and not self._outbox.write(frames):
+            self.abort(f"it has left {self._outbox.unsent} bytes of answers unread")
+
     def when_drained(self, action: Callable[[], None], *commands: Command) -> None:
         """Run ``action`` when the peer has room for a large answer: at once, later, or never if it goes.
 
