@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from tests.client.brokers import Broker, cluster
@@ -60,10 +60,16 @@ def test_a_message_arrives_as_it_was_sent(tmp_path: Path) -> None:
     run(main())
 
 
-def test_a_long_body_is_compressed_on_its_way_and_whole_at_its_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("compression", ["zlib", "lz4", "zstd"])
+def test_a_long_body_is_compressed_on_its_way_and_whole_at_its_end(
+    tmp_path: Path, compression: Literal["zlib", "lz4", "zstd"]
+) -> None:
     async def main() -> None:
         body = b"long " * 20_000
-        async with serving(tmp_path) as live, Producer(live.name_server) as producer:
+        async with (
+            serving(tmp_path) as live,
+            Producer(live.name_server, compression=compression) as producer,
+        ):
             await producer.send(Message("Orders", body))
             (message,) = await stored(live)
         assert message.body == body
@@ -197,6 +203,9 @@ def test_a_group_and_name_servers_that_cannot_be_are_refused_at_once() -> None:
         Producer("127.0.0.1:9876", "a group")
     with pytest.raises(SettingsError):
         Producer("nowhere")
+    snappy: dict[str, Any] = {"compression": "snappy"}
+    with pytest.raises(SettingsError, match="compression 'snappy': give zlib, lz4 or zstd"):
+        Producer("127.0.0.1:9876", **snappy)
     with pytest.raises(SettingsError, match="in_flight_max 0"):
         Producer("127.0.0.1:9876", in_flight_max=0)
     with pytest.raises(SettingsError, match="batch_bytes 4194304: give 1 to"):

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from cometmq.errors import MessageIllegal
 from cometmq.format import compression, properties, sent, sys_flag
+from cometmq.format.sys_flag import CompressionType
 from cometmq.message import Message, MessageQueue
 from cometmq.wire import batch
 from cometmq.wire.codes import RequestCode
@@ -78,7 +79,13 @@ class Outgoing(NamedTuple):
         return Command(code, ext_fields=ext_fields, body=self.body)
 
 
-def one(message: Message, unique_id: str, *, compress_over: int | None = COMPRESS_OVER_BYTES) -> Outgoing:
+def one(
+    message: Message,
+    unique_id: str,
+    *,
+    compress_over: int | None = COMPRESS_OVER_BYTES,
+    compression_type: CompressionType = CompressionType.ZLIB,
+) -> Outgoing:
     """Prepare one message; a body of at least ``compress_over`` bytes is compressed.
 
     Raises MessageIllegal or IllegalName if the message breaks a limit.
@@ -86,8 +93,8 @@ def one(message: Message, unique_id: str, *, compress_over: int | None = COMPRES
     sent.check(message, body_size_max=BODY_SIZE_MAX)
     body, flags = message.body, 0
     if compress_over is not None and len(body) >= compress_over:
-        body = compression.compress(body, sys_flag.CompressionType.ZLIB)
-        flags = sys_flag.compressed_with(0, sys_flag.CompressionType.ZLIB)
+        body = compression.compress(body, compression_type)
+        flags = sys_flag.compressed_with(0, compression_type)
     text = sent.properties_of(message, _own(unique_id)).decode()
     return Outgoing(message.topic, (unique_id,), text, body, message.flag, flags, False, message.sharding_key)
 

@@ -10,7 +10,7 @@ import asyncio
 import os
 import secrets
 from collections.abc import Iterable, Sequence
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 from cometmq.client import outgoing, packing
 from cometmq.client.accumulator import Accumulator
@@ -28,6 +28,7 @@ from cometmq.cluster.route import queue_of_key
 from cometmq.errors import CometMQError, PartlySent, SettingsError
 from cometmq.format.layout import valid_group
 from cometmq.format.message_id import UniqueIdMaker
+from cometmq.format.sys_flag import CompressionType
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import Message, MessageQueue
 from cometmq.net.client import Connections
@@ -47,6 +48,7 @@ class Producer:
         timeout_ms: how long one try may take.
         tries: how many brokers or queues are tried before a send fails.
         compress_over: bodies of at least so many bytes are compressed; None for none.
+        compression: ``zlib``, which all clients can read; or ``lz4`` or ``zstd``, those from 5.0 on.
         in_flight_max: how many requests may be unanswered; further sends wait.
         hooks: look at each try of a send (see ``client/hooks.py``).
         trace: whether to tell RMQ_SYS_TRACE_TOPIC of each message.
@@ -64,6 +66,7 @@ class Producer:
         timeout_ms: int = SEND_TIMEOUT_MS,
         tries: int = TRIES,
         compress_over: int | None = outgoing.COMPRESS_OVER_BYTES,
+        compression: Literal["zlib", "lz4", "zstd"] = "zlib",
         in_flight_max: int = IN_FLIGHT_MAX,
         latency_fault_tolerance: bool = False,
         hooks: Sequence[SendHook] = (),
@@ -76,10 +79,13 @@ class Producer:
             raise SettingsError(f"in_flight_max {in_flight_max}: at least one request must be under way")
         if not 0 < batch_bytes <= BATCH_BYTES_MAX:
             raise SettingsError(f"batch_bytes {batch_bytes}: give 1 to {BATCH_BYTES_MAX}")
+        if compression.upper() not in CompressionType.__members__:
+            raise SettingsError(f"compression {compression!r}: give zlib, lz4 or zstd")
         self.group = valid_group(group)
         self._addresses = parse_name_servers(name_servers)
         self._settings = SendSettings(group, timeout_ms, tries)
         self._compress_over = compress_over
+        self._compression = CompressionType[compression.upper()]
         self._in_flight_max = in_flight_max
         self._faults = Faults() if latency_fault_tolerance else None
         self._hooks = hooks
@@ -209,7 +215,9 @@ class Producer:
         return self._compressed(message, self._new_id())
 
     def _compressed(self, message: Message, unique_id: str) -> Outgoing:
-        return outgoing.one(message, unique_id, compress_over=self._compress_over)
+        return outgoing.one(
+            message, unique_id, compress_over=self._compress_over, compression_type=self._compression
+        )
 
     def _new_id(self) -> str:
         return self._ids.make(self._clock.now_ms())
