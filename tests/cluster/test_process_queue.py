@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cometmq.cluster.process_queue import Limits, ProcessQueue, Pulled
@@ -47,6 +47,7 @@ def test_it_is_full_by_count_by_bytes_and_by_span() -> None:
     assert not queue.is_full(Limits(3, 30, 49), spans=False)
 
 
+@settings(max_examples=30)
 @given(st.data())
 def test_the_commit_offset_is_what_a_plain_set_says(data: st.DataObject) -> None:
     queue: ProcessQueue[int] = ProcessQueue(0)

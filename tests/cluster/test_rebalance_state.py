@@ -164,4 +164,4 @@ class Members(RuleBasedStateMachine):
 
 
 TestMembers = Members.TestCase
-TestMembers.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)
+TestMembers.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)
