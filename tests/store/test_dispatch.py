@@ -19,7 +19,14 @@ from cometmq.format.sys_flag import (
 from cometmq.io.open_files import OpenFiles
 from cometmq.store import NewMessage
 from cometmq.store.commit_log import CommitLog
-from cometmq.store.dispatch import TAGS_KNOWN_MAX, TAGS_LENGTH_MAX, Arrival, Dispatcher, has_queue_entry
+from cometmq.store.dispatch import (
+    NO_QUEUE,
+    TAGS_KNOWN_MAX,
+    TAGS_LENGTH_MAX,
+    Arrival,
+    Dispatcher,
+    has_queue_entry,
+)
 from cometmq.store.index import Index
 from cometmq.store.queues import Queues
 from cometmq.store.reading import run
@@ -37,24 +44,23 @@ class Desk:
         self.log = CommitLog(files, layout.commitlog_dir(ROOT), 1 << 20)
         self.queues = Queues(files, ROOT, SMALL.queue_file_size)
         self.index = Index(files, ROOT, 10, 50)
-        self.dispatcher = Dispatcher(self.log, self.index, DELAYS)
+        self.dispatcher = Dispatcher(self.log, self.index, DELAYS, self.queues.staged)
         self.told: list[Arrival] = []
         self.dispatcher.on_arrival = self.told.extend
 
     def append(self, *messages: NewMessage, readable: int | None = None, time: int = TIME) -> int:
         """Append as the store does; gives the log's end."""
-        queues = [
-            self.queues.get(message.topic, message.queue_id) if has_queue_entry(message.sys_flag) else None
+        taken = [
+            self.queues.take_offset(message.topic, message.queue_id)
+            if has_queue_entry(message.sys_flag)
+            else (NO_QUEUE, 0)
             for message in messages
         ]
-        offsets = []
-        for queue in queues:
-            offsets.append(0 if queue is None else queue.next_offset)
-            if queue is not None:
-                queue.next_offset += 1
-        appended = self.log.append(messages, offsets, time)
+        appended = self.log.append(messages, [queue_offset for _, queue_offset in taken], time)
         end = self.log.written_offset
-        self.dispatcher.take(queues, messages, appended, end if readable is None else readable)
+        self.dispatcher.take(
+            [number for number, _ in taken], messages, appended, end if readable is None else readable
+        )
         return end
 
     def keys_found(self, topic: str, key: str) -> int:
@@ -183,6 +189,6 @@ def test_a_full_disk_while_the_index_rolls_loses_no_key_and_doubles_none(
 
 def test_without_an_index_nothing_follows(disk: MemoryDisk) -> None:
     desk = Desk(disk)
-    dispatcher = Dispatcher(desk.log, None, DELAYS)
+    dispatcher = Dispatcher(desk.log, None, DELAYS, desk.queues.staged)
     dispatcher.catch_up_index()
     assert disk.names(layout.index_dir(ROOT)) == []

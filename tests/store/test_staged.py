@@ -32,7 +32,11 @@ def fill(queues: Queues, entries: "np.ndarray[tuple[int, int], np.dtype[np.int64
     staged.end += len(entries)
 
 
-def test_entries_are_in_their_queues_when_somebody_asks(queues: Queues) -> None:
+@pytest.mark.parametrize("few", [0, staged.FEW])
+def test_entries_are_in_their_queues_when_somebody_asks(
+    queues: Queues, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(staged, "FEW", few)
     a, b = queues.get("T", 0).number, queues.get("T", 1).number
     add(queues, rows((a, 0, 0), (b, 0, 100), (a, 1, 200)))
     add(queues, rows((b, 1, 300)))
@@ -60,7 +64,11 @@ def test_no_more_wait_than_there_is_room_for(queues: Queues, monkeypatch: pytest
     assert [len(found.read(0, 100)) // SIZE for found in queues] == [60]
 
 
-def test_entries_of_a_queue_that_is_gone_are_passed_over(queues: Queues) -> None:
+@pytest.mark.parametrize("few", [0, staged.FEW])
+def test_entries_of_a_queue_that_is_gone_are_passed_over(
+    queues: Queues, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(staged, "FEW", few)
     kept, gone = queues.get("T", 0), queues.get("U", 0)
     queues.delete("U")
     assert gone.next_offset < 0
@@ -82,3 +90,12 @@ def test_what_may_not_be_read_yet_waits(queues: Queues, monkeypatch: pytest.Monk
     assert [unpack(queue.read(0, 9), at * SIZE).physical_offset for at in range(9)] == list(
         range(0, 900, 100)
     )
+
+
+def test_what_can_be_read_goes_before_what_waits(queues: Queues) -> None:
+    queue = queues.get("T", 0)
+    fill(queues, rows((queue.number, 2, 200), (queue.number, 3, 300), (queue.number, 4, 400)))
+    queues.staged.add(rows((queue.number, 0, 0), (queue.number, 1, 100)))
+    assert queues.find("T", 0) is queue and queue.max_offset == 2
+    queues.staged.release(3)
+    assert queues.find("T", 0) is queue and queue.max_offset == 5

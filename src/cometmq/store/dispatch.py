@@ -7,7 +7,9 @@ it; a query lets it catch up first.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from cometmq.format import properties
 from cometmq.format.consume_queue_ext import pack
@@ -17,7 +19,6 @@ from cometmq.format.java_hash import tags_code
 from cometmq.format.sys_flag import TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.commit_log import CommitLog
-from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.index import Index
 from cometmq.store.log_scan import LogScan
 from cometmq.store.replay import Replay
@@ -25,6 +26,9 @@ from cometmq.store.staged import Staged
 
 INDEX_LAG_BYTES = 1024 * 1024
 """How far the index follows behind."""
+
+NO_QUEUE: Final = -1
+"""In place of a queue's number, for messages that go to no queue."""
 
 TAGS_KNOWN_MAX = 10_000
 TAGS_LENGTH_MAX = 100
@@ -46,11 +50,11 @@ class Arrival(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """Messages that were appended together, and their queues."""
+    """Messages that were appended together, and the numbers of their queues."""
 
     end_offset: int
     store_time: int
-    queues: Sequence[ConsumeQueue | None]
+    queues: Sequence[int]
     messages: Sequence[NewMessage]
     appended: Sequence[Appended]
 
@@ -68,7 +72,7 @@ class Dispatcher:
 
     Args:
         index: gets the keys, or None if messages are not indexed.
-        staged: gets the queue entries of sends that were appended in bulk.
+        staged: gets the queue entries.
 
     Attributes:
         dispatched_offset: all records before it can be read through their queues.
@@ -84,14 +88,14 @@ class Dispatcher:
         commit_log: CommitLog,
         index: Index | None,
         delay_levels: DelayLevels,
-        staged: Staged | None = None,
+        staged: Staged,
     ) -> None:
         self.dispatched_offset = commit_log.written_offset
         self.dispatched_time = commit_log.written_time
         self.on_arrival: Callable[[list[Arrival]], None] = lambda _: None
         self.is_awaited: Callable[[], bool] = lambda: True
         self.calculate_bitmap: Callable[[NewMessage], bytes] | None = None
-        self._staged = staged or Staged({})
+        self._staged = staged
         self._log = commit_log
         self._index = index
         self._indexed_offset = commit_log.written_offset
@@ -102,12 +106,16 @@ class Dispatcher:
 
     def take(
         self,
-        queues: Sequence[ConsumeQueue | None],
+        queues: Sequence[int],
         messages: Sequence[NewMessage],
         appended: Sequence[Appended],
         readable_offset: int,
     ) -> None:
-        """Take in what was appended; dispatch all that lies before ``readable_offset``."""
+        """Take in what was appended; dispatch all that lies before ``readable_offset``.
+
+        Args:
+            queues: the numbers of the messages' queues, NO_QUEUE for one that goes to none.
+        """
         time = self._log.written_time
         self._waiting.append(_Batch(self._log.written_offset, time, queues, messages, appended))
         self.dispatch(readable_offset)
@@ -161,23 +169,26 @@ class Dispatcher:
         ]
 
     def _put(self, batch: _Batch) -> list[Arrival]:
-        """Put the queue entries of messages; give what can be read now."""
-        self._staged.put()
-        arrivals, codes = [], self._tags_codes
-        for queue, message, at in zip(batch.queues, batch.messages, batch.appended, strict=True):
-            if queue is None:
+        """Stage the queue entries of messages; give what can be read now."""
+        arrivals, rows, codes = [], [], self._tags_codes
+        for number, message, at in zip(batch.queues, batch.messages, batch.appended, strict=True):
+            if number == NO_QUEUE:
                 continue
             code = codes.get(message.tags)
             if code is None or message.topic == SCHEDULE_TOPIC:
                 code = self._tags_code(message, at.store_time)
-            queue.put(at.queue_offset, at.physical_offset, at.size, self._extended(queue, message, at, code))
+            held = code if self.calculate_bitmap is None else self._extended(number, message, at, code)
+            rows.append((number, at.queue_offset, at.physical_offset, at.size, held))
             arrivals.append(Arrival(message.topic, message.queue_id, at.queue_offset + 1, code))
+        if rows:
+            self._staged.add(np.array(rows, np.int64))
         self.dispatched_offset, self.dispatched_time = batch.end_offset, batch.store_time
         return arrivals
 
-    def _extended(self, queue: ConsumeQueue, message: NewMessage, at: Appended, code: int) -> int:
+    def _extended(self, number: int, message: NewMessage, at: Appended, code: int) -> int:
         """Give what the entry holds: the tags code, or the address of a unit that holds it."""
-        if self.calculate_bitmap is None or queue.ext is None:
+        queue = self._staged.queues.get(number)
+        if self.calculate_bitmap is None or queue is None or queue.ext is None:
             return code
         address = queue.ext.put(pack(code, at.store_time, self.calculate_bitmap(message)))
         return code if address is None else address

@@ -1,6 +1,6 @@
 """All ConsumeQueues of a store, by topic and queue id; made when their first message comes.
 
-Entries of messages that were appended in bulk are put into their queues when somebody asks for a queue.
+Entries are put into their queues when somebody asks for a queue: see ``staged``.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -63,11 +63,17 @@ class Queues:
         """Give a queue, made if it is not there. Raises IllegalName for an illegal topic."""
         if self.staged.count:
             self.staged.put()
-        queue = self._queues.get((topic, queue_id))
-        if queue is None:
-            queue = self._queues[topic, queue_id] = self._make(topic, queue_id)
-            queue.recover_ext()  # what another life of the queue left
-        return queue
+        return self._queues.get((topic, queue_id)) or self._new(topic, queue_id)
+
+    def take_offset(self, topic: str, queue_id: int) -> tuple[int, int]:
+        """Give the number of a queue, and the queue offset that its next message gets, now taken.
+
+        The queue is made if it is not there; staged entries stay so. Raises IllegalName like ``get``.
+        """
+        number = (self._queues.get((topic, queue_id)) or self._new(topic, queue_id)).number
+        queue_offset = self.next_offsets.values[number]
+        self.next_offsets.values[number] = queue_offset + 1
+        return number, queue_offset
 
     def load(
         self,
@@ -150,6 +156,11 @@ class Queues:
             self._files.layer.remove_directory(layout.topic_dir(self._root, topic))
             if self._ext_size:
                 self._files.layer.remove_directory(layout.topic_ext_dir(self._root, topic))
+
+    def _new(self, topic: str, queue_id: int) -> ConsumeQueue:
+        queue = self._queues[topic, queue_id] = self._make(topic, queue_id)
+        queue.recover_ext()  # what another life of the queue left
+        return queue
 
     def _make(self, topic: str, queue_id: int) -> ConsumeQueue:
         directory = layout.consume_queue_dir(self._root, topic, queue_id)

@@ -1,7 +1,8 @@
-"""Queue entries of sends that were appended in bulk, until somebody looks at the queues.
+"""Queue entries of what was appended, until somebody looks at the queues.
 
 Messages of one batch go to many queues, few to each. To put them there one by one would cost more than all
-the rest; so they are collected, and put by the hundred, queue by queue: see ``Queues``.
+the rest of a send in bulk, and more the more queues there are, for they are in no cache of the processor. So
+entries are collected, and put by the hundred, queue by queue: see ``Queues``.
 """
 
 from collections.abc import Mapping
@@ -17,6 +18,8 @@ CAPACITY: Final = 32_768
 """So many entries wait at most: putting them takes some milliseconds …"""
 ENTRIES_PER_QUEUE: Final = 16
 """… or so many for each queue, if that is more: each costs as much as some entries."""
+FEW: Final = 24
+"""So many are put faster one by one: somebody reads right behind the producer."""
 QUEUE, QUEUE_OFFSET, PHYSICAL_OFFSET, ENTRY_SIZE, TAGS_CODE = range(5)
 """What the numbers of a row are."""
 
@@ -50,6 +53,14 @@ class Staged:
                 self.rows[: self.end] = waiting
         return self.rows
 
+    def add(self, rows: Longs) -> None:
+        """Take entries that can be read; those that wait are of later messages."""
+        self.with_room(len(rows))
+        begin, end = self.count, self.end
+        self.count, self.end = begin + len(rows), end + len(rows)
+        self.rows[self.count : self.end] = self.rows[begin:end]
+        self.rows[begin : self.count] = rows
+
     def release(self, count: int) -> Longs:
         """Let the next ``count`` entries be read; give them."""
         begin, self.count = self.count, self.count + count
@@ -65,6 +76,18 @@ class Staged:
         self.count, self.end = 0, len(waiting)
 
     def _put(self, rows: Longs) -> None:
+        if len(rows) <= FEW:
+            self._put_each(rows)
+        else:
+            self._put_by_queue(rows)
+
+    def _put_each(self, rows: Longs) -> None:
+        for number, queue_offset, physical_offset, size, tags_code in rows.tolist():
+            queue = self.queues.get(number)
+            if queue is not None:
+                queue.put(queue_offset, physical_offset, size, tags_code)
+
+    def _put_by_queue(self, rows: Longs) -> None:
         narrow = np.uint16 if rows[:, QUEUE].max() < 1 << 16 else np.int64  # numpy sorts short numbers faster
         rows = rows[np.argsort(rows[:, QUEUE].astype(narrow), kind="stable")]
         numbers = rows[:, QUEUE]

@@ -19,8 +19,7 @@ from cometmq.io.open_files import OpenFiles
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.bulk_append import BulkAppend
 from cometmq.store.commit_log import describe
-from cometmq.store.consume_queue import ConsumeQueue
-from cometmq.store.dispatch import Arrival, Dispatcher, has_queue_entry
+from cometmq.store.dispatch import NO_QUEUE, Arrival, Dispatcher, has_queue_entry
 from cometmq.store.flush import Flusher
 from cometmq.store.get import RecordFilter
 from cometmq.store.get_result import GetResult
@@ -154,19 +153,20 @@ class MessageStore(Messages, HasPointers):
         """
         store_time = self._clock.now_ms()
         self._begin_append(store_time)
-        queues: list[ConsumeQueue | None] = []
+        numbers: list[int] = []
         queue_offsets: list[int] = []
         try:
             for message in messages:
-                queue = self._take_offset(message, queue_offsets)
-                queues.append(queue)
+                number, queue_offset = self._take_offset(message)
+                numbers.append(number)
+                queue_offsets.append(queue_offset)
             appended = self._log.append(messages, queue_offsets, store_time)
         except BaseException:
-            for taken in queues:
-                if taken is not None:
-                    taken.next_offset -= 1
+            for number in numbers:
+                if number != NO_QUEUE:
+                    self._queues.next_offsets.values[number] -= 1
             raise
-        self._dispatcher.take(queues, messages, appended, self.confirm_offset)
+        self._dispatcher.take(numbers, messages, appended, self.confirm_offset)
         self._end_append()
         return appended
 
@@ -325,18 +325,14 @@ class MessageStore(Messages, HasPointers):
         except OSError as error:
             log.warning("what files there are is not noted: %s", describe(error, self.root))
 
-    def _take_offset(self, message: NewMessage, queue_offsets: list[int]) -> ConsumeQueue | None:
-        """Give the queue that a message goes to, with the queue offset that it gets; None for no queue."""
+    def _take_offset(self, message: NewMessage) -> tuple[int, int]:
+        """Give the number of the queue that a message goes to, or NO_QUEUE, and the queue offset it gets."""
         if not has_queue_entry(message.sys_flag):
-            queue_offsets.append(0)
-            return None
+            return NO_QUEUE, 0
         try:
-            queue = self._queues.get(message.topic, message.queue_id)
+            return self._queues.take_offset(message.topic, message.queue_id)
         except IllegalName as error:
             raise MessageIllegal(str(error)) from None
-        queue_offsets.append(queue.next_offset)
-        queue.next_offset += 1
-        return queue
 
     def _finish(self) -> None:
         """Bring everything to the disk and say that the store is closed. Raises OSError."""
