@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from cometmq import kernels
+from cometmq.format.checksum import Crc
 from cometmq.format.delay_level import DelayLevels
 from cometmq.format.host import pack_host
 from cometmq.format.index import ENTRY_SIZE, slot_position
@@ -113,7 +114,7 @@ def scan_with_crc(ops: Ops, log: Log) -> Callable[[], object]:
 
 def scan_without_crc(ops: Ops, log: Log) -> Callable[[], object]:
     """Scan as a dispatch does."""
-    return lambda: ops.scan(log.data, base_offset=0, verify_crc=False)
+    return lambda: ops.scan(log.data, base_offset=0, crc=Crc.NONE)
 
 
 def dispatch(ops: Ops, log: Log) -> Callable[[], object]:

@@ -594,9 +594,10 @@ def test_sends_in_bulk_whose_sync_fails_are_told_that_they_are_stored_but_may_be
     asyncio.run(main())
 
 
-def test_a_store_with_extended_queues_takes_nothing_in_bulk() -> None:
+@pytest.mark.parametrize("setting", ["enable_consume_queue_ext", "enabled_append_prop_crc"])
+def test_a_store_with_extended_queues_or_the_property_crc_takes_nothing_in_bulk(setting: str) -> None:
     reads = [json_frame(USUAL, number) for number in range(3)]
-    plain, bulk, taken = asyncio.run(both(reads, enable_consume_queue_ext=True))
+    plain, bulk, taken = asyncio.run(both(reads, **{setting: True}))
     assert plain == bulk
     assert taken == 0
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from cometmq.errors import CutRecord, DamagedRecord, MessageIllegal
 from cometmq.format import properties, record
+from cometmq.format.checksum import Crc, body_crc
 from cometmq.format.host import pack_host
 from cometmq.format.layout import commitlog_dir, parse_offset_name
 from cometmq.format.record import (
@@ -94,7 +95,7 @@ def test_what_is_encoded_is_decoded(stored: Record, before: bytes, after: bytes)
         assert found.sys_flag | 0x30 == stored.sys_flag | 0x30
         assert found.sys_flag & 0x10 == 0x10 * (len(stored.born_host) == 20)
         assert found.sys_flag & 0x20 == 0x20 * (len(stored.store_host) == 20)
-        assert found.body_crc == record.body_crc(stored.body)
+        assert found.body_crc == body_crc(stored.body)
 
 
 def test_reads_the_record_that_a_broker_wrote() -> None:
@@ -153,7 +154,7 @@ def test_docstring_table_and_constants_agree() -> None:
 @pytest.mark.parametrize(
     ("offset", "size", "value"),
     [
-        (record.BODY_CRC_AT, 4, record.body_crc(PLAIN.body)),
+        (record.BODY_CRC_AT, 4, body_crc(PLAIN.body)),
         (record.QUEUE_ID_AT, 4, 3),
         (record.FLAG_AT, 4, 6),
         (record.QUEUE_OFFSET_AT, 8, 4),
@@ -232,24 +233,6 @@ def test_a_topic_that_is_not_utf8_is_read_and_kept() -> None:
 def test_refuses_what_the_format_cannot_hold(stored: Record, reason: str) -> None:
     with pytest.raises(MessageIllegal, match=reason):
         encode(stored)
-
-
-def test_crc_has_31_bits_and_is_zero_of_nothing() -> None:
-    assert record.body_crc(b"") == 0
-    assert record.body_crc(b"hello") == 0x3610A686
-    assert record.body_crc(b"a") == 0x68B7BE43  # 0xE8B7BE43 without its highest bit
-
-
-def test_crc_of_an_empty_body_is_not_looked_at() -> None:
-    data = encode(PLAIN._replace(body=b"", body_crc=77))
-    assert decode(data).body_crc == 77
-
-
-def test_a_wrong_body_is_damage_unless_nobody_asks() -> None:
-    data = encode(PLAIN).replace(b"a body", b"b body")
-    with pytest.raises(DamagedRecord, match=r"record at 0: BODYCRC 0x\w{8}, but the body has 0x\w{8}"):
-        decode(data)
-    assert decode(data, verify_crc=False).body == b"b body"
 
 
 def patched(offset: int, data: bytes, stored: Record = PLAIN) -> bytes:
@@ -341,9 +324,9 @@ def test_flipped_bits_and_torn_ends_raise_nothing_else(
 
 def try_to_decode(data: bytes) -> None:
     """Let only the documented error pass; what decodes all the same must be what the bytes say."""
-    for verify_crc in (True, False):
+    for crc in Crc:
         with suppress(DamagedRecord):
-            found = decode(data, verify_crc=verify_crc)
+            found = decode(data, crc=crc)
             assert encode(found) == data[: size_of(found)]
 
 

@@ -8,9 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cometmq.format import record
+from cometmq.format.checksum import Crc
 from cometmq.format.host import pack_host
 from cometmq.format.layout import commitlog_dir, parse_offset_name
-from cometmq.format.record import HEAD_MAX_SIZE, MAGIC_V2, Record, RecordHead, decode, encode, encode_blank
+from cometmq.format.record import (
+    HEAD_MAX_SIZE,
+    MAGIC_V2,
+    Record,
+    RecordHead,
+    decode,
+    encode,
+    encode_blank,
+)
 from cometmq.format.scan import Stop, StopReason, check, find_next_record, scan
 
 BASE: Final = 1 << 30
@@ -55,8 +64,8 @@ def positions(data: bytes) -> list[int]:
     return [head.position for head in scan(data, base_offset=BASE)]
 
 
-def stop_of(data: bytes, *, end: int | None = None, verify_crc: bool = True) -> Stop:
-    found = scan(data, base_offset=BASE, end=end, verify_crc=verify_crc)
+def stop_of(data: bytes, *, end: int | None = None, crc: Crc = Crc.BODY) -> Stop:
+    found = scan(data, base_offset=BASE, end=end, crc=crc)
     list(found)
     return found.stop
 
@@ -157,7 +166,7 @@ def test_rule(rule: int, data: bytes, reason: StopReason) -> None:
 def test_a_record_with_a_wrong_body_is_good_to_who_does_not_ask() -> None:
     data = patched(record.BODY_AT, b"A")
     assert stop_of(data).reason is StopReason.DAMAGED
-    assert stop_of(data, verify_crc=False) == Stop(SIZE, StopReason.END)
+    assert stop_of(data, crc=Crc.NONE) == Stop(SIZE, StopReason.END)
 
 
 @given(logs, st.integers(0, 2000))

@@ -23,6 +23,8 @@ SMALL_SIZES: dict[str, object] = {
     "maxIndexNum": 4_000,
 }
 
+SEALED: dict[str, object] = SMALL_SIZES | {"enabledAppendPropCRC": "true", "forceVerifyPropCRC": "true"}
+
 Line = dict[str, Any]
 
 
@@ -35,6 +37,8 @@ Line = dict[str, Any]
         pytest.param("cometmq rocketmq cometmq", DEFAULT_SIZES, signal.SIGTERM, id="cometmq-first-default"),
         pytest.param("cometmq rocketmq cometmq", SMALL_SIZES, signal.SIGKILL, id="cometmq-first-killed"),
         pytest.param("rocketmq cometmq", SMALL_SIZES, signal.SIGKILL, id="rocketmq-first-killed"),
+        pytest.param("rocketmq cometmq rocketmq", SEALED, signal.SIGTERM, id="rocketmq-first-sealed"),
+        pytest.param("cometmq rocketmq cometmq", SEALED, signal.SIGKILL, id="cometmq-first-sealed-killed"),
     ],
 )
 def test_each_broker_finds_what_the_one_before_it_left(

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cometmq.format.checksum import Crc
 from cometmq.format.host import pack_host
 from cometmq.format.layout import commitlog_dir
 from cometmq.format.record import Record, encode
@@ -38,7 +39,7 @@ def rows_of(ops: Ops, *records: Record, columns: list[str] | None = None) -> lis
     data = b""
     for record in records:
         data += encode(record._replace(physical_offset=len(data)))
-    scan = ops.scan(data, base_offset=0, verify_crc=False)
+    scan = ops.scan(data, base_offset=0, crc=Crc.NONE)
     batch = ops.arrow(data, scan, np.arange(scan.count), columns or list(TYPES))
     batch.validate(full=True)
     rows: list[dict[str, Any]] = batch.to_pylist()
@@ -114,7 +115,7 @@ def test_a_record_may_have_thousands_of_properties(ops: Ops) -> None:
 @pytest.mark.parametrize("time", [2**63 - 1, -(2**63)])
 def test_a_time_that_arrow_cannot_hold_becomes_the_nearest(ops: Ops, time: int) -> None:
     data = encode(FULL._replace(store_time=time))
-    batch = ops.arrow(data, ops.scan(data, base_offset=0, verify_crc=False), np.array([0]), ["store_time"])
+    batch = ops.arrow(data, ops.scan(data, base_offset=0, crc=Crc.NONE), np.array([0]), ["store_time"])
     (found,) = np.asarray(batch.column(0)).astype(np.int64)
     assert found == (TIME_MAX_MS if time > 0 else -TIME_MAX_MS) * 1000
 

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from cometmq.format.checksum import Crc
 from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
 from cometmq.format.host import pack_host
 from cometmq.format.index import ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE, IndexHeader
+from cometmq.format.property_crc import reserve, seal
 from cometmq.format.record import MAGIC_V2, Record, encode, encode_blank
 from cometmq.kernels import plain
 from cometmq.kernels.ops import PAGE_SIZE, Dispatch, Ops, Scan
@@ -104,7 +106,7 @@ class Log(NamedTuple):
     base_offset: int
     start: int
     end: int | None
-    verify_crc: bool
+    crc: Crc
     max_records: int | None
     is_torn: bool
     flipped_bits: int
@@ -115,9 +117,14 @@ class Log(NamedTuple):
             base_offset=self.base_offset,
             start=self.start,
             end=self.end,
-            verify_crc=self.verify_crc,
+            crc=self.crc,
             max_records=self.max_records,
         )
+
+
+def sealed(record: Record) -> bytes:
+    """Encode a record with its property CRC."""
+    return seal(encode(record._replace(properties=reserve(record.properties))))
 
 
 @st.composite
@@ -126,8 +133,8 @@ def logs(draw: st.DrawFn) -> Log:
     base_offset = draw(st.sampled_from(BASE_OFFSETS))
     data, starts = b"", [0]
     for _ in range(draw(st.integers(1, 6))):
-        record = draw(records)
-        data += encode(record._replace(physical_offset=base_offset + len(data)))
+        record = draw(records)._replace(physical_offset=base_offset + len(data))
+        data += sealed(record) if draw(st.booleans()) else encode(record)
         starts.append(len(data))
     data += draw(tails)
     torn = draw(st.sampled_from([0, 0, 0, 0, 1, 20, 100, 300]))
@@ -140,7 +147,7 @@ def logs(draw: st.DrawFn) -> Log:
         base_offset,
         start=draw(st.sampled_from([0, 0, 0, 0, 0, *starts])),
         end=draw(st.sampled_from([None, None, None, None, len(data) + 9, len(data) - 50, len(data) // 2])),
-        verify_crc=draw(st.booleans()),
+        crc=draw(st.sampled_from(Crc)),
         max_records=draw(st.sampled_from([None, None, None, None, None, 0, 1, 3])),
         is_torn=len(damaged) < len(data),
         flipped_bits=flipped_bits,

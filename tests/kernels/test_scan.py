@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from cometmq.format import record
+from cometmq.format.checksum import Crc
 from cometmq.format.host import pack_host
+from cometmq.format.property_crc import reserve, seal
 from cometmq.format.record import Record, encode
 from cometmq.format.scan import StopReason
 from cometmq.kernels import plain
@@ -35,6 +37,8 @@ RECORDS = [
         {"topic": "", "body": b"", "properties": b""},
     )
 ]
+SEALED = seal(encode(USUAL._replace(properties=reserve(USUAL.properties))))
+RECORDS.append(SEALED)
 STEPS = (-24, -12, -3, -2, -1, 0, 1, 2, 3, 12, 24, 300, 33_000)
 FIELDS = [Field(position, 4) for position in (0, 4, 8, 32, 36, 84, 96, 108)]  # but for hosts and times
 FIELDS += [Field(position, size) for position in range(86, 125) for size in (1, 2)]  # lengths, somewhere
@@ -64,7 +68,7 @@ def test_finds_each_field_where_the_record_has_it(ops: Ops) -> None:
         body_crc=0xFEDCBA98,
     )
     data = b"*****" + encode(whole)
-    scan = ops.scan(data, base_offset=1000, start=5, verify_crc=False)
+    scan = ops.scan(data, base_offset=1000, start=5, crc=Crc.NONE)
 
     def part(position: str, length: str) -> bytes:
         begin = int(getattr(scan, position)[0])
@@ -136,10 +140,9 @@ def test_stops_where_the_plain_scan_stops_whatever_a_field_holds(compiled: Ops, 
             bits = 8 * field.size
             data[position : position + field.size] = (number % (1 << bits)).to_bytes(field.size, "big")
             for following in (b"", bytes(60), bytes(40_000)):
-                for verify_crc in (True, False):
+                for crc in Crc:
                     found, expected = (
-                        each.scan(data + following, base_offset=0, verify_crc=verify_crc)
-                        for each in (compiled, plain)
+                        each.scan(data + following, base_offset=0, crc=crc) for each in (compiled, plain)
                     )
                     assert found[-2:] == expected[-2:]
                     assert found.properties_length.tolist() == expected.properties_length.tolist()
@@ -163,3 +166,17 @@ def test_a_topic_of_more_than_127_bytes_in_v1_is_damage(ops: Ops) -> None:
 
 def test_the_crc_of_an_empty_body_is_not_looked_at(ops: Ops) -> None:
     assert ops.scan(encode(SMALLEST._replace(body_crc=7)), base_offset=0).count == 1
+
+
+def test_the_property_crc_covers_each_bit_of_a_record(ops: Ops) -> None:
+    assert ops.scan(SEALED, base_offset=0, crc=Crc.RECORD).count == 1
+    for bit in range(8 * len(SEALED)):
+        data = bytearray(SEALED)
+        data[bit // 8] ^= 1 << bit % 8
+        assert ops.scan(data, base_offset=0, crc=Crc.RECORD).count == 0
+
+
+def test_a_record_without_the_property_crc_is_damaged_where_it_is_asked_for(ops: Ops) -> None:
+    for whole in RECORDS[:-1]:
+        scan = ops.scan(whole, base_offset=0, crc=Crc.RECORD)
+        assert (scan.count, scan.stop_reason) == (0, StopReason.DAMAGED)

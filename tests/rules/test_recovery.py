@@ -208,6 +208,31 @@ def test_a_record_whose_properties_were_not_written_is_not_taken_for_whole(
     assert again.messages_by_key("Orders", "half") == []
 
 
+@pytest.mark.parametrize("junk", [b"\0", b"\xff"])
+def test_with_the_property_crc_a_record_is_whole_or_it_is_not_taken(
+    open_store: OpenStore, disk: MemoryDisk, junk: bytes
+) -> None:
+    """RocketMQ #7437, and what it led to.
+
+    A checksum over the whole record tells all that a loss of power can leave of one, and not only what looks
+    torn: here its last bytes one by one.
+    """
+    settings = replace(SELDOM, enabled_append_prop_crc=True, force_verify_prop_crc=True)
+    store = open_store(settings)
+    for number in range(3):
+        put(store, number)
+    last_at = store.written_offset
+    put(store, 3)
+    store.wait_flushed().result(10)
+    for missing in range(1, store.written_offset - last_at, 5):
+        state = disk.after_power_loss()
+        damaged(state, layout.commitlog_path(ROOT, 0), store.written_offset - missing, junk * missing)
+        again = open_store(settings, files=state)
+        assert again.written_offset == last_at
+        assert numbers(again) == [0, 1, 2]
+        assert again.messages_by_key("Orders", "k3") == []
+
+
 def test_a_kill_costs_no_key_in_the_last_index_file(
     open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
 ) -> None:

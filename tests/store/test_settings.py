@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from cometmq.errors import SettingsError
+from cometmq.format.checksum import Crc
 from cometmq.store.settings import FlushDiskType, StoreSettings, from_properties, known_names
 
 INT_MAX = 2**31 - 1
@@ -99,6 +100,14 @@ def test_texts_of_a_file_become_values() -> None:
 def test_names_that_are_not_the_stores_are_left() -> None:
     assert from_properties({"brokerName": "a", "no.such": 1}) == StoreSettings()
     assert "mappedFileSizeCommitLog" in known_names() and "brokerName" not in known_names()
+
+
+def test_the_property_crc_is_not_asked_of_records_that_are_stored_without_it() -> None:
+    both = {"enabledAppendPropCRC": "true", "forceVerifyPropCRC": "true"}
+    assert from_properties(both).crc is Crc.RECORD
+    assert from_properties({"enabledAppendPropCRC": "true"}).crc is Crc.BODY
+    with pytest.raises(SettingsError, match="forceVerifyPropCRC = true without enabledAppendPropCRC"):
+        from_properties({"forceVerifyPropCRC": "true"})
 
 
 def test_the_defaults_are_rocketmqs() -> None:

@@ -10,6 +10,7 @@ from tests.store.conftest import ROOT, SMALL, new_message
 
 from cometmq import kernels
 from cometmq.format import layout
+from cometmq.format.checksum import Crc
 from cometmq.format.java_hash import tags_code
 from cometmq.format.queue_entry import FILLER, SIZE
 from cometmq.io.open_files import OpenFiles
@@ -198,3 +199,14 @@ def test_what_is_not_in_memory_is_left_to_others(shelf: Shelf) -> None:
     for wish in (Wish(0, 0, 32, ALL, None), Wish(0, 0, 1, ALL, None)):
         assert shelf.get(wish, shelf.usual).status is GetStatus.FOUND
     assert shelf.usual.count == 0
+
+
+@pytest.mark.parametrize("max_count", [1, 32])
+def test_records_that_must_have_the_property_crc_are_not_given_without_it(
+    shelf: Shelf, max_count: int
+) -> None:
+    shelf.log.crc = Crc.RECORD
+    assert isinstance(shelf.usual, Counted)
+    result = shelf.get(Wish(0, 0, max_count, ALL, None), shelf.usual)
+    assert (result.records, shelf.usual.count) == ([], 0)
+    assert "does not end in the property CRC" in str(result.damaged)

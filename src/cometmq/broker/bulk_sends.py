@@ -92,8 +92,12 @@ class BulkSends:
                 self._targets.learn(message.topic, message.queue_id, number)
 
     def _begin(self) -> SendBatch | None:
-        """Begin once the kernels are there; never if queue entries are extended: the plain path does that."""
-        if self._store.settings.enable_consume_queue_ext:
+        """Begin once the kernels are there; never for what only the plain path does.
+
+        That is to extend queue entries, and to end records in the property CRC.
+        """
+        settings = self._store.settings
+        if settings.enable_consume_queue_ext or settings.enabled_append_prop_crc:
             return None
         if (ops := kernels.current().sends) is not None:
             size_max = self._store.settings.max_message_size

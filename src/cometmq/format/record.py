@@ -25,7 +25,7 @@ offset  size    field                        meaning
 88 + n  1, 2    TOPICLEN                     1 byte in V1 (at most 127), 2 bytes in V2
 …       n       topic                        UTF-8
 …       2       PROPLEN                      at most 32767
-…       n       properties                   see ``properties``
+…       n       properties                   see ``properties``; their last may protect all: ``property_crc``
 ======  ======  ===========================  =========================================================
 
 V2 is written for topics of more than 127 characters. A CommitLog file ends in a BLANK of 8 bytes:
@@ -45,6 +45,7 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from cometmq.errors import CutRecord, DamagedRecord, MessageIllegal
+from cometmq.format.checksum import Crc, verify
 from cometmq.format.host import IPV4_SIZE, IPV6_SIZE
 from cometmq.format.properties import MAX_LENGTH as PROPERTIES_MAX_LENGTH
 from cometmq.format.sys_flag import BORN_HOST_V6, HOSTS_V6, STORE_HOST_V6
@@ -276,12 +277,7 @@ def size_of(record: Record) -> int:
     return head.size + len(record.body) + topic_width + topic_length + 2 + len(record.properties)
 
 
-def body_crc(body: Buffer) -> int:
-    """Give the CRC-32 of ``body`` without its highest bit, as records hold it; 0 of an empty body."""
-    return crc32(body) & 0x7FFFFFFF
-
-
-def decode(buffer: Buffer, position: int = 0, *, verify_crc: bool = True) -> Record:
+def decode(buffer: Buffer, position: int = 0, *, crc: Crc = Crc.BODY) -> Record:
     """Give the record that begins at ``position``.
 
     Raises:
@@ -289,8 +285,7 @@ def decode(buffer: Buffer, position: int = 0, *, verify_crc: bool = True) -> Rec
         DamagedRecord: the bytes are no record: says which check failed.
     """
     head = read_head(buffer, position)
-    if verify_crc:
-        verify_body(buffer, head)
+    verify(buffer, head, crc)
     return record_at(buffer, head)
 
 
@@ -303,7 +298,7 @@ def decode_many(buffer: Buffer) -> Iterator[Record]:
     position = 0
     while position < len(buffer):
         head = read_head(buffer, position)
-        verify_body(buffer, head)
+        verify(buffer, head, Crc.BODY)
         yield record_at(buffer, head)
         position += head.size
 
@@ -311,7 +306,7 @@ def decode_many(buffer: Buffer) -> Iterator[Record]:
 def read_head(
     buffer: Buffer, position: int, end: int | None = None, *, physical_offset: int | None = None
 ) -> RecordHead:
-    """Read and check all but the body's CRC of the record at ``position``; no byte past ``end`` is looked at.
+    """Read and check all but the CRCs of the record at ``position``; no byte past ``end`` is looked at.
 
     With ``physical_offset`` the record must say that this is where it lies in the CommitLog. The checks
     and their order are those that ``scan`` lists.
@@ -360,17 +355,6 @@ def read_head(
         raise DamagedRecord(position, f"PROPLEN {properties_length} does not end a record of {size} bytes")
     parts = (position + head.size, topic_position, topic_length, properties_position, properties_length)
     return RecordHead._make((position, *fields, *parts))
-
-
-def verify_body(buffer: Buffer, head: RecordHead) -> None:
-    """Check the body's CRC; that of an empty body is not looked at, as RocketMQ does.
-
-    Raises:
-        DamagedRecord: it differs.
-    """
-    crc = body_crc(buffer[head.body_position : head.body_position + head.body_length])
-    if crc != head.body_crc and head.body_length:
-        raise DamagedRecord(head.position, f"BODYCRC {head.body_crc:#010x}, but the body has {crc:#010x}")
 
 
 def record_at(buffer: Buffer, head: RecordHead) -> Record:

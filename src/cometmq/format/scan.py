@@ -19,7 +19,7 @@ rule  what is there                                                             
 10    PHYSICALOFFSET is not ``base_offset`` + position                            DAMAGED
 11    TOTALSIZE above what is left                                                LIMIT
 12    TOPICLEN or PROPLEN negative, or the parts do not make TOTALSIZE            DAMAGED
-13    BODYCRC differs (if asked for, and BODYLEN above 0)                         DAMAGED
+13    the checksum that is asked for differs: see ``record.Crc``                  DAMAGED
 14    otherwise                                                                   a good record
 ====  ==========================================================================  ============
 
@@ -41,6 +41,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from cometmq.errors import CutRecord, DamagedRecord
+from cometmq.format.checksum import Crc, verify
 from cometmq.format.record import (
     HEAD_MAX_SIZE,
     MAGIC_AT,
@@ -50,7 +51,6 @@ from cometmq.format.record import (
     START_SIZE,
     RecordHead,
     read_head,
-    verify_body,
 )
 from cometmq.message import Buffer
 
@@ -87,14 +87,12 @@ class Scan:
 
     stop: Stop
 
-    def __init__(
-        self, buffer: Buffer, *, base_offset: int, position: int, end: int, verify_crc: bool
-    ) -> None:
+    def __init__(self, buffer: Buffer, *, base_offset: int, position: int, end: int, crc: Crc) -> None:
         self._buffer = buffer
         self._base_offset = base_offset
         self._position = position
         self._end = end
-        self._verify_crc = verify_crc
+        self._crc = crc
 
     def __iter__(self) -> Iterator[RecordHead]:
         """Give record after record, until a rule stops it."""
@@ -109,23 +107,23 @@ class Scan:
             self._position,
             self._end,
             base_offset=self._base_offset,
-            verify_crc=self._verify_crc,
+            crc=self._crc,
         )
 
 
 def scan(
-    buffer: Buffer, *, base_offset: int, start: int = 0, end: int | None = None, verify_crc: bool = True
+    buffer: Buffer, *, base_offset: int, start: int = 0, end: int | None = None, crc: Crc = Crc.BODY
 ) -> Scan:
     """Go through the records from ``start`` on, as if the buffer ended at ``end``.
 
     ``base_offset`` is the CommitLog offset of the buffer's byte 0.
     """
     end = len(buffer) if end is None else min(end, len(buffer))
-    return Scan(buffer, base_offset=base_offset, position=start, end=end, verify_crc=verify_crc)
+    return Scan(buffer, base_offset=base_offset, position=start, end=end, crc=crc)
 
 
 def check(
-    buffer: Buffer, position: int, end: int, *, base_offset: int, verify_crc: bool = True
+    buffer: Buffer, position: int, end: int, *, base_offset: int, crc: Crc = Crc.BODY
 ) -> RecordHead | Stop:
     """Apply the rules above at ``position``, as if the buffer ended at ``end``."""
     left = end - position
@@ -141,8 +139,7 @@ def check(
         return Stop(position, StopReason.BLANK)
     try:
         head = read_head(buffer, position, end, physical_offset=base_offset + position)
-        if verify_crc:
-            verify_body(buffer, head)
+        verify(buffer, head, crc)
     except CutRecord as cut:
         return Stop(position, StopReason.LIMIT, cut.reason)
     except DamagedRecord as damage:
@@ -150,7 +147,9 @@ def check(
     return head
 
 
-def find_next_record(buffer: Buffer, start: int, *, base_offset: int, end: int | None = None) -> int | None:
+def find_next_record(
+    buffer: Buffer, start: int, *, base_offset: int, end: int | None = None, crc: Crc = Crc.BODY
+) -> int | None:
     """Give the position of the first true record that begins at ``start`` or later; None when there is none.
 
     It is where MAGIC and PHYSICALOFFSET are right and the rules above find a good record, or one
@@ -161,7 +160,7 @@ def find_next_record(buffer: Buffer, start: int, *, base_offset: int, end: int |
     end = len(buffer) if end is None else min(end, len(buffer))
     for match in _MAGIC.finditer(buffer, start + MAGIC_AT, end):
         position = match.start() - MAGIC_AT
-        found = check(buffer, position, end, base_offset=base_offset)
+        found = check(buffer, position, end, base_offset=base_offset, crc=crc)
         if isinstance(found, RecordHead):
             return position
         if found.reason is StopReason.LIMIT and end - position >= HEAD_MAX_SIZE:

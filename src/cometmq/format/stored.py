@@ -2,10 +2,11 @@
 
 from cometmq.errors import FormatError
 from cometmq.format import properties
+from cometmq.format.checksum import body_crc
 from cometmq.format.compression import DECOMPRESSED_MAX, decompress
 from cometmq.format.host import host_text
 from cometmq.format.message_id import offset_message_id
-from cometmq.format.record import Record, body_crc
+from cometmq.format.record import Record
 from cometmq.format.sys_flag import COMPRESSED
 from cometmq.message import StoredMessage
 

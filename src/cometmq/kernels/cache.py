@@ -26,12 +26,14 @@ from cometmq import __version__
 
 PACKAGE: Final = Path(__file__).parent
 SOURCES: Final = (
+    "format/checksum",
     "format/consume_queue_ext",
     "format/delay_level",
     "format/host",
     "format/index",
     "format/java_hash",
     "format/properties",
+    "format/property_crc",
     "format/queue_entry",
     "format/record",
     "format/scan",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cometmq.format.checksum import Crc
 from cometmq.format.delay_level import DelayLevels
 from cometmq.format.scan import StopReason
 from cometmq.message import Buffer
@@ -126,7 +127,7 @@ class Ops(Protocol):
         base_offset: int,
         start: int = 0,
         end: int | None = None,
-        verify_crc: bool = True,
+        crc: Crc = Crc.BODY,
         max_records: int | None = None,
     ) -> Scan:
         """Scan the records of a buffer by the rules of ``format.scan``.
@@ -138,6 +139,7 @@ class Ops(Protocol):
             base_offset: CommitLog offset of the buffer's byte 0.
             start: position of the first record.
             end: where to stop as if the buffer ended there.
+            crc: which checksum is compared.
         """
         ...
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from cometmq.format import index, properties
+from cometmq.format.checksum import Crc
 from cometmq.format.delay_level import DelayLevels
 from cometmq.format.dispatch import index_keys, queue_tags_code
 from cometmq.format.java_hash import index_key_hash, java_hash
@@ -52,7 +53,7 @@ def scan(
     base_offset: int,
     start: int = 0,
     end: int | None = None,
-    verify_crc: bool = True,
+    crc: Crc = Crc.BODY,
     max_records: int | None = None,
 ) -> Scan:
     """See ``ops.Ops.scan``."""
@@ -60,9 +61,7 @@ def scan(
     end = len(data) if end is None else min(end, len(data))
     heads: list[RecordHead] = []
     position = start
-    while isinstance(
-        found := check(data, position, end, base_offset=base_offset, verify_crc=verify_crc), RecordHead
-    ):
+    while isinstance(found := check(data, position, end, base_offset=base_offset, crc=crc), RecordHead):
         if len(heads) == max_records:
             break
         heads.append(found)

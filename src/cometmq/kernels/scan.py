@@ -8,9 +8,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cometmq.format import record
+from cometmq.format import property_crc, record
+from cometmq.format.checksum import Crc
 from cometmq.format.host import IPV4_SIZE
 from cometmq.format.properties import MAX_LENGTH as PROPERTIES_MAX_LENGTH
+from cometmq.format.properties import VALUE_END
 from cometmq.format.scan import StopReason
 from cometmq.format.sys_flag import BORN_HOST_V6, STORE_HOST_V6
 from cometmq.kernels.crc import crc32_of
@@ -18,6 +20,7 @@ from cometmq.kernels.jit import (
     Bytes,
     byte_at,
     bytes_in,
+    inlined,
     int8,
     int64,
     int_at,
@@ -49,6 +52,15 @@ _LIMIT: Final = int(StopReason.LIMIT)
 _MAGIC_V1: Final = record.MAGIC_V1
 _MAGIC_V2: Final = record.MAGIC_V2
 _MAGIC_BLANK: Final = record.MAGIC_BLANK
+_NONE: Final = int(Crc.NONE)
+_BODY: Final = int(Crc.BODY)
+_RECORD: Final = int(Crc.RECORD)
+_CRC_MASK: Final = property_crc.MASK
+_PROPERTY_CRC_SIZE: Final = property_crc.SIZE
+_PROPERTY_NAME: Final = np.frombuffer(property_crc.NAME, np.uint8)
+_DIGITS_AT: Final = len(property_crc.NAME)
+_ZERO: Final = ord("0")
+_VALUE_END: Final = ord(VALUE_END)
 
 
 def scan(
@@ -57,7 +69,7 @@ def scan(
     base_offset: int,
     start: int = 0,
     end: int | None = None,
-    verify_crc: bool = True,
+    crc: Crc = Crc.BODY,
     max_records: int | None = None,
 ) -> Scan:
     """Scan records: see ``ops.Ops.scan``."""
@@ -65,13 +77,13 @@ def scan(
     end = len(data) if end is None else min(end, len(data))
     most = max(end - start, 0) // record.MIN_SIZE if max_records is None else max_records
     longs, ints = _tables(min(most, max(end - start, 0) // _USUAL_SIZE + _ROOM_MIN))
-    count, position, reason = _scan(data, start, end, base_offset, verify_crc, longs, ints, 0)
+    count, position, reason = _scan(data, start, end, base_offset, int(crc), longs, ints, 0)
     while reason == _FULL and count < most:
         usual_size = (position - start) // count
         more_longs, more_ints = _tables(min(most, count + count // 4 + (end - position) // usual_size))
         more_longs[:, :count], more_ints[:, :count] = longs[:, :count], ints[:, :count]
         longs, ints = more_longs, more_ints
-        count, position, reason = _scan(data, position, end, base_offset, verify_crc, longs, ints, count)
+        count, position, reason = _scan(data, position, end, base_offset, int(crc), longs, ints, count)
     stop = StopReason.LIMIT if reason == _FULL else StopReason(reason)
     return Scan._make((*longs[:, :count], *ints[:, :count], position, stop))
 
@@ -80,13 +92,26 @@ def _tables(room: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     return np.empty((LONG_COLUMNS, room), np.int64), np.empty((INT_COLUMNS, room), np.int32)
 
 
+@inlined
+def _is_property_crc(buffer: Bytes, position: int, crc: int) -> bool:
+    """Tell whether the property CRC at ``position`` has this value."""
+    for k in range(_DIGITS_AT):
+        if byte_at(buffer, position + k) != _PROPERTY_NAME[k]:
+            return False
+    for k in range(property_crc.DIGITS):
+        if byte_at(buffer, position + _DIGITS_AT + k) != _ZERO + crc % 10:
+            return False
+        crc //= 10
+    return bool(byte_at(buffer, position + _PROPERTY_CRC_SIZE - 1) == _VALUE_END)
+
+
 @kernel(
     types.UniTuple(long, 3)(
         bytes_in,
         long,
         long,
         long,
-        types.boolean,
+        long,
         types.Array(types.int64, 2, "C"),
         types.Array(types.int32, 2, "C"),
         long,
@@ -97,7 +122,7 @@ def _scan(
     position: int,
     end: int,
     base_offset: int,
-    verify_crc: bool,
+    crc: int,
     longs: NDArray[np.int64],
     ints: NDArray[np.int32],
     count: int,
@@ -154,12 +179,19 @@ def _scan(
         if properties_length < 0 or properties_position + properties_length != position + size:
             return count, position, _DAMAGED  # 12
         body_crc = int_at(buffer, position + record.BODY_CRC_AT)
-        if (
-            verify_crc
-            and body_length > 0
-            and crc32_of(buffer, body_position, body_length) & 0x7FFFFFFF != body_crc
-        ):
-            return count, position, _DAMAGED  # 13
+        if crc == _RECORD:
+            covered_from, covered = position, size - _PROPERTY_CRC_SIZE
+        else:
+            covered_from, covered = body_position, body_length
+        if crc != _NONE and covered > 0:
+            found = int64(crc32_of(buffer, covered_from, covered) & _CRC_MASK)
+            if crc == _BODY and found != body_crc:
+                return count, position, _DAMAGED  # 13
+            if crc == _RECORD and (
+                properties_length < _PROPERTY_CRC_SIZE
+                or not _is_property_crc(buffer, covered_from + covered, found)
+            ):
+                return count, position, _DAMAGED  # 13
         if count == longs.shape[1]:
             return count, position, _FULL
 

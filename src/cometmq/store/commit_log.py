@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cometmq.errors import MessageIllegal, StoreNotWritable
+from cometmq.format import property_crc
 from cometmq.format.record import (
     END_FILE_MIN_BLANK,
     MAGIC_V1,
@@ -54,6 +55,7 @@ class CommitLog:
         settings: say how it is written; by default RocketMQ's own.
 
     Attributes:
+        crc: the checksum that tells a whole record.
         written_offset: behind the last record.
         written_time: store time of the last record, ms.
     """
@@ -61,8 +63,11 @@ class CommitLog:
     def __init__(
         self, files: OpenFiles, directory: Path, file_size: int, settings: StoreSettings | None = None
     ) -> None:
+        settings = settings or StoreSettings()
         self.chain = FileChain(files, directory, file_size, SETTING)
-        self._path, self._next_file = write_path.choose(settings or StoreSettings(), self.chain, files.layer)
+        self.crc = settings.crc
+        self._path, self._next_file = write_path.choose(settings, self.chain, files.layer)
+        self._encode = _encode_sealed if settings.enabled_append_prop_crc else _encode
         self.written_offset = 0
         self.written_time = 0
         self._failed_until = 0  # a failed write may have left bytes between here and written_offset
@@ -98,7 +103,7 @@ class CommitLog:
         end = self._file_end(offset)
         parts: list[bytes] = []
         for message, queue_offset in zip(messages, queue_offsets, strict=True):
-            record = _encode(message, queue_offset, offset, store_time)
+            record = self._encode(message, queue_offset, offset, store_time)
             if offset + len(record) + END_FILE_MIN_BLANK > end:
                 self._check_fits(record)
                 if end > offset:
@@ -107,7 +112,7 @@ class CommitLog:
                     parts.clear()
                 begin = offset = end
                 end += self.chain.file_size
-                record = _encode(message, queue_offset, offset, store_time)
+                record = self._encode(message, queue_offset, offset, store_time)
             parts.append(record)
             appended.append(Appended(offset, queue_offset, len(record), store_time))
             offset += len(record)
@@ -183,7 +188,7 @@ class CommitLog:
     def _checked(self, physical_offset: int, record: bytes | None) -> bytes | None:
         if record is None:
             return None
-        found = check(record, 0, len(record), base_offset=physical_offset)
+        found = check(record, 0, len(record), base_offset=physical_offset, crc=self.crc)
         if not isinstance(found, Stop):
             return record
         start = self.chain.start_of(physical_offset)
@@ -268,4 +273,11 @@ def _encode(message: NewMessage, queue_offset: int, physical_offset: int, store_
         message.store_host,
         message.reconsume_times,
         message.prepared_transaction_offset,
+    )
+
+
+def _encode_sealed(message: NewMessage, queue_offset: int, physical_offset: int, store_time: int) -> bytes:
+    room = property_crc.reserve(message.properties)
+    return property_crc.seal(
+        _encode(message._replace(properties=room), queue_offset, physical_offset, store_time)
     )

@@ -64,6 +64,7 @@ class StoreDirectory:
         )
         self.findings = self.log.chain.look()
         self.log.written_offset = self.log.chain.end_offset
+        self.log.crc = self.settings.crc
         self._has_exts = self.layer.is_directory(layout.consume_queue_exts_dir(root))
         self.was_closed = was_closed(self.layer, root)
         self.checkpoint = self._load_checkpoint()

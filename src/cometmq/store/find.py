@@ -16,6 +16,7 @@ import numpy as np
 from cometmq import kernels
 from cometmq.errors import DamagedRecord, FormatError
 from cometmq.format import properties
+from cometmq.format.checksum import Crc
 from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.java_hash import index_key_hash, tags_code
 from cometmq.format.message_id import parse_offset_message_id
@@ -191,11 +192,11 @@ class _Search:
         if data is None:
             return None
         try:
-            return Found(decode(data))
+            return Found(decode(data, crc=self._store.log.crc))
         except DamagedRecord as damage:
             reason = damage.reason
         try:
-            return Found(decode(data, verify_crc=False), reason)
+            return Found(decode(data, crc=Crc.NONE), reason)
         except DamagedRecord:
             return None
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cometmq import kernels
+from cometmq.format.checksum import Crc
 from cometmq.format.record import BODY_AT, START_SIZE, RecordHead
 from cometmq.format.scan import StopReason, check, find_next_record
 from cometmq.io.files import File
@@ -68,7 +69,7 @@ class LogScan:
         begin: CommitLog offset of a record.
         end: where to stop, or None for the end of what can be read.
         vouched_time: store time, ms, up to which the log is known to have been on the disk.
-        verify_crc: whether bodies are checked.
+        verify_crc: whether checksums are compared.
 
     Attributes:
         end_offset: behind the last good record so far.
@@ -91,18 +92,19 @@ class LogScan:
         self._chain = commit_log.chain
         self._end = commit_log.chain.end_offset if end is None else end
         self._vouched_time = vouched_time
+        self._crc = commit_log.crc
         self._verify_crc = verify_crc
 
     def __iter__(self) -> Iterator[Chunk]:
         """Go through the records by chunks."""
-        offset = self.end_offset
+        offset, crc = self.end_offset, self._crc if self._verify_crc else Crc.NONE
         while offset < self._end and (start := self._chain.start_of(offset)) is not None:
             with self._chain.held(start) as file:  # a thread may be in here
                 buffer = np.frombuffer(file.view(), np.uint8)
             limit = min(start + self._chain.file_size, self._end) - start
             chunk = slice(offset - start, min(offset - start + CHUNK_BYTES, limit))
             scan = kernels.current().scan(
-                buffer, base_offset=start, start=chunk.start, end=chunk.stop, verify_crc=self._verify_crc
+                buffer, base_offset=start, start=chunk.start, end=chunk.stop, crc=crc
             )
             scan = cut_torn(buffer, scan, self._vouched_time)
             if scan.count:
@@ -130,7 +132,7 @@ class LogScan:
         """Find the next true record behind ``position``, in this file or at the beginning of the next."""
         data_end = file.data_end(position)
         view = file.view()
-        found = find_next_record(view, position + 1, base_offset=start, end=data_end)
+        found = find_next_record(view, position + 1, base_offset=start, end=data_end, crc=self._crc)
         if found is not None and self._is_alive(view, found):
             self._report(file, start, position, found)
             return start + found
@@ -138,7 +140,7 @@ class LogScan:
         if following is None or following >= self._end:
             return None
         view = self._chain.file(following).view()
-        whole = isinstance(check(view, 0, len(view), base_offset=following), RecordHead)
+        whole = isinstance(check(view, 0, len(view), base_offset=following, crc=self._crc), RecordHead)
         if whole and self._is_alive(view, 0):
             self._report(file, start, position, self._chain.file_size)
             return following
@@ -149,6 +151,6 @@ class LogScan:
         return self.last_time <= time <= self._vouched_time
 
     def _report(self, file: File, start: int, position: int, end: int) -> None:
-        stop = check(file.view(), position, self._chain.file_size, base_offset=start)
+        stop = check(file.view(), position, self._chain.file_size, base_offset=start, crc=self._crc)
         reason = getattr(stop, "detail", "") or "zeros where a record should be"
         self.damages.append(Damage(file.path, position, end - position, reason))

@@ -23,6 +23,7 @@ from cometmq.io.files import FileLayer
 from cometmq.store.directory import StoreDirectory
 from cometmq.store.finding import Finding, Severity
 from cometmq.store.settings import StoreSettings
+from cometmq.store.torn import stored_without_crc
 from cometmq.store.verify import verify
 
 log = logging.getLogger(__name__)
@@ -43,9 +44,10 @@ def mend(root: Path, settings: StoreSettings, layer: FileLayer) -> bool:
         with StoreDirectory(root, settings, layer) as store:
             if not _is_small(store) or any(found.severity is Severity.DAMAGE for found in store.findings):
                 return False
-            places = [
-                found for found in verify(root, settings, layer=layer).findings if found.position is not None
-            ]
+            verified = verify(root, settings, layer=layer)
+            if stored_without_crc(store.log, store.log.min_offset + verified.bytes) is not None:
+                return False  # recovery says so
+            places = [found for found in verified.findings if found.position is not None]
             damages = [found for found in places if found.severity is Severity.DAMAGE]
             queues = {found.path.parent for found in damages if _is_unsound_queue(store, found)}
             index = _with_later_files(store, {found.path for found in places})
@@ -116,7 +118,7 @@ def _dispatched(store: StoreDirectory, entry: QueueEntry) -> DispatchEntry | Non
     if start is None:
         return None
     view = chain.file(start).view()
-    head = check(view, entry.physical_offset - start, len(view), base_offset=start)
+    head = check(view, entry.physical_offset - start, len(view), base_offset=start, crc=store.settings.crc)
     if isinstance(head, Stop) or head.size != entry.size:
         return None
     return dispatch_of(record_at(view, head), store.delay_levels)

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from cometmq.errors import DamagedRecord, FormatError, MessageIllegal
 from cometmq.filter import tag
 from cometmq.format import properties, sent
+from cometmq.format.checksum import Crc
 from cometmq.format.host import pack_host
 from cometmq.format.message_id import UniqueIdMaker, offset_message_id, parse_offset_message_id
 from cometmq.format.record import PHYSICAL_OFFSET_AT, decode
@@ -201,7 +202,7 @@ class Messages(ABC):
             return None
         if (data := self.read_record(physical_offset)) is None:
             return None
-        return _message(data) if decode(data, verify_crc=False).store_host == host else None
+        return _message(data) if decode(data, crc=Crc.NONE).store_host == host else None
 
     def _query(
         self, topic: str, key: str, max_count: int, begin_time: int, end_time: int

@@ -1,7 +1,7 @@
 """Is what a queue entry points to the message that it stands for? Asked each time that one is given out.
 
 A bit can flip in a log of years after any start has looked at it, and no consumer shall get it as if it were
-the message: so size, place, queue offset and the body's CRC are looked at, in about a microsecond.
+the message: so size, place, queue offset and the record's checksum are looked at, in about a microsecond.
 """
 
 import logging
@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from cometmq.errors import DamagedRecord
+from cometmq.format.checksum import Crc
+from cometmq.format.property_crc import is_sealed
 from cometmq.format.queue_entry import unpack_tuples
 from cometmq.format.record import (
     BODY_AT,
@@ -70,7 +72,8 @@ def sound_records(
     begin, at, number = 0, 0, -1
     for count, size in enumerate(sizes):
         number = _place(places, data[at : at + size], number)
-        if not is_message(data[at : at + size], places[number][0], queue_offset + number):
+        place = places[number][0]
+        if not is_message(data[at : at + size], place, queue_offset + number, commit_log.crc):
             if at > begin or damaged is not None:
                 first = 0 if damaged is None else 1
                 return Checked([data[begin:at]] if at > begin else [], sizes[first:count], number, damaged)
@@ -95,7 +98,7 @@ def _place(places: list[tuple[int, int]], data: bytes, last: int) -> int:
     return next(chain(by_place, by_size))
 
 
-def is_message(data: bytes, physical_offset: int, queue_offset: int) -> bool:
+def is_message(data: bytes, physical_offset: int, queue_offset: int, checksum: Crc) -> bool:
     """Tell whether ``data`` is, as a whole, the record that lies there and has this queue offset."""
     if len(data) < MIN_SIZE:
         return False
@@ -112,6 +115,8 @@ def is_message(data: bytes, physical_offset: int, queue_offset: int) -> bool:
     properties = topic + int.from_bytes(data[topic - width : topic], "big") + 2
     if properties + int.from_bytes(data[properties - 2 : properties], "big") != size:
         return False
+    if checksum is Crc.RECORD:
+        return is_sealed(data)
     return length == 0 or bool(crc32(data[begin : begin + length]) & 0x7FFFFFFF == crc)
 
 
@@ -122,9 +127,8 @@ def report(
     start = commit_log.chain.start_of(physical_offset)
     assert start is not None, "it was read there"
     path, position = commit_log.chain.path(start), physical_offset - start
-    found = check(
-        commit_log.chain.file(start).view(), position, commit_log.chain.file_size, base_offset=start
-    )
+    view = commit_log.chain.file(start).view()
+    found = check(view, position, commit_log.chain.file_size, base_offset=start, crc=commit_log.crc)
     if isinstance(found, Stop):
         why, remedy = found.detail or "zeros", "run `cometmq store verify` for all that is damaged"
     else:

@@ -36,7 +36,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cometmq import kernels
+from cometmq.errors import SettingsError
 from cometmq.format import layout
+from cometmq.format.checksum import Crc
 from cometmq.format.record import BODY_AT, END_FILE_MIN_BLANK, RecordHead, encode_blank
 from cometmq.format.scan import check
 from cometmq.io.files import FileLayer
@@ -50,6 +52,7 @@ from cometmq.store.progress import Progress
 from cometmq.store.queues import Queues
 from cometmq.store.replay import Gap, Replay
 from cometmq.store.seek import record_store_time
+from cometmq.store.torn import stored_without_crc
 from cometmq.store.vouched import mark_open, vouched_start, vouched_time, was_closed
 
 log = logging.getLogger(__name__)
@@ -120,6 +123,7 @@ def recover(
         begin = _known_start(commit_log, min(queue.physical_end for queue in replay.lagging))
         log.warning("%d queues lack files: the log is walked again from %d", len(replay.lagging), begin)
         scan, replay = _walk(parts, begin, vouched, progress, is_last=True)
+    _check_sealed(commit_log, scan.end_offset)
     commit_log.written_offset = scan.end_offset
     commit_log.written_time = scan.last_time or parts.checkpoint.value.physic_msg_timestamp
     ledger.cut(scan.end_offset)
@@ -147,6 +151,16 @@ def recover(
     except OSError as error:
         log.warning("that the store is open is not noted: %s", describe(error, parts.root))
     return Recovered(clean, begin, scan.end_offset, replay.messages, scan.damages, replay.gaps, set_aside)
+
+
+def _check_sealed(commit_log: CommitLog, end: int) -> None:
+    """Refuse to take records for damage or a torn tail only because they lack what a setting asks for."""
+    offset = stored_without_crc(commit_log, end)
+    if offset is not None and (start := commit_log.chain.start_of(offset)) is not None:
+        raise SettingsError(
+            f"{commit_log.chain.path(start)}, byte {offset - start}: messages from here on were stored "
+            "without enabledAppendPropCRC: set forceVerifyPropCRC = false until they have expired"
+        )
 
 
 def _load(parts: Parts, progress: Progress, *, clean: bool) -> None:
@@ -255,7 +269,7 @@ def _ends_with_a_record(queue: ConsumeQueue, commit_log: CommitLog) -> bool:
     if entry is None or (start := commit_log.chain.start_of(entry.physical_offset)) is None:
         return False
     view = commit_log.chain.file(start).view()
-    head = check(view, entry.physical_offset - start, len(view), base_offset=start, verify_crc=False)
+    head = check(view, entry.physical_offset - start, len(view), base_offset=start, crc=Crc.NONE)
     return isinstance(head, RecordHead) and head.size == entry.size
 
 

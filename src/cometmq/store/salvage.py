@@ -19,7 +19,8 @@ import numpy as np
 
 from cometmq import kernels
 from cometmq.errors import FormatError, SettingsError, StoreLocked
-from cometmq.format import fastjson, layout
+from cometmq.format import fastjson, layout, property_crc
+from cometmq.format.checksum import Crc
 from cometmq.format.record import (
     BODY_AT,
     END_FILE_MIN_BLANK,
@@ -106,7 +107,7 @@ def salvage(
     if layer.exists(target) and layer.names(target):
         raise SettingsError(f"{target}: is not empty: give a new directory")
     settings = settings or tell_settings(layer, source)
-    copy = _Copy(source, target, settings.mapped_file_size_commit_log, layer)
+    copy = _Copy(source, target, settings, layer)
     copy.run(progress or (lambda _done, _total: None))
     tables, lost_tables = _copy_tables(source, target, layer)
     rebuilt = rebuild(target, settings, layer=layer)
@@ -116,12 +117,13 @@ def salvage(
 class _Copy:
     """Copies the log, file by file."""
 
-    def __init__(self, source: Path, target: Path, file_size: int, layer: FileLayer) -> None:
+    def __init__(self, source: Path, target: Path, settings: StoreSettings, layer: FileLayer) -> None:
         self.messages = self.bytes = 0
         self.lost: list[Lost] = []
         self._source = layout.commitlog_dir(source)
         self._target = target
-        self._file_size = file_size
+        self._file_size = settings.mapped_file_size_commit_log
+        self._crc = settings.crc
         self._layer = layer
         self._last_time = 0
 
@@ -164,7 +166,7 @@ class _Copy:
         view = old.view()
         buffer, end, position = np.frombuffer(view, np.uint8), min(old.size, self._file_size), 0
         while True:
-            scan = kernels.current().scan(buffer, base_offset=start, start=position, end=end)
+            scan = kernels.current().scan(buffer, base_offset=start, start=position, end=end, crc=self._crc)
             if scan.count:
                 self._last_time = int(scan.store_time[-1])
                 self._copy_bytes(old, new, position, scan.stop_position)
@@ -183,12 +185,12 @@ class _Copy:
 
     def _next(self, view: memoryview, position: int, start: int, end: int) -> int | None:
         """Find the next true record: none that an earlier life of the file left, which would be older."""
-        found = find_next_record(view, position + 1, base_offset=start, end=end)
+        found = find_next_record(view, position + 1, base_offset=start, end=end, crc=self._crc)
         while found is not None and (
             record_store_time(bytes(view[found : found + BODY_AT])) < self._last_time
-            or not _holds_filler(found - position)
+            or not _holds_filler(found - position, self._crc)
         ):
-            found = find_next_record(view, found + 1, base_offset=start, end=end)
+            found = find_next_record(view, found + 1, base_offset=start, end=end, crc=self._crc)
         return found
 
     def _end_file(self, old: File, new: File, position: int, start: int, *, is_last: bool) -> None:
@@ -220,27 +222,34 @@ class _Copy:
     def _note(self, old: File, position: int, size: int, start: int) -> None:
         if size <= 0 and old.size >= self._file_size:
             return
-        stop = check(old.view(), position, min(old.size, self._file_size), base_offset=start)
+        size_max = min(old.size, self._file_size)
+        stop = check(old.view(), position, size_max, base_offset=start, crc=self._crc)
         reason = getattr(stop, "detail", "") or "zeros where a record should be"
         if position + size >= old.size or old.size < self._file_size:
             reason = f"{reason}; the file has {old.size} bytes" if old.size < self._file_size else reason
         self.lost.append(Lost(old.path, position, max(size, 0), reason))
 
 
-def _holds_filler(size: int) -> bool:
-    return size > MIN_SIZE
+def _holds_filler(size: int, crc: Crc) -> bool:
+    return size > MIN_SIZE + property_crc.SIZE * (crc is Crc.RECORD)
 
 
 def _filler(size: int, physical_offset: int, store_time: int) -> bytes:
-    """Make one record of a length: a rolled back transaction, which nobody reads."""
-    topic = FILLER_TOPIC[: size - MIN_SIZE]
-    body = bytes(size - MIN_SIZE - len(topic))
+    """Make one record of a length: a rolled back transaction, which nobody reads.
+
+    It ends in the property CRC where there is room: whoever asks for that finds the log whole.
+    """
+    is_sealed = _holds_filler(size, Crc.RECORD)
+    properties = property_crc.reserve(b"") if is_sealed else b""
+    room = size - MIN_SIZE - len(properties)
+    topic = FILLER_TOPIC[:room]
+    body = bytes(room - len(topic))
     host = bytes(8)
-    return encode(
+    filler = encode(
         Record(
             topic,
             body,
-            b"",
+            properties,
             0,
             0,
             physical_offset,
@@ -252,6 +261,7 @@ def _filler(size: int, physical_offset: int, store_time: int) -> bytes:
             host,
         )
     )
+    return property_crc.seal(filler) if is_sealed else filler
 
 
 def _copy_tables(source: Path, target: Path, layer: FileLayer) -> tuple[list[str], list[str]]:

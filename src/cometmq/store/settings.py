@@ -11,9 +11,10 @@ from enum import Enum
 from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, field
 
 from cometmq.errors import SettingsError
+from cometmq.format.checksum import Crc
 from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
 
 Positive = Annotated[int, Meta(ge=1)]
@@ -77,6 +78,8 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         delete_file_batch_max: most CommitLog files removed at one look.
         delete_commit_log_files_interval: the pause after each of them …
         delete_consume_queue_files_interval: … and after each queue that loses files with them.
+        enabled_append_prop_crc: end each record in a checksum over all of it: see ``format/property_crc.py``.
+        force_verify_prop_crc: ask it of each record that is read, in the place of the body's.
         max_message_size: largest body.
         message_delay_level: the delays that messages can ask for, by level.
         access_message_in_memory_max_ratio: how much of the machine's memory, in percent, the newest part of
@@ -124,6 +127,8 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     delete_file_batch_max: Positive = 10
     delete_commit_log_files_interval: Annotated[int, Meta(ge=0)] = 100
     delete_consume_queue_files_interval: Annotated[int, Meta(ge=0)] = 100
+    enabled_append_prop_crc: bool = field(default=False, name="enabledAppendPropCRC")
+    force_verify_prop_crc: bool = field(default=False, name="forceVerifyPropCRC")
     max_message_size: Annotated[int, Meta(ge=1, le=16 * 1024 * 1024)] = 4 * 1024 * 1024
     message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
     access_message_in_memory_max_ratio: Ratio = 40
@@ -141,11 +146,21 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
                 "transientStorePoolEnable = true with flushDiskType = SYNC_FLUSH: the pool answers before "
                 "the disk has a message; set one of them otherwise"
             )
+        if self.force_verify_prop_crc and not self.enabled_append_prop_crc:
+            raise SettingsError(
+                "forceVerifyPropCRC = true without enabledAppendPropCRC = true: what is stored would count "
+                "as damaged; set both, or neither"
+            )
 
     @property
     def sync_flush(self) -> bool:
         """Whether a send waits for the disk."""
         return self.flush_disk_type is FlushDiskType.SYNC_FLUSH
+
+    @property
+    def crc(self) -> Crc:
+        """The checksum that tells a whole record."""
+        return Crc.RECORD if self.force_verify_prop_crc else Crc.BODY
 
     @property
     def reads_later(self) -> bool:

@@ -11,10 +11,25 @@ from typing import Any, Final
 
 import numpy as np
 
-from cometmq.format.scan import StopReason
+from cometmq.format.checksum import Crc
+from cometmq.format.property_crc import is_without
+from cometmq.format.record import RecordHead, record_at
+from cometmq.format.scan import StopReason, check
 from cometmq.kernels.ops import Bytes, Scan
+from cometmq.store.commit_log import CommitLog
+from cometmq.store.file_chain import FileChain
 
 SECTOR_SIZE: Final = 512
+
+
+def stored_without_crc(commit_log: CommitLog, end: int) -> int | None:
+    """Give the offset of a record that is no damage, but was stored without the property CRC asked for.
+
+    It is looked for where files begin, and at ``end``, where the log seems to: a Java broker takes it for the
+    end, and discards it and all behind it.
+    """
+    places = [*commit_log.chain.starts, end] if commit_log.crc is Crc.RECORD else []
+    return next((offset for offset in places if _only_lacks_crc(commit_log.chain, offset)), None)
 
 
 def cut_torn(buffer: Bytes, scan: Scan, vouched_time: int) -> Scan:
@@ -40,3 +55,12 @@ def cut_torn(buffer: Bytes, scan: Scan, vouched_time: int) -> Scan:
     fields = scan._asdict().items()
     before: dict[str, Any] = {name: field[:torn] for name, field in fields if isinstance(field, np.ndarray)}
     return scan._replace(**before, stop_position=int(scan.position[torn]), stop_reason=StopReason.DAMAGED)
+
+
+def _only_lacks_crc(chain: FileChain, offset: int) -> bool:
+    start = chain.start_of(offset)
+    if start is None:
+        return False
+    view = chain.file(start).view()
+    head = check(view, offset - start, len(view), base_offset=start)
+    return isinstance(head, RecordHead) and is_without(record_at(view, head).properties)

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from cometmq import kernels
+from cometmq.format.checksum import Crc
 from cometmq.format.consume_queue_ext import ADDRESS_MAX
 from cometmq.format.queue_entry import SIZE, unpack_tuples
 from cometmq.io.files import Mapped
@@ -53,7 +54,7 @@ class UsualReads:
         file = self._log.chain.file(begin)
         if len(entries) > SIZE:
             ops, mapped = kernels.current().pulls, file.mapped()
-            if ops is None or mapped is None:
+            if ops is None or mapped is None or self._log.crc is not Crc.BODY:
                 return None
             return self._read_many(
                 ops, mapped, stretch, queue, queue_offset, entries, max_count, max_bytes, tags_codes
@@ -62,7 +63,7 @@ class UsualReads:
         if code <= ADDRESS_MAX or not (tags_codes is None or code in tags_codes) or offset + size > end:
             return None
         data = file.read_ready(offset - begin, size)
-        if data is None or not is_message(record := bytes(data), offset, queue_offset):
+        if data is None or not is_message(record := bytes(data), offset, queue_offset, self._log.crc):
             return None
         return GetResult(
             GetStatus.FOUND,

@@ -12,6 +12,7 @@ from typing import Final
 
 from cometmq.format import layout
 from cometmq.format.checkpoint import Checkpoint
+from cometmq.format.checksum import Crc
 from cometmq.format.record import RecordHead
 from cometmq.format.scan import check
 from cometmq.io.files import FileLayer
@@ -48,10 +49,10 @@ def vouched_start(commit_log: CommitLog, checkpoint: Checkpoint) -> int:
     """
     for start in reversed(commit_log.chain.starts):
         view = commit_log.chain.file(start).view()
-        first = check(view, 0, len(view), base_offset=start)
+        first = check(view, 0, len(view), base_offset=start, crc=commit_log.crc)
         if not (isinstance(first, RecordHead) and 0 < first.store_time <= checkpoint.recovery_time()):
             continue
-        second = check(view, first.size, len(view), base_offset=start, verify_crc=False)
+        second = check(view, first.size, len(view), base_offset=start, crc=Crc.NONE)
         if not isinstance(second, RecordHead) or second.store_time <= checkpoint.recovery_time():
             return start
     return commit_log.min_offset

@@ -13,6 +13,7 @@ import numpy as np
 from cometmq.errors import FormatError, SettingsError
 from cometmq.format import fastjson, layout
 from cometmq.format.checkpoint import SIZE as CHECKPOINT_SIZE
+from cometmq.format.checksum import Crc
 from cometmq.format.index import file_size
 from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
 from cometmq.format.record import HEAD_MAX_SIZE, MAGIC_AT, MAGIC_V1, MAGIC_V2, PHYSICAL_OFFSET_AT
@@ -48,11 +49,14 @@ class FileView:
         base_offset: offset of its first byte in its log (CommitLog, ConsumeQueue), else 0.
     """
 
-    def __init__(self, file: File, kind: Kind, base_offset: int, index_sizes: IndexSizes | None) -> None:
+    def __init__(
+        self, file: File, kind: Kind, base_offset: int, index_sizes: IndexSizes | None, crc: Crc
+    ) -> None:
         self.kind = kind
         self.base_offset = base_offset
         self._file = file
         self._index_sizes = index_sizes
+        self._crc = crc
 
     def __enter__(self) -> Self:
         """Give the file."""
@@ -85,8 +89,8 @@ class FileView:
                 position = 0
                 if at is not None:
                     position = self._position(at - self.base_offset, at, "CommitLog offsets", 1)
-                    position = record_position(view, self.base_offset, position, data_end)
-                return record_rows(view, self.base_offset, position, data_end)
+                    position = record_position(view, self.base_offset, position, data_end, self._crc)
+                return record_rows(view, self.base_offset, position, data_end, self._crc)
             case Kind.CONSUME_QUEUE:
                 first = self.base_offset // QUEUE_ENTRY_SIZE
                 position = 0
@@ -154,7 +158,8 @@ def open_file(layer: FileLayer, path: Path, settings: StoreSettings | None = Non
             "the checkpoint, a table of config/, or the store's directory"
         )
     sizes = None if settings is None else IndexSizes(settings.max_hash_slot_num, settings.max_index_num)
-    return FileView(file, identity.kind, identity.base_offset, sizes)
+    crc = Crc.BODY if settings is None else settings.crc
+    return FileView(file, identity.kind, identity.base_offset, sizes, crc)
 
 
 def _is_timers(path: Path) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from cometmq.format import properties
+from cometmq.format.checksum import Crc
 from cometmq.format.host import host_text
 from cometmq.format.record import (
     BODY_CRC_AT,
@@ -42,16 +43,19 @@ _TRANSACTIONS = {
 }
 
 
-def record_rows(view: memoryview, base_offset: int, position: int, data_end: int) -> Iterator[Row]:
+def record_rows(
+    view: memoryview, base_offset: int, position: int, data_end: int, crc: Crc = Crc.BODY
+) -> Iterator[Row]:
     """Give what lies in a CommitLog file from ``position`` on.
 
     Args:
         base_offset: CommitLog offset of the file's first byte.
         data_end: behind the file's last data.
+        crc: the checksum that tells a whole record.
     """
     size = len(view)
     while position < size:
-        found = check(view, position, size, base_offset=base_offset)
+        found = check(view, position, size, base_offset=base_offset, crc=crc)
         if isinstance(found, RecordHead):
             yield _record(view, found)
             position += found.size
@@ -59,7 +63,7 @@ def record_rows(view: memoryview, base_offset: int, position: int, data_end: int
         if found.reason is StopReason.BLANK:
             yield _blank(view, position)
             return
-        following = find_next_record(view, position + 1, base_offset=base_offset, end=data_end)
+        following = find_next_record(view, position + 1, base_offset=base_offset, end=data_end, crc=crc)
         end = size if following is None else following
         if found.reason is StopReason.END and not any(view[position : min(end, data_end)]):
             yield Row(UNUSED, position, end - position, [], "zeros")
@@ -68,11 +72,13 @@ def record_rows(view: memoryview, base_offset: int, position: int, data_end: int
         position = end
 
 
-def record_position(view: memoryview, base_offset: int, position: int, data_end: int) -> int:
+def record_position(
+    view: memoryview, base_offset: int, position: int, data_end: int, crc: Crc = Crc.BODY
+) -> int:
     """Give ``position`` or else where the next record begins; the file's end if none follows."""
-    if isinstance(check(view, position, len(view), base_offset=base_offset), RecordHead):
+    if isinstance(check(view, position, len(view), base_offset=base_offset, crc=crc), RecordHead):
         return position
-    found = find_next_record(view, position, base_offset=base_offset, end=data_end)
+    found = find_next_record(view, position, base_offset=base_offset, end=data_end, crc=crc)
     return len(view) if found is None else found
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from cometmq.format import layout
 from cometmq.format.checkpoint import Checkpoint
+from cometmq.format.checksum import Crc
 from cometmq.format.index import FIRST_ENTRY
 from cometmq.format.queue_entry import SIZE
 from cometmq.format.record import HEAD_MAX_SIZE, RecordHead
@@ -66,7 +67,7 @@ def summarize(store: StoreDirectory) -> Summary:
     """Look a store over; reads little of it. Raises OSError."""
     findings = list(store.findings)
     chain = store.log.chain
-    first = _first_record(chain.file(chain.starts[0]), chain.starts[0]) if chain.starts else None
+    first = _first_record(store, chain.starts[0]) if chain.starts else None
     end, last_time = log_end(store)
     config = layout.config_dir(store.root)
     return Summary(
@@ -96,32 +97,32 @@ def summarize(store: StoreDirectory) -> Summary:
     )
 
 
-def _first_record(file: File, start: int) -> int | None:
+def _first_record(store: StoreDirectory, start: int) -> int | None:
     """Give the store time of a file's first record, None if it has none."""
+    file = store.log.chain.file(start)
     view = file.view()
-    found = find_next_record(view, 0, base_offset=start, end=file.data_end(0))
+    found = find_next_record(view, 0, base_offset=start, end=file.data_end(0), crc=store.log.crc)
     return None if found is None else record_store_time(bytes(view[found : found + HEAD_MAX_SIZE]))
 
 
 def log_end(store: StoreDirectory) -> tuple[int, int]:
     """Give the CommitLog offset behind the last record, and its store time, ms."""
     for start in reversed(store.log.chain.starts):
-        file = store.log.chain.file(start)
-        last = _last_record(file, start)
+        last = _last_record(store.log.chain.file(start), start, store.log.crc)
         if last is not None:
             return start + last.position + last.size, last.store_time
     return store.log.min_offset, 0
 
 
-def _last_record(file: File, start: int) -> RecordHead | None:
+def _last_record(file: File, start: int, crc: Crc) -> RecordHead | None:
     """Find a file's last record, from its data's end backwards in growing steps."""
     view, end = file.view(), file.data_end(0)
     step = STEP_BYTES
     while True:
-        position = find_next_record(view, max(end - step, 0), base_offset=start, end=end)
+        position = find_next_record(view, max(end - step, 0), base_offset=start, end=end, crc=crc)
         last: RecordHead | None = None
         while position is not None and isinstance(
-            found := check(view, position, end, base_offset=start), RecordHead
+            found := check(view, position, end, base_offset=start, crc=crc), RecordHead
         ):
             last, position = found, position + found.size
         if last is not None or step >= end:

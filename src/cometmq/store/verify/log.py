@@ -139,7 +139,8 @@ class LogWalk:
         """Say why no record can be read at a position."""
         if start is None:
             return None
-        found = check(self._chain.file(start).view(), position, self._chain.file_size, base_offset=start)
+        view, crc = self._chain.file(start).view(), self._store.log.crc
+        found = check(view, position, self._chain.file_size, base_offset=start, crc=crc)
         return found if isinstance(found, Stop) else None
 
     def _is_vouched(self, start: int | None, position: int) -> bool:
