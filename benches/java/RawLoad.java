@@ -83,7 +83,7 @@ public final class RawLoad {
                 "cpuMicros", brokerMicros / Math.max(1, count),
                 "clientCpuMicros", clientMicros / Math.max(1, count),
                 "othersCores", (machineMicros - brokerMicros - clientMicros) / 1e6 / seconds,
-                "failed", count - codes.getOrDefault(SUCCESS, 0), "codes", codes.toString());
+                "failed", codes.values().stream().mapToLong(Integer::intValue).sum() - count, "codes", codes.toString());
     }
 
     private RawConnection connect(Selector selector, SendFrame[] frames, int first) throws IOException {
@@ -119,6 +119,8 @@ public final class RawLoad {
 
     private void note(int code, long nanos) {
         codes.merge(code, 1, Integer::sum);
-        latencies.add(nanos);
+        if (code == SUCCESS) {
+            latencies.add(nanos);
+        }
     }
 }
