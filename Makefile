@@ -9,7 +9,7 @@ demo: setup ; $(BIN)/cometmq demo
 test: setup ; $(BIN)/pytest
 lint: setup ; $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 interop: setup ; $(BIN)/pytest tests/interop -m interop -s --timeout 1500
-bench: setup ; $(BIN)/python -m benches.bench_write_paths && $(BIN)/python -m benches.bench_kernels
+bench: setup ; $(BIN)/python -m benches.bench_write_paths && $(BIN)/python -m benches.bench_kernels && $(BIN)/python -m benches.bench_reads
 bench-peers: setup ; $(BIN)/python -m benches --write
 durability: setup ; $(BIN)/python -m tests.durability
 setup: $(READY)

@@ -10,7 +10,7 @@ from threading import Event, current_thread, main_thread
 
 import pytest
 from msgspec.structs import replace
-from tests.broker.conftest import Bench, Client, bodies, pull_header, serving
+from tests.broker.conftest import Bench, Client, bodies, deliver, pull_header, serving
 
 from cometmq.broker import reads as reads_module
 from cometmq.broker.reads import FETCHES_MAX
@@ -231,6 +231,43 @@ def test_a_peer_that_takes_nothing_is_read_nothing_more(tmp_path: Path) -> None:
             for pull in pulls:
                 assert bodies(await pull) == [body]
             await other.connection.close()
+
+    asyncio.run(main())
+
+
+def test_delayed_messages_that_are_due_are_fetched_off_the_loop(tmp_path: Path) -> None:
+    async def main() -> None:
+        disk = ColdDisk()
+        async with serving(tmp_path, files=disk) as bench:
+            for n in range(40):
+                await bench.send("Late", b"%d" % n, DELAY="1")
+            disk.cold = True
+            deliver(bench, 1_000)
+            await until(bench, disk.asked.is_set)
+            assert bench.store.max_queue_offset("Late", 0) == 0
+            deliver(bench)
+            disk.turns.set()
+            await until(bench, lambda: bench.store.max_queue_offset("Late", 0) == 40)
+            deliver(bench, 60_000)
+            assert bench.store.max_queue_offset("Late", 0) == 40
+
+    asyncio.run(main())
+
+
+def test_while_the_disk_fails_delayed_messages_wait_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        disk = ColdDisk()
+        async with serving(tmp_path, files=disk) as bench:
+            await bench.send("Late", DELAY="1")
+            disk.cold = disk.broken = True
+            disk.turns.set()
+            deliver(bench, 1_000)
+            await until(bench, lambda: "cannot be read" in caplog.text)
+            disk.broken = False
+            deliver(bench)
+            await until(bench, lambda: bench.store.max_queue_offset("Late", 0) == 1)
 
     asyncio.run(main())
 

@@ -92,6 +92,7 @@ class Broker:
             stack.callback(self._save_tables, parts)
             server.handler, server.bulk = parts.requests, parts.bulk
             stack.push_async_callback(self._finish_tasks)
+            stack.callback(parts.schedule.stop)
             stack.callback(self._begin_periodic(store, parts).stop)
             if self._load_kernels:
                 stack.push_async_callback(asyncio.to_thread, kernels.load_in_background().stop)

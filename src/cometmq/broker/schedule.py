@@ -6,11 +6,14 @@
 
 Messages of one level are due in the order in which they came, so only the first of each queue is looked at.
 A message is appended to its topic before the offset moves on, and the offset is saved only when what was
-appended before is on the disk: after a crash a message may come twice, but none is lost.
+appended before is on the disk: after a crash a message may come twice, but none is lost. What is not in
+memory is fetched by the store's threads; its level waits for it, and nothing else does.
 (RocketMQ: ScheduleMessageService.java.)
 """
 
+import asyncio
 import logging
+from concurrent.futures import Future
 from typing import Any, Final
 
 from cometmq.broker import saved
@@ -24,7 +27,8 @@ from cometmq.format.record import Record, decode
 from cometmq.io.clock import Clock
 from cometmq.net.server import Session
 from cometmq.store.append import NewMessage
-from cometmq.store.get_result import GetStatus
+from cometmq.store.get_result import GetResult, GetStatus
+from cometmq.store.reading import Run
 from cometmq.store.store import MessageStore
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import DataVersion, DelayOffsets, to_plain
@@ -47,6 +51,8 @@ class Schedule(ChangingTable):
         self._version = DataVersion(timestamp=clock.now_ms())
         self._offsets: dict[int, int] = {}
         self._due_ms: dict[int, int] = {}
+        self._fetching: set[int] = set()
+        self._stopped = False
         self._synced = store.wait_flushed()
 
     def load(self) -> None:
@@ -70,9 +76,13 @@ class Schedule(ChangingTable):
         now = self._clock.now_ms()
         more = False
         for level in range(1, self._levels.max_level + 1):
-            if now >= self._due_ms.get(level, 0):
+            if now >= self._due_ms.get(level, 0) and level not in self._fetching:
                 more |= self._deliver(level, now)
         return more
+
+    def stop(self) -> None:
+        """Give out nothing any more."""
+        self._stopped = True
 
     def take_changed(self) -> dict[str, Any] | None:
         """Give a copy to write if anything was given out since the last time."""
@@ -95,9 +105,39 @@ class Schedule(ChangingTable):
         super()._write(copy)
 
     def _deliver(self, level: int, now: int) -> bool:
-        """Give out what is due of one level; tell whether there may be more."""
+        """Give out what is due of one level; tell whether there may be more now."""
         offset = self._offsets.get(level, 0)
-        found = self._store.get(SCHEDULE_TOPIC, level - 1, offset, AT_ONCE_MAX)
+        run = Run(self._store.readings.get(SCHEDULE_TOPIC, level - 1, offset, AT_ONCE_MAX))
+        if not run.go_on():
+            self._fetch(level, run)
+            return False
+        return self._give_out(level, run.answer, now)
+
+    def _fetch(self, level: int, run: Run[GetResult]) -> None:
+        """Have a thread fetch what is not in memory."""
+        loop = asyncio.get_running_loop()
+        self._fetching.add(level)
+        future = self._store.fetch(run.step)
+        future.add_done_callback(lambda done: loop.call_soon_threadsafe(self._fetched, level, run, done))
+
+    def _fetched(self, level: int, run: Run[GetResult], future: "Future[Any]") -> None:
+        """Go on in the loop."""
+        self._fetching.remove(level)
+        if self._stopped or future.cancelled():
+            return
+        try:
+            is_read = run.go_on(future.result())
+        except OSError as error:
+            _log.error("delayed messages of level %d cannot be read, to be tried again: %s", level, error)
+            return
+        if not is_read:
+            self._fetch(level, run)
+        elif self._give_out(level, run.answer, self._clock.now_ms()):
+            self._deliver(level, self._clock.now_ms())
+
+    def _give_out(self, level: int, found: GetResult, now: int) -> bool:
+        """Give out what is due of what was found; tell whether there may be more."""
+        offset = self._offsets.get(level, 0)
         if found.status is not GetStatus.FOUND:
             if found.next_offset != offset:  # retention removed what waited there, or the log lost its end
                 self._move(level, found.next_offset)
