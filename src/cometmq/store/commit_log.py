@@ -12,7 +12,6 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from cometmq.errors import MessageIllegal, StoreNotWritable
 from cometmq.format import property_crc
@@ -39,13 +38,6 @@ SETTING = "mappedFileSizeCommitLog"
 
 RECORD_START_SIZE = PHYSICAL_OFFSET_AT + 8
 """So much of a record tells its size, and whether it is one."""
-
-
-class _Write(NamedTuple):
-    """One write of a batch: where, and what."""
-
-    offset: int
-    data: Buffer
 
 
 class CommitLog:
@@ -98,7 +90,7 @@ class CommitLog:
         if not messages:
             return []
         appended: list[Appended] = []
-        writes: list[_Write] = []
+        writes: list[tuple[int, Buffer]] = []  # offset, bytes: one for each file
         begin = offset = self.written_offset
         end = self._file_end(offset)
         parts: list[bytes] = []
@@ -108,7 +100,7 @@ class CommitLog:
                 self._check_fits(record)
                 if end > offset:
                     parts.append(encode_blank(end - offset))
-                    writes.append(_Write(begin, b"".join(parts)))
+                    writes.append((begin, b"".join(parts)))
                     parts.clear()
                 begin = offset = end
                 end += self.chain.file_size
@@ -116,7 +108,7 @@ class CommitLog:
             parts.append(record)
             appended.append(Appended(offset, queue_offset, len(record), store_time))
             offset += len(record)
-        writes.append(_Write(begin, b"".join(parts)))
+        writes.append((begin, b"".join(parts)))
         self._write(writes)
         self.written_offset = offset
         self.written_time = store_time
@@ -133,7 +125,7 @@ class CommitLog:
         Raises StoreNotWritable like ``append``.
         """
         begin = self.written_offset
-        self._write((_Write(begin, records),))
+        self._write(((begin, records),))
         self.written_offset = begin + len(records)
         self.written_time = store_time
 
@@ -210,7 +202,7 @@ class CommitLog:
                 f"send a smaller message or raise {SETTING}"
             )
 
-    def _write(self, writes: Sequence[_Write]) -> None:
+    def _write(self, writes: Sequence[tuple[int, Buffer]]) -> None:
         try:
             if self._failed_until:
                 self.clear_failed()

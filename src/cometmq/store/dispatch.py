@@ -123,11 +123,11 @@ class Dispatcher:
     def take_sends(self, count: int, readable_offset: int) -> None:
         """Take in sends that were appended in bulk, like ``take``; their rows lie behind the staged ones."""
         self._staged.end += count
-        sends = _Sends(self._log.written_offset, self._log.written_time, count)
-        if self._waiting or sends.end_offset > readable_offset:
-            self._waiting.append(sends)
+        end_offset, time = self._log.written_offset, self._log.written_time
+        if self._waiting or end_offset > readable_offset:
+            self._waiting.append(_Sends(end_offset, time, count))
             self.dispatch(readable_offset)
-        elif arrivals := self._release(sends):  # nearly always nobody waits
+        elif arrivals := self._release(end_offset, time, count):  # nearly always nobody waits
             self.on_arrival(arrivals)
 
     def dispatch(self, readable_offset: int) -> None:
@@ -136,7 +136,7 @@ class Dispatcher:
         while self._waiting and self._waiting[0].end_offset <= readable_offset:
             batch = self._waiting.popleft()
             if isinstance(batch, _Sends):
-                arrivals += self._release(batch)
+                arrivals += self._release(*batch)
             else:
                 arrivals += self._put(batch)
         if arrivals:
@@ -156,16 +156,17 @@ class Dispatcher:
             self._replay.dispatch(chunk)
         self._indexed_offset = self.dispatched_offset
 
-    def _release(self, sends: _Sends) -> list[Arrival]:
+    def _release(self, end_offset: int, store_time: int, count: int) -> list[Arrival]:
         """Let sends be read; give them if somebody waits for any."""
-        entries = self._staged.release(sends.size)
-        self.dispatched_offset, self.dispatched_time, _ = sends
+        staged = self._staged
+        staged.count += count
+        self.dispatched_offset, self.dispatched_time = end_offset, store_time
         if not self.is_awaited():
             return []
         return [
             Arrival(queue.topic, queue.queue_id, queue_offset + 1, code)
-            for number, queue_offset, _, _, code in entries.tolist()
-            if (queue := self._staged.queues.get(number)) is not None
+            for number, queue_offset, _, _, code in staged.rows[staged.count - count : staged.count].tolist()
+            if (queue := staged.queues.get(number)) is not None
         ]
 
     def _put(self, batch: _Batch) -> list[Arrival]:

@@ -34,7 +34,7 @@ class Staged:
     Attributes:
         queues: by their numbers; those that are gone are passed over.
         rows: the entries, a row of numbers each; kernels fill it from ``end`` on.
-        count: how many entries wait that may be read.
+        count: how many entries wait that may be read; whoever lets more be read moves it on.
         end: how many wait in all; the others are not on the disk yet, under SYNC_FLUSH.
     """
 
@@ -60,11 +60,6 @@ class Staged:
         self.count, self.end = begin + len(rows), end + len(rows)
         self.rows[self.count : self.end] = self.rows[begin:end]
         self.rows[begin : self.count] = rows
-
-    def release(self, count: int) -> Longs:
-        """Let the next ``count`` entries be read; give them."""
-        begin, self.count = self.count, self.count + count
-        return self.rows[begin : self.count]
 
     def put(self) -> None:
         """Put what can be read into its queues."""
