@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from multiprocessing.connection import Connection, wait
 
 from tests.damage.campaign import (
     Case,
@@ -86,34 +87,37 @@ def run_all(
     context = multiprocessing.get_context("fork")
     parts = [list(names[number::processes]) for number in range(processes)]
     while any(parts):
-        pipes = []
-        for part in parts:
+        done, workers = [0] * len(parts), {}
+        for number, part in enumerate(parts):
             reader, writer = context.Pipe(duplex=False)
             worker = context.Process(target=work, args=(variants, part, writer))
             worker.start()
             writer.close()
-            pipes.append((reader, worker))
-        for number, (reader, worker) in enumerate(pipes):
-            done = 0
-            try:
-                while True:
+            workers[reader] = number, worker
+        while workers:
+            ready = wait(list(workers))
+            for reader in [reader for reader in workers if reader in ready]:
+                number, worker = workers[reader]
+                try:
                     name, kind, verdict = reader.recv()
-                    done += 1
-                    rows[kind, "flip" if name.startswith("flip") else "cut", _text(verdict)] += 1
-                    if verdict.outcome is Outcome.FAILED:
-                        failures[name] = verdict.detail
-            except EOFError:
-                worker.join()
-            if done < len(parts[number]):  # it was ended in the middle of a case
-                name = parts[number][done]
-                failures[name] = f"hangs for {CASE_SECONDS_MAX} s, or ends the process ({worker.exitcode})"
-            parts[number] = parts[number][done + 1 :]
+                except EOFError:
+                    worker.join()
+                    del workers[reader]
+                    if done[number] < len(parts[number]):  # it was ended in the middle of a case
+                        name = parts[number][done[number]]
+                        failures[name] = (
+                            f"hangs for {CASE_SECONDS_MAX} s, or ends the process ({worker.exitcode})"
+                        )
+                    continue
+                done[number] += 1
+                rows[kind, "flip" if name.startswith("flip") else "cut", _text(verdict)] += 1
+                if verdict.outcome is Outcome.FAILED:
+                    failures[name] = verdict.detail
+        parts = [part[count + 1 :] for part, count in zip(parts, done, strict=True)]
     return rows, failures
 
 
-def work(
-    variants: Sequence[Variant], names: Sequence[str], writer: "multiprocessing.connection.Connection"
-) -> None:
+def work(variants: Sequence[Variant], names: Sequence[str], writer: Connection) -> None:
     """Run cases one after the other, and send what came out of each."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     cuts: list[Case] = list(all_cuts(variants)) if any(name.startswith("cut") for name in names) else []
