@@ -6,10 +6,10 @@ READY := $(VENV)/.ready
 .PHONY: demo test lint interop bench bench-peers durability rebalance lock setup clean
 
 demo: setup ; $(BIN)/cometmq demo
-test: setup ; $(BIN)/pytest
+test: setup ; $(BIN)/python -m cometmq.kernels && $(BIN)/pytest
 lint: setup ; $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 interop: setup ; $(BIN)/pytest tests/interop -m interop -s --timeout 1500
-bench: setup ; $(BIN)/python -m benches.bench_write_paths && $(BIN)/python -m benches.bench_kernels && $(BIN)/python -m benches.bench_reads
+bench: setup ; for part in write_paths bulk_sends reads kernels; do $(BIN)/python -m benches.bench_$$part || exit 1; done
 bench-peers: setup ; $(BIN)/python -m benches --write
 durability: setup ; $(BIN)/python -m tests.durability
 setup: $(READY)

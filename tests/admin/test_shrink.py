@@ -156,6 +156,8 @@ def test_a_producer_that_has_not_heard_of_it_loses_nothing(tmp_path: Path) -> No
     async def main() -> None:
         async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
             await admin.create("T", queues=QUEUES)
+            await fill(live)
+            await consume(live)  # or nobody would be known to consume the topic yet
             lowered = asyncio.Event()
             sent: list[bytes] = []
             got: list[bytes] = []
@@ -178,7 +180,7 @@ def test_a_producer_that_has_not_heard_of_it_loses_nothing(tmp_path: Path) -> No
                     lowered.set()
 
             _, _, shrunk = await asyncio.gather(
-                produce(), consume_all(), shrink(admin, "T", 2, settle_s=0.5, timeout_s=20, on_progress=note)
+                produce(), consume_all(), shrink(admin, "T", 2, settle_s=2, timeout_s=60, on_progress=note)
             )
             assert got == sent and shrunk.groups == ["cg"]
 
