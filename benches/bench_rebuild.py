@@ -95,7 +95,7 @@ def rebuild(store: Path) -> None:
 
 
 class Goal(NamedTuple):
-    """The last entries that a rebuild writes.
+    """The last entries that a rebuild writes, or those of a store that was killed: then there may be more.
 
     Attributes:
         queue_file: of the queue of the log's last message.
@@ -120,7 +120,7 @@ class Goal(NamedTuple):
             header = IndexHeader.unpack(files[-1].read_bytes()[:HEADER_SIZE])
         except (FileNotFoundError, IndexError):
             return False
-        return len(files) == self.index_files and header.next_entry == self.next_entry
+        return (len(files), header.next_entry) >= (self.index_files, self.next_entry)
 
 
 def goal_of(root: Path) -> Goal:

@@ -19,7 +19,7 @@ rule  what is there                                                             
 10    PHYSICALOFFSET is not ``base_offset`` + position                            DAMAGED
 11    TOTALSIZE above what is left                                                LIMIT
 12    TOPICLEN or PROPLEN negative, or the parts do not make TOTALSIZE            DAMAGED
-13    the checksum that is asked for differs: see ``record.Crc``                  DAMAGED
+13    the checksum that is asked for differs: see ``checksum.Crc``                  DAMAGED
 14    otherwise                                                                   a good record
 ====  ==========================================================================  ============
 
