@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         SendStatus,
         Start,
     )
+    from cometmq.client.idempotence import Deduplicator
     from cometmq.errors import CometMQError
     from cometmq.message import Message, MessageQueue, StoredMessage
 
@@ -47,6 +48,7 @@ _HOMES: Final = {
         "SendStatus",
         "Start",
     ),
+    "cometmq.client.idempotence": ("Deduplicator",),
     "cometmq.errors": ("CometMQError",),
     "cometmq.message": ("Message", "MessageQueue", "StoredMessage"),
 }
@@ -56,6 +58,7 @@ __all__ = [
     "CometMQError",
     "Consumer",
     "DeadLetter",
+    "Deduplicator",
     "Limits",
     "LitePullConsumer",
     "Lookup",

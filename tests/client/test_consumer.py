@@ -12,6 +12,7 @@ from tests.consuming import Basket, Shares
 from tests.shop import PROMPT, QUEUE, Shop, shop
 
 from cometmq.client import Consumer, Limits, Model, PullOptions, Start
+from cometmq.client.idempotence import Deduplicator, MemoryClaims
 from cometmq.errors import FormatError, IllegalName, NetworkError, SettingsError
 from cometmq.message import StoredMessage
 
@@ -335,6 +336,13 @@ def test_what_cannot_be_consumed_is_refused() -> None:
         consumer.subscribe("Orders", ignore, "||")
     with pytest.raises(SettingsError):
         consumer.subscribe("Orders", ignore, batch_size=0)
+    with pytest.raises(SettingsError, match="deduplicator="):
+        consumer.subscribe("Orders", ignore, idempotent_by="keys")
+    everywhere = Consumer(
+        NOBODY, "readers", model=Model.BROADCASTING, deduplicator=Deduplicator(MemoryClaims())
+    )
+    with pytest.raises(SettingsError, match="broadcasting"):
+        everywhere.subscribe("Orders", ignore, idempotent_by="keys")
     consumer.subscribe("Orders", ignore)
     with pytest.raises(SettingsError, match="already"):
         consumer.subscribe("Orders", ignore)

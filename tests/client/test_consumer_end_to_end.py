@@ -2,10 +2,11 @@
 
 import asyncio
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 from tests.consuming import Basket, Shares
 
-from cometmq import Consumer, DeadLetter, Message, Producer, Retry, Start, StoredMessage
+from cometmq import Consumer, DeadLetter, Deduplicator, Message, Producer, Retry, Start, StoredMessage
 
 PATIENCE_S = 60
 
@@ -128,5 +129,31 @@ def test_an_ordered_queue_is_handed_over_with_its_order(name_server: str, topic:
             for message in basket.messages:
                 by_queue.setdefault(message.queue_id, []).append(message.queue_offset)
             assert all(offsets == list(range(len(offsets))) for offsets in by_queue.values())
+
+    asyncio.run(main())
+
+
+def test_what_was_sent_twice_is_handled_once_by_the_whole_group(
+    name_server: str, topic: str, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            basket = Basket()
+            for bodies in ([b"0", b"0", b"1", b"0", b"2"], [b"1", b"3"]):
+                await send(name_server, topic, *bodies, queue=0)
+                with Deduplicator(tmp_path / "shop.db") as deduplicator:
+                    consumer = Consumer(
+                        name_server, topic, start=Start.FIRST, suspend_ms=10, deduplicator=deduplicator
+                    )
+
+                    @consumer.on(topic, ordered=True, idempotent_by=lambda message: message.body.decode())
+                    async def handle(message: StoredMessage) -> None:
+                        if message.body == b"1" and message.reconsume_times == 0:
+                            raise ValueError("not yet")
+                        await basket.put(message)
+
+                    async with consumer:
+                        await basket.has(3 if b"2" in bodies else 4)
+            assert await basket.has(4) == [b"0", b"1", b"2", b"3"]
 
     asyncio.run(main())

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tests.pulled import pulled, stored
 
 from cometmq.client.ordered import OrderedHandling, OrderedOptions
-from cometmq.client.outcome import DeadLetter, Retry
+from cometmq.client.outcome import DeadLetter, PutOff, Retry
 from cometmq.client.pulling import Pulling
 from cometmq.client.send_back import SendBack
 from cometmq.client.subscription import Handler, Subscription
@@ -86,6 +86,27 @@ def test_a_failure_pauses_the_queue_as_long_as_the_handler_wants() -> None:
         await failed.wait()
         await end(handling)  # a pause ends with the queue
         assert queue.to_commit == 0
+
+    asyncio.run(main())
+
+
+def test_a_message_that_is_put_off_keeps_its_place_and_does_not_count_as_tried() -> None:
+    async def main() -> None:
+        tries: list[int] = []
+        handled = asyncio.Event()
+
+        async def handle(message: StoredMessage) -> None:
+            tries.append(message.reconsume_times)
+            if len(tries) < 4:
+                raise PutOff(suspend_ms=3_600_000)
+            handled.set()
+
+        dead, queue = Dead(), pulled(stored(0))
+        options = OrderedOptions(suspend_ms=0, max_reconsume_times=1)
+        handling = handling_of(queue, handle, dead=dead, options=options)
+        await handled.wait()
+        await end(handling)
+        assert (tries, dead.offsets, queue.to_commit) == ([0] * 4, [], 1)
 
     asyncio.run(main())
 

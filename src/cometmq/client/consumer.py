@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
-from typing import Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from cometmq.client.consumption import ConsumerSettings, Consumption
 from cometmq.client.identity import client_id
@@ -31,6 +31,10 @@ from cometmq.format.layout import valid_group
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import MessageQueue
 from cometmq.wire.bodies.heartbeat import ConsumeType, MessageModel
+
+if TYPE_CHECKING:  # it imports sqlite3, which most consumers need not
+    from cometmq.client.idempotence.deduplicator import Deduplicator, Once
+    from cometmq.client.idempotence.key import IdempotentBy
 
 MAX_CONCURRENCY: Final = 20
 STOP_TIMEOUT_MS: Final = 30_000
@@ -69,6 +73,8 @@ class Consumer:
             must not have the same.
         offsets_directory: where broadcasting consumers keep their offsets, by client id and group;
             None for ``.rocketmq_offsets`` in the home directory, as Java clients do.
+        deduplicator: remembers what was handled, for subscriptions with ``idempotent_by``. It is not closed
+            with the consumer: others may use it.
 
     Raises:
         SettingsError: an argument cannot be used.
@@ -91,6 +97,7 @@ class Consumer:
         stop_timeout_ms: int = STOP_TIMEOUT_MS,
         instance: str | None = None,
         offsets_directory: Path | None = None,
+        deduplicator: "Deduplicator | None" = None,
         clock: Clock | None = None,
     ) -> None:
         if max_concurrency < 1:
@@ -122,6 +129,7 @@ class Consumer:
             stop_timeout_ms,
             pull or PullOptions(),
         )
+        self._deduplicator = deduplicator
         self._subscriptions: dict[str, Subscription] = {}
         self._at_work: Consumption | None = None
         self._stopping: asyncio.Event | None = None
@@ -134,11 +142,20 @@ class Consumer:
         sql: str | None = None,
         ordered: bool = False,
         batch_size: int | None = None,
+        idempotent_by: "IdempotentBy | None" = None,
     ) -> Callable[[HandlerT], HandlerT]:
         """Make the function below it the handler of a topic: see ``subscribe``."""
 
         def decorate(handler: HandlerT) -> HandlerT:
-            self.subscribe(topic, handler, tags, sql=sql, ordered=ordered, batch_size=batch_size)
+            self.subscribe(
+                topic,
+                handler,
+                tags,
+                sql=sql,
+                ordered=ordered,
+                batch_size=batch_size,
+                idempotent_by=idempotent_by,
+            )
             return handler
 
         return decorate
@@ -152,6 +169,7 @@ class Consumer:
         sql: str | None = None,
         ordered: bool = False,
         batch_size: int | None = None,
+        idempotent_by: "IdempotentBy | None" = None,
     ) -> None:
         """Let ``handler`` get the messages of a topic.
 
@@ -162,16 +180,29 @@ class Consumer:
             sql: a condition over the messages' properties, instead of tags.
             ordered: handle each queue's messages one after the other.
             batch_size: let the handler take lists of at most so many messages.
+            idempotent_by: of messages that are the same by this, let one be handled: ``message_id``,
+                ``keys``, the name of a property, or a function of the message. None to handle all that come.
 
         Raises:
             IllegalName, FormatError: the topic or the tags cannot be.
-            SettingsError: the batch size cannot be, the topic has a handler, or the consumer has started.
+            SettingsError: the batch size cannot be, the topic has a handler, the consumer has started, or it
+                has no deduplicator, or broadcasts, with ``idempotent_by``.
         """
         if self._at_work is not None:
             raise SettingsError(f"topic {topic!r}: subscribe before the consumer is started")
         if topic in self._subscriptions:
             raise SettingsError(f"topic {topic!r} has a handler already: a group sees a topic in one way")
-        self._subscriptions[topic] = Subscription(topic, handler, tags, sql, ordered, batch_size)
+        once = None if idempotent_by is None else self._once(topic, idempotent_by, ordered)
+        self._subscriptions[topic] = Subscription(topic, handler, tags, sql, ordered, batch_size, once)
+
+    def _once(self, topic: str, idempotent_by: "IdempotentBy", ordered: bool) -> "Once":
+        if self._deduplicator is None:
+            raise SettingsError(
+                "idempotent_by needs a memory: Consumer(..., deduplicator=Deduplicator('a.db'))"
+            )
+        if self._settings.member.model is MessageModel.BROADCASTING:
+            raise SettingsError("broadcasting handles a message in each member: idempotent_by cannot be")
+        return self._deduplicator.once(f"{self.group}/{topic}", idempotent_by, ordered=ordered)
 
     @property
     def group(self) -> str:

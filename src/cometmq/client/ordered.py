@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from cometmq.client.outcome import DeadLetter, Retry
+from cometmq.client.outcome import DeadLetter, PutOff, Retry
 from cometmq.client.pulling import AFTER_FAILURE_S, Pulling
 from cometmq.client.send_back import DEAD_LETTER, SendBack
 from cometmq.client.subscription import Subscription, unhandled
@@ -123,6 +123,8 @@ class OrderedHandling:
             await subscription.handle(again, self._pool)
         except DeadLetter:
             return await self._give_up(messages, again)
+        except PutOff:
+            return self._options.suspend_ms / 1000
         except Retry as retry:
             suspend_ms = retry.suspend_ms
         except Exception:  # noqa: BLE001 a handler is not ours: whatever it raises means that it failed

@@ -15,5 +15,12 @@ class Retry(Exception):
         self.suspend_ms = suspend_ms
 
 
+class PutOff(Retry):
+    """Somebody else is handling the message now: it shall come again, though nothing failed.
+
+    An ordered queue pauses as long as its consumer's setting says, and does not count it as a try.
+    """
+
+
 class DeadLetter(Exception):
     """The message can never be handled: it goes to the dead letters, topic ``%DLQ%group``, at once."""

@@ -5,8 +5,8 @@ import inspect
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from cometmq.client.queue_requests import SQL92
 from cometmq.errors import SettingsError
@@ -14,6 +14,9 @@ from cometmq.filter import tag
 from cometmq.format.layout import valid_topic
 from cometmq.message import StoredMessage
 from cometmq.wire.bodies.heartbeat import SubscriptionData, tag_subscription
+
+if TYPE_CHECKING:  # it imports sqlite3, which most consumers need not
+    from cometmq.client.idempotence.deduplicator import Once
 
 Handler = Callable[[Any], Awaitable[None] | None]
 """Takes a :class:`StoredMessage`, or a list of them where the subscription has a batch size."""
@@ -28,6 +31,7 @@ class Subscription:
         sql: a condition that the broker evaluates, instead of tags.
         ordered: whether each queue's messages are handled one after the other, by one member of the group.
         batch_size: most messages that the handler gets at once, as a list; None for one, as it is.
+        once: keeps messages from the handler that were handled before; None to let all come.
 
     Raises:
         IllegalName: the topic's name.
@@ -41,6 +45,7 @@ class Subscription:
     sql: str | None = None
     ordered: bool = False
     batch_size: int | None = None
+    once: "Once | None" = None
 
     def __post_init__(self) -> None:
         """Refuse what could not be consumed."""
@@ -61,6 +66,10 @@ class Subscription:
 
     async def handle(self, messages: list[StoredMessage], pool: Executor) -> None:
         """Call the handler; one that is a plain function runs in ``pool``. Raises what it raises."""
+        call = partial(self._call, pool)
+        await (call(messages) if self.once is None else self.once.handle(messages, call))
+
+    async def _call(self, pool: Executor, messages: list[StoredMessage]) -> None:
         argument: Any = messages if self.batch_size is not None else messages[0]
         if self._is_async:
             result = self.handler(argument)

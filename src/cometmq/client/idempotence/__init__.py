@@ -1,0 +1,8 @@
+"""Handling each message once, although it may come more than once."""
+
+from cometmq.client.idempotence.deduplicator import Deduplicator
+from cometmq.client.idempotence.memory import MemoryClaims
+from cometmq.client.idempotence.sqlite import SqliteClaims
+from cometmq.client.idempotence.store import ClaimStore
+
+__all__ = ["ClaimStore", "Deduplicator", "MemoryClaims", "SqliteClaims"]

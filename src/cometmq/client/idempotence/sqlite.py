@@ -1,0 +1,135 @@
+"""Marks in an SQLite file, which several processes of a machine may share.
+
+The file is in WAL mode. Marks alone are not synced: a kill loses none, a loss of power may lose the last,
+whose messages may then be handled again. A transaction, which holds what a handler wrote, is synced: its
+message is acknowledged after it and does not come again. Tables of the user's own can be in the file beside
+this one::
+
+    cometmq_claims(key TEXT PRIMARY KEY, state INTEGER, until_ms INTEGER)
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from cometmq.client.outcome import PutOff
+from cometmq.cluster.claims import Claimed, Mark, State, claim, is_done
+
+BUSY_TIMEOUT_S: Final = 30.0
+"""How long one waits for the transactions of others."""
+FORGET_EVERY: Final = 1_000
+FORGET_MAX: Final = 10 * FORGET_EVERY
+"""Of so many claims one forgets expired marks, so many at most, to hold nobody up for long."""
+
+_SCHEMA: Final = (
+    "PRAGMA journal_mode = WAL",
+    """
+    CREATE TABLE IF NOT EXISTS cometmq_claims
+    (key TEXT PRIMARY KEY, state INTEGER NOT NULL, until_ms INTEGER NOT NULL) WITHOUT ROWID
+    """,
+    "CREATE INDEX IF NOT EXISTS cometmq_claims_until ON cometmq_claims (until_ms)",
+)
+_FIND: Final = "SELECT state, until_ms FROM cometmq_claims WHERE key = ?"
+_PUT: Final = (
+    "INSERT INTO cometmq_claims VALUES (?, ?, ?)"
+    " ON CONFLICT (key) DO UPDATE SET state = excluded.state, until_ms = excluded.until_ms"
+)
+_RELEASE: Final = "DELETE FROM cometmq_claims WHERE key = ? AND state = ? AND until_ms = ?"
+_FORGET: Final = (
+    "DELETE FROM cometmq_claims WHERE key IN (SELECT key FROM cometmq_claims WHERE until_ms <= ? LIMIT ?)"
+)
+
+
+class SqliteClaims:
+    """Keeps marks in a file, which is made if it is not there.
+
+    Raises:
+        sqlite3.Error: the file cannot be used.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self._path = path
+        self._connection = _connect(path, "NORMAL")
+        try:
+            for statement in _SCHEMA:
+                self._connection.execute(statement)
+        except BaseException:
+            self._connection.close()
+            raise
+        self._thread = ThreadPoolExecutor(1, "cometmq-claims")
+        self._claims = 0
+
+    async def claim(self, key: str, now_ms: int, lease_ms: int) -> Claimed:
+        """Claim a key. Raises sqlite3.Error."""
+        return await asyncio.get_running_loop().run_in_executor(
+            self._thread, self._claim, key, now_ms, lease_ms
+        )
+
+    async def finish(self, key: str, until_ms: int) -> None:
+        """Mark a key as done. Raises sqlite3.Error."""
+        await self._run(_PUT, key, State.DONE, until_ms)
+
+    async def release(self, key: str, mark: Mark) -> None:
+        """Take the mark of a claim away, if it is still there. Raises sqlite3.Error."""
+        await self._run(_RELEASE, key, *mark)
+
+    @contextmanager
+    def transaction(self, key: str, now_ms: int, until_ms: int) -> Iterator[sqlite3.Connection]:
+        """Give a transaction that marks a key as done; what else is written in it is kept with that, or not.
+
+        Raises:
+            PutOff: the key is done already; nothing is to be written.
+            sqlite3.Error: the file cannot be used, or others held it for 30 s.
+        """
+        with closing(_connect(self._path, "FULL")) as connection, _transaction(connection):
+            if is_done(_found(connection, key), now_ms):
+                raise PutOff(delay_level=1)  # when the message comes again, its mark is seen
+            connection.execute(_PUT, (key, State.DONE, until_ms))
+            yield connection
+
+    def close(self) -> None:
+        """Wait for what is being written, and close the file."""
+        self._thread.shutdown()
+        self._connection.close()
+
+    async def _run(self, statement: str, *values: object) -> None:
+        execute = partial(self._connection.execute, statement, values)
+        await asyncio.get_running_loop().run_in_executor(self._thread, execute)
+
+    def _claim(self, key: str, now_ms: int, lease_ms: int) -> Claimed:
+        self._claims += 1
+        with _transaction(self._connection):
+            if self._claims % FORGET_EVERY == 0:
+                self._connection.execute(_FORGET, (now_ms, FORGET_MAX))
+            claimed = claim(_found(self._connection, key), now_ms, lease_ms)
+            if claimed.ours:
+                self._connection.execute(_PUT, (key, *claimed.mark))
+            return claimed
+
+
+def _connect(path: Path | str, synchronous: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+    connection.execute(f"PRAGMA synchronous = {synchronous}")
+    return connection
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Begin as a writer: a reader that becomes one could be refused without a wait."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.commit()
+    except BaseException:
+        connection.rollback()
+        raise
+
+
+def _found(connection: sqlite3.Connection, key: str) -> Mark | None:
+    row = connection.execute(_FIND, (key,)).fetchone()
+    return None if row is None else Mark(State(row[0]), row[1])
