@@ -1,0 +1,135 @@
+"""Whether each message has its effect once: duplicates are sent, and consumers killed while they handle.
+
+    python -m tests.idempotence [--messages 100000] [--kills 50] [--members 2] [--way transaction|mark]
+
+A tenth of the messages is sent twice. Members as processes write a row for each message that they handle;
+one after the other is killed at random, and another one started, which makes the group rebalance and the
+broker give messages again. In the end each message must have its row, and with ``transaction`` just one. With
+``mark``, where the row is written before the message is marked as done, a kill between the two doubles a row:
+they are counted.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import random
+import signal
+import sqlite3
+import sys
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from tests.live import in_thread
+
+from cometmq import Message, Producer, PullConsumer
+
+TOPIC: Final = "parcels"
+GROUP: Final = "shipping"
+TWICE: Final = 10
+"""Each such message is sent a second time."""
+LOOK_S: Final = 0.1
+DELAYED_S: Final = 5.0
+"""In this time what was put off comes again: a member's lease, and the delay that is not shorter."""
+
+
+def main() -> None:
+    """Run the campaign."""
+    options = _options()
+    with tempfile.TemporaryDirectory() as directory, in_thread(Path(directory) / "store") as live:
+        campaign = Campaign(options, live.name_server, Path(directory) / "effects.db")
+        asyncio.run(campaign.run())
+        sys.exit(campaign.verdict())
+
+
+class Campaign:
+    """The members, and the file that they write to."""
+
+    def __init__(self, options: argparse.Namespace, name_server: str, path: Path) -> None:
+        self._options = options
+        self._name_server = name_server
+        self._path = path
+        self._members: list[asyncio.subprocess.Process] = []
+        self._chance = random.Random(options.seed)
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("CREATE TABLE effects (key TEXT NOT NULL)")
+
+    async def run(self) -> None:
+        """Send all, kill as often as was asked for, and wait until nothing is left to handle."""
+        await self._send()
+        try:
+            for _ in range(self._options.members):
+                await self._join()
+            for kill in range(1, self._options.kills + 1):
+                await self._reach(self._options.messages * kill // (self._options.kills + 1))
+                await asyncio.sleep(self._chance.uniform(0, LOOK_S))
+                await self._kill()
+                await self._join()
+            await self._reach(self._options.messages)
+            await asyncio.sleep(DELAYED_S)
+            await self._drain()
+        finally:
+            for member in self._members:
+                member.send_signal(signal.SIGTERM)
+                await member.wait()
+
+    def verdict(self) -> str | None:
+        """Print what was found; give what is wrong."""
+        rows, keys = self._count("SELECT count(*), count(DISTINCT key) FROM effects")
+        print(f"{self._options}: {keys:,} messages have {rows:,} effects")
+        if keys != self._options.messages:
+            return f"{self._options.messages - keys} have none"
+        return f"{rows - keys} too many" if rows > keys and self._options.way == "transaction" else None
+
+    async def _send(self) -> None:
+        numbers = [*range(self._options.messages), *range(0, self._options.messages, TWICE)]
+        self._chance.shuffle(numbers)
+        async with Producer(self._name_server, "makers") as producer:
+            await producer.send_many(
+                [Message(TOPIC, b"%d" % number, keys=(str(number),)) for number in numbers]
+            )
+
+    async def _join(self) -> None:
+        member = Path(__file__).with_name("member.py")
+        arguments = (self._name_server, GROUP, TOPIC, self._path, self._options.way)
+        self._members.append(await asyncio.create_subprocess_exec(sys.executable, member, *arguments))
+
+    async def _kill(self) -> None:
+        member = self._members.pop(0)
+        with contextlib.suppress(ProcessLookupError):
+            member.kill()
+        await member.wait()
+
+    async def _reach(self, count: int) -> None:
+        while self._count("SELECT count(DISTINCT key) FROM effects")[0] < count:  # noqa: ASYNC110 other processes set no event of ours
+            await asyncio.sleep(LOOK_S)
+
+    async def _drain(self) -> None:
+        """Wait until the group has committed all, so that what was sent twice has come twice."""
+        async with PullConsumer(self._name_server, GROUP) as consumer:
+            for topic in (TOPIC, f"%RETRY%{GROUP}"):
+                for queue in await consumer.queues(topic):
+                    while (await consumer.committed(queue) or 0) < await consumer.max_offset(queue):  # noqa: ASYNC110 other processes set no event of ours
+                        await asyncio.sleep(LOOK_S)
+
+    def _count(self, query: str) -> tuple[int, ...]:
+        with closing(sqlite3.connect(self._path)) as connection:
+            row: tuple[int, ...] = connection.execute(query).fetchone()
+            return row
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.idempotence", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--members", type=int, default=2)
+    parser.add_argument("--way", choices=["transaction", "mark"], default="transaction")
+    parser.add_argument("--seed", type=int, default=random.randrange(2**32))
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
