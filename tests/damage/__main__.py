@@ -151,13 +151,13 @@ def print_table(rows: Counter[Row], failures: dict[str, str], seconds: float) ->
             ]  # fmt: skip
             if sum(counts):
                 print(f"| {kind.value} | {how} | {sum(counts)} | {' | '.join(map(str, counts))} |")
-    fields = {text.partition(": ")[2]: 0 for _, _, text in rows if ": " in text}
-    for _, _, text in rows:
+    fields: Counter[tuple[str, str]] = Counter()
+    for (_, how, text), count in rows.items():
         if ": " in text:
-            fields[text.partition(": ")[2]] += sum(n for (_, _, other), n in rows.items() if other == text)
-    print("\n| undetectable by the format | flips |\n|---|---|")
-    for field, count in sorted(fields.items(), key=lambda item: -item[1]):
-        print(f"| {field} | {count} |")
+            fields[text.partition(": ")[2], how] += count
+    print("\n| undetectable by the format | flips | cuts |\n|---|---|---|")
+    for field in dict.fromkeys(field for (field, _), _ in fields.most_common()):
+        print(f"| {field} | {fields[field, 'flip']} | {fields[field, 'cut']} |")
     total = sum(rows.values())
     print(
         f"\n{total} cases in {seconds:.0f} s, {1000 * seconds / max(total, 1):.1f} ms each; "
