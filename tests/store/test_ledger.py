@@ -28,6 +28,7 @@ def ledger_on(disk: MemoryDisk) -> Ledger:
 
 def queue_to(end: int, topic: str = "Orders", queue_id: int = 0) -> ConsumeQueue:
     queue = Queues(OpenFiles(MemoryDisk(), writable=True), ROOT, 400).get(topic, queue_id)
+    queue.skip_to(2)
     queue.physical_end = end
     return queue
 
@@ -44,6 +45,16 @@ def remove_queue(disk: MemoryDisk, topic: str, queue_id: int = 0) -> None:
     disk.remove_directory(directory)
 
 
+def expire(open_store: OpenStore, disk: MemoryDisk) -> MemoryDisk:
+    """Remove all files of the log but the last; give the disk of the closed store."""
+    state = disk.after_kill()
+    store = open_store(replace(SMALL, file_reserved_time=0), files=state)
+    store.retention.ask()
+    assert store.retention.run()
+    store.close()
+    return state.after_kill()
+
+
 def test_ends_and_deletions_are_read_again(disk: MemoryDisk) -> None:
     ledger = ledger_on(disk)
     ledger.note_files([queue_to(500), queue_to(700, "Other", 12)], {"20261121062808657": 650}, 0)
@@ -51,6 +62,7 @@ def test_ends_and_deletions_are_read_again(disk: MemoryDisk) -> None:
     again = ledger_on(disk)
     assert again.index_files == {"20261121062808657": 650}
     assert again.ends == {("Orders", 0): 500, ("Other", 12): 700}
+    assert again.offsets == {("Orders", 0): 2, ("Other", 12): 2}
     assert again.deleted == {"Gone": 600}
 
 
@@ -137,6 +149,42 @@ def test_a_queue_whose_last_file_is_gone_goes_on_where_it_was(
     again = open_store(files=state)
     assert again.append([new_message()])[0].queue_offset == per_file + 5
     assert again.get("Orders", 0, per_file + 4).records
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_queue_goes_on_where_it_was_though_its_files_are_gone_and_its_messages_expired(
+    open_store: OpenStore, disk: MemoryDisk, *, clean: bool
+) -> None:
+    store = open_store()
+    store.append([new_message(body=bytes(1_000)) for _ in range(10)])
+    store.append([new_message("Other", body=bytes(1_000)) for _ in range(10)])
+    store.close()
+    state = expire(open_store, disk)
+    remove_queue(state, "Orders")
+    for _ in range(2):  # what it was is known at the next start, too
+        if not clean:
+            state.put(layout.abort_path(ROOT), b"1")
+        again = open_store(files=state)
+        assert (again.min_queue_offset("Orders", 0), again.max_queue_offset("Orders", 0)) == (10, 10)
+        again.close()
+        state = state.after_kill()
+    again = open_store(files=state)
+    assert again.append([new_message(body=b"new")])[0].queue_offset == 10
+    assert bodies(again) == [b"new"]
+    assert again.append([new_message("Other")])[0].queue_offset == 10
+
+
+def test_a_name_that_no_queue_can_have_is_passed_over(
+    open_store: OpenStore, disk: MemoryDisk, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = open_store()
+    store.append([new_message(body=bytes(1_000)) for _ in range(20)])
+    store.close()
+    state = expire(open_store, disk)
+    state.put(PATH, b'{"queueEnds":{"../T":{"0":1}},"queueOffsets":{"../T":{"0":5}}}')
+    caplog.clear()
+    assert open_store(files=state).max_queue_offset("Orders", 0) == 20
+    assert "../T" in caplog.text
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])

@@ -105,7 +105,7 @@ class ConsumeQueue:
 
     def put(self, queue_offset: int, physical_offset: int, size: int, tags_code: int) -> bool:
         """Append the entry of one message; False if it is there already."""
-        if queue_offset != self.max_offset and not self._make_room(queue_offset):
+        if queue_offset != self.max_offset and not self.skip_to(queue_offset):
             return False
         if not self._tail:
             self._pending[self] = None
@@ -117,7 +117,7 @@ class ConsumeQueue:
     def put_new(self, queue_offset: int, entries: bytes, physical_end: int) -> None:
         """Append consecutive entries of messages that have just been appended, as bytes."""
         if queue_offset != self.max_offset:
-            self._make_room(queue_offset)
+            self.skip_to(queue_offset)
         if not self._tail:
             self._pending[self] = None
         self._tail += entries
@@ -346,7 +346,7 @@ class ConsumeQueue:
             return self.physical_end
         return found[1].physical_offset if found[1].size else _NOTHING
 
-    def _make_room(self, queue_offset: int) -> bool:
+    def skip_to(self, queue_offset: int) -> bool:
         """Go to ``queue_offset`` with fillers, which stand for messages that are lost; False if behind."""
         if queue_offset < self.max_offset:
             return False

@@ -1,7 +1,8 @@
 """What the store must know of its queues that their own files cannot say.
 
 * How far each queue had come. If a queue's files are gone at a start, it would begin anew, and offsets that
-  consumers have committed would stand for other messages: so its records are looked for in the log.
+  consumers have committed would stand for other messages: so its records are looked for in the log. If they
+  have all expired, it goes on from the queue offset that is noted here.
 * Where each index file begins. The keys of one that is gone are looked for in the log, too.
 * Where in the log a topic was deleted. Its records stay in the log until they expire, and must not come
   back when the log is dispatched again.
@@ -31,10 +32,11 @@ NAME = "queues"
 class _Content(msgspec.Struct, rename="camel"):
     """The file: ends of queues by topic and id, begins of index files by name, deletions by topic.
 
-    All are CommitLog offsets.
+    All are CommitLog offsets, but ``queue_offsets``: the ends of the same queues as queue offsets.
     """
 
     queue_ends: dict[str, dict[int, int]] = {}
+    queue_offsets: dict[str, dict[int, int]] = {}
     index_files: dict[str, int] = {}
     deleted_topics: dict[str, int] = {}
 
@@ -44,12 +46,14 @@ class Ledger:
 
     Attributes:
         ends: CommitLog offset behind the last record of each queue, when the file was written.
+        offsets: queue offset behind the last record of each queue, likewise.
         index_files: CommitLog offset of the first record in each index file, by the file's name.
         deleted: by topic, the CommitLog offset before which its records are those of a deleted topic.
     """
 
     def __init__(self, layer: FileLayer, root: Path) -> None:
         self.ends: dict[QueueKey, int] = {}
+        self.offsets: dict[QueueKey, int] = {}
         self.index_files: dict[str, int] = {}
         self.deleted: dict[str, int] = {}
         self._table = JsonTable(layer, layout.config_path(root, NAME))
@@ -63,11 +67,8 @@ class Ledger:
             log.warning("%s: %s; going on without it", self._table.path, error)
         self.deleted = content.deleted_topics
         self.index_files = content.index_files
-        self.ends = {
-            (topic, queue_id): end
-            for topic, ends in content.queue_ends.items()
-            for queue_id, end in ends.items()
-        }
+        self.ends = _by_queue(content.queue_ends)
+        self.offsets = _by_queue(content.queue_offsets)
 
     def note_deleted(self, topic: str, written_offset: int) -> None:
         """Note, durably, that all records of ``topic`` before an offset are deleted. Raises OSError."""
@@ -94,10 +95,12 @@ class Ledger:
         self, queues: Iterable[ConsumeQueue], index_files: dict[str, int], min_offset: int
     ) -> None:
         """Note, durably, what files there are; deletions that have expired are forgotten. Raises OSError."""
-        ends = {(queue.topic, queue.queue_id): queue.physical_end for queue in queues if queue.physical_end}
+        known = {(queue.topic, queue.queue_id): queue for queue in queues if queue.physical_end}
+        ends = {key: queue.physical_end for key, queue in known.items()}
         deleted = {topic: offset for topic, offset in self.deleted.items() if offset > min_offset}
         if (ends, index_files, deleted) != (self.ends, self.index_files, self.deleted):
             self.ends, self.index_files, self.deleted = ends, index_files, deleted
+            self.offsets = {key: queue.max_offset for key, queue in known.items()}
             self._save()
 
     def _save(self) -> None:
@@ -105,5 +108,10 @@ class Ledger:
         for (topic, queue_id), end in sorted(self.ends.items()):
             if topic.isascii():  # any other name comes from a damaged record
                 content.queue_ends.setdefault(topic, {})[queue_id] = end
+                content.queue_offsets.setdefault(topic, {})[queue_id] = self.offsets.get((topic, queue_id), 0)
         # Keys in quotes, which RocketMQ's own tables do without, are read ten times as fast.
         self._table.save(msgspec.to_builtins(content, str_keys=True))
+
+
+def _by_queue(by_topic: dict[str, dict[int, int]]) -> dict[QueueKey, int]:
+    return {(topic, queue_id): end for topic, ends in by_topic.items() for queue_id, end in ends.items()}

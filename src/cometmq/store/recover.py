@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cometmq import kernels
-from cometmq.errors import SettingsError
+from cometmq.errors import IllegalName, SettingsError
 from cometmq.format import layout
 from cometmq.format.checksum import Crc
 from cometmq.format.record import BODY_AT, END_FILE_MIN_BLANK, RecordHead, encode_blank
@@ -127,6 +127,7 @@ def recover(
     commit_log.written_offset = scan.end_offset
     commit_log.written_time = scan.last_time or parts.checkpoint.value.physic_msg_timestamp
     ledger.cut(scan.end_offset)
+    _go_on_where_all_expired(commit_log, queues, ledger)
     if index is not None and index.end_offset >= scan.end_offset:
         index.cut(scan.end_offset, lambda offset: _store_time_at(commit_log, offset))
     set_aside = _set_aside_tail(commit_log, layer, parts.root)
@@ -256,6 +257,23 @@ def _first_missing(commit_log: CommitLog, queues: Queues, ledger: Ledger) -> int
             log.warning("%s-%d lacks files: its messages are looked for in the log", topic, queue_id)
             found.append(_known_start(commit_log, begin))
     return min(found, default=None)
+
+
+def _go_on_where_all_expired(commit_log: CommitLog, queues: Queues, ledger: Ledger) -> None:
+    """Let queues whose files are gone, and of whose messages none is left, not begin at 0 again."""
+    for (topic, queue_id), end in ledger.ends.items():
+        queue = queues.find(topic, queue_id)
+        offset = ledger.offsets.get((topic, queue_id), 0)
+        if not offset or end > commit_log.min_offset or (queue is not None and queue.max_offset):
+            continue
+        try:
+            queue = queues.get(topic, queue_id)
+        except IllegalName as illegal:
+            log.warning("where the queue was is not to be used: %s", illegal)
+            continue
+        log.warning("%s-%d lacks files: it goes on at queue offset %d", topic, queue_id, offset)
+        queue.skip_to(offset)
+        queue.physical_end = end
 
 
 def _known_start(commit_log: CommitLog, offset: int) -> int:
