@@ -42,7 +42,7 @@ def test_each_try_is_seen_before_and_after() -> None:
         busy = [ResponseCode.SYSTEM_BUSY] * 9
         async with (
             cluster(Broker("a", *busy), Broker("b", *busy[:1])) as name_server,
-            Producer(name_server, hooks=[notes], tries=4) as producer,
+            Producer(name_server, hooks=[notes], tries=11) as producer,
         ):
             await producer.send(Message("Orders", b"four"))
         outcomes = [outcome for outcome, _, _ in notes.seen[1::2]]
