@@ -14,11 +14,12 @@ import socket
 import statistics
 import tempfile
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from benches.cells import QUEUES
 from benches.load import Load
 from benches.peers import TOPICS, all_three
+from benches.report import FIGURES, Window
 from rich.console import Console
 from rich.table import Table
 from tests.interop import jvm, remoting
@@ -28,17 +29,8 @@ SYNC_FLUSH: Final = {"flushDiskType": "SYNC_FLUSH"}
 GET_BROKER_RUNTIME_INFO: Final = 28
 BODY_SIZE: Final = 128
 BROKERS: Final = ("rocketmq", "cometmq", "null")
-ROWS: Final = [
-    ("messages/s", "perSecond", 0),
-    ("mean ms", "meanMs", 2),
-    ("p50 ms", "p50Ms", 2),
-    ("p99 ms", "p99Ms", 2),
-    ("broker CPU µs/message", "cpuMicros", 1),
-    ("client CPU µs/message", "clientCpuMicros", 1),
-    ("fdatasync calls/message", "syncs", 3),
-]
-
-Window = dict[str, Any]
+MEASURED: Final = ("perSecond", "meanMs", "p50Ms", "p99Ms", "cpuMicros", "clientCpuMicros")
+ROWS: Final = [row for row in FIGURES if row[1] in MEASURED] + [("fdatasync calls/message", "syncs", 3)]
 
 
 class Length(NamedTuple):
