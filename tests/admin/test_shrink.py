@@ -188,12 +188,17 @@ def test_a_producer_that_has_not_heard_of_it_loses_nothing(tmp_path: Path) -> No
 
 
 class _Late(TopicAdmin):
-    """Lets a message slip in just before the read queues are lowered, once."""
+    """Lets a message slip in just before the read queues are lowered, once.
+
+    Attributes:
+        raising: set once they are to be raised again: a consumer that reads before would drain it too early.
+    """
 
     def __init__(self, live: Live) -> None:
         super().__init__(live.name_server)
         self.live = live
         self.changes: list[tuple[int, int]] = []
+        self.raising = asyncio.Event()
 
     async def ask(self, address: str, code: RequestCode, header: Header | None = None) -> Command:
         if isinstance(header, CreateTopicHeader):
@@ -201,6 +206,8 @@ class _Late(TopicAdmin):
             if len(self.changes) == 2:
                 async with Producer(self.live.name_server) as producer:
                     await producer.send(Message("T", b"late"), MessageQueue("T", BROKER, 4))
+            if len(self.changes) == 3:
+                self.raising.set()
         return await super().ask(address, code, header)
 
 
@@ -214,6 +221,7 @@ def test_a_message_of_the_last_moment_raises_the_read_queues_again(tmp_path: Pat
             consumed: list[bytes] = []
 
             async def consume_late() -> None:
+                await admin.raising.wait()
                 while not consumed:
                     with suppress(RemoteError):  # for a moment the queue cannot be read
                         consumed.extend(await consume(live))
