@@ -49,15 +49,24 @@ class Assembly:
     Args:
         ip: under which clients reach the broker.
         port: under which clients reach the broker.
+        peers_clock: measures how long peers are silent and their locks hold; by default the same clock.
 
     Raises:
         StoreDamaged: a table of the broker holds something else than it should.
     """
 
     def __init__(
-        self, settings: Settings, store: MessageStore, files: FileLayer, clock: Clock, ip: str, port: int
+        self,
+        settings: Settings,
+        store: MessageStore,
+        files: FileLayer,
+        clock: Clock,
+        ip: str,
+        port: int,
+        peers_clock: Clock | None = None,
     ) -> None:
         own, host = settings.broker, pack_host(ip, port)
+        peers_clock = peers_clock or clock
         table = _tables(files, store.root)
         self.topics = Topics(
             table("topics"), clock, boot_topics(own), auto_create=own.auto_create_topic_enable
@@ -76,9 +85,9 @@ class Assembly:
         self.schedule.load()
 
         self.reads = Reads(store)
-        producers = Producers[Session](clock)
-        consumers = Consumers[Session](clock, on_empty=self.filters.unregister)
-        locks = QueueLocks(clock)
+        producers = Producers[Session](peers_clock)
+        self.consumers = consumers = Consumers[Session](peers_clock, on_empty=self.filters.unregister)
+        locks = QueueLocks(peers_clock)
         permission = own.broker_permission
         subscriptions = Subscriptions(
             self.topics,
@@ -107,7 +116,7 @@ class Assembly:
             groups,
             self.topics,
             locks,
-            clock,
+            peers_clock,
             notify=own.notify_consumer_ids_changed_enable,
         )
         sends = Sends(

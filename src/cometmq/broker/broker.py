@@ -41,13 +41,21 @@ class Broker:
 
     Args:
         clock: gives the time to the store and to all that expires.
+        peers_clock: measures how long peers are silent and their locks hold; by default the same clock.
         files: how the store gets at its files.
         load_kernels: whether to load the compiled operations in the background.
 
     Attributes:
         port: where it listens, once started.
         address: where clients reach it, ``ip:port``, once started.
+        store: its open store, once started.
+        server: hands what peers ask to ``parts``, once started.
+        parts: what answers, once started: who embeds a broker may look, and ask in its loop.
     """
+
+    store: MessageStore
+    server: Server
+    parts: Assembly
 
     def __init__(
         self,
@@ -55,6 +63,7 @@ class Broker:
         store_settings: StoreSettings | None = None,
         *,
         clock: Clock | None = None,
+        peers_clock: Clock | None = None,
         files: FileLayer | None = None,
         load_kernels: bool = True,
     ) -> None:
@@ -62,6 +71,7 @@ class Broker:
         self.address = ""
         self._settings = Settings(settings, store_settings or StoreSettings())
         self._clock = clock or SystemClock()
+        self._peers_clock = peers_clock or self._clock
         self._files = files or Disk()
         self._load_kernels = load_kernels
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -79,16 +89,18 @@ class Broker:
         """
         settings = self._settings.broker
         async with AsyncExitStack() as stack:
-            store = await self._open_store()
+            self.store = store = await self._open_store()
             stack.callback(store.close)
-            server = Server(Starting(), clock=self._clock)
+            self.server = server = Server(Starting(), clock=self._peers_clock)
             stack.push_async_callback(server.stop)
             ip = own_ip(settings)
             self.port = await server.start(settings.bind_address, settings.listen_port)
             self.address = address_text(ip, self.port)
             if settings.vip_channel_enable:
                 await server.start(settings.bind_address, self.port - VIP_PORT_BELOW)
-            parts = Assembly(self._settings, store, self._files, self._clock, ip, self.port)
+            self.parts = parts = Assembly(
+                self._settings, store, self._files, self._clock, ip, self.port, self._peers_clock
+            )
             stack.callback(self._save_tables, parts)
             server.handler, server.bulk = parts.requests, parts.bulk
             stack.push_async_callback(self._finish_tasks)

@@ -122,9 +122,9 @@ class Pulls:
                 asyncio.get_running_loop().call_soon(self._answer_awake)
             self._awake += awake
 
-    def expire(self) -> None:
-        """Answer the pulls whose time is up; call it every second."""
-        for pull in self._hold.expire(self._clock.monotonic_ms()):
+    def expire(self, ahead_ms: int = 0) -> None:
+        """Answer the pulls whose time is up, or will be in ``ahead_ms``; call it every second."""
+        for pull in self._hold.expire(self._clock.monotonic_ms() + ahead_ms):
             self._do_safely(self._answer, pull)
 
     def closed(self, session: Session) -> None:

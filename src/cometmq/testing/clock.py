@@ -1,0 +1,33 @@
+"""A clock that goes with the machine's, and that a test can move ahead."""
+
+from collections.abc import Callable
+
+from cometmq.io.clock import SystemClock
+
+
+class MovableClock:
+    """The machine's time, and what was added to it.
+
+    Args:
+        on_move: called after each move, to do at once what has become due.
+    """
+
+    def __init__(self, on_move: Callable[[], object] = lambda: None) -> None:
+        self._on_move = on_move
+        self._machine = SystemClock()
+        self._ahead_ms = 0
+
+    def now_ms(self) -> int:
+        """Give the wall clock, ms since the epoch."""
+        return self._machine.now_ms() + self._ahead_ms
+
+    def monotonic_ms(self) -> int:
+        """Give the monotonic clock, ms."""
+        return self._machine.monotonic_ms() + self._ahead_ms
+
+    def advance(self, seconds: float) -> None:
+        """Let ``seconds`` pass at once; on return, what they make due has happened."""
+        if seconds < 0:
+            raise ValueError(f"advance by {seconds} s: time does not go back")
+        self._ahead_ms += round(seconds * 1000)
+        self._on_move()

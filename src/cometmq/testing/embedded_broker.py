@@ -1,0 +1,293 @@
+"""A broker and a name server inside the process that tests, with their store in memory.
+
+They run in an event loop of their own, in a thread, so that blocking tests and those that run a loop use
+them in the same way: as anybody would, through ``name_server``. What a test does to them by the methods here
+is done in that loop, and is done when the method returns.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import AsyncExitStack
+from itertools import count
+from pathlib import Path
+from typing import Any, Final, Self, TypeVar
+
+from cometmq.broker.broker import Broker
+from cometmq.broker.pull import SUSPEND_MS_MAX
+from cometmq.broker.settings import BrokerSettings
+from cometmq.cluster.route import queue_of_key
+from cometmq.errors import SettingsError
+from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
+from cometmq.io.clock import SystemClock
+from cometmq.message import Message, MessageQueue, StoredMessage
+from cometmq.namesrv.name_server import NameServer
+from cometmq.store.settings import StoreSettings
+from cometmq.testing.clock import MovableClock
+from cometmq.testing.faults import SENDS, Fault, Faults
+from cometmq.testing.memory_disk import MemoryDisk
+from cometmq.wire.bodies import TopicConfig
+from cometmq.wire.codes import ResponseCode
+
+BROKER_NAME: Final = "embedded"
+ROOT: Final = Path("/embedded")
+QUEUES: Final = 4
+STORE: Final = StoreSettings(
+    mapped_file_size_commit_log=1 << 24,
+    mapped_file_size_consume_queue=20 * 1000,
+    max_hash_slot_num=1000,
+    max_index_num=4000,
+)
+"""Files that are soon made, and hold the largest message."""
+
+TIMEOUT_S: Final = 30.0
+LOOK_AGAIN_S: Final = (0.005, 0.1)
+"""How soon a wait looks again, at first and at last."""
+
+_T = TypeVar("_T")
+
+
+class EmbeddedBroker:
+    """A RocketMQ for tests; as a context manager it starts and stops.
+
+    Attributes:
+        name_server: its address, to be given to clients; ``127.0.0.1`` and a free port.
+        clock: the broker's time: ``clock.advance(seconds)`` makes delays and retries due at once.
+    """
+
+    name_server: str
+    _broker: Broker
+    _faults: Faults
+
+    def __init__(self) -> None:
+        self.clock = MovableClock(lambda: self._run(self._catch_up()))
+        self._thread = ThreadPoolExecutor(1, "cometmq-embedded")
+        self._turn = count()
+
+    def __enter__(self) -> Self:
+        """Start, and wait until clients are welcome."""
+        started: Future[None] = Future()
+        self._serving = self._thread.submit(lambda: asyncio.run(self._serve(started)))
+        wait((started, self._serving), return_when=FIRST_COMPLETED)
+        if self._serving.done():
+            self._serving.result()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop; what was stored is gone."""
+        self._loop.call_soon_threadsafe(self._stopping.set)
+        self._serving.result()
+        self._thread.shutdown()
+
+    def create_topic(self, topic: str, queues: int = QUEUES) -> None:
+        """Make a topic, known to the name server when this returns. Raises IllegalName."""
+        self._run(self._create_topic(topic, queues))
+
+    def send(self, message: Message, queue_id: int | None = None) -> StoredMessage:
+        """Store a message as if a producer had sent it; planned failures do not concern it.
+
+        Raises IllegalName or MessageIllegal; messages with a delay are for a ``Producer`` to send.
+        """
+        return self._run(self._send(message, queue_id))
+
+    def messages(self, topic: str) -> list[StoredMessage]:
+        """Give all messages of a topic, in the order in which they were stored."""
+        return self._run(self._messages(topic))
+
+    def dead_letters(self, group: str) -> list[StoredMessage]:
+        """Give the messages that a consumer group has given up."""
+        return self.messages(DLQ_PREFIX + group)
+
+    def fail_next(
+        self,
+        times: int = 1,
+        *,
+        topic: str | None = None,
+        request: int | None = None,
+        fault: Fault = Fault.REFUSE,
+        answer: int = ResponseCode.SYSTEM_BUSY,
+    ) -> None:
+        """Let the next requests to the broker fail: sends to a topic, or requests of a kind.
+
+        Args:
+            times: how many of them.
+            topic: those that name this topic; without ``request`` only sends.
+            request: those of this code, of ``cometmq.wire.codes.RequestCode``.
+            fault: what happens to them.
+            answer: the response code of ``Fault.REFUSE``.
+
+        Raises SettingsError if neither topic nor request is given.
+        """
+        if topic is None and request is None:
+            raise SettingsError("fail_next: say which requests, by topic=… or request=RequestCode.…")
+        codes = SENDS if request is None else {request}
+        self._run(self._plan(frozenset(codes), topic, times, fault, answer))
+
+    @property
+    def failures_pending(self) -> int:
+        """How many failures that were asked for have not happened yet."""
+        return self._faults.pending
+
+    @property
+    def pulls_held(self) -> int:
+        """How many pulls wait at the broker for messages to come."""
+        return self._broker.parts.pulls.held_count
+
+    def wait_messages(
+        self, topic: str, number: int = 1, *, timeout_s: float = TIMEOUT_S
+    ) -> list[StoredMessage]:
+        """Wait until a topic has so many messages, and give them all.
+
+        Raises:
+            TimeoutError: it has fewer after ``timeout_s``; says how many.
+            RuntimeError: called in an event loop: see ``wait_consumed``.
+        """
+        _refuse_in_loop("wait_messages")
+        return self._run(self._wait_messages(topic, number, timeout_s))
+
+    def wait_consumed(self, group: str, topic: str, *, timeout_s: float = TIMEOUT_S) -> None:
+        """Wait until a group has handled all that is in a topic, and in its own retry topic.
+
+        A message whose handler failed counts as handled here once it waits for its retry.
+
+        Raises:
+            TimeoutError: it has not after ``timeout_s``; says how far it is.
+            RuntimeError: called in an event loop, which would stand still meanwhile, and its consumers with
+                it: ``await asyncio.to_thread(rocketmq.wait_consumed, group, topic)``.
+        """
+        _refuse_in_loop("wait_consumed")
+        self._run(self._wait_consumed(group, topic, timeout_s))
+
+    async def _serve(self, started: "Future[None]") -> None:
+        self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
+        disk = MemoryDisk()
+        disk.now_ms = self.clock.now_ms
+        async with AsyncExitStack() as stack:
+            name_server = NameServer(port=0)
+            await name_server.start()
+            stack.push_async_callback(name_server.stop)
+            settings = BrokerSettings(
+                broker_name=BROKER_NAME,
+                listen_port=0,
+                namesrv_addr=name_server.address,
+                store_path_root_dir=str(ROOT),
+                enable_property_filter=True,
+            )
+            self._broker = broker = Broker(
+                settings, STORE, clock=self.clock, peers_clock=SystemClock(), files=disk, load_kernels=False
+            )
+            await broker.start()
+            stack.push_async_callback(broker.stop)
+            self._faults = broker.server.handler = Faults(broker.parts.requests)
+            broker.server.bulk = None  # it would take sends before they can fail
+            self.name_server = name_server.address
+            started.set_result(None)
+            await self._stopping.wait()
+
+    def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Do something in the broker's loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _catch_up(self) -> None:
+        """Do what has become due: give out delayed messages, answer pulls that were held long enough."""
+        while self._broker.parts.schedule.deliver():
+            pass
+        self._broker.parts.pulls.expire()
+
+    async def _create_topic(self, topic: str, queues: int) -> None:
+        topics, known = self._broker.parts.topics, asyncio.Event()
+        topics.put(TopicConfig(topic=topic, read_queue_count=queues, write_queue_count=queues))
+        topics.when_published(known.set)
+        await known.wait()
+
+    async def _send(self, message: Message, queue_id: int | None) -> StoredMessage:
+        if self._broker.parts.topics.find(message.topic) is None:
+            await self._create_topic(message.topic, QUEUES)
+        store = self._broker.store
+        receipt = store.append_message(message, self._queue_for(message) if queue_id is None else queue_id)
+        begin = receipt.queue_offset
+        (stored,) = store.messages(receipt.topic, receipt.queue_id, begin, begin + 1)
+        return stored
+
+    def _queue_for(self, message: Message) -> int:
+        """Choose a queue as a producer would."""
+        topic = self._broker.parts.topics.find(message.topic)
+        number = QUEUES if topic is None else topic.write_queue_count
+        if message.sharding_key is None:
+            return next(self._turn) % number
+        queues = [MessageQueue(message.topic, BROKER_NAME, queue_id) for queue_id in range(number)]
+        return queue_of_key(queues, message.sharding_key).queue_id
+
+    async def _messages(self, topic: str) -> list[StoredMessage]:
+        store = self._broker.store
+        found = [
+            message
+            for name, queue_id in store.queues()
+            if name == topic
+            for message in store.messages(topic, queue_id)
+        ]
+        return sorted(found, key=lambda message: message.physical_offset)
+
+    async def _plan(
+        self, codes: frozenset[int], topic: str | None, times: int, fault: Fault, answer: int
+    ) -> None:
+        self._faults.plan(codes, topic, times, fault, answer)
+
+    async def _wait_messages(self, topic: str, number: int, timeout_s: float) -> list[StoredMessage]:
+        if not await _until(lambda: self._count(topic) >= number, timeout_s):
+            raise TimeoutError(f"{topic} has {self._count(topic)} messages after {timeout_s} s, not {number}")
+        return await self._messages(topic)
+
+    async def _wait_consumed(self, group: str, topic: str, timeout_s: float) -> None:
+        if await _until(lambda: not self._unconsumed(group, topic), timeout_s, self._ask_consumers):
+            return
+        consumers = self._broker.parts.consumers.find(group)
+        members = 0 if consumers is None else len(consumers.members)
+        lagging = ", ".join(self._unconsumed(group, topic))
+        raise TimeoutError(
+            f"group {group}, {members} members, has not handled all after {timeout_s} s: {lagging}"
+        )
+
+    def _ask_consumers(self) -> None:
+        """Answer all pulls that are held: the next ones say how far their consumers are."""
+        self._broker.parts.pulls.expire(SUSPEND_MS_MAX)
+
+    def _count(self, topic: str) -> int:
+        store = self._broker.store
+        return sum(store.max_queue_offset(*queue) for queue in store.queues() if queue[0] == topic)
+
+    def _unconsumed(self, group: str, topic: str) -> list[str]:
+        """Say of each queue that the group has not come to the end of how far it is."""
+        store, offsets = self._broker.store, self._broker.parts.offsets
+        lagging = []
+        for name, queue_id in store.queues():
+            if name in (topic, RETRY_PREFIX + group):
+                end, done = store.max_queue_offset(name, queue_id), offsets.committed(group, name, queue_id)
+                if (done or 0) < end:
+                    lagging.append(f"{name} queue {queue_id}: {done or 0} of {end}")
+        return lagging
+
+
+async def _until(
+    is_so: Callable[[], bool], timeout_s: float, before_again: Callable[[], object] = lambda: None
+) -> bool:
+    """Wait until something is so; tell whether it came to be."""
+    pause_s, pause_s_max = LOOK_AGAIN_S
+    try:
+        async with asyncio.timeout(timeout_s):
+            while not is_so():
+                before_again()
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, pause_s_max)
+    except TimeoutError:
+        return is_so()
+    return True
+
+
+def _refuse_in_loop(name: str) -> None:
+    """Refuse to hold up an event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RuntimeError(f"{name} would hold up this event loop: await asyncio.to_thread(rocketmq.{name}, …)")

@@ -1,0 +1,148 @@
+"""The embedded broker, by what its users do to it; retries and failures are in the guide, which is run."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from cometmq import Message, PullStatus, Start
+from cometmq.blocking import Consumer, Producer, PullConsumer
+from cometmq.errors import MessageIllegal, SettingsError
+from cometmq.testing import EmbeddedBroker
+
+PATIENCE_S = 60
+
+
+@pytest.fixture
+def rocketmq() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker() as embedded:
+        yield embedded
+
+
+def test_two_of_them_have_nothing_to_do_with_each_other(rocketmq: EmbeddedBroker) -> None:
+    with EmbeddedBroker() as other:
+        other.send(Message("T", b"1"))
+        other.clock.advance(60)
+        assert rocketmq.messages("T") == []
+        assert rocketmq.name_server != other.name_server
+    rocketmq.send(Message("T", b"2"))
+    assert [message.body for message in rocketmq.messages("T")] == [b"2"]
+
+
+def test_it_ends_with_its_threads() -> None:
+    before = set(threading.enumerate())
+    with EmbeddedBroker() as embedded:
+        embedded.send(Message("T", b"1"))
+        assert set(threading.enumerate()) - before
+    assert set(threading.enumerate()) <= before
+
+
+def test_what_is_sent_goes_around_the_queues_unless_it_says_to_which(rocketmq: EmbeddedBroker) -> None:
+    rocketmq.create_topic("T", queues=3)
+    for number in range(3):
+        rocketmq.send(Message("T", b"%d" % number))
+    kept = [rocketmq.send(Message("T", b"k", sharding_key="ann")).queue_id for _ in range(3)]
+    stored = rocketmq.send(Message("T", b"x", tags="t", keys=("a", "b")), queue_id=2)
+    assert [message.queue_id for message in rocketmq.messages("T")][:3] == [0, 1, 2]
+    assert len(set(kept)) == 1
+    assert (stored.queue_id, stored.tags, stored.keys) == (2, "t", ("a", "b"))
+    assert rocketmq.messages("T")[-1] == stored
+
+
+def test_a_delay_is_for_a_producer_to_ask_for(rocketmq: EmbeddedBroker) -> None:
+    with pytest.raises(MessageIllegal, match="delay level"):
+        rocketmq.send(Message("T", b"1", delay_level=1))
+
+
+def test_a_failure_must_say_of_what(rocketmq: EmbeddedBroker) -> None:
+    with pytest.raises(SettingsError, match="say which requests"):
+        rocketmq.fail_next()
+
+
+def test_a_wait_ends_when_others_have_sent(rocketmq: EmbeddedBroker) -> None:
+    def send() -> None:
+        with Producer(rocketmq.name_server) as producer:
+            producer.send(Message("T", b"1"))
+            producer.send(Message("T", b"2"))
+
+    sending = threading.Thread(target=send)
+    sending.start()
+    messages = rocketmq.wait_messages("T", 2, timeout_s=PATIENCE_S)
+    sending.join()
+    assert [message.body for message in messages] == [b"1", b"2"]
+
+
+def test_a_wait_in_vain_says_how_far_it_came(rocketmq: EmbeddedBroker) -> None:
+    rocketmq.send(Message("T", b"1"), queue_id=1)
+    with pytest.raises(TimeoutError, match=r"T has 1 messages after 0.0 s, not 2"):
+        rocketmq.wait_messages("T", 2, timeout_s=0.0)
+    with pytest.raises(TimeoutError, match=r"group G, 0 members, .* 0.0 s: T queue 1: 0 of 1"):
+        rocketmq.wait_consumed("G", "T", timeout_s=0.0)
+
+
+def test_a_wait_does_not_hold_up_an_event_loop(rocketmq: EmbeddedBroker) -> None:
+    async def main() -> None:
+        with pytest.raises(RuntimeError, match=r"asyncio.to_thread\(rocketmq.wait_consumed"):
+            rocketmq.wait_consumed("G", "T")
+        await asyncio.to_thread(rocketmq.wait_consumed, "G", "T")
+
+    asyncio.run(main())
+
+
+def test_a_group_has_consumed_once_its_handlers_are_done(rocketmq: EmbeddedBroker) -> None:
+    rocketmq.send(Message("T", b"1"))
+    go_on, begun = threading.Event(), threading.Event()
+    consumer = Consumer(rocketmq.name_server, "G", start=Start.FIRST)
+
+    @consumer.on("T")
+    def handle(_: object) -> None:
+        begun.set()
+        go_on.wait(PATIENCE_S)
+
+    with consumer:
+        assert begun.wait(PATIENCE_S)
+        with pytest.raises(TimeoutError, match="group G, 1 members"):
+            rocketmq.wait_consumed("G", "T", timeout_s=0.05)
+        go_on.set()
+        rocketmq.wait_consumed("G", "T", timeout_s=PATIENCE_S)
+
+
+def test_a_pull_is_held_for_as_long_as_the_clock_says(rocketmq: EmbeddedBroker) -> None:
+    rocketmq.create_topic("T", queues=1)
+    answers: list[PullStatus] = []
+
+    def pull() -> None:
+        with PullConsumer(rocketmq.name_server, "G") as consumer:
+            (queue,) = consumer.queues("T")
+            answers.append(consumer.pull(queue, 0, wait_ms=PATIENCE_S * 1000).status)
+
+    pulling = threading.Thread(target=pull)
+    pulling.start()
+    while not rocketmq.pulls_held:
+        pulling.join(0.01)
+    rocketmq.clock.advance(PATIENCE_S - 30)
+    assert rocketmq.pulls_held == 1
+    rocketmq.clock.advance(30)
+    pulling.join(PATIENCE_S)
+    assert answers == [PullStatus.NO_NEW_MESSAGE]
+
+
+def test_members_of_a_group_stay_when_the_clock_leaps(rocketmq: EmbeddedBroker) -> None:
+    rocketmq.create_topic("T")
+    consumer = Consumer(rocketmq.name_server, "G", start=Start.FIRST)
+    bodies: list[bytes] = []
+    consumer.on("T")(lambda message: bodies.append(message.body))
+
+    async def members_left() -> int:
+        parts = rocketmq._broker.parts
+        parts.clients.close_silent()
+        group = parts.consumers.find("G")
+        return 0 if group is None else len(group.members)
+
+    with consumer:
+        rocketmq.clock.advance(100 * 3600)
+        assert rocketmq._run(members_left()) == 1
+        rocketmq.send(Message("T", b"1"))
+        rocketmq.wait_consumed("G", "T", timeout_s=PATIENCE_S)
+    assert bodies == [b"1"]

@@ -1,0 +1,76 @@
+"""The plugin as its users have it: pytest in a process of its own."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PLUGIN = "cometmq.testing.plugin"
+NAMED = re.compile(r"^```python\n# (test_\w+\.py)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PATIENCE_S = 100
+
+
+def run_pytest(directory: Path, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Run pytest as if the plugin, and no other, had been found by its entry point."""
+    pytest_alone = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    return subprocess.run(
+        [*pytest_alone, "-p", PLUGIN, *arguments],
+        cwd=directory,
+        env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+def test_the_example_project_and_the_tests_of_the_guide_pass(tmp_path: Path) -> None:
+    example = tmp_path / "example"
+    shutil.copytree(ROOT / "examples" / "testing", example, ignore=shutil.ignore_patterns("__pycache__"))
+    pages = NAMED.findall((ROOT / "docs" / "guide" / "testing.md").read_text())
+    assert len(pages) == 5
+    for name, code in pages:
+        (tmp_path / name).write_text(code)
+    number = sum(path.read_text().count("\ndef test_") for path in tmp_path.rglob("test_*.py"))
+    ran = run_pytest(tmp_path, "-W", "error")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert f"{number} passed" in ran.stdout
+
+
+def test_a_test_that_does_not_ask_for_it_imports_nothing_of_it(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import sys\n"
+        "def test_it():\n"
+        "    ours = {name for name in sys.modules if name.split('.')[0] == 'cometmq'}\n"
+        f"    assert ours == {{'cometmq', 'cometmq.testing', '{PLUGIN}'}}\n"
+        "    assert not {'numpy', 'numba', 'pyspark', 'msgspec'} & set(sys.modules)\n"
+    )
+    ran = run_pytest(tmp_path)
+    assert ran.returncode == 0, ran.stdout
+
+
+def test_without_numpy_the_fixture_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("import sys\nsys.modules['numpy'] = None\n")
+    (tmp_path / "test_it.py").write_text("def test_it(rocketmq): ...\n")
+    ran = run_pytest(tmp_path)
+    assert ran.returncode == 1
+    assert 'pip install "cometmq[broker]"' in ran.stdout
+
+
+def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"]["pytest11"] == {PLUGIN: PLUGIN}
+
+
+def test_the_kit_tells_names_that_are_not_there() -> None:
+    from cometmq import testing  # noqa: PLC0415 - what it gives is the test
+
+    assert testing.Fault.__name__ == "Fault"
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        _ = testing.Nothing
