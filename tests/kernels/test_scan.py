@@ -123,6 +123,14 @@ def test_tells_of_the_end_and_not_of_the_limit_where_both_are(ops: Ops) -> None:
     assert ops.scan(log_of(4), base_offset=0, max_records=4).stop_reason is StopReason.END
 
 
+def test_records_from_anywhere_need_not_lie_where_they_say(ops: Ops) -> None:
+    data = b"".join(encode(SMALLEST._replace(physical_offset=place)) for place in (700, 5, 2**60))
+    scan = ops.scan(data, base_offset=None)
+    assert scan.physical_offset.tolist() == [700, 5, 2**60]
+    assert (scan.stop_position, scan.stop_reason) == (len(data), StopReason.END)
+    assert ops.scan(data, base_offset=0).stop_reason is StopReason.DAMAGED
+
+
 def test_reads_a_view_that_cannot_be_written_to(ops: Ops) -> None:
     assert ops.scan(memoryview(log_of(2)), base_offset=0).count == 2
     frozen = np.frombuffer(log_of(2), np.uint8)

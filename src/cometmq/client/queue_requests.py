@@ -67,6 +67,21 @@ class Pulled(NamedTuple):
     max_offset: int
 
 
+class PulledRecords(NamedTuple):
+    """What a pull gave, as the broker has it: for those who need no objects.
+
+    Attributes:
+        body: CommitLog records back to back; their hashes of tags are wanted ones, their tags may be others.
+        next_offset, min_offset, max_offset: as in ``Pulled``.
+    """
+
+    status: PullStatus
+    body: bytes
+    next_offset: int
+    min_offset: int
+    max_offset: int
+
+
 class QueueRequests:
     """Asks for one consumer group; each request goes to the broker that has the queue.
 
@@ -109,6 +124,36 @@ class QueueRequests:
             NoRoute, NetworkError, RemoteError: as requests do.
         """
         wanted = tag.parse(tags) if sql is None else None
+        pulled = await self.pull_records(
+            queue,
+            queue_offset,
+            tags=tags,
+            sql=sql,
+            max_count=max_count,
+            wait_ms=wait_ms,
+            commit_offset=commit_offset,
+        )
+        messages = [readable_message(record) for record in decode_many(pulled.body)]
+        chosen = [message for message in messages if wanted is None or message.tags in wanted]
+        return Pulled(pulled.status, chosen, pulled.next_offset, pulled.min_offset, pulled.max_offset)
+
+    async def pull_records(
+        self,
+        queue: MessageQueue,
+        queue_offset: int,
+        *,
+        tags: str = "*",
+        sql: str | None = None,
+        max_count: int = PULL_COUNT,
+        max_bytes: int | None = None,
+        wait_ms: int = 0,
+        commit_offset: int | None = None,
+    ) -> PulledRecords:
+        """Read messages like ``pull``, and leave them as the bytes of their records.
+
+        Args:
+            max_bytes: most bytes that are wanted, but for the first message. The broker has limits too.
+        """
         header = PullHeader(
             consumer_group=self.group,
             topic=queue.topic,
@@ -122,6 +167,7 @@ class QueueRequests:
             suspend_timeout_ms=wait_ms,
             subscription=tags if sql is None else sql,
             expression_type=None if sql is None else SQL92,
+            max_message_bytes=max_bytes,
         )
         grace_ms = wait_ms + PULL_GRACE_MS if wait_ms else 0
         answer = await self._request(queue, RequestCode.PULL_MESSAGE, header, self._timeout_ms + grace_ms)
@@ -129,9 +175,7 @@ class QueueRequests:
         if status is None:
             raise RemoteError(answer.code, answer.remark or "")
         where = parse(PullResponseHeader, answer.ext_fields)
-        messages = [readable_message(record) for record in decode_many(answer.body)]
-        chosen = [message for message in messages if wanted is None or message.tags in wanted]
-        return Pulled(status, chosen, where.next_offset, where.min_offset, where.max_offset)
+        return PulledRecords(status, answer.body, where.next_offset, where.min_offset, where.max_offset)
 
     async def committed(self, queue: MessageQueue, *, young_is_zero: bool = False) -> int | None:
         """Give the offset that the group has committed, or None.

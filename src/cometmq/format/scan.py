@@ -16,7 +16,7 @@ rule  what is there                                                             
 8     TOTALSIZE below the least for its MAGIC and host bits                       DAMAGED
 9     BODYLEN negative, or it leaves TOTALSIZE too few or too many bytes for      DAMAGED
       topic and properties (V1: 3–32,897; V2: 4–65,538, with their lengths)
-10    PHYSICALOFFSET is not ``base_offset`` + position                            DAMAGED
+10    PHYSICALOFFSET is not ``base_offset`` + position, if there is one           DAMAGED
 11    TOTALSIZE above what is left                                                LIMIT
 12    TOPICLEN or PROPLEN negative, or the parts do not make TOTALSIZE            DAMAGED
 13    the checksum that is asked for differs: see ``checksum.Crc``                  DAMAGED
@@ -123,9 +123,12 @@ def scan(
 
 
 def check(
-    buffer: Buffer, position: int, end: int, *, base_offset: int, crc: Crc = Crc.BODY
+    buffer: Buffer, position: int, end: int, *, base_offset: int | None, crc: Crc = Crc.BODY
 ) -> RecordHead | Stop:
-    """Apply the rules above at ``position``, as if the buffer ended at ``end``."""
+    """Apply the rules above at ``position``, as if the buffer ended at ``end``.
+
+    A buffer without a ``base_offset`` has records from anywhere in the log: those of a pull's answer.
+    """
     left = end - position
     if left < _SIZE_WIDTH:
         return Stop(position, StopReason.END)
@@ -138,7 +141,8 @@ def check(
     if magic == MAGIC_BLANK:
         return Stop(position, StopReason.BLANK)
     try:
-        head = read_head(buffer, position, end, physical_offset=base_offset + position)
+        lies_at = None if base_offset is None else base_offset + position
+        head = read_head(buffer, position, end, physical_offset=lies_at)
         verify(buffer, head, crc)
     except CutRecord as cut:
         return Stop(position, StopReason.LIMIT, cut.reason)

@@ -34,7 +34,7 @@ class Scan(NamedTuple):
     """The records that a scan met. Positions are bytes in the scanned buffer.
 
     Attributes:
-        physical_offset: as the record has it, which is ``base_offset + position``.
+        physical_offset: as the record has it, which is ``base_offset + position`` unless that is None.
         topic_position, body_position, properties_position: where these bytes begin; ``…_length`` of them.
         born_host_position, store_host_position: address (4 or 16 bytes), then port (4 bytes).
         stop_position: the first byte that was not scanned.
@@ -124,7 +124,7 @@ class Ops(Protocol):
         self,
         buffer: Buffer | Bytes,
         *,
-        base_offset: int,
+        base_offset: int | None,
         start: int = 0,
         end: int | None = None,
         crc: Crc = Crc.BODY,
@@ -136,7 +136,7 @@ class Ops(Protocol):
         that ends with so many records has reason LIMIT, and the next one starts at its ``stop_position``.
 
         Args:
-            base_offset: CommitLog offset of the buffer's byte 0.
+            base_offset: CommitLog offset of the buffer's byte 0; None if the records are from anywhere.
             start: position of the first record.
             end: where to stop as if the buffer ended there.
             crc: which checksum is compared.

@@ -50,7 +50,7 @@ def java_hash_many(blob: Buffer | Bytes, offsets: Longs) -> Ints:
 def scan(
     buffer: Buffer | Bytes,
     *,
-    base_offset: int,
+    base_offset: int | None,
     start: int = 0,
     end: int | None = None,
     crc: Crc = Crc.BODY,

@@ -38,6 +38,8 @@ LONG_COLUMNS: Final = 11
 INT_COLUMNS: Final = 11
 assert LONG_COLUMNS + INT_COLUMNS + len(("stop_position", "stop_reason")) == len(Scan._fields)
 
+_ANYWHERE: Final = -(2**63)
+"""In place of a base offset where there is none."""
 _FULL: Final = -1
 """What the kernel gives for a reason when there is no place for another record."""
 _USUAL_SIZE: Final = 256
@@ -66,7 +68,7 @@ _VALUE_END: Final = ord(VALUE_END)
 def scan(
     buffer: Buffer | Bytes,
     *,
-    base_offset: int,
+    base_offset: int | None,
     start: int = 0,
     end: int | None = None,
     crc: Crc = Crc.BODY,
@@ -75,15 +77,16 @@ def scan(
     """Scan records: see ``ops.Ops.scan``."""
     data = np.frombuffer(buffer, np.uint8)
     end = len(data) if end is None else min(end, len(data))
+    base = _ANYWHERE if base_offset is None else base_offset
     most = max(end - start, 0) // record.MIN_SIZE if max_records is None else max_records
     longs, ints = _tables(min(most, max(end - start, 0) // _USUAL_SIZE + _ROOM_MIN))
-    count, position, reason = _scan(data, start, end, base_offset, int(crc), longs, ints, 0)
+    count, position, reason = _scan(data, start, end, base, int(crc), longs, ints, 0)
     while reason == _FULL and count < most:
         usual_size = (position - start) // count
         more_longs, more_ints = _tables(min(most, count + count // 4 + (end - position) // usual_size))
         more_longs[:, :count], more_ints[:, :count] = longs[:, :count], ints[:, :count]
         longs, ints = more_longs, more_ints
-        count, position, reason = _scan(data, position, end, base_offset, int(crc), longs, ints, count)
+        count, position, reason = _scan(data, position, end, base, int(crc), longs, ints, count)
     stop = StopReason.LIMIT if reason == _FULL else StopReason(reason)
     return Scan._make((*longs[:, :count], *ints[:, :count], position, stop))
 
@@ -163,7 +166,7 @@ def _scan(
         if body_length < 0 or rest < 0 or rest > topic_max + PROPERTIES_MAX_LENGTH:
             return count, position, _DAMAGED  # 9
         physical_offset = long_at(buffer, position + record.PHYSICAL_OFFSET_AT)
-        if physical_offset != base_offset + position:
+        if physical_offset != base_offset + position and base_offset != _ANYWHERE:
             return count, position, _DAMAGED  # 10
         if size > left:
             return count, position, _LIMIT  # 11
