@@ -143,6 +143,9 @@ def test_what_was_just_written_is_ready_and_what_is_not_in_memory_is_not(tmp_pat
     file.write(0, b"written" * 100_000)
     assert bytes(file.read_ready(7, 700) or b"") == b"written" * 100
     assert file.read_ready((1 << 20) - 3, 4) is None, "the end of the file"
+    assert file.mapped() is not None
+    assert bytes(file.read_ready(7, 700) or b"") == b"written" * 100
+    assert file.read_ready((1 << 20) - 3, 4) is None, "the end of the file"
     file.drop_pages()
     with path.open("rb") as other:
         os.fdatasync(other.fileno())

@@ -182,9 +182,10 @@ def test_messages_can_be_judged_by_what_is_in_them(store: MessageStore) -> None:
     assert (none.status, none.next_offset) == (GetStatus.NO_MATCHED_MESSAGE, SMALL.queue_file_size // 20)
 
 
-def test_threads_of_a_closed_store_are_gone(open_store: OpenStore) -> None:
+def test_threads_of_a_closed_store_are_gone(open_store: OpenStore, disk: MemoryDisk) -> None:
     store = open_store()
     store.append([new_message()])
+    disk.cold = True
     reading = Run(store.readings.record(0))
     while not reading.go_on():
         store.fetch(reading.step).result()

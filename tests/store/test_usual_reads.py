@@ -12,12 +12,12 @@ from cometmq import kernels
 from cometmq.format import layout
 from cometmq.format.checksum import Crc
 from cometmq.format.java_hash import tags_code
-from cometmq.format.queue_entry import FILLER, SIZE
+from cometmq.format.queue_entry import FILLER, SIZE, unpack_tuples
 from cometmq.io.open_files import OpenFiles
 from cometmq.message import Buffer
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.consume_queue import ConsumeQueue
-from cometmq.store.get import get_messages
+from cometmq.store.get import get_at_hand, get_messages
 from cometmq.store.get_result import GetResult, GetStatus
 from cometmq.store.limits import Limits
 from cometmq.store.queues import Queues
@@ -74,17 +74,17 @@ class Shelf:
 
     def get(self, wish: Wish, usual: UsualReads | None) -> GetResult:
         codes = None if wish.tags is None else frozenset(map(tags_code, wish.tags))
-        reading = get_messages(
-            self.log,
-            self.queues[wish.queue],
-            wish.queue_offset,
-            self.limits,
-            max_count=wish.max_count,
-            max_bytes=wish.max_bytes,
-            tags_codes=codes,
-            usual=usual,
-        )
-        return run(reading)
+        queue, limits = self.queues[wish.queue], self.limits
+        wished: dict[str, Any] = {
+            "max_count": wish.max_count,
+            "max_bytes": wish.max_bytes,
+            "tags_codes": codes,
+        }
+        if usual is not None:
+            result = get_at_hand(usual, queue, wish.queue_offset, limits, **wished)
+            if result is not None:
+                return result
+        return run(get_messages(self.log, queue, wish.queue_offset, limits, **wished))
 
     def flip(self, place: float, bit: int) -> None:
         """Damage the log."""
@@ -191,6 +191,35 @@ def test_records_side_by_side_are_one_piece_of_the_file(shelf: Shelf) -> None:
     shelf.queues[0].write_back()
     assert [len(runs(PER_FILE, count)) for count in (1, 5)] == [1, 1]
     assert isinstance(runs(PER_FILE, 5)[0], memoryview)
+
+
+@settings(deadline=None)
+@given(
+    stored=st.lists(messages, max_size=30),
+    flips=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 7)), max_size=2),
+    places=st.lists(st.integers(0, 10_000), max_size=5),
+)
+def test_a_record_is_read_by_its_place_as_the_log_reads_it(
+    stored: list[Message], flips: list[tuple[float, int]], places: list[int]
+) -> None:
+    shelf = Shelf(Limits.of(SMALL))
+    for message in stored:
+        shelf.add(message)
+    begins = [
+        offset
+        for queue in shelf.queues
+        for offset, _, _ in unpack_tuples(queue.read(0, queue.max_offset))
+        if offset != FILLER.physical_offset
+    ]
+    for place in (*begins, *places):
+        assert shelf.usual.record(place) == run(shelf.log.record_at(place))
+    assert None not in map(shelf.usual.record, begins)
+    for where, bit in flips if shelf.log.written_offset else ():
+        shelf.flip(where, bit)
+    for place in begins:
+        assert shelf.usual.record(place) in (None, run(shelf.log.record_at(place)))
+    shelf.disk.cold = True
+    assert not any(map(shelf.usual.record, begins))
 
 
 def test_what_is_not_in_memory_is_left_to_others(shelf: Shelf) -> None:

@@ -45,6 +45,7 @@ class DiskFile:
         self.size = os.fstat(fd).st_size
         self._fd = fd
         self._mapped: MappedFile | None = None
+        self._tells = True  # whether the file system reads what is cached and nothing else; tmpfs does not
 
     def write(self, position: int, data: Buffer) -> None:
         """Write all of ``data`` at ``position``."""
@@ -76,7 +77,13 @@ class DiskFile:
         return os.pread(self._fd, size, position)
 
     def read_ready(self, position: int, size: int) -> Buffer | None:
-        """Give ``size`` bytes at ``position``, a part of the view, if they are in the page cache."""
+        """Give ``size`` bytes at ``position``, a part of the view if there is one, if they are cached.
+
+        No file is mapped for this. Queues are many and read a little each: a map would take another
+        descriptor, and cost as much as a hundred reads.
+        """
+        if self._mapped is None and self._tells:
+            return self._read_cached(position, size)
         mapped = self.mapped()
         return None if mapped is None else mapped.ready(position, position + size)
 
@@ -110,6 +117,18 @@ class DiskFile:
         os.close(self._fd)
         self._fd = -1  # so that a late use fails, and gets at no other file that has this number by then
         self._mapped = None  # unmapped when the last view is gone
+
+    def _read_cached(self, position: int, size: int) -> Buffer | None:
+        data = bytearray(size)
+        try:
+            return data if os.preadv(self._fd, (data,), position, os.RWF_NOWAIT) == size else None
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if error.errno != errno.EOPNOTSUPP:
+                raise
+        self._tells = False
+        return self.read_ready(position, size)
 
     def _map(self) -> MappedFile | None:
         if self.size:

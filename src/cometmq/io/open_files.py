@@ -1,4 +1,4 @@
-"""Open files, kept by path and closed when too many are: ten thousand queues, a few hundred descriptors.
+"""Open files, kept by path and closed when too many are: there can be more queues than descriptors.
 
 A file may be read in one thread while another has it closed: because it expires, its topic is deleted, or
 other files are wanted more. The number of a closed descriptor is at once given to the next file that is
@@ -7,15 +7,18 @@ holds the file, and what closes it meanwhile takes effect when the last hold is 
 while it is held can be read to the end of the hold, as the system keeps what a descriptor refers to.
 """
 
+import resource
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
+from typing import Final
 
 from cometmq.io.files import File, FileLayer
 
-CAPACITY = 512
+CAPACITY_MAX: Final = 8_192
+"""Each open file takes a kilobyte of memory, and more once it is mapped."""
 
 
 class OpenFiles:
@@ -27,13 +30,14 @@ class OpenFiles:
     Args:
         layer: where files are opened.
         writable: whether they are opened for writing too.
-        capacity: how many may be open at once, besides those that are held.
+        capacity: how many may be open at once, besides those that are held; by default half of the
+            descriptors that the process may have, for the others are for connections.
     """
 
-    def __init__(self, layer: FileLayer, *, writable: bool, capacity: int = CAPACITY) -> None:
+    def __init__(self, layer: FileLayer, *, writable: bool, capacity: int | None = None) -> None:
         self.layer = layer
         self._writable = writable
-        self._capacity = capacity
+        self._capacity = _capacity() if capacity is None else capacity
         self._open: OrderedDict[Path, File] = OrderedDict()
         self._holds: dict[File, int] = {}
         self._leaving: set[File] = set()  # to be closed when their last hold is gone
@@ -121,3 +125,8 @@ class OpenFiles:
             self._leaving.add(file)
         else:
             file.close()
+
+
+def _capacity() -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return CAPACITY_MAX if soft == resource.RLIM_INFINITY else min(soft // 2, CAPACITY_MAX)

@@ -59,7 +59,6 @@ def get_messages(
     max_bytes: int,
     tags_codes: Container[int] | None,
     record_filter: RecordFilter | None = None,
-    usual: UsualReads | None = None,
 ) -> Reading[GetResult]:
     """Read messages of one queue from ``queue_offset`` on.
 
@@ -69,27 +68,15 @@ def get_messages(
         tags_codes: the hashes of the wanted tags, or None for all. Different tags can have the same
             hash: who must be exact compares the tags again.
         record_filter: looks at each record that would be given, or None.
-        usual: reads what needs nothing but what is in memory, or None.
     """
-    if queue is None:
-        return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0, [])
-    if not queue.min_offset <= queue_offset < queue.max_offset:
+    if queue is None or not queue.min_offset <= queue_offset < queue.max_offset:
         return _outside(queue, queue_offset)
-    if not 0 < max_count <= limits.most_count:
-        max_count = min(max(max_count, 1), limits.most_count)
+    max_count = min(max(max_count, 1), limits.most_count)
     next_file = _next_file(queue, queue_offset)
     wanted = max(limits.scan_count, max_count) if tags_codes or record_filter else max_count
-    if queue_offset + wanted > next_file:
-        wanted = next_file - queue_offset
-    data = queue.entries_at_hand(queue_offset, wanted)
-    if data is None:
-        data = yield from queue.entries(queue_offset, wanted)
+    data = yield from queue.entries(queue_offset, min(wanted, next_file - queue_offset))
     if not data:
         return GetResult(GetStatus.OFFSET_FOUND_NULL, next_file, queue.min_offset, queue.max_offset, [])
-    if usual is not None and record_filter is None:
-        result = usual.read(queue, queue_offset, data, max_count, max_bytes, tags_codes)
-        if result is not None:
-            return result
     choice = _Choice(commit_log, limits, max_count, max_bytes, tags_codes, record_filter)
     if queue.ext is not None and (tags_codes is not None or record_filter is not None):
         choice.units = yield from queue.ext.units(
@@ -115,6 +102,29 @@ def get_messages(
         choice.is_far_behind,
         checked.damaged,
     )
+
+
+def get_at_hand(
+    usual: UsualReads,
+    queue: ConsumeQueue | None,
+    queue_offset: int,
+    limits: Limits,
+    *,
+    max_count: int,
+    max_bytes: int,
+    tags_codes: Container[int] | None,
+) -> GetResult | None:
+    """Give what ``get_messages`` gives, without a filter of records, if that takes only a look at memory."""
+    if queue is None or not queue.min_offset <= queue_offset < queue.max_offset:
+        return _outside(queue, queue_offset)
+    if not 0 < max_count <= limits.most_count:
+        max_count = min(max(max_count, 1), limits.most_count)
+    wanted = max(limits.scan_count, max_count) if tags_codes else max_count
+    next_file = _next_file(queue, queue_offset)
+    if queue_offset + wanted > next_file:
+        wanted = next_file - queue_offset
+    data = queue.entries_at_hand(queue_offset, wanted)
+    return usual.read(queue, queue_offset, data, max_count, max_bytes, tags_codes) if data else None
 
 
 class _Choice:
@@ -271,8 +281,10 @@ def _read_filtered(choice: _Choice, data: Buffer, record_filter: RecordFilter) -
     return wanted
 
 
-def _outside(queue: ConsumeQueue, queue_offset: int) -> GetResult:
+def _outside(queue: ConsumeQueue | None, queue_offset: int) -> GetResult:
     """Say why nothing is at ``queue_offset``."""
+    if queue is None:
+        return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0, [])
     low, high = queue.min_offset, queue.max_offset
     if high == 0:
         return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, low, high, [])

@@ -123,6 +123,8 @@ class Index:
         key_hash = index_key_hash(topic, key)
         found: list[int] = []
         for file in reversed(self._index[:]):
+            if file not in self._index:
+                break  # expired while a thread looked at the one before
             header = file.header
             if header.begin_time <= end_time and header.end_time >= begin_time:
                 found += yield from file.find(

@@ -10,6 +10,7 @@ Source: RocketMQ ``store/index/IndexFile.java``.
 from collections.abc import Callable
 from itertools import takewhile
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -19,7 +20,9 @@ from cometmq.format.index import (
     ENTRY_SIZE,
     FIRST_ENTRY,
     HEADER_SIZE,
+    NO_ENTRY,
     SLOT_SIZE,
+    IndexEntry,
     IndexHeader,
     entry_position,
     file_size,
@@ -31,6 +34,8 @@ from cometmq.kernels.ops import PAGE_SIZE, Bytes, Ints, Longs
 from cometmq.store.index_view import ENTRY_DTYPE, SLOT_DTYPE
 from cometmq.store.reading import Look, Reading
 
+HOPS_MAX: Final = 64
+"""So many entries of a chain are looked at in the loop; a longer one is left to a thread."""
 BLOCK_ENTRIES = 1_000_000
 """Entries looked at together when a file is cut (20 MB)."""
 
@@ -154,6 +159,9 @@ class IndexFile:
 
     def find(self, key_hash: int, *, begin_time: int, end_time: int, max_count: int) -> Reading[list[int]]:
         """Find the CommitLog offsets of records with the key's hash, newest first."""
+        at_hand = self._find_at_hand(key_hash, begin_time, end_time, max_count)
+        if at_hand is not None:
+            return at_hand
         slot = slot_position(key_hash % self._slot_count)
         image = None if self._image is None else _image_of_one(self._image[:HEADER_SIZE], self._image, slot)
         tail = np.frombuffer(bytes(self._tail), np.uint8)
@@ -173,6 +181,41 @@ class IndexFile:
 
         found = yield Look(self._files, self.path, look)
         return found or []
+
+    def _find_at_hand(
+        self, key_hash: int, begin_time: int, end_time: int, max_count: int
+    ) -> list[int] | None:
+        """Find the same where all is in memory and the chain is short, as nearly always; or give None."""
+        file, header = self._files.get(self.path), self.header
+        slot = slot_position(key_hash % self._slot_count)
+        held = (
+            file.read_ready(slot, SLOT_SIZE) if self._image is None else self._image[slot : slot + SLOT_SIZE]
+        )
+        if held is None:
+            return None
+        number = int.from_bytes(held, "big", signed=True)
+        last = min(header.next_entry, self._written + len(self._tail) // ENTRY_SIZE)
+        found: list[int] = []
+        for _ in range(HOPS_MAX):
+            if not NO_ENTRY < number < last or len(found) >= max_count:
+                return found
+            if number < self._written:
+                data = file.read_ready(entry_position(number, self._slot_count), ENTRY_SIZE)
+            else:
+                at = (number - self._written) * ENTRY_SIZE
+                data = self._tail[at : at + ENTRY_SIZE]
+            if data is None:
+                return None
+            entry = IndexEntry.unpack(data)
+            store_time = entry.store_time(header.begin_time)
+            if entry.time_diff_s < 0:
+                return found
+            if entry.key_hash == key_hash and begin_time <= store_time <= end_time:
+                found.append(entry.physical_offset)
+            if store_time < begin_time:
+                return found
+            number, last = entry.previous, number
+        return None
 
     def write_back(self) -> bool:
         """Write what is in memory only; False if that is nothing. Raises OSError; it then stays."""

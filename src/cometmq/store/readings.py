@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Container
 
-from cometmq.store.get import RecordFilter, get_messages
+from cometmq.store.get import RecordFilter, get_at_hand, get_messages
 from cometmq.store.get_result import GetResult
 from cometmq.store.limits import Limits
 from cometmq.store.parts import Parts
@@ -50,22 +50,49 @@ class Readings:
         record_filter: RecordFilter | None = None,
     ) -> Reading[GetResult]:
         """Read messages of one queue: see ``get.get_messages``."""
-        return get_messages(
-            self._log,
+        if record_filter is None:
+            result = self.get_at_hand(topic, queue_id, queue_offset, max_count, max_bytes, tags_codes)
+            if result is not None:
+                return result
+        return (
+            yield from get_messages(
+                self._log,
+                self._queues.find(topic, queue_id),
+                queue_offset,
+                self._limits,
+                max_count=max_count,
+                max_bytes=max_bytes,
+                tags_codes=tags_codes,
+                record_filter=record_filter,
+            )
+        )
+
+    def get_at_hand(
+        self,
+        topic: str,
+        queue_id: int,
+        queue_offset: int,
+        max_count: int = 32,
+        max_bytes: int = TIME_MAX,
+        tags_codes: Container[int] | None = None,
+    ) -> GetResult | None:
+        """Read the same if that takes only a look at memory, as nearly always; or give None."""
+        return get_at_hand(
+            self._usual,
             self._queues.find(topic, queue_id),
             queue_offset,
             self._limits,
             max_count=max_count,
             max_bytes=max_bytes,
             tags_codes=tags_codes,
-            record_filter=record_filter,
-            usual=self._usual,
         )
 
     def record(self, physical_offset: int) -> Reading[bytes | None]:
         """Read the record at a CommitLog offset, None if none that may be read begins there."""
         if physical_offset >= self._confirm_offset():
             return None
+        if (record := self._usual.record(physical_offset)) is not None:
+            return record
         return (yield from self._log.record_at(physical_offset))
 
     def query(
@@ -81,6 +108,7 @@ class Readings:
                 self._index,
                 topic,
                 key,
+                usual=self._usual,
                 max_count=min(max_count, self._settings.max_msgs_num_batch),
                 begin_time=begin_time,
                 end_time=end_time,

@@ -14,11 +14,12 @@ from cometmq import kernels
 from cometmq.format.checksum import Crc
 from cometmq.format.consume_queue_ext import ADDRESS_MAX
 from cometmq.format.queue_entry import SIZE, unpack_tuples
+from cometmq.format.record import QUEUE_OFFSET_AT
 from cometmq.io.files import Mapped
 from cometmq.kernels.ops import Longs
 from cometmq.kernels.pulls import TOLD, UNUSUAL, PullOps
 from cometmq.message import Buffer
-from cometmq.store.commit_log import CommitLog
+from cometmq.store.commit_log import RECORD_START_SIZE, CommitLog, size_of_record
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.get_result import GetResult, GetStatus
 from cometmq.store.limits import Limits
@@ -51,10 +52,12 @@ class UsualReads:
         if stretch is None:
             return None
         begin, end = stretch
-        file = self._log.chain.file(begin)
+        mapped = self._log.chain.file(begin).mapped()
+        if mapped is None:
+            return None
         if len(entries) > SIZE:
-            ops, mapped = kernels.current().pulls, file.mapped()
-            if ops is None or mapped is None or self._log.crc is not Crc.BODY:
+            ops = kernels.current().pulls
+            if ops is None or self._log.crc is not Crc.BODY:
                 return None
             return self._read_many(
                 ops, mapped, stretch, queue, queue_offset, entries, max_count, max_bytes, tags_codes
@@ -62,7 +65,7 @@ class UsualReads:
         ((_, size, code),) = unpack_tuples(entries)
         if code <= ADDRESS_MAX or not (tags_codes is None or code in tags_codes) or offset + size > end:
             return None
-        data = file.read_ready(offset - begin, size)
+        data = mapped.ready(offset - begin, offset - begin + size)
         if data is None or not is_message(record := bytes(data), offset, queue_offset, self._log.crc):
             return None
         return GetResult(
@@ -74,6 +77,22 @@ class UsualReads:
             (size,),
             offset < self._log.written_offset - self._limits.memory_bytes,
         )
+
+    def record(self, physical_offset: int) -> bytes | None:
+        """Read the record that begins at a CommitLog offset; None if anything is unusual."""
+        stretch = self._log.stretch(physical_offset)
+        if stretch is None:
+            return None
+        begin, end = stretch
+        mapped, at = self._log.chain.file(begin).mapped(), physical_offset - begin
+        if mapped is None or (head := mapped.ready(at, at + RECORD_START_SIZE)) is None:
+            return None
+        size = size_of_record(head, physical_offset)
+        if size is None or physical_offset + size > end or (data := mapped.ready(at, at + size)) is None:
+            return None
+        record = bytes(data)
+        queue_offset = int.from_bytes(record[QUEUE_OFFSET_AT : QUEUE_OFFSET_AT + 8], "big")
+        return record if is_message(record, physical_offset, queue_offset, self._log.crc) else None
 
     def _read_many(
         self,
