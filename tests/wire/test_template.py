@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cometmq.wire.frame import Command, SerializeType, encode, response
-from cometmq.wire.template import ResponseTemplate
+from cometmq.wire.template import NumbersTemplate, ResponseTemplate
 
 NAMES = ("msgId", "queueId", "transactionId")
 CONSTANTS = {"MSG_REGION": 'a "region" of 100%', "TRACE_ON": "true"}
@@ -28,3 +28,19 @@ def test_a_field_name_is_no_placeholder() -> None:
     template = ResponseTemplate(("%s",), {})
     request = Command(10)
     assert template.encode(request, ("1",)) == encode(response(request, ext_fields={"%s": "1"}))
+
+
+@given(
+    serialize_type=st.sampled_from(SerializeType),
+    opaque=st.integers(-(2**31), 2**31 - 1),
+    numbers=st.tuples(*[st.integers(-(2**63), 2**63 - 1)] * 3),
+    body=st.binary(max_size=20),
+    remark=st.sampled_from(("FOUND", "", "100 % 1\n")),
+)
+def test_an_answer_of_numbers_is_the_frame_that_encode_makes(
+    serialize_type: SerializeType, opaque: int, numbers: tuple[int, ...], body: bytes, remark: str
+) -> None:
+    request = Command(11, opaque, serialize_type=serialize_type)
+    fields = dict(zip(NAMES, map(str, numbers), strict=True))
+    frame = NumbersTemplate(remark, NAMES).encode(request, numbers, len(body)) + body
+    assert frame == encode(response(request, remark=remark, ext_fields=fields, body=body))

@@ -9,8 +9,9 @@ want.
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from cometmq.broker.offsets import Offsets
 from cometmq.broker.rates import Rates
@@ -25,15 +26,16 @@ from cometmq.store.dispatch import Arrival
 from cometmq.store.get_result import GetResult, GetStatus
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.frame import Command, response
+from cometmq.wire.frame import FRAME_LENGTH_MAX, Command, response
 from cometmq.wire.headers import PullFlag, PullHeader, PullResponseHeader, fields, parse
+from cometmq.wire.template import NumbersTemplate
 
 SUSPEND_MS_MAX: Final = 120_000
 """No pull is held for longer, whatever it asks for: after so long a silent connection is closed."""
 
 BYTES_MIN: Final = 100
-BYTES_MAX: Final = 128 * 1024 * 1024
-"""Bounds of what a pull may ask for (RocketMQ: DefaultMessageStore.getMessage)."""
+BYTES_MAX: Final = FRAME_LENGTH_MAX - 65_536
+"""Bounds of what a pull may ask for; RocketMQ has 128 MiB, which no client's frame could hold."""
 
 CODES: Final = {
     GetStatus.FOUND: ResponseCode.SUCCESS,
@@ -46,10 +48,15 @@ CODES: Final = {
     GetStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
     GetStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
 }
+_FOUND: Final = NumbersTemplate(
+    GetStatus.FOUND.name, ("suggestWhichBrokerId", "nextBeginOffset", "minOffset", "maxOffset")
+)
+"""What ``PullResponseHeader`` says of the nearly all pulls that find something."""
 _EMPTY: Final = (GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE)
 
 
-class _Pull(NamedTuple):
+@dataclass(slots=True, eq=False)
+class _Pull:
     """A pull that passed the checks.
 
     Attributes:
@@ -113,7 +120,10 @@ class Pulls:
         pull = _Pull(session, command, header, self._subscriptions.wanted(header), header.queue_offset)
         if header.sys_flag & PullFlag.COMMIT_OFFSET and header.commit_offset >= 0:
             self._offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
-        session.when_drained(partial(self._look, pull), command)
+        if session.congested:
+            session.when_drained(partial(self._look, pull), command)
+        else:
+            self._look(pull)
 
     def arrive(self, arrivals: list[Arrival]) -> None:
         """Note what can newly be read; all whom it concerns are answered at the end of the loop's turn."""
@@ -138,13 +148,11 @@ class Pulls:
             self._do_safely(again, pull)
 
     def _do_safely(self, action: Callable[[_Pull], None], pull: _Pull) -> None:
-        attempt(
-            pull.session,
-            (pull.command,),
-            pull.session.when_drained,
-            partial(action, pull),
-            pull.command,
-        )
+        session = pull.session
+        if session.congested:
+            session.when_drained(partial(action, pull), pull.command)
+        elif not session.closed:
+            attempt(session, (pull.command,), action, pull)
 
     def _look(self, pull: _Pull) -> None:
         """Look for the first time: answer, or hold if nothing is new."""
@@ -159,16 +167,14 @@ class Pulls:
         self._read(pull, self._send)
 
     def _read(self, pull: _Pull, then: Callable[[_Pull, GetResult], None]) -> None:
-        header = pull.header
+        header, (tags_codes, record_filter), readings = pull.header, pull.wanted, self._store.readings
         most = BYTES_MAX if header.max_message_bytes is None else header.max_message_bytes
-        reading = self._store.readings.get(
-            header.topic,
-            header.queue_id,
-            pull.queue_offset,
-            max(header.max_message_count, 1),
-            min(max(most, BYTES_MIN), BYTES_MAX),
-            *pull.wanted,
-        )
+        count, size = max(header.max_message_count, 1), min(max(most, BYTES_MIN), BYTES_MAX)
+        where = header.topic, header.queue_id, pull.queue_offset, count, size, tags_codes
+        if record_filter is None and (result := readings.get_at_hand(*where)) is not None:
+            then(pull, result)
+            return
+        reading = readings.get(*where, record_filter)
         refusal = self._reads.answer(pull.session, pull.command, reading, partial(then, pull))
         if refusal is not None:
             pull.session.send(refusal)
@@ -182,8 +188,8 @@ class Pulls:
         end = self._store.max_queue_offset(header.topic, header.queue_id)  # it may have grown meanwhile
         is_behind_all = result.next_offset >= end
         if result.status is GetStatus.NO_MATCHED_MESSAGE and is_behind_all:
-            waiting = pull._replace(queue_offset=result.next_offset)
-            if self._clock.monotonic_ms() < waiting.deadline_ms and self._hold.hold(_held(waiting)):
+            pull.queue_offset = result.next_offset
+            if self._clock.monotonic_ms() < pull.deadline_ms and self._hold.hold(_held(pull)):
                 return
         self._send(pull, result)
 
@@ -195,19 +201,22 @@ class Pulls:
             wait_ms = self._short_polling_ms
         if not header.sys_flag & PullFlag.SUSPEND or wait_ms <= 0 or pull.command.is_oneway:
             return False
-        return self._hold.hold(_held(pull._replace(deadline_ms=self._clock.monotonic_ms() + wait_ms)))
+        pull.deadline_ms = self._clock.monotonic_ms() + wait_ms
+        return self._hold.hold(_held(pull))
 
     def _send(self, pull: _Pull, result: GetResult) -> None:
         header = pull.header
         self._offsets.note_pulled(header.consumer_group, header.topic, header.queue_id, result.next_offset)
-        if result.runs:
+        where = 0, result.next_offset, result.min_offset, result.max_offset
+        if result.status is GetStatus.FOUND:
             self._rates.found.total += 1
             self._rates.given.total += len(result.sizes)
-        else:
-            self._rates.missed.total += 1
-        answer = fields(PullResponseHeader(0, result.next_offset, result.min_offset, result.max_offset))
-        code, body = _code(pull, result), b"".join(result.runs)
-        pull.session.send(response(pull.command, code, result.status.name, answer, body))
+            size = sum(result.sizes)
+            pull.session.send(b"".join((_FOUND.encode(pull.command, where, size), *result.runs)))
+            return
+        self._rates.missed.total += 1
+        answer = fields(PullResponseHeader(*where))
+        pull.session.send(response(pull.command, _code(pull, result), result.status.name, answer))
 
 
 def _held(pull: _Pull) -> HeldPull[_Pull]:

@@ -13,6 +13,7 @@ from cometmq.wire.frame import RESPONSE_FLAG, Command, SerializeType, encode, re
 
 _PREFIX: Final = struct.Struct(">iI")
 _BINARY_START: Final = struct.Struct(">iIhBhiiii")  # up to FIELDS_LENGTH, with an empty remark
+_BINARY_HEAD: Final = struct.Struct(">iIhBh")  # up to the opaque number
 _BINARY_FIXED_SIZE: Final = _BINARY_START.size - _PREFIX.size
 _OPAQUE_AT: Final = 5
 _SHORT: Final = struct.Struct(">h")
@@ -108,6 +109,48 @@ class ResponseTemplate:
             piece, _, rest = rest.partition(mark)
             pieces.append(piece)
         return [*pieces, rest]
+
+
+class NumbersTemplate:
+    """A success answer with a remark and a body, whose fields are numbers.
+
+    Args:
+        names: of the fields.
+    """
+
+    def __init__(self, remark: str, names: tuple[str, ...]) -> None:
+        numbers = range(_SENTINEL_OPAQUE + 1, _SENTINEL_OPAQUE + 1 + len(names))
+        fields = {name: str(number) for name, number in zip(names, numbers, strict=True)}
+        sample = Command(
+            ResponseCode.SUCCESS, _SENTINEL_OPAQUE, RESPONSE_FLAG, remark=remark, ext_fields=fields
+        )
+        text = encode(sample)[_PREFIX.size :].decode().replace("%", "%%")
+        for number in (*numbers, _SENTINEL_OPAQUE):
+            text = text.replace(str(number), "%d")
+        self._json = text
+        self._names = [_binary_text(name, _SHORT) for name in names]
+        self._binary = _BINARY_HEAD.pack(0, 0, ResponseCode.SUCCESS, _LANGUAGE_NUMBER, VERSION)[
+            _PREFIX.size :
+        ]
+        self._flag_and_remark = _INT.pack(RESPONSE_FLAG) + _binary_text(remark, _INT)
+
+    def encode(self, request: Command, numbers: tuple[int, ...], body_size: int) -> bytes:
+        """Write the frame that answers ``request``, but for the body, which goes behind it."""
+        if request.serialize_type is SerializeType.ROCKETMQ:
+            header = self._binary_header(request.opaque, numbers)
+            return _PREFIX.pack(4 + len(header) + body_size, _BINARY_WORD | len(header)) + header
+        header = (self._json % (*numbers, request.opaque)).encode()
+        return _PREFIX.pack(4 + len(header) + body_size, _JSON_WORD | len(header)) + header
+
+    def _binary_header(self, opaque: int, numbers: tuple[int, ...]) -> bytes:
+        parts: list[bytes] = []
+        for name, number in zip(self._names, numbers, strict=True):
+            text = b"%d" % number
+            parts += (name, _LENGTHS[len(text)], text)
+        fields = b"".join(parts)
+        return b"".join(
+            (self._binary, _INT.pack(opaque), self._flag_and_remark, _INT.pack(len(fields)), fields)
+        )
 
 
 def _binary_text(text: str, length_format: struct.Struct) -> bytes:

@@ -1,0 +1,181 @@
+"""What pulls cost the broker's loop, from the bytes that were read to the bytes of the answers.
+
+    python -m benches.bench_pulls
+
+Frames as the Java client writes them, of 64 topics with 8 queues, are given to a connection that has no
+socket. ``behind``: each pull finds 32 messages that are in memory. ``caught up``: each queue's pull is held;
+then a message comes to each, wakes it, and the next pull is held: what the message itself costs is taken off,
+as it is measured with nobody there. ``query``: by id, and by unique key. Figures are µs of the loop's thread,
+the least of some rounds.
+"""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import uvloop
+from benches.bench_bulk_sends import QUEUES, TOPICS, connected, frame_of
+
+from cometmq import kernels
+from cometmq.net.server import Server, Session
+from cometmq.store.settings import StoreSettings
+from cometmq.wire.bodies import ConsumerData, Heartbeat, tag_subscription
+from cometmq.wire.bodies import encode as encode_body
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import Command, SerializeType, encode
+
+ROUNDS: Final = 25
+PER_READ: Final = 64
+"""How many frames one read brings."""
+COUNT: Final = 32
+GROUP: Final = "bench-consumer"
+VERSION: Final = 1
+DEPTH: Final = 320
+"""How many messages each queue has for those who are behind."""
+ALL: Final = [(topic, queue) for queue in range(QUEUES) for topic in range(TOPICS)]
+
+
+def main() -> None:
+    """Run all; print a table."""
+    kernels.load()
+    print(f"{'':<28}{'JSON':>8}{'binary':>8}   µs")
+    with tempfile.TemporaryDirectory(prefix="cometmq-pulls-") as folder:
+        costs = {
+            kind: uvloop.run(measure(Path(folder) / kind.name, kind))
+            for kind in (SerializeType.JSON, SerializeType.ROCKETMQ)
+        }
+    for name in costs[SerializeType.JSON]:
+        print(f"{name:<28}" + "".join(f"{cost[name]:>8.2f}" for cost in costs.values()), flush=True)
+
+
+async def measure(directory: Path, kind: SerializeType) -> dict[str, float]:
+    """Give what each case costs, µs."""
+    with connected(directory, StoreSettings(), is_null=False) as (server, session):
+        bench = Bench(server, session, kind)
+        alone = min([bench.sends() async for _ in rounds()])
+        for _ in range(DEPTH):
+            bench.sends()
+        behind = min([bench.behind() async for _ in rounds()])
+        bench.hold()
+        woken = min([await bench.woken() async for _ in rounds()])
+        by_id = min([bench.by_id() async for _ in rounds()])
+        by_key = min([bench.by_key() async for _ in rounds()])
+    return {
+        "pull of 32 messages": behind,
+        "… a message": behind / COUNT,
+        "held, woken, held again": woken - alone,
+        "query by id": by_id,
+        "query by unique key": by_key,
+    }
+
+
+async def rounds() -> AsyncIterator[int]:
+    """Let the loop turn between rounds."""
+    for number in range(ROUNDS):
+        await asyncio.sleep(0)
+        yield number
+
+
+class Bench:
+    """Frames for one connection, and where its consumer is."""
+
+    def __init__(self, server: Server, session: Session, kind: SerializeType) -> None:
+        self._turn = server.turn
+        self._session = session
+        self._kind = kind
+        self._sent = 0
+        self._offset = 0
+        self._end = 1  # each queue has one message
+        subscriptions = [tag_subscription(f"bench-{topic}", "*", VERSION) for topic in range(TOPICS)]
+        heartbeat = Heartbeat("bench", consumers=[ConsumerData(GROUP, subscriptions=subscriptions)])
+        session.data_received(encode(Command(RequestCode.HEART_BEAT, body=encode_body(heartbeat))))
+        server.turn.handle()
+
+    def sends(self) -> float:
+        """Send a message to each queue."""
+        self._end += 1
+        return self._timed([frame_of(topic, queue, self._number()) for topic, queue in ALL])
+
+    def behind(self) -> float:
+        """Pull from each queue what is there."""
+        offset, self._offset = self._offset, (self._offset + COUNT) % (DEPTH - COUNT)
+        return self._timed([self._pull(topic, queue, offset) for topic, queue in ALL])
+
+    def hold(self) -> None:
+        """Have a pull held for each queue."""
+        self._timed([self._pull(topic, queue, self._end) for topic, queue in ALL])
+
+    async def woken(self) -> float:
+        """Wake the pulls by a message each, and have the next ones held."""
+        end = self._end + 1
+        sends = cut([frame_of(topic, queue, self._number()) for topic, queue in ALL])
+        pulls = cut([self._pull(topic, queue, end) for topic, queue in ALL])
+        self._end = end
+        began = time.thread_time_ns()
+        for some, others in zip(sends, pulls, strict=True):
+            self._session.data_received(some)
+            self._turn.handle()
+            await asyncio.sleep(0)  # those that are woken are answered at the end of the turn
+            self._session.data_received(others)
+            self._turn.handle()
+        return (time.thread_time_ns() - began) / 1000 / len(ALL)
+
+    def by_id(self) -> float:
+        """Look for messages by where they are."""
+        frame = self._command(RequestCode.VIEW_MESSAGE_BY_ID, offset="0", topic="bench-0")
+        return self._timed([frame] * len(ALL))
+
+    def by_key(self) -> float:
+        """Look for messages by their unique keys."""
+        fields = {"topic": "bench-0", "maxNum": "32", "beginTimestamp": "0", "_UNIQUE_KEY_QUERY": "true"}
+        key = "AC11000254A0251A69D73C0C00000000"
+        frame = self._command(
+            RequestCode.QUERY_MESSAGE, **fields, key=key, endTimestamp="9223372036854775807"
+        )
+        return self._timed([frame] * len(ALL))
+
+    def _pull(self, topic: int, queue: int, offset: int) -> bytes:
+        return self._command(
+            RequestCode.PULL_MESSAGE,
+            queueId=str(queue),
+            maxMsgNums=str(COUNT),
+            sysFlag="3",
+            suspendTimeoutMillis="15000",
+            bname="bench",
+            queueOffset=str(offset),
+            commitOffset=str(offset),
+            requestSource="0",
+            topic=f"bench-{topic}",
+            subVersion=str(VERSION),
+            consumerGroup=GROUP,
+            maxMsgBytes="262144",
+            expressionType="TAG",
+        )
+
+    def _command(self, code: RequestCode, **fields: str) -> bytes:
+        return encode(Command(code, self._number(), ext_fields=fields, serialize_type=self._kind))
+
+    def _number(self) -> int:
+        self._sent += 1
+        return self._sent
+
+    def _timed(self, frames: Sequence[bytes]) -> float:
+        """Have frames handled, some in each read; give the µs of one."""
+        reads = cut(frames)
+        began = time.thread_time_ns()
+        for data in reads:
+            self._session.data_received(data)
+            self._turn.handle()
+        return (time.thread_time_ns() - began) / 1000 / len(frames)
+
+
+def cut(frames: Sequence[bytes]) -> list[bytes]:
+    """Join the frames of each read."""
+    return [b"".join(frames[at : at + PER_READ]) for at in range(0, len(frames), PER_READ)]
+
+
+if __name__ == "__main__":
+    main()
