@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import threading
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from itertools import chain
 from pathlib import Path
@@ -13,8 +14,9 @@ from tests.shop import PROMPT, QUEUE, Shop, shop
 
 from cometmq.client import Consumer, Limits, Model, PullOptions, Start
 from cometmq.client.idempotence import Deduplicator, MemoryClaims
-from cometmq.errors import FormatError, IllegalName, NetworkError, SettingsError
-from cometmq.message import StoredMessage
+from cometmq.client.offset_store import RemoteOffsets
+from cometmq.errors import FormatError, IllegalName, NetworkError, RequestTimeout, SettingsError
+from cometmq.message import MessageQueue, StoredMessage
 
 NOBODY = "127.0.0.1:1"
 
@@ -50,6 +52,33 @@ def test_each_message_comes_to_the_handler_and_is_committed(tmp_path: Path) -> N
                 await here.send(b"2")
                 assert await basket.has(3) == [b"0", b"1", b"2"]
             assert await here.committed() == 3
+
+    asyncio.run(main())
+
+
+def test_a_commit_that_fails_at_the_stop_does_not_let_all_come_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, failures = RemoteOffsets.write, [RequestTimeout("no answer within 3000 ms")]
+
+    async def busy(self: RemoteOffsets, offsets: Mapping[MessageQueue, int]) -> None:
+        if failures:
+            raise failures.pop()
+        await write(self, offsets)
+
+    monkeypatch.setattr(RemoteOffsets, "write", busy)
+
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            await here.send(b"0", b"1")
+            for expected in ([b"0", b"1"], [b"2"]):
+                basket = Basket()
+                consumer = here.consumer()
+                consumer.on("Orders")(basket.put)
+                async with consumer:
+                    assert await basket.has(len(expected)) == expected
+                await here.send(b"2")
+            assert not failures
 
     asyncio.run(main())
 

@@ -1,18 +1,21 @@
 """Shares of queues over a live broker; whole consumers are in ``test_consumer``."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import pytest
 from tests.pulled import pulled
 from tests.shop import QUEUE, Shop, shop
 
 from cometmq.admin.topics import TopicAdmin
+from cometmq.client import rebalancing
 from cometmq.client.consumed import ConsumedQueue
 from cometmq.client.heartbeat import beat
-from cometmq.client.offset_store import RemoteOffsets
+from cometmq.client.offset_store import OffsetStore, RemoteOffsets
 from cometmq.client.rebalancing import Rebalancing
 from cometmq.cluster.rebalance import Strategy, averagely
+from cometmq.errors import RequestTimeout
 from cometmq.io.clock import SystemClock
 from cometmq.message import MessageQueue
 from cometmq.wire.bodies.heartbeat import ConsumerData, Heartbeat
@@ -27,6 +30,7 @@ def rebalancing_of(
     topics: dict[str, bool] | None = None,
     strategy: Strategy | None = averagely,
     on_change: Callable[[list[MessageQueue]], None] = lambda _: None,
+    offsets: OffsetStore | None = None,
 ) -> Rebalancing:
     def consume(_: MessageQueue) -> ConsumedQueue:
         return ConsumedQueue(pulled())
@@ -38,11 +42,32 @@ def rebalancing_of(
         name,
         topics or {"Orders": False},
         strategy,
-        RemoteOffsets(here.requests),
+        offsets or RemoteOffsets(here.requests),
         consume,
         on_change,
         SystemClock(),
     )
+
+
+class Desk:
+    """A store of offsets that fails as often as it shall, and only works when open."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.told: list[dict[MessageQueue, int]] = []
+        self.asked = asyncio.Event()
+        self.open = asyncio.Event()
+        self._failures = failures
+
+    async def read(self, _: MessageQueue) -> int | None:
+        return None
+
+    async def write(self, offsets: Mapping[MessageQueue, int]) -> None:
+        self.asked.set()
+        await self.open.wait()
+        if self._failures > 0:
+            self._failures -= 1
+            raise RequestTimeout("no answer within 3000 ms")
+        self.told.append(dict(offsets))
 
 
 async def join(here: Shop, name: str) -> None:
@@ -117,6 +142,47 @@ def test_offsets_are_committed_once(tmp_path: Path) -> None:
             await here.requests.commit(QUEUE, 9)
             await one.commit()
             assert await here.committed() == 9
+            await one.stop()
+
+    asyncio.run(main())
+
+
+def test_the_last_commit_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebalancing, "COMMIT_AGAIN_S", 0.0)
+
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            for failures, told in ((2, [{QUEUE: 3}]), (3, [])):
+                desk = Desk(failures)
+                desk.open.set()
+                one = rebalancing_of(here, "one", offsets=desk)
+                await join(here, "one")
+                await one.round()
+                one.queues[QUEUE].pulling.restart(3)
+                await one.commit_at_last()
+                assert desk.told == told
+                await one.stop()
+
+    asyncio.run(main())
+
+
+def test_no_commit_overtakes_one_that_is_under_way(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            desk = Desk()
+            one = rebalancing_of(here, "one", offsets=desk)
+            await join(here, "one")
+            await one.round()
+            one.queues[QUEUE].pulling.restart(3)
+            given_up = asyncio.create_task(one.commit())
+            await desk.asked.wait()
+            given_up.cancel()
+            await asyncio.wait((given_up,))
+            one.queues[QUEUE].pulling.restart(4)
+            last = asyncio.create_task(one.commit_at_last())
+            desk.open.set()
+            await last
+            assert desk.told == [{QUEUE: 3}, {QUEUE: 4}]
             await one.stop()
 
     asyncio.run(main())

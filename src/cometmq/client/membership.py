@@ -142,7 +142,7 @@ class Membership:
         """Stop pulling, commit, give back all locks, and leave the group."""
         await asyncio.gather(*(queue.pulling.stop() for queue in self.rebalancing.queues.values()))
         if commit:
-            await self.rebalancing.commit()
+            await self.rebalancing.commit_at_last()
         await self.rebalancing.unlock()
         if self._wanted:
             me, group = self._settings.client_id, self._settings.group

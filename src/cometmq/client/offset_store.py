@@ -69,6 +69,7 @@ class LocalOffsets:
         self._path = path
         self._backup = path.with_name(f"{path.name}.bak")
         self._offsets = self._load()
+        self._saving = asyncio.Lock()
 
     async def read(self, queue: MessageQueue) -> int | None:
         """Look it up."""
@@ -77,7 +78,8 @@ class LocalOffsets:
     async def write(self, offsets: Mapping[MessageQueue, int]) -> None:
         """Replace the file as a whole: after a crash it is the old one or the new one."""
         self._offsets |= offsets
-        await asyncio.to_thread(self._save, encode(_Table(dict(self._offsets))))
+        async with self._saving:
+            await asyncio.to_thread(self._save, encode(_Table(dict(self._offsets))))
 
     def _load(self) -> dict[MessageQueue, int]:
         if not self._path.exists():

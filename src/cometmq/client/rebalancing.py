@@ -31,6 +31,9 @@ LOCK_AGAIN_S: Final = 0.5
 """How soon to ask again for a lock that somebody else has."""
 SETTLE_S: Final = 0.5
 """How long a queue that may have had another owner rests before its offset is asked for."""
+LAST_COMMITS: Final = 3
+"""How often the last commit of a queue is tried: whoever has it next begins where it says."""
+COMMIT_AGAIN_S: Final = 0.5
 
 _log = logging.getLogger(__name__)
 
@@ -80,7 +83,8 @@ class Rebalancing:
         self._twins_seen = 0
         self._wanted = asyncio.Event()
         self._locks_wanted = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._writing: dict[MessageQueue, asyncio.Task[bool]] = {}
 
     def soon(self) -> None:
         """Look again soon: something changed."""
@@ -129,23 +133,33 @@ class Rebalancing:
             self.queues[queue].pulling.restart(offsets[queue])
         self._start(self.commit())
 
-    async def commit(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Commit how far queues are handled; what fails is committed next time."""
+    async def commit(self, queues: Iterable[MessageQueue] | None = None) -> bool:
+        """Commit how far queues are handled; what fails is committed next time. Tell whether nothing failed.
+
+        A commit that was begun goes on if this is cancelled, and the next one of a queue waits for it: a
+        broker that handles requests side by side could else take the older for the newer.
+        """
+        chosen = list(self.queues if queues is None else queues)
+        while under_way := {self._writing[queue] for queue in chosen if queue in self._writing}:
+            await asyncio.wait(under_way)
         offsets = {
             queue: offset
-            for queue in (self.queues if queues is None else queues)
-            if (offset := self.queues[queue].to_commit) is not None
+            for queue in chosen
+            if queue in self.queues and (offset := self.queues[queue].to_commit) is not None
         }
         if not offsets:
-            return
-        try:
-            await self._offsets.write(offsets)
-        except (CometMQError, OSError) as error:
-            _log.warning("offsets are not committed yet: %s", error)
-            return
-        for queue, offset in offsets.items():
-            if queue in self.queues:
-                self.queues[queue].committed(offset)
+            return True
+        writing = asyncio.create_task(self._write(offsets))
+        self._writing |= dict.fromkeys(offsets, writing)
+        return await asyncio.shield(writing)
+
+    async def commit_at_last(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Commit, and try again what fails: nobody else will do it later."""
+        for _ in range(LAST_COMMITS - 1):
+            if await self.commit(queues):
+                return
+            await asyncio.sleep(COMMIT_AGAIN_S)
+        await self.commit(queues)
 
     async def unlock(self) -> None:
         """Give back all locks."""
@@ -205,11 +219,26 @@ class Rebalancing:
 
     async def _leave(self, queue: MessageQueue) -> None:
         await self.queues[queue].stop()
-        await self.commit([queue])
         if self._is_locked(queue.topic):
+            await self.commit_at_last([queue])  # the next owner waits for the lock
             await self._locks.unlock([queue])
+        else:
+            await self.commit([queue])
         del self.queues[queue]
         self._follow(self._assignment.left(queue))
+
+    async def _write(self, offsets: Mapping[MessageQueue, int]) -> bool:
+        try:
+            await self._offsets.write(offsets)
+        except (CometMQError, OSError) as error:
+            _log.warning("offsets are not committed yet: %s", error)
+            return False
+        finally:
+            for queue in offsets:
+                del self._writing[queue]
+        for queue in offsets.keys() & self.queues.keys():
+            self.queues[queue].committed(offsets[queue])
+        return True
 
     async def _lock(self) -> None:
         queues = self._assignment.to_lock()
@@ -222,7 +251,7 @@ class Rebalancing:
     def _is_locked(self, topic: str) -> bool:
         return self._strategy is not None and self._topics.get(topic, False)
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, work: Coroutine[Any, Any, object]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
