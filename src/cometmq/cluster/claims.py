@@ -4,6 +4,7 @@ Theory of operation: a key without a mark is free. Whoever wants to handle its m
 leaves a mark **in progress** with the end of a lease; when the message is handled, the mark becomes **done**,
 with the end of the time for which that is remembered. A mark whose time is over is **expired**: it counts as
 none. So a key that a dead process claimed is free again after its lease, and what is done is forgotten.
+While its message is being handled, a claim is *renewed*: so a lease may be shorter than a handler takes.
 
 A claim is given back only if its mark is still the one that it left: the lease may have expired, and the key
 be somebody else's. No token is needed for that, as a lease that follows an expired one ends later.

@@ -20,7 +20,9 @@ Stores = Callable[[], AbstractContextManager[list[ClaimStore]]]
 Step = tuple[str, str, int]
 
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["claim", "finish", "release"]), st.sampled_from("ab"), st.integers(0, 15)),
+    st.tuples(
+        st.sampled_from(["claim", "finish", "release", "renew"]), st.sampled_from("ab"), st.integers(0, 15)
+    ),
     max_size=30,
 )
 """What is done, with which key, and after how many ms."""
@@ -63,6 +65,13 @@ def test_it_does_what_a_dict_would(stores: Stores, steps: list[Step]) -> None:
                 elif step == "finish":
                     model[key] = Mark(State.DONE, now_ms + KEEP_MS)
                     await store.finish(key, now_ms + KEEP_MS)
+                elif step == "renew":
+                    renewed = claims[key][pause_ms % len(claims[key])]
+                    is_there = model.get(key) == renewed
+                    if is_there:
+                        model[key] = Mark(State.IN_PROGRESS, now_ms + LEASE_MS)
+                        claims[key].append(model[key])
+                    assert await store.renew(key, renewed, now_ms + LEASE_MS) == is_there
                 else:
                     given_back = claims[key][pause_ms % len(claims[key])]
                     if model.get(key) == given_back:

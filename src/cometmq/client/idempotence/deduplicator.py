@@ -12,13 +12,14 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
 from cometmq.client.idempotence.key import IdempotentBy, key_by
+from cometmq.client.idempotence.renewal import Renewal, Taken
 from cometmq.client.idempotence.sqlite import SqliteClaims
 from cometmq.client.idempotence.store import ClaimStore
 from cometmq.client.outcome import PutOff
-from cometmq.cluster.claims import Mark, State
+from cometmq.cluster.claims import State
 from cometmq.errors import SettingsError
 from cometmq.format.delay_level import DelayLevels
 from cometmq.io.clock import Clock, SystemClock
@@ -35,8 +36,8 @@ class Deduplicator:
 
     Args:
         store: where: the path of an SQLite file, or a store.
-        lease_ms: for how long a message that is being handled is left to whoever began. It must be longer
-            than any handler takes; after a crash the message waits for so long.
+        lease_ms: for how long a message that is being handled is left to whoever began. It is renewed while
+            the handler runs; after a crash the message waits for so long.
         keep_ms: how long it is remembered that a message was handled.
 
     Raises:
@@ -74,7 +75,7 @@ class Deduplicator:
         Raises:
             SettingsError: the message is not being handled, the store is not SQLite, or this is an event
                 loop.
-            PutOff: somebody else has handled the message meanwhile, as the lease was too short: let it pass.
+            PutOff: somebody else has handled the message meanwhile, as the lease was lost: let it pass.
             sqlite3.Error: the file cannot be used.
         """
         if not isinstance(self.store, SqliteClaims):
@@ -109,13 +110,6 @@ class Deduplicator:
         del self._in_hand[id(message)]
 
 
-class Taken(NamedTuple):
-    """A message that was claimed."""
-
-    message: StoredMessage
-    mark: Mark
-
-
 class Once:
     """Handles each message of a scope once.
 
@@ -136,7 +130,8 @@ class Once:
     ) -> None:
         """Call a handler with those of the messages that nobody handled.
 
-        A cancelled one keeps its claims until their leases end: its thread, if it has one, runs on.
+        Their claims are renewed while it runs. A cancelled one keeps its claims until their leases end: its
+        thread, if it has one, runs on.
 
         Raises:
             PutOff: some are being handled elsewhere.
@@ -146,7 +141,7 @@ class Once:
         try:
             wait_ms = await self._claim(messages, taken)
             if taken:
-                await call([one.message for one in taken.values()])
+                await self._call(call, taken)
         except Exception:
             for key, one in taken.items():
                 await self._of.store.release(key, one.mark)
@@ -159,6 +154,15 @@ class Once:
             await self._of.store.finish(key, until_ms)
         if wait_ms > 0:
             raise PutOff(delay_level=_level(wait_ms), suspend_ms=wait_ms)
+
+    async def _call(
+        self, call: Callable[[list[StoredMessage]], Awaitable[None]], taken: dict[str, Taken]
+    ) -> None:
+        renewal = Renewal(self._of.store, self._of.lease_ms, self._of.clock, taken)
+        try:
+            await call([one.message for one in taken.values()])
+        finally:
+            await renewal.stop()
 
     async def _claim(self, messages: list[StoredMessage], taken: dict[str, Taken]) -> int:
         """Claim messages, into ``taken`` by key; give for how long one of them is somebody else's, ms."""

@@ -34,6 +34,13 @@ class MemoryClaims:
         """Mark a key as done."""
         self._put(key, Mark(State.DONE, until_ms))
 
+    async def renew(self, key: str, mark: Mark, until_ms: int) -> bool:
+        """Let a claim last longer, if its mark is still there."""
+        is_there = self._marks.get(key) == mark
+        if is_there:
+            self._put(key, mark._replace(until_ms=until_ms))
+        return is_there
+
     async def release(self, key: str, mark: Mark) -> None:
         """Take the mark of a claim away, if it is still there."""
         if self._marks.get(key) == mark:

@@ -39,6 +39,7 @@ _PUT: Final = (
     "INSERT INTO cometmq_claims VALUES (?, ?, ?)"
     " ON CONFLICT (key) DO UPDATE SET state = excluded.state, until_ms = excluded.until_ms"
 )
+_RENEW: Final = "UPDATE cometmq_claims SET until_ms = ? WHERE key = ? AND state = ? AND until_ms = ?"
 _RELEASE: Final = "DELETE FROM cometmq_claims WHERE key = ? AND state = ? AND until_ms = ?"
 _FORGET: Final = (
     "DELETE FROM cometmq_claims WHERE key IN (SELECT key FROM cometmq_claims WHERE until_ms <= ? LIMIT ?)"
@@ -74,6 +75,10 @@ class SqliteClaims:
         """Mark a key as done. Raises sqlite3.Error."""
         await self._run(_PUT, key, State.DONE, until_ms)
 
+    async def renew(self, key: str, mark: Mark, until_ms: int) -> bool:
+        """Let a claim last longer, if its mark is still there. Raises sqlite3.Error."""
+        return await self._run(_RENEW, until_ms, key, *mark) == 1
+
     async def release(self, key: str, mark: Mark) -> None:
         """Take the mark of a claim away, if it is still there. Raises sqlite3.Error."""
         await self._run(_RELEASE, key, *mark)
@@ -97,9 +102,10 @@ class SqliteClaims:
         self._thread.shutdown()
         self._connection.close()
 
-    async def _run(self, statement: str, *values: object) -> None:
+    async def _run(self, statement: str, *values: object) -> int:
+        """Give how many rows changed."""
         execute = partial(self._connection.execute, statement, values)
-        await asyncio.get_running_loop().run_in_executor(self._thread, execute)
+        return (await asyncio.get_running_loop().run_in_executor(self._thread, execute)).rowcount
 
     def _claim(self, key: str, now_ms: int, lease_ms: int) -> Claimed:
         self._claims += 1

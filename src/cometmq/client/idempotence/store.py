@@ -16,6 +16,10 @@ class ClaimStore(Protocol):
         """Mark a key as done, whatever its mark: its message has been handled."""
         ...
 
+    async def renew(self, key: str, mark: Mark, until_ms: int) -> bool:
+        """Let a claim last until ``until_ms``, if its mark is still there; tell whether it was."""
+        ...
+
     async def release(self, key: str, mark: Mark) -> None:
         """Take the mark of a claim away, if it is still there."""
         ...
