@@ -39,6 +39,13 @@ def test_a_queue_that_is_wanted_again_waits_until_it_was_left() -> None:
     assert mine.is_settled()
 
 
+def test_a_share_that_names_queues_of_other_topics_takes_these_not_again() -> None:
+    mine, other = concurrent(), A._replace(topic="Invoices")
+    assert mine.aim("Orders", [A, other]) == Moves([A], [])
+    assert mine.aim("Invoices", [A, other]) == Moves([other], [])
+    assert mine.aim("Orders", [A, other]) == NOTHING
+
+
 def test_an_ordered_queue_is_taken_only_when_its_lock_is_granted() -> None:
     mine = ordered()
     assert mine.aim("Orders", [A, B]) == NOTHING

@@ -287,8 +287,9 @@ def test_names_and_addresses_that_cannot_be_used_are_refused(illegal: RegisterBr
 
 def test_a_host_name_can_name_a_broker() -> None:
     routes = Routes()
-    routes.register(header("[2001:db8::1]:10911", name="ip-1.example"), registration("T", "U"), "link", 0)
-    assert routes.broker("ip-1.example") is not None
+    for name in ("ip-1.example", "room@broker-a"):
+        routes.register(header("[2001:db8::1]:10911", name=name), registration("T", "U"), "link", 0)
+        assert routes.broker(name) is not None
 
 
 def test_a_topic_with_an_illegal_name_is_passed_over_and_the_others_are_not() -> None:

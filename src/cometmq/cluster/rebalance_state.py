@@ -58,8 +58,8 @@ class Assignment:
         self._locked_ms: dict[MessageQueue, int] = {}
 
     def aim(self, topic: str, share: Iterable[MessageQueue]) -> Moves:
-        """Note which queues of a topic shall be had from now on."""
-        wanted = self._shares[topic] = frozenset(share)
+        """Note which queues of a topic shall be had from now on; what a share names of others is not."""
+        wanted = self._shares[topic] = frozenset(queue for queue in share if queue.topic == topic)
         had = [queue for queue in self._phases if queue.topic == topic]
         gone = sorted(queue for queue in had if queue not in wanted)
         for queue in gone:

@@ -43,7 +43,8 @@ NAME_LENGTH_MAX: Final = 255
 NEAREST_CANDIDATES_MAX: Final = 200
 """How many names are compared in full to find the nearest: it takes some µs each."""
 
-_NAME: Final = re.compile(r"[%|a-zA-Z0-9_.-]+")
+_NAME: Final = re.compile(r"[%|a-zA-Z0-9_.@-]+")
+"""With an @ for brokers that are called by their machine room: ``room@broker``."""
 
 
 class Registered(NamedTuple):
@@ -326,7 +327,7 @@ def _check_name(kind: str, name: str) -> None:
     if len(name) > NAME_LENGTH_MAX or not _NAME.fullmatch(name):
         shown = name[:40]
         raise IllegalName(
-            f"{kind} {shown!r}: use 1 to {NAME_LENGTH_MAX} of the characters a-z A-Z 0-9 _ - . % |"
+            f"{kind} {shown!r}: use 1 to {NAME_LENGTH_MAX} of the characters a-z A-Z 0-9 _ - . % | @"
         )
 
 
