@@ -8,8 +8,9 @@ import pytest
 
 from cometmq import Message, PullStatus, Start
 from cometmq.blocking import Consumer, Producer, PullConsumer
-from cometmq.errors import MessageIllegal, SettingsError
-from cometmq.testing import EmbeddedBroker
+from cometmq.errors import MessageIllegal, NetworkError, SettingsError
+from cometmq.net import inproc
+from cometmq.testing import EmbeddedBroker, Fault
 
 PATIENCE_S = 60
 
@@ -146,3 +147,20 @@ def test_members_of_a_group_stay_when_the_clock_leaps(rocketmq: EmbeddedBroker) 
         rocketmq.send(Message("T", b"1"))
         rocketmq.wait_consumed("G", "T", timeout_s=PATIENCE_S)
     assert bodies == [b"1"]
+
+
+def test_without_sockets_all_goes_on_within_the_process() -> None:
+    with EmbeddedBroker(sockets=False) as rocketmq:
+        rocketmq.fail_next(topic="T", fault=Fault.LOSE_ANSWER)
+        with Producer(rocketmq.name_server) as producer:
+            producer.send(Message("T", b"1" * 1_000_000))
+        assert len(rocketmq.messages("T")) == 2
+        consumer = Consumer(rocketmq.name_server, "G", start=Start.FIRST)
+        bodies: list[bytes] = []
+        consumer.on("T")(lambda message: bodies.append(message.body))
+        with consumer:
+            rocketmq.wait_consumed("G", "T", timeout_s=PATIENCE_S)
+        assert bodies == [b"1" * 1_000_000] * 2
+        assert rocketmq.messages("T")[0].store_host.startswith(inproc.HOST)
+    with pytest.raises(NetworkError, match="Connection refused"), Producer(rocketmq.name_server) as producer:
+        producer.send(Message("T", b"1"))

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, cast
 
 from cometmq.errors import NetworkError, ProtocolError, RequestTimeout
 from cometmq.message import Buffer
+from cometmq.net import inproc
 from cometmq.net.address import parse_address
 from cometmq.net.boundary import attempt
 from cometmq.net.flow import UNSENT_MAX, Outbox
@@ -75,7 +76,7 @@ class Connection(asyncio.Protocol):
         on_request: Callable[["Connection", Command], None] = refuse_request,
         timeout_ms: int = CONNECT_TIMEOUT_MS,
     ) -> "Connection":
-        """Connect.
+        """Connect; to an address of ``inproc.HOST`` within this process.
 
         Raises:
             SettingsError: ``address`` is no address.
@@ -84,6 +85,8 @@ class Connection(asyncio.Protocol):
         host, port = parse_address(address)
         loop = asyncio.get_running_loop()
         try:
+            if host == inproc.HOST:
+                return inproc.connect(port, lambda: cls(address, on_request))
             async with asyncio.timeout(timeout_ms / 1000):
                 _, connection = await loop.create_connection(lambda: cls(address, on_request), host, port)
         except TimeoutError as error:

@@ -17,6 +17,7 @@ from cometmq.errors import ProtocolError, SettingsError
 from cometmq.format.host import host_text, pack_host, unpack_host
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import Buffer
+from cometmq.net import inproc
 from cometmq.net.boundary import attempt
 from cometmq.net.flow import UNSENT_MAX, Outbox
 from cometmq.net.turn import BulkHandler, Handle, Read, Turn
@@ -73,7 +74,7 @@ class Server:
         self.clock = clock or SystemClock()
         self.unsent_max = unsent_max
         self.sessions: set[Session] = set()
-        self._listeners: list[asyncio.Server] = []
+        self._listeners: list[asyncio.Server | inproc.Listener] = []
         self._sweeper: asyncio.TimerHandle | None = None
         self._empty = asyncio.Event()
         self._stopping = False
@@ -81,22 +82,22 @@ class Server:
     async def start(self, host: str, port: int) -> int:
         """Listen on ``host:port``, a port of 0 meaning any free one; may be called for several addresses.
 
+        At ``inproc.HOST`` only this process's own clients reach it, without sockets.
+
         Returns:
             The port.
 
         Raises:
             SettingsError: the address cannot be listened on: in use, not of this machine, not permitted.
         """
-        loop = asyncio.get_running_loop()
         try:
-            listener = await loop.create_server(lambda: Session(self), host, port, backlog=BACKLOG)
+            listener, bound_port = await self._listen(host, port)
         except OSError as error:
             raise SettingsError(f"cannot listen on {host}:{port}: {_remedy(error)}") from error
         self._stopping = False
         self._listeners.append(listener)
         if self._sweeper is None:
             self._tick()
-        bound_port: int = listener.sockets[0].getsockname()[1]
         return bound_port
 
     async def stop(self) -> None:
@@ -140,6 +141,15 @@ class Server:
             attempt(session, (), self.handler.closed, session)
         if not self.sessions:
             self._empty.set()
+
+    async def _listen(self, host: str, port: int) -> tuple[asyncio.Server | inproc.Listener, int]:
+        """Give what listens, and its port."""
+        if host == inproc.HOST:
+            within = inproc.listen(port, lambda: Session(self))
+            return within, within.port
+        loop = asyncio.get_running_loop()
+        listener = await loop.create_server(lambda: Session(self), host, port, backlog=BACKLOG)
+        return listener, listener.sockets[0].getsockname()[1]
 
     def _tick(self) -> None:
         self.sweep()

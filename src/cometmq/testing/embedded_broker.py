@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from cometmq.broker.broker import Broker
+from cometmq.broker.own_address import LOOPBACK
 from cometmq.broker.pull import SUSPEND_MS_MAX
 from cometmq.broker.settings import BrokerSettings
 from cometmq.cluster.route import queue_of_key
@@ -22,6 +23,7 @@ from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
 from cometmq.io.clock import SystemClock
 from cometmq.message import Message, MessageQueue, StoredMessage
 from cometmq.namesrv.name_server import NameServer
+from cometmq.net import inproc
 from cometmq.store.settings import StoreSettings
 from cometmq.testing.clock import MovableClock
 from cometmq.testing.faults import SENDS, Fault, Faults
@@ -50,8 +52,11 @@ _T = TypeVar("_T")
 class EmbeddedBroker:
     """A RocketMQ for tests; as a context manager it starts and stops.
 
+    Args:
+        sockets: whether clients use sockets; without, only those of this process reach it.
+
     Attributes:
-        name_server: its address, to be given to clients; ``127.0.0.1`` and a free port.
+        name_server: its address, to be given to clients: with sockets, ``127.0.0.1`` and a free port.
         clock: the broker's time: ``clock.advance(seconds)`` makes delays and retries due at once.
     """
 
@@ -59,7 +64,8 @@ class EmbeddedBroker:
     _broker: Broker
     _faults: Faults
 
-    def __init__(self) -> None:
+    def __init__(self, *, sockets: bool = True) -> None:
+        self._host = LOOPBACK if sockets else inproc.HOST
         self.clock = MovableClock(lambda: self._run(self._catch_up()))
         self._thread = ThreadPoolExecutor(1, "cometmq-embedded")
         self._turn = count()
@@ -163,11 +169,12 @@ class EmbeddedBroker:
         disk = MemoryDisk()
         disk.now_ms = self.clock.now_ms
         async with AsyncExitStack() as stack:
-            name_server = NameServer(port=0)
+            name_server = NameServer(self._host, port=0)
             await name_server.start()
             stack.push_async_callback(name_server.stop)
             settings = BrokerSettings(
                 broker_name=BROKER_NAME,
+                bind_address=self._host,
                 listen_port=0,
                 namesrv_addr=name_server.address,
                 store_path_root_dir=str(ROOT),
