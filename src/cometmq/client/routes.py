@@ -4,13 +4,15 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from cometmq.client.answer import successful
 from cometmq.cluster.route import MASTER, QueueCounts, Route
-from cometmq.errors import NetworkError, NoRoute, RemoteError, SettingsError
+from cometmq.errors import NetworkError, NoRoute, SettingsError
 from cometmq.message import MessageQueue
 from cometmq.net.address import parse_address
 from cometmq.net.client import Connections
 from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.route import TopicRoute
+from cometmq.wire.bodies.topic import TopicNames
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import GetRouteHeader, fields
@@ -103,6 +105,11 @@ class Routes:
         )
         return Route(topic, made, default.addresses)
 
+    async def topics(self) -> list[str]:
+        """Give the names of all topics, sorted. Raises NetworkError or RemoteError."""
+        _, answer = await self._ask_any(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, {})
+        return sorted(decode(TopicNames, successful(answer).body).topics)
+
     async def master(self, queue: MessageQueue) -> str:
         """Give the address of a queue's master. Raises like ``get``, and NoRoute if there is none."""
         address = (await self.get(queue.topic)).master(queue.broker_name)
@@ -142,21 +149,22 @@ class Routes:
         return route
 
     async def _ask(self, topic: str) -> Route:
-        command_fields = fields(GetRouteHeader(topic=topic, standard_json_only=True))
+        header = GetRouteHeader(topic=topic, standard_json_only=True)
+        address, answer = await self._ask_any(RequestCode.GET_ROUTEINFO_BY_TOPIC, fields(header))
+        if answer.code == ResponseCode.TOPIC_NOT_EXIST:
+            raise NoRoute(f"no route for topic {topic!r}: name server {address} says: {answer.remark}")
+        return _route(topic, decode(TopicRoute, successful(answer).body))
+
+    async def _ask_any(self, code: RequestCode, request_fields: dict[str, str]) -> tuple[str, Command]:
+        """Give the answer of the first name server that has one, and its address."""
         failures = []
         for address in list(self._name_servers):
-            command = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, ext_fields=dict(command_fields))
+            command = Command(code, ext_fields=dict(request_fields))
             try:
-                answer = await self._connections.request(address, command)
+                return address, await self._connections.request(address, command)
             except NetworkError as error:
                 failures.append(str(error))
                 self._name_servers.append(self._name_servers.pop(0))
-                continue
-            if answer.code == ResponseCode.TOPIC_NOT_EXIST:
-                raise NoRoute(f"no route for topic {topic!r}: name server {address} says: {answer.remark}")
-            if answer.code != ResponseCode.SUCCESS:
-                raise RemoteError(answer.code, answer.remark or "")
-            return _route(topic, decode(TopicRoute, answer.body))
         raise NetworkError(f"no name server answers: {'; '.join(failures)}")
 
 

@@ -20,24 +20,17 @@ mode                   PERMISSIVE passes over damage and logs it; FAILFAST fails
 As in all of Spark, names and the mode are read in any case.
 """
 
-from collections.abc import Callable, Mapping
-from datetime import datetime
-from difflib import get_close_matches
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from cometmq.errors import IllegalName, SettingsError
-from cometmq.format.layout import valid_topic
-from cometmq.spark.schema import COLUMNS
-
-T = TypeVar("T")
+from cometmq.errors import SettingsError
+from cometmq.spark import values
+from cometmq.spark.values import Given
 
 BYTES_PER_PARTITION: Final = 128 * 1024 * 1024
 """As for Spark's own file sources; a task costs a tenth of a second besides, in which so much is read."""
-BYTES_PER_PARTITION_MIN: Final = 4096
-NUMBER_MAX: Final = 2**63 - 1
-MODES: Final = ("PERMISSIVE", "FAILFAST")
 OPTIONS: Final = (
     "path",
     "topic",
@@ -71,39 +64,23 @@ class ReadOptions(NamedTuple):
 
 def parse(options: Mapping[str, str]) -> ReadOptions:
     """Check the options of a read. Raises SettingsError that names option, value, limit and remedy."""
-    given = {_known_name(name): text.strip() for name, text in options.items()}
-    if not given.get("path"):
+    given = Given(options, OPTIONS)
+    if "path" not in given or not given["path"]:
         raise SettingsError("option path is missing: give the store directory to load()")
-
-    def value(name: str, read: Callable[[str, str], T], default: T) -> T:
-        return read(name, given[name]) if name in given else default
-
     parsed = ReadOptions(
         path=_path("path", given["path"]),
-        topics=value("topic", _topics, None),
-        columns=value("columns", _columns, None),
-        limit=value("limit", _limit, None),
-        starting_time=value("startingTimestamp", _time, None),
-        ending_time=value("endingTimestamp", _time, None),
-        bytes_per_partition=value("maxBytesPerPartition", _bytes_per_partition, BYTES_PER_PARTITION),
-        fail_on_damage=value("mode", _fail_on_damage, False),
+        topics=given.read("topic", values.topics, None),
+        columns=given.read("columns", values.columns, None),
+        limit=given.read("limit", values.number, None),
+        starting_time=given.read("startingTimestamp", values.time_ms, None),
+        ending_time=given.read("endingTimestamp", values.time_ms, None),
+        bytes_per_partition=given.read(
+            "maxBytesPerPartition", values.bytes_per_partition, BYTES_PER_PARTITION
+        ),
+        fail_on_damage=given.read("mode", values.fails_on_damage, False),
     )
-    start, end = parsed.starting_time, parsed.ending_time
-    if start is not None and end is not None and start >= end:
-        raise SettingsError(
-            f"option endingTimestamp {given['endingTimestamp']} is not after startingTimestamp "
-            f"{given['startingTimestamp']}: no record could be between them"
-        )
+    values.check_times(given, parsed.starting_time, parsed.ending_time)
     return parsed
-
-
-def _known_name(name: str) -> str:
-    known = {option.lower(): option for option in OPTIONS}
-    if name.lower() in known:
-        return known[name.lower()]
-    near = get_close_matches(name.lower(), known, n=1)
-    hint = f"did you mean {known[near[0]]}?" if near else f"use some of {', '.join(OPTIONS)}"
-    raise SettingsError(f"option {name} is not known: {hint}")
 
 
 def _path(name: str, text: str) -> Path:
@@ -115,63 +92,3 @@ def _path(name: str, text: str) -> Path:
             f"option {name} {text}: no {scheme} address can be read, mount it and give its folder"
         )
     return Path(text)
-
-
-def _names(name: str, text: str) -> tuple[str, ...]:
-    names = tuple(part.strip() for part in text.split(",") if part.strip())
-    if not names:
-        raise SettingsError(f"option {name} is empty: give one name or more, or leave it out for all")
-    return names
-
-
-def _topics(name: str, text: str) -> frozenset[str]:
-    try:
-        return frozenset(valid_topic(topic) for topic in _names(name, text))
-    except IllegalName as error:
-        raise SettingsError(f"option {name} {text}: {error}") from None
-
-
-def _columns(name: str, text: str) -> tuple[str, ...]:
-    columns = _names(name, text)
-    for column in columns:
-        if column not in COLUMNS:
-            raise SettingsError(
-                f"option {name}: there is no column {column}, use some of {', '.join(COLUMNS)}"
-            )
-        if columns.count(column) > 1:
-            raise SettingsError(f"option {name}: {column} is there more than once, name it once")
-    return columns
-
-
-def _number(name: str, text: str, least: int) -> int:
-    if not text.isascii() or not text.isdigit() or not least <= int(text) <= NUMBER_MAX:
-        raise SettingsError(f"option {name} {text}: give a whole number from {least} to {NUMBER_MAX}")
-    return int(text)
-
-
-def _limit(name: str, text: str) -> int:
-    return _number(name, text, 1)
-
-
-def _bytes_per_partition(name: str, text: str) -> int:
-    return _number(name, text, BYTES_PER_PARTITION_MIN)
-
-
-def _time(name: str, text: str) -> int:
-    if text.isascii() and text.isdigit():
-        return _number(name, text, 0)
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        time = None
-    if time is None or time.tzinfo is None:
-        raise SettingsError(
-            f"option {name} {text}: give ms since the epoch, or ISO 8601 with a zone, 2026-01-31T09:00:00Z"
-        )
-    return round(time.timestamp() * 1000)
-
-
-def _fail_on_damage(name: str, text: str) -> bool:
-    if text.upper() not in MODES:
-        raise SettingsError(f"option {name} {text}: give {' or '.join(MODES)}")
-    return text.upper() == "FAILFAST"

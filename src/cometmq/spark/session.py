@@ -27,6 +27,7 @@ LOCAL_DEFAULTS: Final = {
 """For a session in this process alone; a session on a cluster has settings of its own there."""
 
 DEFAULTS: Final = {
+    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
 }

@@ -1,29 +1,37 @@
-"""The Spark source "rocketmq": the records of a store's CommitLog files, with no broker.
+"""The Spark source "rocketmq": the records of a store's CommitLog files, with no broker, or live topics.
 
 ::
 
     spark.read.format("rocketmq").option("topic", "orders").load("store")
+    spark.readStream.format("rocketmq").options(namesrv="127.0.0.1:9876", subscribe="orders").load()
 
-``options`` lists what can be asked for, ``schema`` the columns.
+``options`` and ``live.options`` list what can be asked for, ``schema`` the columns.
 """
 
 import logging
 import mmap
 import sys
 from collections.abc import Iterator
+from typing import Final
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from cometmq import kernels
-from cometmq.errors import StoreDamaged
+from cometmq.errors import SettingsError, StoreDamaged
 from cometmq.kernels.ops import TIME_MAX, Longs, Ops, Scan
 from cometmq.spark.bodies import whole_bodies
+from cometmq.spark.live.batch import FilteringReader, LiveReader
+from cometmq.spark.live.options import parse as parse_live
+from cometmq.spark.live.stream import LiveStreamReader
 from cometmq.spark.options import ReadOptions, parse
 from cometmq.spark.schema import COLUMNS, columns_of, spark_schema
 from cometmq.spark.splits import LogFile, Piece, gaps, log_files, splits
 from cometmq.spark.walk import Damage, scans
+
+NAMESRV: Final = "namesrv"
+"""The option that asks for live topics instead of files."""
 
 log = logging.getLogger(__name__)
 
@@ -38,11 +46,24 @@ class RocketMQSource(DataSource):
 
     def schema(self) -> StructType:
         """Give the columns that the options ask for."""
-        return spark_schema(parse(self.options).columns or COLUMNS)
+        options = parse_live(self.options) if NAMESRV in self.options else parse(self.options)
+        return spark_schema(options.columns or COLUMNS)
 
-    def reader(self, schema: StructType) -> "LogReader":
-        """Give the reader of the columns in ``schema``."""
-        return LogReader(parse(self.options), columns_of(schema))
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Give the reader of the columns in ``schema``: of files, or of live topics."""
+        if NAMESRV not in self.options:
+            return LogReader(parse(self.options), columns_of(schema))
+        options = parse_live(self.options, stream=False)
+        reader = FilteringReader if options.push_filters else LiveReader
+        return reader(options, columns_of(schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
+        """Give the reader of what comes to live topics."""
+        if NAMESRV not in self.options:
+            raise SettingsError(
+                "option namesrv is missing: streams are read from live topics, not from files"
+            )
+        return LiveStreamReader(parse_live(self.options, stream=True), columns_of(schema))
 
 
 class LogReader(DataSourceReader):

@@ -1,0 +1,142 @@
+"""The batch reader of live topics: plans its tasks on the driver, and reads one of them on an executor."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+
+from cometmq.errors import NoRoute, SettingsError
+from cometmq.message import MessageQueue
+from cometmq.spark.live.cluster import Cluster
+from cometmq.spark.live.filters import Pushed, push
+from cometmq.spark.live.loss import tell_loss
+from cometmq.spark.live.offsets import Offsets
+from cometmq.spark.live.options import At, Earliest, Latest, LiveOptions, Since, Subscription, Until
+from cometmq.spark.live.ranges import Range, split
+from cometmq.spark.live.reading import read
+
+
+class LiveReader(DataSourceReader):
+    """Reads what lies between two positions of each queue."""
+
+    def __init__(self, options: LiveOptions, columns: tuple[str, ...]) -> None:
+        self._options = options
+        self._columns = columns
+        self._pushed = Pushed()
+
+    def partitions(self) -> list[InputPartition]:
+        """Give the tasks.
+
+        Raises:
+            NoRoute: there is no such topic or queue.
+            SettingsError: positions are not of the queues that are read, or end before they begin.
+            StoreDamaged: messages are gone (``failOnDataLoss``): names them.
+            NetworkError: a broker does not answer for ``retrySeconds``: names it.
+            RemoteError: it refuses.
+        """
+        with Cluster(self._options) as cluster:
+            ranges = self._ranges(cluster)
+            return [InputPartition(ranges)] if self._options.limit else parts(self._options, cluster, ranges)
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Give the messages of a task, in batches. Raises like ``reading.read``."""
+        ranges: list[Range] = (partition and partition.value) or []  # a read without partitions gets None
+        return read(self._options, self._columns, ranges)
+
+    def _ranges(self, cluster: Cluster) -> list[Range]:
+        queues = cluster.queues()
+        check_there(self._options.subscription, queues)
+        start = self._options.start
+        begins = cluster.resolve(Earliest() if start is None else start, queues, "startingOffsets")
+        ends = cluster.resolve(self._options.end, queues, "endingOffsets")
+        if isinstance(self._options.start, At) and isinstance(self._options.end, At):
+            _check_order(begins, ends)
+        ranges = [Range(queue, begins[queue], ends[queue]) for queue in sorted(queues)]
+        return self._narrowed(cluster, readable(self._options, cluster, ranges))
+
+    def _narrowed(self, cluster: Cluster, ranges: list[Range]) -> list[Range]:
+        """Give what pushed filters leave of the ranges."""
+        pushed = self._pushed
+        if self._options.tags == frozenset():  # nothing can have two tags
+            return []
+        queues = [one.queue for one in ranges if _is_left(pushed, one.queue)]
+        begins, ends = dict.fromkeys(queues, pushed.begin), dict.fromkeys(queues, pushed.end)
+        if pushed.begin_time is not None:
+            by_time = cluster.resolve(Since(pushed.begin_time), queues, "")
+            begins = {queue: max(begin, by_time[queue]) for queue, begin in begins.items()}
+        if pushed.end_time is not None:
+            by_time = cluster.resolve(Until(pushed.end_time), queues, "")
+            ends = {queue: min(end, by_time[queue]) for queue, end in ends.items()}
+        cut = [
+            Range(queue, max(start, begins[queue]), min(end, ends[queue]))
+            for queue, start, end in ranges
+            if queue in begins
+        ]
+        return [one for one in cut if one.size > 0]
+
+
+class FilteringReader(LiveReader):
+    """A reader that takes WHERE clauses. Spark fails one unless its setting allows to push them."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  Spark's name
+        """Take what can be taken; give the others back."""
+        self._pushed, left = push(filters)
+        if self._pushed.tags is not None:
+            tags = self._options.tags
+            both = self._pushed.tags if tags is None else tags & self._pushed.tags
+            self._options = replace(self._options, tags=both)
+        return left
+
+
+def parts(options: LiveOptions, cluster: Cluster, ranges: list[Range]) -> list[InputPartition]:
+    """Give the tasks that read ranges."""
+    total = sum(one.size for one in ranges)
+    most = min(options.records_per_partition, max(total // options.min_partitions, 1))
+    bytes_max = options.bytes_per_partition
+    if bytes_max is None:
+        return [InputPartition(part) for part in split(ranges, lambda _: most)]
+    sizes = cluster.record_sizes(ranges)
+    by_size = split(ranges, lambda queue: min(most, max(bytes_max // sizes[queue], 1)))
+    return [InputPartition(part) for part in by_size]
+
+
+def readable(options: LiveOptions, cluster: Cluster, ranges: Iterable[Range]) -> list[Range]:
+    """Give what of the ranges brokers have, having told of what they have not."""
+    some = [one for one in ranges if one.size > 0]
+    queues = [one.queue for one in some]
+    firsts = cluster.resolve(Earliest(), queues, "")
+    lasts = cluster.resolve(Latest(), queues, "")
+    gone, there = [], []
+    for one in some:
+        begin = min(max(one.start, firsts[one.queue]), one.end)
+        end = max(min(one.end, lasts[one.queue]), begin)
+        gone += [one._replace(end=begin), one._replace(start=end)]
+        there.append(one._replace(start=begin, end=end))
+    tell_loss(options, [one for one in gone if one.size], "the brokers have none with these offsets")
+    return [one for one in there if one.size]
+
+
+def check_there(subscription: Subscription, queues: Iterable[MessageQueue]) -> None:
+    """Raise NoRoute if what is subscribed to by name is not there; a pattern may find nothing."""
+    missing: Iterable[str] = ()
+    if subscription.topics is not None:
+        missing = subscription.topics - {queue.topic for queue in queues}
+    elif subscription.queues is not None:
+        missing = [str(queue) for queue in subscription.queues.difference(queues)]
+    if missing:
+        raise NoRoute(f"the name server knows no queue to read of {', '.join(sorted(missing))}")
+
+
+def _check_order(begins: Offsets, ends: Offsets) -> None:
+    for queue, begin in begins.items():
+        if begin > ends[queue]:
+            raise SettingsError(
+                f"option endingOffsets: {queue} ends at {ends[queue]}, before startingOffsets {begin}"
+            )
+
+
+def _is_left(pushed: Pushed, queue: MessageQueue) -> bool:
+    return (pushed.topics is None or queue.topic in pushed.topics) and (
+        pushed.queue_ids is None or queue.queue_id in pushed.queue_ids
+    )

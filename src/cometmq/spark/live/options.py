@@ -1,0 +1,322 @@
+"""What can be given to ``format("rocketmq")`` beside ``namesrv``, for reads of live topics.
+
+======================  ========================================================================
+option                  meaning
+======================  ========================================================================
+namesrv                 name servers, ``host:port``, several joined by ``;``
+subscribe               topics to read, separated by commas
+subscribePattern        … or a regular expression that their whole names match; Java's system
+                        topics and retry topics are left out
+assign                  … or queues, as JSON: ``{"orders": {"broker-a": [0, 1]}}``
+group                   consumer group whose offsets ``commit`` writes to the brokers; a stream
+                        without one writes none
+startingOffsets         ``earliest`` (default of a batch), ``latest`` (default of a stream),
+                        ``group:NAME``, or JSON as in ``offsets``, which names every queue. Of a
+                        query with a checkpoint it counts only when that is made
+endingOffsets           the same, for a batch; ``latest`` when not given
+startingTimestamp       store time of the earliest message to give: ms since the epoch, or ISO
+                        8601 with a zone, ``2026-01-31T09:00:00+08:00``
+endingTimestamp         store time before which messages are given, for a batch
+minPartitions           tasks of a batch, at least, if there are so many messages
+maxRecordsPerPartition  messages that one task reads; 100,000 when not given
+maxBytesPerPartition    bytes of their records, about: judged by samples of each queue
+maxOffsetsPerTrigger    messages of one micro-batch, at most, in proportion to what waits in
+                        each queue
+minOffsetsPerTrigger    messages that a micro-batch waits for …
+maxTriggerDelay         … for so many seconds at most; 900 when not given
+maxBytesPerTrigger      bytes of the records of one micro-batch, about: judged by samples
+failOnDataLoss          true (default) fails when messages to be read are gone, naming them;
+                        false logs the same and goes on
+retrySeconds            how long a broker that is away is asked again; 60 when not given
+tags                    ``TagA || TagB``: messages with one of these tags
+sql                     a condition over properties, which brokers evaluate
+                        (``enablePropertyFilter``): ``size > 3 AND color = 'red'``
+columns                 columns to make, in this order, separated by commas; all when not given
+limit                   at most so many messages, read in one task; for a batch
+pushFilters             true lets WHERE clauses choose what is pulled, for a batch; Spark's
+                        setting ``spark.sql.python.filterPushdown.enabled`` must be on, as it is in
+                        ``cometmq.spark.session``
+mode                    PERMISSIVE passes over damaged records and logs them; FAILFAST fails
+======================  ========================================================================
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from cometmq.client.routes import parse_name_servers
+from cometmq.errors import FormatError, IllegalName, SettingsError
+from cometmq.filter import tag
+from cometmq.format.layout import valid_group, valid_topic
+from cometmq.message import MessageQueue
+from cometmq.spark import values
+from cometmq.spark.live import offsets
+from cometmq.spark.live.offsets import Offsets
+from cometmq.spark.values import Given
+
+RECORDS_PER_PARTITION: Final = 100_000
+RETRY_SECONDS: Final = 60
+TRIGGER_DELAY_SECONDS: Final = 900
+GROUP_PREFIX: Final = "group:"
+READER_GROUP: Final = "cometmq-spark"
+"""In whose name is pulled when no group is given; nothing is committed for it."""
+
+BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "minPartitions", "limit", "pushFilters")
+STREAM_ONLY: Final = (
+    "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "maxBytesPerTrigger",
+)
+SUBSCRIPTIONS: Final = ("subscribe", "subscribePattern", "assign")
+OPTIONS: Final = (
+    "namesrv",
+    *SUBSCRIPTIONS,
+    "group",
+    "startingOffsets",
+    "endingOffsets",
+    "startingTimestamp",
+    "endingTimestamp",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "maxBytesPerPartition",
+    "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "maxBytesPerTrigger",
+    "failOnDataLoss",
+    "retrySeconds",
+    "tags",
+    "sql",
+    "columns",
+    "limit",
+    "pushFilters",
+    "mode",
+)
+
+
+@dataclass(frozen=True)
+class Earliest:
+    """The first message of each queue that can be read."""
+
+
+@dataclass(frozen=True)
+class Latest:
+    """The end of each queue."""
+
+
+class Committed(NamedTuple):
+    """What a group has committed; the first message where it has committed nothing."""
+
+    group: str
+
+
+class Since(NamedTuple):
+    """Somewhat before the first message stored at or after a time, ms since the epoch."""
+
+    time_ms: int
+
+
+class Until(NamedTuple):
+    """Somewhat behind the last message stored at or before a time, ms since the epoch."""
+
+    time_ms: int
+
+
+class At(NamedTuple):
+    """Queue offsets, one for each queue."""
+
+    offsets: Offsets
+
+
+_LATEST: Final = Latest()
+Position: TypeAlias = Earliest | Latest | Committed | Since | Until | At
+
+
+class Subscription(NamedTuple):
+    """What is read: topics by name, by pattern, or queues. One of the three is there."""
+
+    topics: frozenset[str] | None = None
+    pattern: "re.Pattern[str] | None" = None
+    queues: frozenset[MessageQueue] | None = None
+
+
+@dataclass(frozen=True)
+class LiveOptions:
+    """The options of a read of live topics, checked.
+
+    Attributes:
+        group: for which is committed; None for no group.
+        start: None where the kind of read decides.
+        starting_time: ms since the epoch, as is ``ending_time``, which is not included.
+        tags: None for any.
+        columns: None for all.
+    """
+
+    name_servers: tuple[str, ...]
+    subscription: Subscription
+    group: str | None = None
+    start: Position | None = None
+    end: Position = _LATEST
+    starting_time: int | None = None
+    ending_time: int | None = None
+    min_partitions: int = 1
+    records_per_partition: int = RECORDS_PER_PARTITION
+    bytes_per_partition: int | None = None
+    offsets_per_trigger: int | None = None
+    offsets_per_trigger_min: int | None = None
+    trigger_delay_s: int = TRIGGER_DELAY_SECONDS
+    bytes_per_trigger: int | None = None
+    fail_on_data_loss: bool = True
+    retry_s: int = RETRY_SECONDS
+    tags: frozenset[str] | None = None
+    sql: str | None = None
+    columns: tuple[str, ...] | None = None
+    limit: int | None = None
+    push_filters: bool = False
+    fail_on_damage: bool = False
+
+
+def parse(options: Mapping[str, str], *, stream: bool | None = None) -> LiveOptions:
+    """Check the options of a read; ``stream`` is None where it is not known yet what it will be.
+
+    Raises SettingsError that names option, value, limit and remedy.
+    """
+    given = Given(options, OPTIONS)
+    _refuse_others(given, stream)
+    starting = given.read("startingTimestamp", values.time_ms, None)
+    ending = given.read("endingTimestamp", values.time_ms, None)
+    start: Position | None = None if starting is None else Since(starting)
+    end: Position = _LATEST if ending is None else Until(ending)
+    parsed = LiveOptions(
+        name_servers=_name_servers("namesrv", given["namesrv"]),
+        subscription=_subscription(given),
+        group=given.read("group", _group, None),
+        start=given.read("startingOffsets", _position, start),
+        end=given.read("endingOffsets", _position, end),
+        starting_time=starting,
+        ending_time=ending,
+        min_partitions=given.read("minPartitions", values.number, 1),
+        records_per_partition=given.read("maxRecordsPerPartition", values.number, RECORDS_PER_PARTITION),
+        bytes_per_partition=given.read("maxBytesPerPartition", values.bytes_per_partition, None),
+        offsets_per_trigger=given.read("maxOffsetsPerTrigger", values.number, None),
+        offsets_per_trigger_min=given.read("minOffsetsPerTrigger", values.number, None),
+        trigger_delay_s=given.read("maxTriggerDelay", values.number, TRIGGER_DELAY_SECONDS),
+        bytes_per_trigger=given.read("maxBytesPerTrigger", values.number, None),
+        fail_on_data_loss=given.read("failOnDataLoss", values.flag, True),
+        retry_s=given.read("retrySeconds", values.number, RETRY_SECONDS),
+        tags=given.read("tags", _tags, None),
+        sql=given.read("sql", lambda _, text: text, None),
+        columns=given.read("columns", values.columns, None),
+        limit=given.read("limit", values.number, None),
+        push_filters=given.read("pushFilters", values.flag, False),
+        fail_on_damage=given.read("mode", values.fails_on_damage, False),
+    )
+    values.check_times(given, starting, ending)
+    least, most = parsed.offsets_per_trigger_min, parsed.offsets_per_trigger
+    if least is not None and most is not None and least > most:
+        raise SettingsError(
+            f"option minOffsetsPerTrigger {least} is above maxOffsetsPerTrigger {most}: give no more"
+        )
+    return parsed
+
+
+def _refuse_others(given: Given, stream: bool | None) -> None:
+    """Refuse what does not go together, or not with this kind of read."""
+    _one_of(given, SUBSCRIPTIONS, needed=True)
+    for pair in (
+        ("startingOffsets", "startingTimestamp"),
+        ("endingOffsets", "endingTimestamp"),
+        ("tags", "sql"),
+    ):
+        _one_of(given, pair)
+    others = {True: BATCH_ONLY, False: STREAM_ONLY, None: ()}[stream]
+    for name in others:
+        if name in given:
+            kind = "a stream, only of a batch" if stream else "a batch, only of a stream"
+            raise SettingsError(f"option {name} is not one of {kind}: leave it out")
+
+
+def _one_of(given: Given, names: tuple[str, ...], *, needed: bool = False) -> None:
+    found = [name for name in names if name in given]
+    if len(found) > 1 or (needed and not found):
+        raise SettingsError(
+            f"options {', '.join(names)}: give one of them, not {' and '.join(found) or 'none'}"
+        )
+
+
+def _name_servers(name: str, text: str) -> tuple[str, ...]:
+    try:
+        return tuple(parse_name_servers(text))
+    except SettingsError as error:
+        raise SettingsError(f"option {name}: {error}") from None
+
+
+def _subscription(given: Given) -> Subscription:
+    return Subscription(
+        given.read("subscribe", values.topics, None),
+        given.read("subscribePattern", _pattern, None),
+        given.read("assign", _assigned, None),
+    )
+
+
+def _pattern(name: str, text: str) -> "re.Pattern[str]":
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise SettingsError(f"option {name} {text}: no regular expression: {error}") from None
+
+
+def _assigned(name: str, text: str) -> frozenset[MessageQueue]:
+    tree = _json(name, text)
+    try:
+        queues = frozenset(
+            MessageQueue(valid_topic(topic), broker_name, queue_id)
+            for topic, by_broker in tree.items()
+            for broker_name, queue_ids in by_broker.items()
+            for queue_id in queue_ids
+        )
+    except (AttributeError, TypeError, IllegalName) as error:
+        raise SettingsError(
+            f'option {name} {text}: write queues as {{"orders": {{"broker-a": [0, 1]}}}}: {error}'
+        ) from None
+    if not queues or any(type(queue.queue_id) is not int or queue.queue_id < 0 for queue in queues):
+        raise SettingsError(f"option {name} {text}: name one queue or more, by its number")
+    return queues
+
+
+def _position(name: str, text: str) -> Position:
+    if text.lower() == "earliest":
+        return Earliest()
+    if text.lower() == "latest":
+        return Latest()
+    if text.startswith(GROUP_PREFIX):
+        return Committed(_group(name, text.removeprefix(GROUP_PREFIX)))
+    if not text.startswith("{"):
+        raise SettingsError(
+            f"option {name} {text}: give earliest, latest, {GROUP_PREFIX}NAME, or offsets as JSON"
+        )
+    return At(offsets.read(f"option {name}", _json(name, text)))
+
+
+def _json(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise SettingsError(f"option {name} {text}: no JSON: {error}") from None
+
+
+def _group(name: str, text: str) -> str:
+    try:
+        return valid_group(text)
+    except IllegalName as error:
+        raise SettingsError(f"option {name}: {error}") from None
+
+
+def _tags(name: str, text: str) -> frozenset[str] | None:
+    try:
+        return tag.parse(text)
+    except FormatError as error:
+        raise SettingsError(f"option {name}: {error}") from None

@@ -1,0 +1,123 @@
+"""Pulling a range of a queue: several requests under way at once, answers in order.
+
+A broker gives at most 32 messages for a request, whatever is asked for, and 8 if they are not in its memory.
+So the range is cut into slices of 32 offsets, each of which is asked for without waiting for the one before;
+one that comes short is asked for again from where it ended.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from functools import partial
+from typing import Final, NamedTuple
+
+from cometmq.client.queue_requests import PULL_COUNT, PulledRecords, PullStatus, QueueRequests
+from cometmq.client.routes import Routes
+from cometmq.errors import NetworkError
+from cometmq.filter import tag
+from cometmq.net.client import Connections
+from cometmq.spark.live.options import READER_GROUP, LiveOptions
+from cometmq.spark.live.patience import patiently
+from cometmq.spark.live.ranges import Range
+
+UNDER_WAY: Final = 16
+"""Requests of one task: more bring nothing, as its own core is busy then."""
+FILTERED_SLICE: Final = 512
+"""Offsets of a slice where brokers filter: a request gives 32 messages that pass."""
+REQUEST_TIMEOUT_MS: Final = 10_000
+BYTES_MAX: Final = 4 * 1024 * 1024
+"""Most that is asked for at once; the brokers' own limit is a quarter of a MiB unless it was raised."""
+
+
+class Piece(NamedTuple):
+    """Part of a range, pulled.
+
+    Attributes:
+        bodies: records back to back; where brokers filter, messages behind the range may be among them.
+        gone: what the broker said that it has no more.
+    """
+
+    range: Range
+    bodies: list[bytes]
+    gone: list[Range]
+
+
+class Pulls:
+    """Pulls ranges. It belongs to the event loop in which it is made."""
+
+    def __init__(self, options: LiveOptions) -> None:
+        self._options = options
+        self._expression = tag.ALL if options.tags is None else " || ".join(sorted(options.tags))
+        self._slice = PULL_COUNT if options.tags is None and options.sql is None else FILTERED_SLICE
+        self._connections = Connections()
+        self._routes = Routes(self._connections, options.name_servers)
+        group = options.group or READER_GROUP
+        self._requests = QueueRequests(self._connections, self._routes, group, REQUEST_TIMEOUT_MS)
+        self._under_way: deque[asyncio.Task[Piece]] = deque()
+        self._to_ask: deque[Range] = deque()
+
+    def begin(self, ranges: Iterable[Range]) -> None:
+        """Say what is to be pulled, in this order."""
+        self._to_ask += (
+            Range(queue, at, min(at + self._slice, end))
+            for queue, start, end in ranges
+            for at in range(start, end, self._slice)
+        )
+
+    async def next(self, bytes_max: int) -> list[Piece]:
+        """Give the next pieces, in order, of about so many bytes; none at the end.
+
+        Raises:
+            NetworkError: a broker does not answer for ``retrySeconds``: names it.
+            RemoteError: it refuses.
+        """
+        pieces: list[Piece] = []
+        size = 0
+        while size < bytes_max and (self._to_ask or self._under_way):
+            while self._to_ask and len(self._under_way) < UNDER_WAY:
+                self._under_way.append(asyncio.create_task(self._pull(self._to_ask.popleft())))
+            pieces.append(await self._under_way[0])
+            self._under_way.popleft()
+            size += sum(map(len, pieces[-1].bodies))
+        return pieces
+
+    async def close(self) -> None:
+        """Give up what is under way, and close the connections."""
+        for task in self._under_way:
+            task.cancel()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+        await self._connections.close()
+
+    async def _pull(self, one: Range) -> Piece:
+        piece = Piece(one, [], [])
+        offset = one.start
+        while offset < one.end:
+            left = one._replace(start=offset)
+            pulled = await patiently(
+                str(left),
+                self._options.retry_s,
+                partial(self._ask, left),
+                before_retry=partial(self._routes.forget, one.queue.topic),
+            )
+            offset = pulled.next_offset if pulled.next_offset > offset else one.end
+            if pulled.body:
+                piece.bodies.append(pulled.body)
+            if pulled.status not in (PullStatus.FOUND, PullStatus.NO_MATCHED_MESSAGE):
+                piece.gone.append(left._replace(end=min(offset, one.end)))
+        return piece
+
+    async def _ask(self, left: Range) -> PulledRecords:
+        """Pull from where ``left`` begins; the answer leads on, or says that the queue ends before."""
+        pulled = await self._requests.pull_records(
+            left.queue,
+            left.start,
+            tags=self._expression,
+            sql=self._options.sql,
+            max_count=min(left.size, PULL_COUNT),
+            max_bytes=BYTES_MAX,
+        )
+        if pulled.next_offset <= left.start and pulled.max_offset >= left.end:
+            raise NetworkError(
+                f"the answer is that there is nothing, but messages up to {pulled.max_offset - 1}"
+            )
+        return pulled

@@ -1,0 +1,47 @@
+"""Which queue offsets each Spark task reads."""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from cometmq.message import MessageQueue
+
+
+class Range(NamedTuple):
+    """The messages of a queue from queue offset ``start`` on, before ``end``."""
+
+    queue: MessageQueue
+    start: int
+    end: int
+
+    def __str__(self) -> str:
+        topic, broker_name, queue_id = self.queue
+        what = f"offset {self.start}" if self.size == 1 else f"offsets {self.start} to {self.end - 1}"
+        return f"topic {topic}, broker {broker_name}, queue {queue_id}, {what}"
+
+    @property
+    def size(self) -> int:
+        """How many messages it has."""
+        return self.end - self.start
+
+
+def split(ranges: Iterable[Range], records_max: Callable[[MessageQueue], int]) -> list[list[Range]]:
+    """Cut ranges into parts for one task each; what is small shares a part.
+
+    Args:
+        records_max: how many records of a queue make a full part.
+    """
+    parts: list[list[Range]] = []
+    room = 0.0  # of the last part, of 1
+    for one in ranges:
+        most = records_max(one.queue)
+        left = one
+        while left.size:
+            count = min(round(room * most), left.size)
+            if count == 0:
+                parts.append([])
+                room = 1.0
+                continue
+            parts[-1].append(left._replace(end=left.start + count))
+            left = left._replace(start=left.start + count)
+            room -= count / most
+    return parts

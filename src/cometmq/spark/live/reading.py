@@ -1,0 +1,77 @@
+"""What a task does: pulls its ranges, and makes Arrow batches of the answers by kernels."""
+
+import asyncio
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from cometmq import kernels
+from cometmq.errors import StoreDamaged
+from cometmq.kernels.ops import TIME_MAX
+from cometmq.spark.bodies import whole_bodies
+from cometmq.spark.live.answers import Answers, Wanted
+from cometmq.spark.live.loss import tell_loss
+from cometmq.spark.live.options import LiveOptions
+from cometmq.spark.live.pulls import Piece, Pulls
+from cometmq.spark.live.ranges import Range
+
+BATCH_BYTES: Final = 4 * 1024 * 1024
+"""Of the records in a batch, about: more would not stay in caches."""
+
+log = logging.getLogger(__name__)
+
+
+def read(options: LiveOptions, columns: Sequence[str], ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
+    """Give the messages of ranges that are wanted, in batches of ``columns``.
+
+    Raises:
+        StoreDamaged: messages are gone (``failOnDataLoss``): names them; or a body cannot be decompressed
+            (FAILFAST).
+        NetworkError: a broker does not answer for ``retrySeconds``: names it.
+        RemoteError: it refuses.
+    """
+    left = options.limit or sys.maxsize
+    with asyncio.Runner() as runner:
+        pulls = runner.run(_opened(options))
+        try:
+            pulls.begin(ranges)
+            while left and (pieces := runner.run(pulls.next(BATCH_BYTES))):
+                for batch in _batches(options, columns, pieces):
+                    if left:
+                        yield batch[:left]
+                        left -= min(batch.num_rows, left)
+        finally:
+            runner.run(pulls.close())
+
+
+async def _opened(options: LiveOptions) -> Pulls:
+    return Pulls(options)
+
+
+def _batches(
+    options: LiveOptions, columns: Sequence[str], pieces: Sequence[Piece]
+) -> Iterator[pa.RecordBatch]:
+    ops = kernels.load()
+    answers = Answers(ops, pieces)
+    wanted = Wanted(
+        options.tags,
+        0 if options.starting_time is None else options.starting_time,
+        TIME_MAX if options.ending_time is None else options.ending_time,
+    )
+
+    def tell(damage: str) -> None:
+        if options.fail_on_damage:
+            raise StoreDamaged(f"{damage}; mode PERMISSIVE gives null")
+        log.warning("%s", damage)
+
+    for scan, rows in answers.scans():
+        chosen = answers.choose(scan, rows, wanted)
+        if len(chosen):
+            batch = ops.arrow(answers.data, scan, chosen, columns)
+            yield from whole_bodies(batch, scan.sys_flag[chosen], on_damage=tell)
+    is_filtered = options.tags is not None or options.sql is not None
+    gone = [one for piece in pieces for one in piece.gone] if is_filtered else answers.missing()
+    tell_loss(options, gone, "the brokers have them no more")

@@ -1,0 +1,195 @@
+"""The stream reader of live topics.
+
+Theory of operation. Spark keeps the queue offsets up to which each micro-batch reads in the query's
+checkpoint before it reads, so after a crash the same messages are read again as the same batch. A queue
+that appears while the query runs is written down with its first offset by one batch and read from there
+by the next: so its beginning, too, is in the checkpoint.
+"""
+
+import logging
+from collections.abc import Iterator
+from time import monotonic
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+
+from cometmq.errors import CometMQError, NoRoute
+from cometmq.message import MessageQueue
+from cometmq.spark.live import offsets
+from cometmq.spark.live.batch import check_there, parts, readable
+from cometmq.spark.live.cluster import Cluster
+from cometmq.spark.live.limits import admit
+from cometmq.spark.live.loss import tell_loss
+from cometmq.spark.live.offsets import Offsets, Written
+from cometmq.spark.live.options import Earliest, Latest, LiveOptions
+from cometmq.spark.live.ranges import Range
+from cometmq.spark.live.reading import read
+
+CHECKPOINT: Final = "the offsets in the checkpoint"
+
+log = logging.getLogger(__name__)
+
+
+class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads what comes. All but ``read`` happens in one process on the driver, as long as the query runs."""
+
+    def __init__(self, options: LiveOptions, columns: tuple[str, ...]) -> None:
+        self._options = options
+        self._columns = columns
+        self._opened: Cluster | None = None
+        self._target: Offsets | None = None
+        self._seen: Offsets = {}
+        self._left_alone: set[MessageQueue] = set()
+        self._waits_since: float | None = None
+        self._committed: Written | None = None
+
+    def initialOffset(self) -> Written:  # noqa: N802  Spark's name
+        """Give where a new query begins. Raises NoRoute, SettingsError, NetworkError or RemoteError."""
+        queues = self._cluster.queues()
+        check_there(self._options.subscription, queues)
+        start = self._options.start
+        found = self._cluster.resolve(Latest() if start is None else start, queues, "startingOffsets")
+        return offsets.written(found)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
+        """Give one of the limits, for Spark to know that there are some; ``latestOffset`` keeps them all."""
+        if self._options.offsets_per_trigger is not None:
+            return ReadMaxRows(self._options.offsets_per_trigger)
+        if self._options.bytes_per_trigger is not None:
+            return ReadMaxBytes(self._options.bytes_per_trigger)
+        if self._options.offsets_per_trigger_min is not None:
+            return ReadMinRows(self._options.offsets_per_trigger_min)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
+        """Read what is there now, and nothing that comes later."""
+        self._target = self._cluster.resolve(Latest(), self._cluster.queues(), "")
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> Written:  # noqa: N802  Spark's name
+        """Give up to where the next micro-batch reads.
+
+        Raises:
+            NetworkError: a broker does not answer for ``retrySeconds``: names it.
+            NoRoute: a queue is there no more, after so long (``failOnDataLoss``).
+            StoreDamaged: messages are gone (``failOnDataLoss``): names them.
+            RemoteError: a broker refuses.
+        """
+        self.commit(start)  # Spark itself tells of a batch only once there is another one
+        begins = offsets.read(CHECKPOINT, start)
+        self._seen = self._ends(begins) if self._target is None else self._target
+        young = sorted(self._seen.keys() - begins.keys())
+        if young:
+            firsts = self._cluster.resolve(Earliest(), young, "")
+            log.warning("new queues, which are read from their beginning: %s", firsts)
+            return offsets.written(begins | firsts)
+        ends = begins | self._restarted(begins, self._seen)
+        if not isinstance(limit, ReadAllAvailable):
+            ends = self._admitted(begins, ends)
+        return offsets.written(begins | ends)
+
+    def reportLatestOffset(self) -> Written | None:  # noqa: N802  Spark's name
+        """Give the ends of the queues, as far as they were known when the last micro-batch was planned."""
+        return offsets.written(self._seen) if self._seen else None
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """Give the tasks of a micro-batch."""
+        begins, ends = offsets.read(CHECKPOINT, start), offsets.read(CHECKPOINT, end)
+        ranges = [Range(queue, begins.get(queue, offset), offset) for queue, offset in sorted(ends.items())]
+        return parts(self._options, self._cluster, readable(self._options, self._cluster, ranges))
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Give the messages of a task, in batches. Raises like ``reading.read``."""
+        ranges: list[Range] = (partition and partition.value) or []
+        return read(self._options, self._columns, ranges)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Tell the brokers up to where the group has read; the checkpoint does not depend on it."""
+        if self._options.group is None or end == self._committed:
+            return
+        try:
+            self._cluster.commit(offsets.read(CHECKPOINT, end))
+            self._committed = end
+        except CometMQError as error:
+            log.warning("group %s: the brokers do not have its offsets: %s", self._options.group, error)
+
+    def stop(self) -> None:
+        """Close the connections."""
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    @property
+    def _cluster(self) -> Cluster:
+        """What the driver asks; opened by the first question, as the reader also goes to executors."""
+        if self._opened is None:
+            self._opened = Cluster(self._options)
+        return self._opened
+
+    def _ends(self, begins: Offsets) -> Offsets:
+        """Give the ends of all queues that are there, having waited for those that were read before."""
+        queues = self._cluster.queues()
+        if begins.keys() - queues - self._left_alone:
+            queues = self._cluster.wait_for(begins.keys() - self._left_alone)
+        missing = begins.keys() - queues
+        if missing - self._left_alone:
+            self._tell_missing(missing - self._left_alone)
+        self._left_alone = missing
+        return self._cluster.resolve(Latest(), queues, "")
+
+    def _tell_missing(self, missing: set[MessageQueue]) -> None:
+        named = ", ".join(
+            f"{topic} {broker_name} {queue_id}" for topic, broker_name, queue_id in sorted(missing)
+        )
+        said = (
+            f"no broker known to the name server has had these queues for {self._options.retry_s} s: {named}"
+        )
+        if self._options.fail_on_data_loss:
+            raise NoRoute(f"{said}; with failOnDataLoss false the query goes on without them")
+        log.warning("%s", said)
+
+    def _restarted(self, begins: Offsets, ends: Offsets) -> Offsets:
+        """Give the ends; of a queue that ends before it was read to, its first offset: it begins anew."""
+        anew = [queue for queue, end in ends.items() if end < begins[queue]]
+        if not anew:
+            return ends
+        lost = [Range(queue, ends[queue], begins[queue]) for queue in anew]
+        tell_loss(
+            self._options, lost, "they were read, and the queue is shorter now, as if it had been made anew"
+        )
+        return ends | self._cluster.resolve(Earliest(), anew, "")
+
+    def _admitted(self, begins: Offsets, ends: Offsets) -> Offsets:
+        """Apply the limits."""
+        waiting = sum(max(end - begins[queue], 0) for queue, end in ends.items())
+        if self._waits_for_more(waiting):
+            return begins
+        if self._options.offsets_per_trigger is not None:
+            ends = admit(begins, ends, self._options.offsets_per_trigger)
+        if self._options.bytes_per_trigger is not None:
+            ranges = [Range(queue, begins[queue], end) for queue, end in ends.items() if end > begins[queue]]
+            sizes = self._cluster.record_sizes(ranges)
+            ends = admit(begins, ends, self._options.bytes_per_trigger, lambda queue: sizes[queue])
+        return ends
+
+    def _waits_for_more(self, waiting: int) -> bool:
+        """Whether there are too few messages yet for a micro-batch, and they have not waited for too long."""
+        least = self._options.offsets_per_trigger_min
+        if least is None or self._target is not None or waiting >= least:
+            self._waits_since = None
+            return False
+        now = monotonic()
+        if self._waits_since is None:
+            self._waits_since = now
+        if now - self._waits_since < self._options.trigger_delay_s:
+            return True
+        self._waits_since = None
+        return False

@@ -1,0 +1,130 @@
+"""Reading option values: text in, checked values out. Each raises SettingsError that says what would do."""
+
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Final, TypeVar
+
+from cometmq.errors import IllegalName, SettingsError
+from cometmq.format.layout import valid_topic
+from cometmq.spark.schema import COLUMNS
+
+T = TypeVar("T")
+
+NUMBER_MAX: Final = 2**63 - 1
+BYTES_PER_PARTITION_MIN: Final = 4096
+MODES: Final = ("PERMISSIVE", "FAILFAST")
+
+
+class Given:
+    """The options that were given, by their names as they are documented.
+
+    Args:
+        options: as Spark hands them over: names in any case.
+        known: the names that may be given.
+
+    Raises:
+        SettingsError: a name is not known.
+    """
+
+    def __init__(self, options: Mapping[str, str], known: Collection[str]) -> None:
+        self._texts = {known_name(name, known): text.strip() for name, text in options.items()}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._texts
+
+    def __getitem__(self, name: str) -> str:
+        return self._texts[name]
+
+    def read(self, name: str, reader: Callable[[str, str], T], default: T) -> T:
+        """Give an option's value, read by ``reader(name, text)``; ``default`` when it was not given."""
+        return reader(name, self._texts[name]) if name in self._texts else default
+
+
+def known_name(name: str, known: Collection[str]) -> str:
+    """Give an option's name as it is documented."""
+    by_lower = {option.lower(): option for option in known}
+    if name.lower() in by_lower:
+        return by_lower[name.lower()]
+    near = get_close_matches(name.lower(), by_lower, n=1)
+    hint = f"did you mean {by_lower[near[0]]}?" if near else f"use some of {', '.join(known)}"
+    raise SettingsError(f"option {name} is not known: {hint}")
+
+
+def names(name: str, text: str) -> tuple[str, ...]:
+    """Read names separated by commas."""
+    parts = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not parts:
+        raise SettingsError(f"option {name} is empty: give one name or more, or leave it out for all")
+    return parts
+
+
+def topics(name: str, text: str) -> frozenset[str]:
+    """Read topic names separated by commas."""
+    try:
+        return frozenset(valid_topic(topic) for topic in names(name, text))
+    except IllegalName as error:
+        raise SettingsError(f"option {name} {text}: {error}") from None
+
+
+def columns(name: str, text: str) -> tuple[str, ...]:
+    """Read columns separated by commas."""
+    chosen = names(name, text)
+    for column in chosen:
+        if column not in COLUMNS:
+            raise SettingsError(
+                f"option {name}: there is no column {column}, use some of {', '.join(COLUMNS)}"
+            )
+        if chosen.count(column) > 1:
+            raise SettingsError(f"option {name}: {column} is there more than once, name it once")
+    return chosen
+
+
+def number(name: str, text: str, least: int = 1) -> int:
+    """Read a whole number that is not below ``least``."""
+    if not text.isascii() or not text.isdigit() or not least <= int(text) <= NUMBER_MAX:
+        raise SettingsError(f"option {name} {text}: give a whole number from {least} to {NUMBER_MAX}")
+    return int(text)
+
+
+def bytes_per_partition(name: str, text: str) -> int:
+    """Read how many bytes one task reads."""
+    return number(name, text, BYTES_PER_PARTITION_MIN)
+
+
+def time_ms(name: str, text: str) -> int:
+    """Read a time: ms since the epoch, or ISO 8601 with a zone."""
+    if text.isascii() and text.isdigit():
+        return number(name, text, 0)
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        raise SettingsError(
+            f"option {name} {text}: give ms since the epoch, or ISO 8601 with a zone, 2026-01-31T09:00:00Z"
+        )
+    return round(time.timestamp() * 1000)
+
+
+def flag(name: str, text: str) -> bool:
+    """Read true or false."""
+    if text.lower() not in {"true", "false"}:
+        raise SettingsError(f"option {name} {text}: give true or false")
+    return text.lower() == "true"
+
+
+def fails_on_damage(name: str, text: str) -> bool:
+    """Read the mode: whether damage fails the read."""
+    if text.upper() not in MODES:
+        raise SettingsError(f"option {name} {text}: give {' or '.join(MODES)}")
+    return text.upper() == "FAILFAST"
+
+
+def check_times(given: Given, start: int | None, end: int | None) -> None:
+    """Refuse a span of time that can hold no record."""
+    if start is not None and end is not None and start >= end:
+        raise SettingsError(
+            f"option endingTimestamp {given['endingTimestamp']} is not after startingTimestamp "
+            f"{given['startingTimestamp']}: no record could be between them"
+        )

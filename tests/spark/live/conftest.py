@@ -1,0 +1,61 @@
+"""A broker for all tests of live topics, and the means to fill it."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import pytest
+from tests.live import BROKER, in_thread
+
+from cometmq import blocking
+from cometmq.admin.topics import TopicAdmin
+from cometmq.message import Message, MessageQueue
+from cometmq.spark.live.options import LiveOptions, parse
+
+
+class Topics(NamedTuple):
+    """Topics of a live broker."""
+
+    name_server: str
+
+    def create(self, topic: str, queues: int = 2) -> None:
+        async def create() -> None:
+            async with TopicAdmin(self.name_server) as admin:
+                await admin.create(topic, queues=queues)
+
+        asyncio.run(create())
+
+    def delete(self, topic: str) -> None:
+        async def delete() -> None:
+            async with TopicAdmin(self.name_server) as admin:
+                await admin.delete(topic)
+
+        asyncio.run(delete())
+
+    def send(self, topic: str, bodies: Sequence[bytes], queue_id: int = 0, tags: str | None = None) -> None:
+        with blocking.Producer(self.name_server) as producer:
+            producer.send_batch([Message(topic, body, tags) for body in bodies], queue(topic, queue_id))
+
+    def options(self, **options: str) -> LiveOptions:
+        """Give the options of a read of this broker, which gives up soon."""
+        return parse({"namesrv": self.name_server, "retrySeconds": "1"} | options)
+
+
+def queue(topic: str, queue_id: int = 0) -> MessageQueue:
+    return MessageQueue(topic, BROKER, queue_id)
+
+
+@pytest.fixture(scope="session")
+def topics(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topics]:
+    """Give a broker for all tests: each makes topics of its own."""
+    with in_thread(tmp_path_factory.mktemp("live")) as live:
+        yield Topics(live.name_server)
+
+
+@pytest.fixture(scope="session")
+def orders(topics: Topics) -> Topics:
+    """Give the broker with the topic ``orders``: ``paid`` 0 to 99 in queue 0, ``new`` 0 to 39 in queue 1."""
+    topics.create("orders")
+    topics.send("orders", [b"paid %d" % n for n in range(100)], 0, "paid")
+    topics.send("orders", [b"new %d" % n for n in range(40)], 1, "new")
+    return topics

@@ -1,0 +1,112 @@
+import re
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrameReader, SparkSession
+from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual
+from tests.spark.live.conftest import Topics, queue
+
+from cometmq.errors import NoRoute, SettingsError, StoreDamaged
+from cometmq.spark.live.batch import FilteringReader, LiveReader
+from cometmq.spark.live.options import LiveOptions
+from cometmq.spark.live.ranges import Range
+
+PAID, NEW = queue("orders", 0), queue("orders", 1)
+
+
+def planned(options: LiveOptions) -> list[list[Range]]:
+    return [partition.value for partition in LiveReader(options, ("body",)).partitions()]
+
+
+def bodies(reader: LiveReader) -> list[bytes]:
+    batches = [batch for partition in reader.partitions() for batch in reader.read(partition)]
+    return [row["body"] for batch in batches for row in batch.to_pylist()]
+
+
+def test_a_read_of_everything_is_one_task_when_it_is_small(orders: Topics) -> None:
+    assert planned(orders.options(subscribe="orders")) == [[Range(PAID, 0, 100), Range(NEW, 0, 40)]]
+
+
+@pytest.mark.parametrize(
+    ("limits", "sizes"),
+    [
+        ({"minPartitions": "4"}, [35, 35, 35, 35]),
+        ({"maxRecordsPerPartition": "60"}, [60, 60, 20]),
+        ({"maxRecordsPerPartition": "60", "limit": "5"}, [140]),
+    ],
+)
+def test_tasks_are_as_many_and_as_large_as_asked_for(
+    orders: Topics, limits: dict[str, str], sizes: list[int]
+) -> None:
+    parts = planned(orders.options(subscribe="orders", **limits))
+    assert [sum(one.size for one in part) for part in parts] == sizes
+
+
+def test_bytes_make_tasks_too(orders: Topics) -> None:
+    parts = planned(orders.options(subscribe="orders", maxBytesPerPartition="4096"))
+    assert 5 < len(parts) < 12
+
+
+def test_a_read_is_between_two_positions(orders: Topics) -> None:
+    ends = '{"orders": {"broker-a": {"0": 7, "1": -1}}}'
+    options = orders.options(
+        subscribe="orders", startingOffsets='{"orders": {"broker-a": {"0": 5, "1": 38}}}', endingOffsets=ends
+    )
+    assert bodies(LiveReader(options, ("body",))) == [b"paid 5", b"paid 6", b"new 38", b"new 39"]
+    latest = orders.options(subscribe="orders", startingOffsets="latest")
+    assert bodies(LiveReader(latest, ("body",))) == []
+    by_time = orders.options(subscribe="orders", startingTimestamp="1000", endingTimestamp="2000")
+    assert bodies(LiveReader(by_time, ("body",))) == []
+
+
+def test_clauses_choose_what_is_pulled(orders: Topics) -> None:
+    reader = FilteringReader(orders.options(subscribe="orders"), ("body",))
+    clauses = [
+        EqualTo(("tags",), "paid"),
+        EqualTo(("queue_id",), 0),
+        GreaterThanOrEqual(("queue_offset",), 98),
+    ]
+    assert reader.pushFilters([*clauses]) == []
+    assert [part.value for part in reader.partitions()] == [[Range(PAID, 98, 100)]]
+    assert bodies(reader) == [b"paid 98", b"paid 99"]
+    contradiction = FilteringReader(orders.options(subscribe="orders", tags="new"), ("body",))
+    contradiction.pushFilters([EqualTo(("tags",), "paid")])
+    assert contradiction.partitions() == []
+
+
+def test_what_is_not_there_is_named(orders: Topics) -> None:
+    with pytest.raises(NoRoute, match="no queue to read of nothing"):
+        planned(orders.options(subscribe="orders,nothing"))
+    with pytest.raises(NoRoute, match="queue_id=7"):
+        planned(orders.options(assign='{"orders": {"broker-a": [7]}}'))
+    assert planned(orders.options(subscribePattern="nothing")) == []
+
+
+def test_offsets_that_brokers_do_not_have_are_lost(orders: Topics) -> None:
+    only_new = {"assign": '{"orders": {"broker-a": [1]}}'}
+    far = '{"orders": {"broker-a": {"1": 60}}}'
+    with pytest.raises(StoreDamaged, match="queue 1, offsets 40 to 59"):
+        planned(orders.options(**only_new, endingOffsets=far))
+    patient = orders.options(**only_new, endingOffsets=far, failOnDataLoss="false")
+    assert planned(patient) == [[Range(NEW, 0, 40)]]
+    with pytest.raises(SettingsError, match="ends at 5, before startingOffsets 60"):
+        planned(orders.options(**only_new, startingOffsets=far, endingOffsets=far.replace("60", "5")))
+
+
+def live(spark: SparkSession, orders: Topics) -> DataFrameReader:
+    return spark.read.format("rocketmq").option("namesrv", orders.name_server).option("subscribe", "orders")
+
+
+def test_spark_reads_a_topic_and_pushes_its_clauses(spark: SparkSession, orders: Topics) -> None:
+    frame = live(spark, orders).option("minPartitions", 3).option("pushFilters", True).load()
+    assert {row["tags"]: row["count"] for row in frame.groupBy("tags").count().collect()} == {
+        "paid": 100,
+        "new": 40,
+    }
+    late = frame.where("tags = 'paid' AND queue_offset >= 97 AND store_time > '2020-01-01'").select("body")
+    assert [bytes(row["body"]) for row in late.collect()] == [b"paid 97", b"paid 98", b"paid 99"]
+
+
+def test_a_failure_in_spark_names_its_cause(spark: SparkSession, orders: Topics) -> None:
+    with pytest.raises(AnalysisException, match=re.escape("no queue to read of nothing")):
+        live(spark, orders).option("subscribe", "nothing").load().count()

@@ -1,0 +1,139 @@
+import re
+
+import pytest
+
+from cometmq.errors import SettingsError
+from cometmq.message import MessageQueue
+from cometmq.spark.live import options
+from cometmq.spark.live.options import (
+    OPTIONS,
+    At,
+    Committed,
+    Earliest,
+    Latest,
+    Since,
+    Subscription,
+    Until,
+    parse,
+)
+
+LEAST = {"namesrv": "127.0.0.1:9876", "subscribe": "orders"}
+
+
+def test_name_servers_and_a_topic_are_enough() -> None:
+    parsed = parse(LEAST)
+    assert parsed.name_servers == ("127.0.0.1:9876",)
+    assert parsed.subscription == Subscription(frozenset({"orders"}))
+    assert (parsed.start, parsed.end) == (None, Latest())
+    assert parsed.fail_on_data_loss
+
+
+def test_a_batch_takes_its_options() -> None:
+    parsed = parse(
+        {
+            "namesrv": "a:1; b:2",
+            "assign": '{"orders": {"broker-a": [0, 2]}}',
+            "startingOffsets": '{"orders": {"broker-a": {"0": 5, "2": -2}}}',
+            "endingTimestamp": "1700000000000",
+            "minPartitions": "4",
+            "maxRecordsPerPartition": "10",
+            "maxBytesPerPartition": "65536",
+            "failOnDataLoss": "false",
+            "retrySeconds": "5",
+            "tags": "paid || new",
+            "columns": "body,topic",
+            "limit": "7",
+            "pushFilters": "true",
+            "mode": "FAILFAST",
+            "group": "readers",
+        },
+        stream=False,
+    )
+    queues = [MessageQueue("orders", "broker-a", queue_id) for queue_id in (0, 2)]
+    assert parsed.name_servers == ("a:1", "b:2")
+    assert parsed.subscription.queues == frozenset(queues)
+    assert parsed.start == At(dict(zip(queues, (5, -2), strict=True)))
+    assert (parsed.end, parsed.ending_time) == (Until(1_700_000_000_000), 1_700_000_000_000)
+    assert (parsed.min_partitions, parsed.records_per_partition, parsed.bytes_per_partition) == (4, 10, 65536)
+    assert (parsed.retry_s, parsed.limit, parsed.group) == (5, 7, "readers")
+    assert parsed.tags == frozenset({"paid", "new"})
+    assert parsed.columns == ("body", "topic")
+    assert parsed.push_filters and parsed.fail_on_damage and not parsed.fail_on_data_loss
+
+
+def test_a_stream_takes_its_options() -> None:
+    given = {
+        "namesrv": "a:1",
+        "subscribePattern": "ord.*",
+        "startingTimestamp": "2023-11-14T22:13:20Z",
+        "maxOffsetsPerTrigger": "100",
+        "minOffsetsPerTrigger": "10",
+        "maxTriggerDelay": "30",
+        "maxBytesPerTrigger": "1000",
+        "sql": "size > 3",
+    }
+    parsed = parse(given, stream=True)
+    assert parsed.subscription.pattern == re.compile("ord.*")
+    assert parsed.start == Since(1_700_000_000_000)
+    assert (parsed.offsets_per_trigger, parsed.offsets_per_trigger_min) == (100, 10)
+    assert (parsed.trigger_delay_s, parsed.bytes_per_trigger, parsed.sql) == (30, 1000, "size > 3")
+
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [("Earliest", Earliest()), ("latest", Latest()), ("group:readers", Committed("readers"))],
+)
+def test_positions_have_names(text: str, position: object) -> None:
+    assert parse(LEAST | {"startingOffsets": text}).start == position
+
+
+@pytest.mark.parametrize(
+    ("given", "answer"),
+    [
+        ({"namesrv": "here"}, "option namesrv: address 'here'"),
+        ({"subscribePattern": "x"}, "give one of them, not subscribe and subscribePattern"),
+        ({"startingOffsets": "first"}, "give earliest, latest, group:NAME, or offsets as JSON"),
+        ({"startingOffsets": "{"}, "no JSON"),
+        ({"startingOffsets": "latest", "startingTimestamp": "1"}, "give one of them"),
+        ({"startingOffsets": "group:a b"}, "option startingOffsets: "),
+        ({"tags": "||"}, "option tags: tag expression"),
+        ({"tags": "a", "sql": "b = 1"}, "give one of them"),
+        ({"group": "a b"}, "option group: "),
+        ({"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"}, "is above maxOffsetsPerTrigger 4"),
+        ({"startingTimestamp": "5", "endingTimestamp": "5"}, "is not after startingTimestamp"),
+        ({"subscribes": "a"}, "did you mean subscribe"),
+    ],
+)
+def test_an_error_names_option_value_limit_and_remedy(given: dict[str, str], answer: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(answer)):
+        parse(LEAST | given)
+
+
+@pytest.mark.parametrize(
+    ("subscription", "answer"),
+    [
+        ({}, "give one of them, not none"),
+        ({"subscribePattern": "("}, "no regular expression"),
+        ({"assign": "[]"}, "write queues as"),
+        ({"assign": '{"orders": {"broker-a": []}}'}, "name one queue or more"),
+        ({"assign": '{"orders": {"broker-a": ["0"]}}'}, "name one queue or more"),
+    ],
+)
+def test_what_is_read_must_be_said_in_one_way(subscription: dict[str, str], answer: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(answer)):
+        parse({"namesrv": "a:1"} | subscription)
+
+
+@pytest.mark.parametrize(
+    ("name", "stream", "kind"), [("limit", True, "a stream"), ("maxOffsetsPerTrigger", False, "a batch")]
+)
+def test_options_of_the_other_kind_of_read_are_refused(name: str, stream: bool, kind: str) -> None:
+    with pytest.raises(SettingsError, match=f"option {name} is not one of {kind}"):
+        parse(LEAST | {name: "1"}, stream=stream)
+    parse(LEAST | {name: "1"}, stream=not stream)
+
+
+def test_the_documented_options_are_those_that_exist() -> None:
+    documented = re.findall(r"^([a-z]\w+)  +\S", options.__doc__ or "", re.MULTILINE)
+    assert documented[0] == "option"
+    assert tuple(documented[1:]) == OPTIONS

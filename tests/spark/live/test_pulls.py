@@ -1,0 +1,61 @@
+import asyncio
+
+import pytest
+from tests.spark.live.conftest import Topics, queue
+
+from cometmq.errors import NetworkError
+from cometmq.format.record import decode_many
+from cometmq.spark.live.options import LiveOptions
+from cometmq.spark.live.pulls import Piece, Pulls
+from cometmq.spark.live.ranges import Range
+
+PAID, NEW = queue("orders", 0), queue("orders", 1)
+
+
+def pull(options: LiveOptions, *ranges: Range, bytes_max: int = 1_000_000) -> list[list[Piece]]:
+    async def main() -> list[list[Piece]]:
+        pulls = Pulls(options)
+        pulls.begin(ranges)
+        try:
+            found = []
+            while pieces := await pulls.next(bytes_max):
+                found.append(pieces)
+            return found
+        finally:
+            await pulls.close()
+
+    return asyncio.run(main())
+
+
+def bodies(pieces: list[Piece]) -> list[bytes]:
+    return [record.body for piece in pieces for body in piece.bodies for record in decode_many(body)]
+
+
+def test_ranges_come_in_order_and_in_parts(orders: Topics) -> None:
+    options = orders.options(subscribe="orders")
+    parts = pull(options, Range(PAID, 10, 95), Range(NEW, 5, 6), bytes_max=5_000)
+    assert len(parts) > 1
+    assert bodies([piece for part in parts for piece in part]) == [
+        *(b"paid %d" % n for n in range(10, 95)),
+        b"new 5",
+    ]
+
+
+def test_brokers_filter(orders: Topics) -> None:
+    (pieces,) = pull(
+        orders.options(subscribe="orders", tags="paid || other"), Range(PAID, 0, 9), Range(NEW, 0, 9)
+    )
+    assert set(bodies(pieces)) >= {b"paid %d" % n for n in range(9)}
+    assert not any(body.startswith(b"new") for body in bodies(pieces))
+
+
+def test_what_is_behind_the_end_is_said_to_be_gone(orders: Topics) -> None:
+    (pieces,) = pull(orders.options(subscribe="orders"), Range(NEW, 38, 45))
+    assert bodies(pieces) == [b"new 38", b"new 39"]
+    assert pieces[0].gone == [Range(NEW, 40, 45)]
+
+
+def test_a_broker_that_is_not_there_is_named(orders: Topics) -> None:
+    missing = NEW._replace(broker_name="broker-x")
+    with pytest.raises(NetworkError, match=r"broker broker-x, queue 1, offsets 0 to 1: no success in 1 s"):
+        pull(orders.options(subscribe="orders"), Range(missing, 0, 2))

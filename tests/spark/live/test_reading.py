@@ -1,0 +1,42 @@
+import pytest
+from tests.spark.live.conftest import Topics, queue
+
+from cometmq.errors import StoreDamaged
+from cometmq.spark.live.options import LiveOptions
+from cometmq.spark.live.ranges import Range
+from cometmq.spark.live.reading import read
+from cometmq.spark.schema import COLUMNS
+
+PAID, NEW = queue("orders", 0), queue("orders", 1)
+WHOLE = [Range(PAID, 0, 100), Range(NEW, 0, 40)]
+
+
+def bodies(options: LiveOptions, *ranges: Range) -> list[bytes]:
+    return [row["body"] for batch in read(options, ("body",), ranges) for row in batch.to_pylist()]
+
+
+def test_all_columns_are_those_of_the_file_source(orders: Topics) -> None:
+    (batch,) = read(orders.options(subscribe="orders"), tuple(COLUMNS), [Range(PAID, 3, 5)])
+    assert [(field.name, field.type) for field in batch.schema] == [
+        (name, column.arrow) for name, column in COLUMNS.items()
+    ]
+    first = batch.to_pylist()[0]
+    assert (first["topic"], first["queue_id"], first["queue_offset"]) == ("orders", 0, 3)
+    assert (first["body"], first["tags"]) == (b"paid 3", "paid")
+
+
+def test_tags_limit_and_times_choose_messages(orders: Topics) -> None:
+    assert bodies(orders.options(subscribe="orders", tags="new"), *WHOLE) == [
+        b"new %d" % n for n in range(40)
+    ]
+    assert len(bodies(orders.options(subscribe="orders", limit="107"), *WHOLE)) == 107
+    assert bodies(orders.options(subscribe="orders", endingTimestamp="1000"), *WHOLE) == []
+
+
+def test_a_loss_is_named_or_logged(orders: Topics, caplog: pytest.LogCaptureFixture) -> None:
+    said = "topic orders, broker broker-a, queue 1, offsets 40 to 44"
+    for tags in ({}, {"tags": "new"}):
+        with pytest.raises(StoreDamaged, match=said):
+            bodies(orders.options(subscribe="orders", **tags), Range(NEW, 38, 45))
+    assert len(bodies(orders.options(subscribe="orders", failOnDataLoss="false"), Range(NEW, 38, 45))) == 2
+    assert said in caplog.text

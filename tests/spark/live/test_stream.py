@@ -1,0 +1,173 @@
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    ReadMinRows,
+)
+from tests.spark.live.conftest import Topics, queue
+
+from cometmq import blocking
+from cometmq.errors import NoRoute, StoreDamaged
+from cometmq.spark.live.offsets import Written
+from cometmq.spark.live.options import LiveOptions
+from cometmq.spark.live.stream import LiveStreamReader
+
+LIMITED = ReadMaxRows(1)
+"""Spark hands a reader's default limit back to it, whose numbers do not matter there."""
+
+
+@contextmanager
+def reading(options: LiveOptions) -> Iterator[LiveStreamReader]:
+    reader = LiveStreamReader(options, ("body",))
+    try:
+        yield reader
+    finally:
+        reader.stop()
+
+
+def at(first: int, second: int, topic: str = "orders") -> Written:
+    return {topic: {"broker-a": {"0": first, "1": second}}}
+
+
+def bodies(reader: LiveStreamReader, start: Written, end: Written) -> list[bytes]:
+    batches = [batch for partition in reader.partitions(start, end) for batch in reader.read(partition)]
+    return [row["body"] for batch in batches for row in batch.to_pylist()]
+
+
+def test_a_query_begins_at_the_end_or_where_it_is_told_to(orders: Topics) -> None:
+    with reading(orders.options(subscribe="orders")) as reader:
+        assert reader.initialOffset() == at(100, 40)
+    with reading(orders.options(subscribe="orders", startingOffsets="earliest")) as reader:
+        assert reader.initialOffset() == at(0, 0)
+    with reading(orders.options(subscribe="nothing")) as reader, pytest.raises(NoRoute):
+        reader.initialOffset()
+
+
+def test_a_micro_batch_reads_between_two_offsets(orders: Topics) -> None:
+    with reading(orders.options(subscribe="orders")) as reader:
+        assert reader.latestOffset(at(98, 40), ReadAllAvailable()) == at(100, 40)
+        assert bodies(reader, at(98, 40), at(100, 40)) == [b"paid 98", b"paid 99"]
+        assert reader.partitions(at(100, 40), at(100, 40)) == []
+        assert reader.reportLatestOffset() == at(100, 40)
+
+
+@pytest.mark.parametrize(
+    ("limits", "limit", "end"),
+    [
+        ({}, ReadAllAvailable(), at(100, 40)),
+        ({"maxOffsetsPerTrigger": "14"}, ReadMaxRows(14), at(10, 4)),
+        ({"maxBytesPerTrigger": "1"}, ReadMaxBytes(1), at(1, 0)),
+        ({"minOffsetsPerTrigger": "141"}, ReadMinRows(141), at(0, 0)),
+        ({"minOffsetsPerTrigger": "140"}, ReadMinRows(140), at(100, 40)),
+    ],
+)
+def test_limits_hold(orders: Topics, limits: dict[str, str], limit: ReadLimit, end: Written) -> None:
+    with reading(orders.options(subscribe="orders", **limits)) as reader:
+        assert reader.getDefaultReadLimit() == limit
+        assert reader.latestOffset(at(0, 0), limit) == end
+        assert reader.latestOffset(at(0, 0), ReadAllAvailable()) == at(100, 40)
+
+
+def test_too_few_messages_do_not_wait_for_ever(orders: Topics, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = orders.options(subscribe="orders", minOffsetsPerTrigger="141", maxTriggerDelay="10")
+    with reading(options) as reader:
+        assert reader.latestOffset(at(0, 0), LIMITED) == at(0, 0)
+        monkeypatch.setattr(
+            "cometmq.spark.live.stream.monotonic", lambda: float(reader._waits_since or 0) + 10
+        )
+        assert reader.latestOffset(at(0, 0), LIMITED) == at(100, 40)
+
+
+def test_what_comes_later_is_not_read_when_available_now(topics: Topics) -> None:
+    topics.create("later")
+    topics.send("later", [b"1", b"2"])
+    with reading(topics.options(subscribe="later", minOffsetsPerTrigger="9")) as reader:
+        reader.prepareForTriggerAvailableNow()
+        topics.send("later", [b"3"])
+        assert reader.latestOffset(at(0, 0, "later"), LIMITED) == at(2, 0, "later")
+        assert reader.latestOffset(at(2, 0, "later"), LIMITED) == at(2, 0, "later")
+
+
+def test_new_queues_are_written_down_first_and_then_read(topics: Topics) -> None:
+    topics.create("growing", queues=1)
+    with reading(topics.options(subscribePattern="grow.*")) as reader:
+        start = reader.initialOffset()
+        topics.create("growing", queues=2)
+        topics.send("growing", [b"new"], 1)
+        known = reader.latestOffset(start, LIMITED)
+        assert known == at(0, 0, "growing") and reader.partitions(start, known) == []
+        end = reader.latestOffset(known, LIMITED)
+        assert end == at(0, 1, "growing") and bodies(reader, known, end) == [b"new"]
+
+
+def test_queues_that_are_gone_are_waited_for_and_named(
+    topics: Topics, caplog: pytest.LogCaptureFixture
+) -> None:
+    topics.create("passing")
+    topics.delete("passing")
+    options = {"subscribePattern": "passing|growing"}
+    start = at(7, 0, "passing")
+    with (
+        reading(topics.options(**options)) as reader,
+        pytest.raises(NoRoute, match="for 1 s: passing broker-a 0, passing broker-a 1; with failOnDataLoss"),
+    ):
+        reader.latestOffset(start, LIMITED)
+    with reading(topics.options(failOnDataLoss="false", **options)) as reader:
+        assert reader.latestOffset(start, LIMITED)["passing"] == start["passing"]
+        assert "passing broker-a 0, passing broker-a 1" in caplog.text
+
+
+def test_a_queue_that_begins_anew_is_a_loss(orders: Topics, caplog: pytest.LogCaptureFixture) -> None:
+    with (
+        reading(orders.options(subscribe="orders")) as reader,
+        pytest.raises(StoreDamaged, match="queue 1, offsets 40 to 49"),
+    ):
+        reader.latestOffset(at(100, 50), LIMITED)
+    with reading(orders.options(subscribe="orders", failOnDataLoss="false")) as reader:
+        assert reader.latestOffset(at(100, 50), LIMITED) == at(100, 0)
+        assert reader.partitions(at(100, 50), at(100, 0)) == []
+    assert "queue 1, offsets 40 to 49" in caplog.text
+
+
+def test_progress_is_committed_for_the_group(orders: Topics) -> None:
+    with reading(orders.options(subscribe="orders", group="pipeline")) as reader:
+        reader.commit(at(30, 20))
+    with reading(orders.options(subscribe="orders")) as reader:
+        reader.commit(at(31, 21))  # there is no group to commit for
+    with blocking.PullConsumer(orders.name_server, "pipeline") as consumer:
+        assert [consumer.committed(queue("orders", number)) for number in range(2)] == [30, 20]
+
+
+def test_a_commit_that_fails_does_not_end_the_query(orders: Topics, caplog: pytest.LogCaptureFixture) -> None:
+    with reading(orders.options(subscribe="orders", group="pipeline")) as reader:
+        reader.commit({"orders": {"broker-x": {"0": 1}}})
+    assert "group pipeline: the brokers do not have its offsets" in caplog.text
+
+
+@pytest.mark.timeout(400)
+def test_spark_drains_a_topic_and_the_group_has_no_lag(
+    spark: SparkSession, orders: Topics, tmp_path: Path
+) -> None:
+    frame = (
+        spark.readStream.format("rocketmq")
+        .options(namesrv=orders.name_server, subscribe="orders", startingOffsets="earliest")
+        .options(maxOffsetsPerTrigger="80", group="drainers", columns="body")
+        .load()
+    )
+    writer = frame.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.trigger(availableNow=True).start(str(tmp_path / "rows"))
+    query.awaitTermination()
+    assert [progress.numInputRows for progress in query.recentProgress] == [80, 60]
+    rows = spark.read.parquet(str(tmp_path / "rows")).collect()
+    assert sorted(bytes(row["body"]) for row in rows) == sorted(
+        [*(b"paid %d" % n for n in range(100)), *(b"new %d" % n for n in range(40))]
+    )
+    with blocking.PullConsumer(orders.name_server, "drainers") as consumer:
+        assert [consumer.committed(queue("orders", number)) for number in range(2)] == [100, 40]

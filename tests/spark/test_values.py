@@ -1,0 +1,33 @@
+import pytest
+
+from cometmq.errors import SettingsError
+from cometmq.spark import values
+from cometmq.spark.values import Given
+
+
+def test_options_are_found_in_any_case_and_read_once_trimmed() -> None:
+    given = Given({"LIMIT": " 7 "}, ("limit", "path"))
+    assert "limit" in given and "path" not in given
+    assert given["limit"] == "7"
+    assert given.read("limit", values.number, 1) == 7
+    assert given.read("path", values.number, 1) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"), [("limitt", "did you mean limit?"), ("frobnicate", "use some of limit, path")]
+)
+def test_an_unknown_option_is_refused_with_a_hint(name: str, answer: str) -> None:
+    with pytest.raises(SettingsError, match=answer):
+        Given({name: "1"}, ("limit", "path"))
+
+
+def test_true_and_false_are_read_in_any_case_and_nothing_else_is() -> None:
+    assert values.flag("on", "True") and not values.flag("on", "FALSE")
+    with pytest.raises(SettingsError, match="option on yes: give true or false"):
+        values.flag("on", "yes")
+
+
+def test_numbers_have_a_least() -> None:
+    assert values.number("n", "4", 4) == 4
+    with pytest.raises(SettingsError, match="option n 3: give a whole number from 4"):
+        values.number("n", "3", 4)
