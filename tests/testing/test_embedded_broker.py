@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cometmq import Message, PullStatus, Start
+from cometmq import Message, PullStatus, Retry, Start, StoredMessage
 from cometmq.blocking import Consumer, Producer, PullConsumer
 from cometmq.errors import MessageIllegal, NetworkError, SettingsError
 from cometmq.net import inproc
@@ -107,6 +107,26 @@ def test_a_group_has_consumed_once_its_handlers_are_done(rocketmq: EmbeddedBroke
             rocketmq.wait_consumed("G", "T", timeout_s=0.05)
         go_on.set()
         rocketmq.wait_consumed("G", "T", timeout_s=PATIENCE_S)
+
+
+def test_retries_can_be_waited_for_without_waiting(rocketmq: EmbeddedBroker) -> None:
+    rocketmq.send(Message("T", b"1"))
+    consumer = Consumer(rocketmq.name_server, "G", start=Start.FIRST)
+    tries: list[int] = []
+
+    @consumer.on("T")
+    def handle(message: StoredMessage) -> None:
+        tries.append(message.reconsume_times)
+        raise Retry(delay_level=18)
+
+    with consumer:
+        rocketmq.wait_consumed("G", "T", timeout_s=PATIENCE_S)
+        assert tries == [0]
+        with pytest.raises(TimeoutError, match=r"messages of group G still fail after 0.0 s"):
+            rocketmq.wait_consumed("G", "T", retries=True, timeout_s=0.0)
+        rocketmq.wait_consumed("G", "T", retries=True, timeout_s=PATIENCE_S)
+    assert tries == list(range(17))
+    assert [message.reconsume_times for message in rocketmq.dead_letters("G")] == [17]
 
 
 def test_a_pull_is_held_for_as_long_as_the_clock_says(rocketmq: EmbeddedBroker) -> None:

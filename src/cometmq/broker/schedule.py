@@ -13,6 +13,7 @@ memory is fetched by the store's threads; its level waits for it, and nothing el
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, Final
 
@@ -79,6 +80,11 @@ class Schedule(ChangingTable):
             if now >= self._due_ms.get(level, 0) and level not in self._fetching:
                 more |= self._deliver(level, now)
         return more
+
+    @property
+    def offsets(self) -> Mapping[int, int]:
+        """Which queue offset of each level is given out next; a level without messages is left out."""
+        return self._offsets
 
     def stop(self) -> None:
         """Give out nothing any more."""

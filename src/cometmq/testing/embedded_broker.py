@@ -6,6 +6,7 @@ is done in that loop, and is done when the method returns.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AsyncExitStack
@@ -19,7 +20,9 @@ from cometmq.broker.pull import SUSPEND_MS_MAX
 from cometmq.broker.settings import BrokerSettings
 from cometmq.cluster.route import queue_of_key
 from cometmq.errors import SettingsError
+from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
 from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
+from cometmq.format.properties import REAL_TOPIC
 from cometmq.io.clock import SystemClock
 from cometmq.message import Message, MessageQueue, StoredMessage
 from cometmq.namesrv.name_server import NameServer
@@ -41,6 +44,8 @@ STORE: Final = StoreSettings(
     max_index_num=4000,
 )
 """Files that are soon made, and hold the largest message."""
+
+LONGEST_DELAY_S: Final = max(DelayLevels.parse(STORE.message_delay_level).delays_ms) / 1000
 
 TIMEOUT_S: Final = 30.0
 LOOK_AGAIN_S: Final = (0.005, 0.1)
@@ -151,10 +156,14 @@ class EmbeddedBroker:
         _refuse_in_loop("wait_messages")
         return self._run(self._wait_messages(topic, number, timeout_s))
 
-    def wait_consumed(self, group: str, topic: str, *, timeout_s: float = TIMEOUT_S) -> None:
+    def wait_consumed(
+        self, group: str, topic: str, *, retries: bool = False, timeout_s: float = TIMEOUT_S
+    ) -> None:
         """Wait until a group has handled all that is in a topic, and in its own retry topic.
 
-        A message whose handler failed counts as handled here once it waits for its retry.
+        Args:
+            retries: let the clock advance until no message of the group waits for a retry; otherwise one
+                whose handler failed counts as handled while it waits.
 
         Raises:
             TimeoutError: it has not after ``timeout_s``; says how far it is.
@@ -162,7 +171,13 @@ class EmbeddedBroker:
                 it: ``await asyncio.to_thread(rocketmq.wait_consumed, group, topic)``.
         """
         _refuse_in_loop("wait_consumed")
+        deadline = time.monotonic() + timeout_s
         self._run(self._wait_consumed(group, topic, timeout_s))
+        while retries and self._run(self._awaits_retry(group)):
+            if time.monotonic() >= deadline:
+                raise TimeoutError(f"messages of group {group} still fail after {timeout_s} s")
+            self.clock.advance(LONGEST_DELAY_S)
+            self._run(self._wait_consumed(group, topic, timeout_s))
 
     async def _serve(self, started: "Future[None]") -> None:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
@@ -253,6 +268,16 @@ class EmbeddedBroker:
         lagging = ", ".join(self._unconsumed(group, topic))
         raise TimeoutError(
             f"group {group}, {members} members, has not handled all after {timeout_s} s: {lagging}"
+        )
+
+    async def _awaits_retry(self, group: str) -> bool:
+        """Tell whether a message of a group waits for its time to come again."""
+        store, given_out = self._broker.store, self._broker.parts.schedule.offsets
+        return any(
+            message.properties.get(REAL_TOPIC) == RETRY_PREFIX + group
+            for name, queue_id in store.queues()
+            if name == SCHEDULE_TOPIC
+            for message in store.messages(name, queue_id, given_out.get(queue_id + 1, 0))
         )
 
     def _ask_consumers(self) -> None:
