@@ -160,7 +160,7 @@ def modules_table() -> Table:
 
 def starts_line(rounds: int) -> str:
     """Tell how soon an embedded broker is ready: the first of a process, and the others."""
-    begun, imported_at, *times = json.loads(output(STARTS.format(rounds=rounds)))
+    begun, imported_at, *times = json.loads(output(STARTS.format(rounds=rounds + 1)))
     ready = [(at - since) * 1000 for since, at in zip([imported_at, *times[1::2]], times[::2], strict=False)]
     gone = [(at - since) * 1000 for since, at in zip(times[::2], times[1::2], strict=True)]
     return (
