@@ -3,12 +3,15 @@
 import gzip
 import json
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 settings.register_profile("long", max_examples=10_000, deadline=None)  # pytest --hypothesis-profile long
 
@@ -34,3 +37,13 @@ def golden_facts() -> Mapping[str, Any]:
         path.name.removesuffix(".json.gz"): json.loads(gzip.decompress(path.read_bytes()))
         for path in sorted(GOLDEN.glob("*.json.gz"))
     }
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    """Give a session on two threads of this machine, one for all tests: it takes seconds to start."""
+    from cometmq.spark import session  # noqa: PLC0415  most tests need no Spark
+
+    work_dir = tmp_path_factory.mktemp("spark")
+    with session("local[2]", "tests", work_dir=work_dir, conf={"spark.sql.shuffle.partitions": "2"}) as spark:
+        yield spark

@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "send": ("cometmq.cli.send:send", "Send a message, or one for each line of input."),
     "consume": ("cometmq.cli.consume:consume", "Print a topic's messages."),
     "store": ("cometmq.cli.store:store", "Look into, check, search, rebuild and clean a store directory."),
+    "spark": ("cometmq.cli.spark:spark", "Run jobs on store directories with Spark."),
     "demo": ("cometmq.cli.demo:demo", "See it all work, end to end, in about two minutes."),
 }
 """Name → where the command is, and its line in the help, which must not need an import."""

@@ -31,6 +31,11 @@ def rebuild(path: Path, config: Path | None, as_json: bool) -> None:
     """
     with progress_bar("rebuilding", as_json=as_json) as progress:
         rebuilt = rebuild_store(path, load_settings(config), progress=progress)
+    show(path, rebuilt, as_json=as_json)
+
+
+def show(path: Path, rebuilt: Rebuilt, *, as_json: bool) -> None:
+    """Print what a rebuild did."""
     if as_json:
         print_json(_fields(path, rebuilt))
     else:

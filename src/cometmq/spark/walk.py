@@ -11,8 +11,10 @@ record and has none after it is the end of the log: a broker that was killed lea
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final, NamedTuple
 
+from cometmq.format.checksum import Crc
 from cometmq.format.record import HEAD_MAX_SIZE, RecordHead
 from cometmq.format.scan import check, find_next_record
 from cometmq.kernels.ops import Ops, Scan
@@ -43,45 +45,50 @@ def scans(
     *,
     on_damage: Callable[[Damage], None],
     bytes_max: int = BYTES_MAX,
+    crc: Crc = Crc.BODY,
 ) -> Iterator[Scan]:
     """Scan the records that begin in ``piece`` of the file whose bytes are ``data``, some at a time.
 
     Each scan has one record or more, that take at most ``bytes_max`` bytes unless it is a single one.
-    ``on_damage`` is told of damage that begins in the piece; it may raise.
+    ``on_damage`` is told of damage that begins in the piece; it may raise. ``crc`` says which checksum is
+    compared.
     """
     base_offset, file_end = piece.file.base_offset, piece.file.end
-    position = 0 if piece.start == 0 else _next_record(data, piece, piece.start, piece.end)
+    position = 0 if piece.start == 0 else _next_record(data, piece, piece.start, piece.end, crc)
     while position is not None and position < piece.end:
         window_end = min(position + bytes_max, piece.end)
-        scan = ops.scan(data, base_offset=base_offset, start=position, end=window_end)
+        scan = ops.scan(data, base_offset=base_offset, start=position, end=window_end, crc=crc)
         if scan.count == 0:  # the record is larger than the window, or crosses the piece's end
-            scan = ops.scan(data, base_offset=base_offset, start=position, end=file_end, max_records=1)
+            scan = ops.scan(
+                data, base_offset=base_offset, start=position, end=file_end, max_records=1, crc=crc
+            )
         if scan.count:
             yield scan
             position = scan.stop_position
         else:
-            position = _after_damage(data, piece, position, on_damage)
+            position = _after_damage(data, piece, position, on_damage, crc)
 
 
 def _after_damage(
-    data: memoryview, piece: Piece, position: int, on_damage: Callable[[Damage], None]
+    data: memoryview, piece: Piece, position: int, on_damage: Callable[[Damage], None], crc: Crc
 ) -> int | None:
     """Give the next record of the piece after the bad bytes at ``position``, having told of the damage."""
     file = piece.file
-    found = _next_record(data, piece, position + 1, file.end)
+    found = _next_record(data, piece, position + 1, file.end, crc)
     if found is not None or piece.more_follows:
         on_damage(Damage(piece, position, file.end if found is None else found))
     return found
 
 
-def _next_record(data: memoryview, piece: Piece, start: int, limit: int) -> int | None:
+def _next_record(data: memoryview, piece: Piece, start: int, limit: int, crc: Crc) -> int | None:
     """Give the position of the first whole record that begins at ``start`` or later, and before ``limit``."""
     base_offset, file_end = piece.file.base_offset, piece.file.end
     search_end = min(limit + HEAD_MAX_SIZE, file_end)
-    while (found := find_next_record(data, start, base_offset=base_offset, end=search_end)) is not None:
+    find = partial(find_next_record, data, base_offset=base_offset, end=search_end, crc=crc)
+    while (found := find(start)) is not None:
         if found >= limit:
             return None
-        if isinstance(check(data, found, file_end, base_offset=base_offset), RecordHead):
+        if isinstance(check(data, found, file_end, base_offset=base_offset, crc=crc), RecordHead):
             return found
         start = found + 1
     return None

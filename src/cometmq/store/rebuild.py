@@ -98,26 +98,26 @@ def rebuild(
     begin_ms = clock.monotonic_ms()
     try:
         with StoreDirectory(root, settings, layer) as store:
-            rebuilt = _build_and_swap(store, layer, progress)
+            rebuilt = _build_andswap(store, layer, progress)
     finally:
         layer.unlock(token)
     return rebuilt._replace(duration_ms=clock.monotonic_ms() - begin_ms)
 
 
-def _build_and_swap(store: StoreDirectory, layer: FileLayer, progress: Progress | None) -> Rebuilt:
+def _build_andswap(store: StoreDirectory, layer: FileLayer, progress: Progress | None) -> Rebuilt:
     for finding in store.findings:
         if finding.severity is Severity.DAMAGE:
             raise StoreDamaged(str(finding))
     building = store.root / BUILD_DIRECTORY
-    _remove_tree(layer, building)
+    remove_tree(layer, building)
     try:
         rebuilt = _build(store, layer, building, progress)
-        _swap(layer, layout.consume_queues_dir(building), layout.consume_queues_dir(store.root))
-        _remove_tree(layer, layout.consume_queue_exts_dir(store.root))
+        swap(layer, layout.consume_queues_dir(building), layout.consume_queues_dir(store.root))
+        remove_tree(layer, layout.consume_queue_exts_dir(store.root))
         if store.settings.message_index_enable:
-            _swap(layer, layout.index_dir(building), layout.index_dir(store.root))
+            swap(layer, layout.index_dir(building), layout.index_dir(store.root))
     finally:
-        _remove_tree(layer, building)
+        remove_tree(layer, building)
     return rebuilt
 
 
@@ -164,8 +164,8 @@ def _finish_index(index: Index | None) -> list[Path]:
     return index.paths()
 
 
-def _swap(layer: FileLayer, built: Path, place: Path) -> None:
-    """Put ``built`` into ``place``; what was there goes to where ``built`` was, marked as old."""
+def swap(layer: FileLayer, built: Path, place: Path) -> None:
+    """Put directory ``built`` into ``place``; what was there goes to where ``built`` was, marked as old."""
     old = built.with_name(built.name + OLD_SUFFIX)
     existed = layer.exists(place)
     if existed:
@@ -178,10 +178,11 @@ def _swap(layer: FileLayer, built: Path, place: Path) -> None:
         raise
 
 
-def _remove_tree(layer: FileLayer, path: Path) -> None:
+def remove_tree(layer: FileLayer, path: Path) -> None:
+    """Remove a file, or a directory with all in it; no error if there is none."""
     if not layer.is_directory(path):
         layer.remove(path, durable=False)
         return
     for name in layer.names(path):
-        _remove_tree(layer, path / name)
+        remove_tree(layer, path / name)
     layer.remove_directory(path, durable=False)

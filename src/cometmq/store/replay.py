@@ -101,6 +101,18 @@ class Replay:
                 self._take(chunk, dispatch)
                 yield chunk
 
+    def put(self, key: QueueKey, queue_offsets: NDArray[np.int64], entries: np.ndarray) -> None:
+        """Put the entries (of ENTRY_DTYPE) of some records of one queue, in the order of the log."""
+        alive = int(np.searchsorted(entries["physical_offset"], self._deleted.get(key[0], 0)))
+        if alive == len(entries):
+            return
+        assert self._queues is not None, "there are no queues to put entries into"
+        queue = self._queue_of(
+            self._queues, key, len(entries) - alive, int(entries[alive]["physical_offset"])
+        )
+        if queue is not None:
+            self._put_queue(queue, queue_offsets[alive:], entries[alive:])
+
     def _dispatched(self, chunk: Chunk) -> Dispatch:
         named = self._queues is not None
         return kernels.current().dispatch(chunk.buffer, chunk.scan, self._delay_levels, named=named)
@@ -121,16 +133,21 @@ class Replay:
                 first += int(np.searchsorted(entries.all["physical_offset"][first:last], alive))
                 if first == last:
                     continue
-            try:
-                queue = queues.get(*key)
-            except IllegalName as illegal:
-                log.warning("%d messages from %d on are left out: %s", last - first, begin, illegal)
+            queue = self._queue_of(queues, key, last - first, begin)
+            if queue is None:
                 continue
             is_next = is_row and queue_offset == queue.max_offset and begin >= max(queue.physical_end, alive)
             if is_next and queue not in self.lagging:  # as nearly all
                 queue.put_new(queue_offset, data[first * SIZE : last * SIZE], end)
             else:
                 self._put_queue(queue, entries.queue_offsets[first:last], entries.all[first:last])
+
+    def _queue_of(self, queues: Queues, key: QueueKey, count: int, begin: int) -> ConsumeQueue | None:
+        try:
+            return queues.get(*key)
+        except IllegalName as illegal:
+            log.warning("%d messages from %d on are left out: %s", count, begin, illegal)
+            return None
 
     def _put_queue(self, queue: ConsumeQueue, offsets: np.ndarray, entries: np.ndarray) -> None:
         """Put one queue's entries, run by run of consecutive queue offsets."""

@@ -1,0 +1,18 @@
+"""``cometmq spark``: jobs on the files of stores, on as many machines as Spark has."""
+
+import click
+
+from cometmq.cli.spark_rebuild import rebuild
+
+
+@click.group()
+def spark() -> None:
+    """Run jobs on store directories with Spark: what takes one machine too long.
+
+    Each command runs on this machine unless --master names a cluster, whose executors must see the files at
+    the same paths. A job that is killed goes on where it was when it is run again. Needs the extra "spark".
+    """
+
+
+for command in (rebuild,):
+    spark.add_command(command)

@@ -1,0 +1,76 @@
+"""What the Spark commands have in common: the session, and a progress bar."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from cometmq.errors import SettingsError
+from cometmq.io.clock import Clock, SystemClock
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+master_option = click.option(
+    "--master",
+    default="local[*]",
+    show_default=True,
+    help="Spark's master URL: local[2], spark://HOST:7077, yarn, k8s://…",
+)
+
+EVERY_MS: Final = 2_000
+
+TaskProgress = Callable[[str, int, int], None]
+"""Told what is done just now, how many of its tasks are done, and how many there are."""
+
+
+def start_spark(master: str) -> "SparkSession":
+    """Give a Spark session, which ends with this process. Raises SettingsError if there is no Spark."""
+    try:
+        from cometmq.spark import session  # noqa: PLC0415 - an extra, and it takes half a second
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith(("pyspark", "pyarrow", "numpy", "pandas")):
+            raise
+        raise SettingsError(
+            f"the package {error.name} is not installed: pip install 'cometmq[spark]'"
+        ) from None
+    return session(master)
+
+
+@contextmanager
+def task_bar(*, as_json: bool, clock: Clock | None = None) -> Iterator[TaskProgress]:
+    """Show how far a job is, on standard error: by a bar if a person watches, else by lines."""
+    if as_json or not sys.stderr.isatty():
+        yield TaskLines(partial(click.echo, err=True), clock or SystemClock())
+        return
+    from rich import progress  # noqa: PLC0415 - rich takes 50 ms that --json need not pay
+    from rich.console import Console  # noqa: PLC0415 - as above
+
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+    )
+    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+        yield lambda step, done, tasks: bar.update(task, description=step, completed=done, total=tasks)
+
+
+class TaskLines:
+    """Progress as lines, one each two seconds: ``scan: 3 of 12 tasks``."""
+
+    def __init__(self, tell: Callable[[str], object], clock: Clock) -> None:
+        self._tell = tell
+        self._clock = clock
+        self._next_ms = clock.monotonic_ms() + EVERY_MS
+
+    def __call__(self, step: str, done: int, tasks: int) -> None:
+        """Tell how far the job is, if it is time for a line."""
+        now_ms = self._clock.monotonic_ms()
+        if now_ms >= self._next_ms:
+            self._next_ms = now_ms + EVERY_MS
+            self._tell(f"{step}: {done} of {tasks} tasks")

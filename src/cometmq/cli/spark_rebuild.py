@@ -1,0 +1,33 @@
+"""``cometmq spark rebuild``: make ConsumeQueues and index anew from the CommitLog, in parallel."""
+
+from pathlib import Path
+
+import click
+
+from cometmq.cli.output import json_option
+from cometmq.cli.spark_options import master_option, start_spark, task_bar
+from cometmq.cli.store_options import config_option, load_settings, path_argument
+from cometmq.cli.store_rebuild import show
+from cometmq.store.rebuild import Rebuilt
+
+
+@click.command()
+@path_argument
+@config_option
+@master_option
+@json_option
+def rebuild(path: Path, config: Path | None, master: str, as_json: bool) -> None:
+    """Replace consumequeue/ and index/ of the closed store in directory PATH by what its CommitLog says.
+
+    The same as `cometmq store rebuild`, to the byte, by many tasks at once. If it is killed, the old files
+    are there, and the next run goes on with what was made.
+
+    Exit codes: 0 rebuilt, with damage in the log passed over and reported; 1 not, and the old files are
+    there; 2 PATH is no store, or its sizes cannot be told, or there is no Spark.
+    """
+    spark = start_spark(master)
+    from cometmq.spark.jobs.rebuild import rebuild as rebuild_store  # noqa: PLC0415 - needs the extra
+
+    with task_bar(as_json=as_json) as progress:
+        rebuilt = rebuild_store(spark, path, load_settings(config), progress=progress)
+    show(path, Rebuilt._make(rebuilt[: len(Rebuilt._fields)]), as_json=as_json)
