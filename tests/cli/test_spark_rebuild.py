@@ -2,8 +2,12 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 from tests.cli.conftest import Run
+
+
+pytestmark = pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
 
 
 def test_it_tells_what_it_made_as_the_one_on_a_single_machine_does(

@@ -21,6 +21,9 @@ SPLIT = 400_000
 DERIVED = ("consumequeue", "index")
 
 
+pytestmark = pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
+
+
 def copied(store: Path, place: Path) -> Path:
     return Path(shutil.copytree(store, place, ignore=shutil.ignore_patterns("timer*")))
 
