@@ -6,7 +6,6 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.cli.conftest import Run
 
-
 pytestmark = pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
 
 
