@@ -4,7 +4,8 @@ The blocks of a page run in their order, as one program, in an empty directory. 
 one is what it prints. A block that begins with a comment ``# not run: REASON`` need only be Python.
 
 Blocks may ``await``, as at the prompt of ``python -m asyncio``: all of a page run in one event loop. Where
-a page names ``127.0.0.1:9876``, it finds a broker (in truth, on a free port).
+a page names ``127.0.0.1:9876``, it finds a broker (in truth, on a free port). A page that uses Spark runs
+in this process, on the session that all tests share: one more would take longer to start than all else.
 """
 
 import ast
@@ -12,7 +13,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
+from io import StringIO
 from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +30,7 @@ FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NOT_RUN = re.compile(r"# not run: \w+")
 MARK = "--- block behind line"
 NAME_SERVER = "127.0.0.1:9876"
+SPARK = "cometmq.spark"
 PROGRAM = """
 import ast, asyncio, inspect
 
@@ -79,14 +82,28 @@ def printed_by(blocks: list[Block], directory: Path) -> dict[int, str]:
     return {int(line): text for line, text in zip(pieces[::2], pieces[1::2], strict=True)}
 
 
+def printed_here(blocks: list[Block]) -> dict[int, str]:
+    """Run blocks in this process; give what each prints."""
+    names: dict[str, object] = {"__name__": "page"}
+    printed = {}
+    for block in blocks:
+        with redirect_stdout(StringIO()) as out:
+            exec(compile(block.code, f"the block at line {block.line}", "exec"), names)
+        printed[block.line] = out.getvalue()
+    return printed
+
+
 @pytest.mark.parametrize("page", [path.relative_to(ROOT).as_posix() for path in LINKING])
 def test_links_between_pages_lead_somewhere(page: str) -> None:
     targets = LINK.findall((ROOT / page).read_text())
     assert [target for target in targets if not ((ROOT / page).parent / target).exists()] == []
 
 
+@pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
 @pytest.mark.parametrize("page", [path.relative_to(ROOT).as_posix() for path in PAGES])
-def test_what_a_page_shows_is_what_happens(page: str, tmp_path: Path) -> None:
+def test_what_a_page_shows_is_what_happens(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     blocks = list(blocks_of((ROOT / page).read_text()))
     if not blocks:
         return
@@ -94,7 +111,12 @@ def test_what_a_page_shows_is_what_happens(page: str, tmp_path: Path) -> None:
         if any(NAME_SERVER in block.code for block in blocks):
             address = stack.enter_context(in_thread(tmp_path / "store")).name_server
             blocks = [block._replace(code=block.code.replace(NAME_SERVER, address)) for block in blocks]
-        printed = printed_by(blocks, tmp_path)
+        if any(SPARK in block.code for block in blocks):
+            request.getfixturevalue("spark")
+            monkeypatch.chdir(tmp_path)
+            printed = printed_here(blocks)
+        else:
+            printed = printed_by(blocks, tmp_path)
     for block in blocks:
         if block.printed is not None:
             assert printed[block.line] == block.printed, f"{page}:{block.line}"
