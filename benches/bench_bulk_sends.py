@@ -103,7 +103,7 @@ async def measure(directory: Path, settings: StoreSettings, *, is_null: bool) ->
     """Give what reads cost, by how many frames they have."""
     reads = {count: [b"".join(block) for block in cut(frames_of(BLOCK_MESSAGES), count)] for count in FRAMES}
     times: dict[int, list[float]] = {count: [] for count in FRAMES}
-    with connected(directory, settings, is_null=is_null) as (server, session):
+    with connected(directory, settings, is_null=is_null) as (server, session, _):
         turn = server.turn
         for _ in range(BLOCKS):
             for count in FRAMES:
@@ -117,7 +117,9 @@ async def measure(directory: Path, settings: StoreSettings, *, is_null: bool) ->
 
 
 @contextmanager
-def connected(directory: Path, settings: StoreSettings, *, is_null: bool) -> Iterator[tuple[Server, Session]]:
+def connected(
+    directory: Path, settings: StoreSettings, *, is_null: bool
+) -> Iterator[tuple[Server, Session, MessageStore]]:
     """Open a broker's parts and a connection; each queue has had a message."""
     loop, clock, disk = asyncio.get_running_loop(), SystemClock(), Disk()
     with MessageStore.open(directory, settings, run_soon=loop.call_soon_threadsafe) as store:
@@ -132,7 +134,7 @@ def connected(directory: Path, settings: StoreSettings, *, is_null: bool) -> Ite
         server.bulk = parts.bulk
         if is_null:
             server.bulk = NullSends.__new__(NullSends)
-        yield server, session
+        yield server, session, store
         session.connection_lost(None)
 
 
@@ -143,7 +145,7 @@ def frames_of(count: int) -> list[bytes]:
 
 
 def frame_of(topic: int, queue_id: int, number: int) -> bytes:
-    """Write a send as the Java client does."""
+    """Make a send."""
     fields = {
         "a": "bench-producer",
         "b": f"bench-{topic}",
@@ -159,17 +161,22 @@ def frame_of(topic: int, queue_id: int, number: int) -> bytes:
         "m": "false",
         "n": "bench",
     }
+    return frame(SEND_MESSAGE_V2, fields, 1000 + number, BODY)
+
+
+def frame(code: int, fields: dict[str, str], opaque: int, body: bytes) -> bytes:
+    """Write a frame as the Java client does."""
     header = {
-        "code": SEND_MESSAGE_V2,
+        "code": code,
         "extFields": fields,
         "flag": 0,
         "language": "JAVA",
-        "opaque": 1000 + number,
+        "opaque": opaque,
         "serializeTypeCurrentRPC": "JSON",
         "version": 479,
     }
     encoded = json.dumps(header, separators=(",", ":")).encode()
-    return remoting.LENGTHS.pack(4 + len(encoded) + len(BODY), len(encoded)) + encoded + BODY
+    return remoting.LENGTHS.pack(4 + len(encoded) + len(body), len(encoded)) + encoded + body
 
 
 def cut(frames: list[bytes], count: int) -> Iterator[list[bytes]]:

@@ -5,6 +5,7 @@ import json
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -241,6 +242,43 @@ def test_what_the_java_client_sends_goes_in_bulk(frame: Callable[..., bytes]) ->
     assert taken > 0.95 * sum(map(len, reads))  # all but the first record of each CommitLog file
 
 
+@pytest.mark.parametrize("frame", FRAMES)
+def test_the_batches_of_the_java_client_go_in_bulk(frame: Callable[..., bytes]) -> None:
+    def body(first: int, count: int) -> bytes:
+        return batch.encode(
+            batch.BatchMessage(b"x" * 9, b"UNIQ_KEY\x01K%d\x02WAIT\x01true\x02" % number, number)
+            for number in range(first, first + count)
+        )
+
+    reads = [
+        b"".join(
+            frame(
+                USUAL | {"b": TOPICS[n % 3], "e": str(n % 4), "i": f"UNIQ_KEY\x01B{n}\x02", "m": "true"},
+                n,
+                body(read * 100 + n, 1 + n % 5),
+                code=RequestCode.SEND_BATCH_MESSAGE,
+                flag=ONEWAY_FLAG if n == 5 else 0,
+            )
+            for n in range(read)
+        )
+        for read in (1, 3, 26)
+    ]
+    plain, bulk, taken = asyncio.run(both(reads, mapped_file_size_commit_log=1 << 20))
+    assert plain == bulk
+    assert taken == sum(map(len, reads))
+
+
+def test_a_batch_goes_in_bulk_however_many_reads_bring_it() -> None:
+    body = batch.encode([batch.BatchMessage(bytes(1000), b"")] * 300)
+    frame = json_frame(USUAL | {"m": "true"}, 7, body, code=RequestCode.SEND_BATCH_MESSAGE)
+    cuts = [0, 10, 5_000, 100_000, 200_000, len(frame) - 1, len(frame) + 3]
+    reads = [(frame + frame[:9])[begin:end] for begin, end in pairwise(cuts)] + [frame[3:]]
+    sizes = {"mapped_file_size_commit_log": 1 << 20, "max_message_size": 1 << 20}
+    plain, bulk, taken = asyncio.run(both(reads, **sizes))
+    assert plain == bulk
+    assert taken == 2 * len(frame)
+
+
 PROPERTIES = [
     USUAL["i"],
     "UNIQ_KEY\x01abc\x02",
@@ -388,14 +426,32 @@ binary_sends = st.builds(
     codes,
     flags,
 )
-batches = st.builds(
-    lambda opaque: json_frame(
-        USUAL | {"m": "true"},
-        opaque,
-        batch.encode([batch.BatchMessage(b"one", b""), batch.BatchMessage(b"two", b"TAGS\x01x\x02")]),
-        code=RequestCode.SEND_BATCH_MESSAGE,
+batch_bodies = st.builds(
+    lambda messages, cut, tail: batch.encode(messages)[cut:] + tail,
+    st.lists(
+        st.builds(
+            batch.BatchMessage,
+            bodies,
+            st.sampled_from([text.encode() for text in PROPERTIES]) | st.binary(max_size=20),
+            st.integers(-(2**31), 2**31 - 1),
+        ),
+        min_size=1,
+        max_size=6,
     ),
+    st.sampled_from([0] * 12 + [1, 22]),
+    st.sampled_from([b""] * 12 + [b"\0", bytes(22)]),
+)
+batches = st.builds(
+    lambda frame, values, is_batch, opaque, body, code, flag: frame(
+        values | {"m": is_batch}, opaque, body, code=code, flag=flag
+    ),
+    st.sampled_from(FRAMES),
+    st.one_of(usual, usual, usual, fields),
+    st.sampled_from(["true", "true", "false", "x"]),
     st.integers(-(2**31), 2**31 - 1),
+    batch_bodies,
+    st.sampled_from([RequestCode.SEND_BATCH_MESSAGE] * 4 + [V2]),
+    flags,
 )
 usual_frames = st.builds(
     lambda frame, values, opaque: frame(values, opaque, b"body" * 9),

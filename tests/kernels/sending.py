@@ -9,7 +9,7 @@ import numpy as np
 
 from cometmq.format.host import pack_host
 from cometmq.kernels.ops import Ops
-from cometmq.kernels.sends import SENDS_MAX, SendBatch, constants_of
+from cometmq.kernels.sends import MESSAGES_MAX, SEND, SendBatch, constants_of
 from cometmq.kernels.topic_table import TopicTable
 
 ADDED: Final = b"CLUSTER\x01c\x02"
@@ -47,14 +47,16 @@ class Reader:
         born_host: bytes = HOST,
         store_host: bytes = HOST,
         next_offsets: Sequence[int] = (0, 10, 20, 30),
+        body_length_max: int = 1000,
     ) -> None:
         table = TopicTable()
         for queue_id in range(4):
             table.put("T", 4, queue_id, queue_id)
         assert ops.sends is not None
         self.next_offsets = np.array(next_offsets)
-        self.entries = np.zeros((SENDS_MAX, 5), np.int64)
-        self.batch = SendBatch(ops.sends, table, constants_of(pieces, ADDED, store_host), 1000)
+        self.entries = np.zeros((MESSAGES_MAX, 5), np.int64)
+        constants = constants_of(pieces, ADDED, store_host)
+        self.batch = SendBatch(ops.sends, table, constants, body_length_max)
         self._born_host = born_host
 
     def read(
@@ -74,10 +76,9 @@ class Reader:
         end, _ = self.read(data)
         return end == len(data)
 
-    def send(self, number: int = 0) -> dict[str, int]:
-        """Give a send's numbers by name."""
-        row = self.batch.sends[number]
-        return {name: int(row[name]) for name in row.dtype.names}
+    def send(self) -> dict[str, int]:
+        """Give the last send's numbers by name."""
+        return {name: int(self.batch.last[0][name]) for name in SEND.names or ()}
 
 
 def header(fields: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:

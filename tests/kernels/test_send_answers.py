@@ -2,6 +2,7 @@ import pytest
 from tests.kernels.sending import Reader, binary_frame, json_frame
 
 from cometmq.kernels.ops import Ops
+from cometmq.kernels.sends import ENTRY_SIZE
 from cometmq.wire.frame import Command, SerializeType
 from cometmq.wire.template import ResponseTemplate
 
@@ -22,6 +23,6 @@ def test_answers_are_those_of_the_template(compiled: Ops, queue_offset: int, opa
     for queue_id, serialize_type in enumerate((SerializeType.JSON, SerializeType.ROCKETMQ)):
         values = (f"{HOST}{at:016X}", str(queue_id), str(queue_offset), "abc")
         expected += TEMPLATE.encode(Command(310, opaque, serialize_type=serialize_type), values)
-        at += reader.send(queue_id)["size"]
+        at += int(reader.entries[queue_id, ENTRY_SIZE])
     assert reader.batch.count == 4
     assert reader.batch.answers() == expected

@@ -15,6 +15,7 @@ def reader(compiled: Ops) -> Reader:
 
 def test_the_constants_are_those_of_the_wire() -> None:
     assert int(RequestCode.SEND_MESSAGE_V2) == send_frames.SEND_CODE
+    assert int(RequestCode.SEND_BATCH_MESSAGE) == send_frames.BATCH_CODE
     assert send_frames.FRAME_LENGTH_MAX == frame.FRAME_LENGTH_MAX
     assert send_frames.HEADER_LENGTH_MAX == frame.HEADER_LENGTH_MAX
     assert send_frames.ONEWAY_FLAG == frame.ONEWAY_FLAG
@@ -33,7 +34,7 @@ def test_a_send_is_read_with_all_its_numbers(reader: Reader, one: type) -> None:
         "body_at": len(data) - 4,
         "frame_end": len(data),
     }
-    expected |= {"is_binary": one is binary_frame, "topic_length": 1}
+    expected |= {"is_binary": one is binary_frame, "topic_length": 1, "is_batch": 0, "message_count": 1}
     assert {name: send[name] for name in expected} == expected
     assert data[send["topic_at"] : send["topic_at"] + 1] == b"T"
     assert send["key_length"] == 3

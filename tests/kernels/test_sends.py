@@ -5,13 +5,22 @@ from tests.kernels.sending import PIECES, Reader, json_frame
 
 from cometmq.kernels import sends
 from cometmq.kernels.ops import Ops
-from cometmq.kernels.sends import BINARY_PIECES, JSON_PIECES, SEND, constants_of
+from cometmq.kernels.sends import (
+    BINARY_PIECES,
+    ENTRY_SIZE,
+    JSON_PIECES,
+    PHYSICAL_OFFSET,
+    SEND,
+    constants_of,
+)
 
 
 def test_each_send_gets_a_row_for_its_queue_entry(compiled: Ops) -> None:
     reader = Reader(compiled)
-    reader.read(json_frame({"e": "2"}) + json_frame({"e": "3"}), physical_offset=1000)
-    first, second = reader.send(), reader.send(1)
+    reader.read(json_frame({"e": "2"}, b"longer body"), physical_offset=1000)
+    first = reader.send()
+    reader.read_more(json_frame({"e": "3"}))
+    second = reader.send()
     assert reader.entries[:3].tolist() == [
         [2, 20, 1000, first["size"], first["tags_code"]],
         [3, 30, 1000 + first["size"], second["size"], second["tags_code"]],
@@ -67,10 +76,10 @@ def test_a_batch_takes_more_reads_until_it_has_no_room(compiled: Ops) -> None:
     reader, frame = Reader(compiled), json_frame({"e": "2"})
     assert reader.read(json_frame(), physical_offset=500) == (len(json_frame()),) * 2
     first = reader.batch.answers()
-    assert reader.read_more(frame + json_frame(code=34)) == (len(frame), len(frame + json_frame(code=34)))
     size = reader.send()["size"]
-    assert reader.entries[:2, 2].tolist() == [500, 500 + size]
-    assert (reader.batch.count, reader.batch.size) == (2, size + reader.send(1)["size"])
+    assert reader.read_more(frame + json_frame(code=34)) == (len(frame), len(frame + json_frame(code=34)))
+    assert reader.entries[:2, PHYSICAL_OFFSET].tolist() == [500, 500 + size]
+    assert (reader.batch.count, reader.batch.size) == (2, reader.entries[:2, ENTRY_SIZE].sum())
     assert reader.batch.answers().startswith(first) and len(reader.batch.answers()) > len(first)
     assert reader.read_more(frame * sends.SENDS_MAX)[0] == (sends.SENDS_MAX - 2) * len(frame)
     assert reader.read_more(frame) == (0, 0)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from tests.kernels.sending import PIECES, json_frame
 
 from cometmq import kernels
+from cometmq.format.record import decode_many
 from cometmq.kernels.sends import SendBatch, constants_of
 from cometmq.kernels.topic_table import TopicTable
 from cometmq.store import MessageStore, NewMessage
@@ -35,5 +36,4 @@ def append(store: MessageStore, messages: Sequence[NewMessage], queue_count: int
     )
     ((end, _, _),) = store.bulk.append(batch, [(frames, 0, host)])
     assert end == len(frames) or store._log.file_room < len(frames), "these are usual sends"
-    taken = batch.sends[: batch.count]
-    return list(zip(taken["physical_offset"].tolist(), taken["queue_offset"].tolist(), strict=True))
+    return [(record.physical_offset, record.queue_offset) for record in decode_many(bytes(batch.records))]

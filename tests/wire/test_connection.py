@@ -1,12 +1,14 @@
 import itertools
 import struct
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cometmq.errors import ProtocolError
-from cometmq.wire.connection import FrameReader
+from cometmq.wire import connection
+from cometmq.wire.connection import JOIN_MAX, FrameReader
 from cometmq.wire.frame import FRAME_LENGTH_MAX, PREFIX_SIZE, Command, SerializeType, encode
 
 commands = st.lists(
@@ -79,6 +81,33 @@ def test_the_largest_body_arrives_in_small_pieces_without_being_copied_for_each(
     assert len(command.body) == FRAME_LENGTH_MAX + 4 - empty
     assert type(command.body) is bytes
     assert reader.unfinished_size == 3
+
+
+@given(commands, st.lists(st.integers(0, 300)), st.integers(PREFIX_SIZE, 60))
+def test_a_read_can_be_joined_to_what_is_unfinished(sent: list[Command], cuts: list[int], most: int) -> None:
+    stream = b"".join(map(encode, sent))
+    borders = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
+    reader = FrameReader()
+    received: list[Command] = []
+    with patch.object(connection, "JOIN_MAX", most):
+        for begin, end in itertools.pairwise(borders):
+            data = reader.joined(stream[begin:end])
+            assert not (data and reader.unfinished_size)
+            received += reader.receive_data(data)
+    assert received == sent
+    assert reader.eof()
+
+
+def test_a_long_frame_is_given_when_all_of_it_is_there() -> None:
+    frame = encode(Command(10, body=bytes(3 * JOIN_MAX)))
+    reader = FrameReader()
+    assert reader.joined(frame[:100]) == frame[:100]
+    reader.receive_data(frame[:100])
+    assert reader.joined(frame[100 : 2 * JOIN_MAX]) == frame[: 2 * JOIN_MAX]
+    reader.receive_data(frame[: 2 * JOIN_MAX])
+    held = reader._unfinished
+    assert reader.joined(frame[2 * JOIN_MAX : -1]) == b"" and reader._unfinished is held
+    assert reader.joined(frame[-1:] + b"\0\0") == frame + b"\0\0" and reader.eof()
 
 
 @pytest.mark.parametrize("length", [-1, 3, FRAME_LENGTH_MAX + 1, 0x16030100])

@@ -1,4 +1,4 @@
-"""Sends in bulk: the usual ones of a turn, from their bytes to their answers without a loop in Python.
+"""Sends in bulk: the usual ones of a turn, batches too, from bytes to answers without a loop in Python.
 
 What is not usual, is refused or fails is left to ``send.Sends``, which is also the definition of what
 happens here: the same bytes give the same records and the same answers.

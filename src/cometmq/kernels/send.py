@@ -12,7 +12,6 @@ from cometmq.kernels.jit import (
     bytes_in,
     bytes_object,
     bytes_out,
-    inlined,
     int64,
     kernel,
     long,
@@ -22,21 +21,13 @@ from cometmq.kernels.jit import (
     sends_out,
     types,
 )
-from cometmq.kernels.send_answers import put_answer
+from cometmq.kernels.send_answers import answer_size, put_answer
+from cometmq.kernels.send_batches import read_message
 from cometmq.kernels.send_frames import frame_end, read_send
-from cometmq.kernels.send_records import put_record, record_size
-from cometmq.kernels.sends import ANSWER_SIZE_MAX
+from cometmq.kernels.send_records import put_entry, put_record, records_size
+from cometmq.kernels.sends import SENDS_MAX
 
 __all__ = ["take"]
-
-
-@inlined
-def _put_entry(send: Any, entries: Longs, row: int) -> None:
-    entries[row, 0] = send.queue
-    entries[row, 1] = send.queue_offset
-    entries[row, 2] = send.physical_offset
-    entries[row, 3] = send.size
-    entries[row, 4] = send.tags_code
 
 
 @kernel(
@@ -97,11 +88,11 @@ def take(
 ) -> Any:
     """Take sends: see ``sends.SendOps.take``."""
     position = sends_end = int64(start)
-    while count < len(sends):
+    send: Any = sends[0]
+    while count < SENDS_MAX:
         end = frame_end(data, position)
         if end < 0:
             return sends_end, int64(len(data)), count, size, answered
-        send: Any = sends[count]
         if not read_send(
             data,
             position,
@@ -121,20 +112,25 @@ def take(
             continue
         if position > sends_end:  # there are others between
             return sends_end, position, count, size, answered
-        send.size = record_size(send, born_host, bounds)
-        if size + send.size + END_FILE_MIN_BLANK > file_room:
+        end_size = size + records_size(send, born_host, bounds)
+        if end_size + END_FILE_MIN_BLANK > file_room:
             return sends_end, end, count, size, answered
-        answer_size = ANSWER_SIZE_MAX + len(constants) + send.key_length
-        if size + send.size > len(records) or answered + answer_size > len(answers):
+        if end_size > len(records) or answered + answer_size(send, constants, bounds) > len(answers):
             return sends_end, sends_end if count else end, count, size, answered
-        send.physical_offset = physical_offset + size
-        send.queue_offset = next_offsets[send.queue]
-        next_offsets[send.queue] += 1
-        put_record(data, send, texts, born_host, constants, bounds, store_time, records, size)
-        _put_entry(send, entries, first_row + count)
+        row = first_row + count
+        message = send.body_at
+        for i in range(send.message_count):
+            send.physical_offset = physical_offset + size
+            send.queue_offset = next_offsets[send.queue]
+            next_offsets[send.queue] += 1
+            if send.is_batch:
+                message = read_message(data, message, send)
+                size = put_record(data, send, data, born_host, constants, bounds, store_time, records, size)
+            else:
+                size = put_record(data, send, texts, born_host, constants, bounds, store_time, records, size)
+            put_entry(send, entries, row + i)
+        count += send.message_count
         if not send.is_oneway:
-            answered = put_answer(send, texts, constants, bounds, answers, answered)
-        size += send.size
-        count += 1
+            answered = put_answer(send, entries, row, texts, constants, bounds, answers, answered)
         position = sends_end = end
     return sends_end, sends_end, count, size, answered

@@ -3,26 +3,54 @@
 from typing import Any, Final
 
 from cometmq.kernels.jit import Bytes, Longs, copy_bytes, inlined, int64, put_int, uint8, uint64
-from cometmq.kernels.sends import BINARY_PIECES, HOST_ID, JSON_PIECES
+from cometmq.kernels.sends import (
+    ANSWER_SIZE_MAX,
+    BINARY_PIECES,
+    HOST_ID,
+    JSON_PIECES,
+    PHYSICAL_OFFSET,
+    QUEUE_OFFSET,
+)
 
 _PREFIX_SIZE: Final = 8
 _ZERO: Final = ord("0")
 _LETTERS_FROM: Final = ord("A") - 10
+_COMMA: Final = ord(",")
 _OFFSET_DIGITS: Final = 16
 
 
 @inlined
-def put_answer(send: Any, texts: Bytes, constants: Bytes, bounds: Longs, out: Bytes, begin: int) -> Any:
-    """Write the answer to a send to ``out`` from ``begin`` on; give where it ends."""
+def answer_size(send: Any, constants: Bytes, bounds: Longs) -> Any:
+    """Give how many bytes the answer to a send takes at most."""
+    id_size = bounds[HOST_ID + 1] - bounds[HOST_ID] + _OFFSET_DIGITS + 1
+    return ANSWER_SIZE_MAX + len(constants) + send.key_length + send.message_count * id_size
+
+
+@inlined
+def put_answer(
+    send: Any,
+    entries: Longs,
+    row: int,
+    texts: Bytes,
+    constants: Bytes,
+    bounds: Longs,
+    out: Bytes,
+    begin: int,
+) -> Any:
+    """Write the answer to a send to ``out`` from ``begin`` on; give where it ends.
+
+    Args:
+        row: where the entries of its messages begin.
+    """
     at = begin + _PREFIX_SIZE
     if send.is_binary:
         at = _put_piece(constants, bounds, BINARY_PIECES, out, at)
         put_int(out, at, send.opaque)
         at = _put_piece(constants, bounds, BINARY_PIECES + 1, out, at + 4)
-        end = _put_values(out, at + 4, send, texts, constants, bounds, BINARY_PIECES + 2)
+        end = _put_values(out, at + 4, send, entries, row, texts, constants, bounds, BINARY_PIECES + 2)
         put_int(out, at, end - at - 4)
     else:
-        end = _put_values(out, at, send, texts, constants, bounds, JSON_PIECES)
+        end = _put_values(out, at, send, entries, row, texts, constants, bounds, JSON_PIECES)
         end = _put_decimal(out, end, send.opaque)
         end = _put_piece(constants, bounds, JSON_PIECES + 5, out, end)
     header_size = end - begin - _PREFIX_SIZE
@@ -38,7 +66,15 @@ def _put_piece(constants: Bytes, bounds: Longs, piece: int, out: Bytes, at: int)
 
 @inlined
 def _put_values(
-    out: Bytes, at: int, send: Any, texts: Bytes, constants: Bytes, bounds: Longs, piece: int
+    out: Bytes,
+    at: int,
+    send: Any,
+    entries: Longs,
+    row: int,
+    texts: Bytes,
+    constants: Bytes,
+    bounds: Longs,
+    piece: int,
 ) -> Any:
     """Write the four values between their pieces; before each binary one goes its length."""
     length_size = 4 * (send.is_binary != 0)
@@ -46,18 +82,31 @@ def _put_values(
         at = _put_piece(constants, bounds, piece + i, out, at)
         value = at + length_size
         if i == 0:
-            end = _put_piece(constants, bounds, HOST_ID, out, value)
-            end = _put_hexadecimal(out, end, send.physical_offset)
+            end = _put_ids(out, value, entries, row, row + send.message_count, constants, bounds)
         elif i == 1:
             end = _put_decimal(out, value, send.queue_id)
         elif i == 2:
-            end = _put_decimal(out, value, send.queue_offset)
+            end = _put_decimal(out, value, entries[row, QUEUE_OFFSET])
         else:
             end = copy_bytes(texts, send.key_at, send.key_at + send.key_length, out, value)
         if length_size:
             put_int(out, at, end - value)
         at = end
     return _put_piece(constants, bounds, piece + 4, out, at)
+
+
+@inlined
+def _put_ids(
+    out: Bytes, at: int, entries: Longs, row: int, end_row: int, constants: Bytes, bounds: Longs
+) -> Any:
+    """Write the ids of messages, commas between them; give where the next text goes."""
+    for i in range(row, end_row):
+        if i > row:
+            out[at] = uint8(_COMMA)
+            at += 1
+        at = _put_piece(constants, bounds, HOST_ID, out, at)
+        at = _put_hexadecimal(out, at, entries[i, PHYSICAL_OFFSET])
+    return at
 
 
 @inlined

@@ -14,6 +14,7 @@ from cometmq.kernels.jit import (
     uint32,
 )
 from cometmq.kernels.json_text import NOT_A_NUMBER
+from cometmq.kernels.send_batches import batch_count
 from cometmq.kernels.send_header import (
     CODE,
     FIRST_FIELD,
@@ -26,11 +27,14 @@ from cometmq.kernels.send_header import (
     read_json,
 )
 from cometmq.kernels.send_properties import is_utf8, read_properties
+from cometmq.kernels.sends import BATCH_COUNT_MAX
 from cometmq.kernels.text import hash_on
 from cometmq.kernels.topic_table import CELLS_AT, MIX, NAME_AT, NAME_LENGTH, QUEUE_COUNT, ROW_SIZE
 
 SEND_CODE: Final = 310
 """SEND_MESSAGE_V2."""
+BATCH_CODE: Final = 320
+"""SEND_BATCH_MESSAGE."""
 FRAME_LENGTH_MAX: Final = 16 * 1024 * 1024
 HEADER_LENGTH_MAX: Final = 512 * 1024
 ONEWAY_FLAG: Final = 2
@@ -124,7 +128,7 @@ def read_send(
         is_read = read_binary(data, header, body, places, texts, 0) >= 0
     else:
         is_read = read_json(data, header, body, places, texts, 0) >= 0
-    if not is_read or places[CODE] != SEND_CODE:
+    if not is_read or (places[CODE] != SEND_CODE and places[CODE] != BATCH_CODE):
         return False
     flag = int64(0) if places[FLAG] == NOT_A_NUMBER else places[FLAG]
     if flag & ~ONEWAY_FLAG:
@@ -142,6 +146,7 @@ def read_send(
     send.born_time = long_field(data, places, _BORN_TIME, 0)
     send.flag = int_field(data, places, _FLAG, 0)
     send.reconsume_times = int_field(data, places, _RECONSUME_TIMES, 0)
+    is_batch = _bool_field(data, places, _BATCH)
     if (
         send.sys_flag == NOT_A_NUMBER
         or send.sys_flag & TRANSACTION_MASK
@@ -151,7 +156,7 @@ def read_send(
         or int_field(data, places, _QUEUE_COUNT, 0) == NOT_A_NUMBER
         or int_field(data, places, _RECONSUME_TIMES_MAX, 0) == NOT_A_NUMBER
         or _bool_field(data, places, _UNIT_MODE) < 0
-        or _bool_field(data, places, _BATCH) != 0
+        or is_batch < 0
     ):
         return False
 
@@ -174,4 +179,6 @@ def read_send(
         return False
     if send.is_binary and not is_utf8(texts, begin, properties_end):
         return False  # in JSON that has been seen to
-    return True
+    send.is_batch = is_batch or places[CODE] == BATCH_CODE
+    send.message_count = batch_count(data, body, end) if send.is_batch else 1
+    return bool(0 < send.message_count <= BATCH_COUNT_MAX)

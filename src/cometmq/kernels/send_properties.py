@@ -56,8 +56,25 @@ def read_properties(texts: Bytes, begin: int, end: int, send: Any) -> bool:
         if not (48 <= byte <= 57 or 65 <= byte <= 90 or 97 <= byte <= 122):
             return False
     send.key_at, send.key_length = key, key_end - key
-    send.tags_code = int64(int32(hash_text(uint32(0), texts, tags, tags_end)))
+    send.tags_code = _hash_of(texts, tags, tags_end)
     return key < key_end
+
+
+@inlined
+def tags_code_in(buffer: Bytes, position: int, end: int) -> Any:
+    """Give the hash of the tags in a properties string, 0 without any."""
+    tags = tags_end = position
+    while position < end:
+        code, name_end, value_end = next_property(buffer, position, end)
+        if code == _TAGS and position < name_end < value_end - 1:
+            tags, tags_end = name_end + 1, value_end
+        position = value_end + 1
+    return _hash_of(buffer, tags, tags_end)
+
+
+@inlined
+def _hash_of(buffer: Bytes, tags: int, tags_end: int) -> Any:
+    return int64(int32(hash_text(uint32(0), buffer, tags, tags_end)))
 
 
 @inlined

@@ -19,38 +19,53 @@ from cometmq.format.record import (
 from cometmq.format.sys_flag import BORN_HOST_V6, HOSTS_V6, STORE_HOST_V6
 from cometmq.kernels.crc import crc32_of
 from cometmq.kernels.jit import Bytes, Longs, copy_bytes, inlined, put_int, put_long, uint8
-from cometmq.kernels.sends import ADDED, STORE_HOST
+from cometmq.kernels.send_batches import SIZE_MIN
+from cometmq.kernels.sends import (
+    ADDED,
+    ENTRY_SIZE,
+    PHYSICAL_OFFSET,
+    QUEUE,
+    QUEUE_OFFSET,
+    STORE_HOST,
+    TAGS_CODE,
+)
 
 
 @inlined
-def record_size(send: Any, born_host: Bytes, bounds: Longs) -> Any:
-    """Give how many bytes the record of a send takes."""
+def records_size(send: Any, born_host: Bytes, bounds: Longs) -> Any:
+    """Give how many bytes the records of a send take: one, or those of all messages of a batch."""
     hosts_size = len(born_host) + bounds[STORE_HOST + 1] - bounds[STORE_HOST]
-    properties_size = send.properties_length + bounds[ADDED + 1] - bounds[ADDED]
-    return (
-        BODY_AT - 2 * IPV4_SIZE + hosts_size + send.body_length + 1 + send.topic_length + 2 + properties_size
-    )
+    around = BODY_AT - 2 * IPV4_SIZE + hosts_size + 1 + send.topic_length + 2
+    if send.is_batch:
+        return send.message_count * (around - SIZE_MIN) + send.body_length
+    return around + send.body_length + send.properties_length + bounds[ADDED + 1] - bounds[ADDED]
 
 
 @inlined
 def put_record(
     data: Bytes,
     send: Any,
-    texts: Bytes,
+    properties: Bytes,
     born_host: Bytes,
     constants: Bytes,
     bounds: Longs,
     store_time: int,
     out: Bytes,
     begin: int,
-) -> None:
-    """Write the record of a send, which knows its offsets and size, to ``out`` from ``begin`` on."""
+) -> Any:
+    """Write the record of a message to ``out`` from ``begin`` on; give where it ends.
+
+    It knows its offsets. What the broker adds to properties it does not add to those of a batch's messages.
+
+    Args:
+        properties: where they stand: the texts, or the data.
+    """
     store_host, store_host_end = bounds[STORE_HOST], bounds[STORE_HOST + 1]
-    added, added_end = bounds[ADDED], bounds[ADDED + 1]
+    added = bounds[ADDED]
+    added_end = added if send.is_batch else bounds[ADDED + 1]
     host_flags = (BORN_HOST_V6 if len(born_host) > IPV4_SIZE else 0) | (
         STORE_HOST_V6 if store_host_end - store_host > IPV4_SIZE else 0
     )
-    put_int(out, begin, send.size)
     put_int(out, begin + MAGIC_AT, MAGIC_V1)
     put_int(out, begin + BODY_CRC_AT, crc32_of(data, send.body_at, send.body_length) & 0x7FFFFFFF)
     put_int(out, begin + QUEUE_ID_AT, send.queue_id)
@@ -71,5 +86,18 @@ def put_record(
     properties_length = send.properties_length + added_end - added
     out[at] = uint8(properties_length >> 8)
     out[at + 1] = uint8(properties_length)
-    at = copy_bytes(texts, send.properties_at, send.properties_at + send.properties_length, out, at + 2)
-    copy_bytes(constants, added, added_end, out, at)
+    at = copy_bytes(properties, send.properties_at, send.properties_at + send.properties_length, out, at + 2)
+    end = copy_bytes(constants, added, added_end, out, at)
+    send.size = end - begin
+    put_int(out, begin, send.size)
+    return end
+
+
+@inlined
+def put_entry(send: Any, entries: Longs, row: int) -> None:
+    """Write what a message's queue gets."""
+    entries[row, QUEUE] = send.queue
+    entries[row, QUEUE_OFFSET] = send.queue_offset
+    entries[row, PHYSICAL_OFFSET] = send.physical_offset
+    entries[row, ENTRY_SIZE] = send.size
+    entries[row, TAGS_CODE] = send.tags_code

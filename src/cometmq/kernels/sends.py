@@ -1,8 +1,8 @@
 """Sends in bulk: what a broker, a store and the kernel of sends pass each other.
 
-One socket read holds many SEND_MESSAGE_V2 frames. Of those that are as nearly all are, one call of the kernel
-makes records, queue entries and answers; nothing is done per message in Python, and little per read. What
-all connections read in a turn of the loop is written together. A frame
+One socket read holds many SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE frames. Of those that are as nearly all are,
+one call of the kernel makes records, queue entries and answers; nothing is done per message in Python, and
+little per read. What all connections read in a turn of the loop is written together. A frame
 with anything unusual about it is left to the plain path, which is the definition of what happens to a send.
 """
 
@@ -26,6 +26,8 @@ SEND: Final = np.dtype(
             "opaque",
             "is_binary",  # whether the header is a ROCKETMQ one, and so the answer's
             "is_oneway",
+            "message_count",  # 1, or how many messages the batch has
+            "is_batch",
             "flag",
             "sys_flag",
             "born_time",
@@ -35,7 +37,8 @@ SEND: Final = np.dtype(
             "queue_id",
             "body_at",
             "body_length",
-            "properties_at",  # in the texts, where they stand unescaped, as the unique key does
+            "properties_at",  # in the texts, where they stand unescaped, as the unique key does; of a batch's
+            # message, whose flag, body and properties take the place of its batch's own, in the data
             "properties_length",
             "key_at",
             "key_length",
@@ -50,14 +53,21 @@ SEND: Final = np.dtype(
 """One send; lengths in bytes."""
 
 SENDS_MAX: Final = 1024
-"""So many sends are taken together."""
-RECORDS_SIZE_MAX: Final = 1 << 20
+"""When so many messages are taken, no more sends are."""
+BATCH_COUNT_MAX: Final = 4096
+"""The most messages of a batch; a larger one is none for this path."""
+MESSAGES_MAX: Final = SENDS_MAX + BATCH_COUNT_MAX
+"""So many messages are taken together at most."""
+RECORDS_SIZE_MAX: Final = 1 << 21
 ANSWERS_SIZE_MAX: Final = 1 << 19
-"""So many bytes are made together. A send whose record is longer is none for this path."""
+"""So many bytes are made together. A send whose records take more is none for this path."""
 ANSWER_SIZE_MAX: Final = 256
-"""What an answer takes at most, but for its constant parts and the unique key."""
+"""What an answer takes at most, but for its constant parts, the unique key and more ids than one."""
 TEXTS_SIZE: Final = 512 * 1024
 """As long as a header can be: none of its texts is longer."""
+
+QUEUE, QUEUE_OFFSET, PHYSICAL_OFFSET, ENTRY_SIZE, TAGS_CODE = range(5)
+"""What the numbers of an entry's row are."""
 
 FIELD_COUNT: Final = 14
 """The fields of a header, "a" to "n"."""
@@ -134,14 +144,15 @@ class SendOps(Protocol):
 
         Gives where the sends end that are taken; where the frames after them end that are to be handled
         otherwise (a cut frame among them, and one that does not fit into the log's file), the same if there
-        is no more room; and ``count``, ``size`` and ``answers_size`` as they are then.
+        is no more room; and ``count``, ``size`` and ``answers_size`` as they are then. A batch is taken whole
+        or not at all.
 
         All by position, and nothing that would have to be made or taken apart for the call: with few sends
         in a read that is what they cost.
 
         Args:
             constants: see ``Constants``, as for ``bounds``.
-            sends: gets what is read of each, of dtype SEND.
+            sends: room for what is read of one, of dtype SEND.
             texts: gets what is read of one, without JSON's escapes.
             records: gets the records, one behind the other.
             answers: gets the answers, one frame behind the other.
@@ -149,15 +160,15 @@ class SendOps(Protocol):
             properties_length_max: of what the producer sent, so that what is added fits too.
             names: see ``TopicTable``, as for ``rows``, ``slots`` and ``cells``.
             next_offsets: what the next message of each queue gets, by the queue's number; moved on.
-            entries: gets a row for each send: queue, queue offset, physical offset, size, tags code.
-            first_row: where these rows begin; there must be room for as many as ``sends`` has.
+            entries: gets a row for each message: see ``QUEUE`` and the others.
+            first_row: where these rows begin; there must be room for MESSAGES_MAX.
             physical_offset: where the first record will lie in the CommitLog.
             file_room: how many bytes are left of its file; what a blank needs is left free.
             store_time: ms since the epoch.
             data: what was read.
             start: where the first send begins in it.
             born_host: whence they come: packed, 8 or 20 bytes.
-            count: how many sends there are already.
+            count: how many messages there are already.
             size: bytes of their records.
             answers_size: bytes of their answers.
         """
@@ -175,16 +186,16 @@ class SendBatch:
         body_length_max: sends with a longer body are left.
 
     Attributes:
-        count: how many sends were taken.
+        count: how many messages were taken.
         size: how many bytes their records take.
-        sends: what was read of each.
+        last: what was read of the last one that was looked at, of dtype SEND.
     """
 
     def __init__(self, ops: SendOps, table: TopicTable, constants: Constants, body_length_max: int) -> None:
         self.count = self.size = self._answers_size = 0
-        self.sends = np.zeros(SENDS_MAX, SEND)
+        self.last = np.zeros(1, SEND)
         self._table = table
-        self._next_offsets = _NONE
+        self._next_offsets, self._rows = _NONE, _NONE
         added_length = int(constants.bounds[ADDED + 1] - constants.bounds[ADDED])
         records, answers = np.empty(RECORDS_SIZE_MAX, np.uint8), np.empty(ANSWERS_SIZE_MAX, np.uint8)
         self._records, self._answers = records.data, answers.data
@@ -192,7 +203,7 @@ class SendBatch:
             ops.take,
             constants.data,
             constants.bounds,
-            self.sends,
+            self.last,
             np.empty(TEXTS_SIZE, np.uint8),
             records,
             answers,
@@ -213,7 +224,7 @@ class SendBatch:
     ) -> None:
         """Begin with no sends; say where the next ones go: see ``SendOps.take``."""
         self.count = self.size = self._answers_size = 0
-        self._next_offsets, table = next_offsets, self._table
+        self._next_offsets, self._rows, table = next_offsets, entries[first_row:], self._table
         self._take_here = partial(
             self._take,
             table.names,
@@ -250,6 +261,6 @@ class SendBatch:
 
     def take_back(self) -> None:
         """Give back the queue offsets that were taken: the records could not be written."""
-        for queue in self.sends["queue"][: self.count].tolist():
+        for queue in self._rows[: self.count, QUEUE].tolist():
             self._next_offsets[queue] -= 1
         self.count = 0

@@ -281,12 +281,8 @@ class Session(asyncio.Protocol):
         if data[0] == TLS_HANDSHAKE and not self._commands_read and not self._reader.unfinished_size:
             self._refuse("it speaks TLS, which is not offered here: turn TLS off in the client")
             return None
-        read = Read(self, self._reader.joined(data))
-        if self._reader.unfinished_size:  # of a long frame, which is no usual one
-            read.commands_end = len(data)
-            self.handle(read, self._server.handler.handle)
-            return None
-        return read
+        data = self._reader.joined(data)
+        return Read(self, data) if data else None
 
     def handle(self, read: Read, handle: Handle) -> None:
         """Handle frames of a read as commands; close the connection if they are none."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from cometmq.io.clock import Clock
-from cometmq.kernels.sends import SENDS_MAX, SendBatch
+from cometmq.kernels.sends import MESSAGES_MAX, SendBatch
 from cometmq.store.dispatch import Dispatcher
 from cometmq.store.parts import Parts
 
@@ -54,7 +54,7 @@ class BulkAppend:
             What ``SendBatch.take`` gives for each.
         """
         log, staged, time = self._log, self._staged, self._clock.now_ms()
-        entries, next_offsets = staged.with_room(SENDS_MAX), self._queues.next_offsets.longs
+        entries, next_offsets = staged.with_room(MESSAGES_MAX), self._queues.next_offsets.longs
         batch.begin(next_offsets, entries, staged.end, log.written_offset, log.file_room, time)
         try:
             taken = [batch.take(*read) for read in reads]

@@ -12,6 +12,7 @@ import numpy as np
 
 from cometmq.format.queue_entry import SIZE
 from cometmq.kernels.ops import Longs
+from cometmq.kernels.sends import ENTRY_SIZE, PHYSICAL_OFFSET, QUEUE, QUEUE_OFFSET, TAGS_CODE
 from cometmq.store.consume_queue import ENTRY_DTYPE, ConsumeQueue
 
 CAPACITY: Final = 32_768
@@ -20,8 +21,6 @@ ENTRIES_PER_QUEUE: Final = 16
 """… or so many for each queue, if that is more: each costs as much as some entries."""
 FEW: Final = 24
 """So many are put faster one by one: somebody reads right behind the producer."""
-QUEUE, QUEUE_OFFSET, PHYSICAL_OFFSET, ENTRY_SIZE, TAGS_CODE = range(5)
-"""What the numbers of a row are."""
 
 
 class Staged:
@@ -33,7 +32,7 @@ class Staged:
 
     Attributes:
         queues: by their numbers; those that are gone are passed over.
-        rows: the entries, a row of numbers each; kernels fill it from ``end`` on.
+        rows: the entries, a row of numbers each (see ``kernels.sends``); kernels fill it from ``end`` on.
         count: how many entries wait that may be read; whoever lets more be read moves it on.
         end: how many wait in all; the others are not on the disk yet, under SYNC_FLUSH.
     """

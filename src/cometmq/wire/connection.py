@@ -56,10 +56,19 @@ class FrameReader:
         return commands
 
     def joined(self, data: bytes) -> bytes:
-        """Give ``data`` behind what is unfinished, which is held no longer; a long part is kept, though."""
-        if not self._unfinished or len(self._unfinished) > JOIN_MAX:
+        """Give ``data`` behind what is unfinished, which is held no longer.
+
+        A long part of a frame is held until the rest of it has come: until then nothing is given.
+        """
+        if not self._unfinished:
             return data
-        joined = bytes(self._unfinished) + data
+        if len(self._unfinished) <= JOIN_MAX:
+            joined = bytes(self._unfinished) + data
+        else:
+            self._unfinished += data
+            if len(self._unfinished) < self._size_wanted:
+                return b""
+            joined = bytes(self._unfinished)
         self._unfinished = bytearray()
         self._size_wanted = PREFIX_SIZE
         return joined
