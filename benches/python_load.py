@@ -1,5 +1,7 @@
 """A load generator on the Python clients: takes the orders of ``java/Load.java``, for sync, async and batch.
 
+And one more, linger: single sends that share batches.
+
 It is a process of its own, started by ``bench_clients``: an order is a line of JSON, and so is its answer.
 """
 
@@ -8,7 +10,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from cometmq import Message, Producer, blocking
@@ -16,6 +18,9 @@ from cometmq import Message, Producer, blocking
 WINDOW: Final = 512
 """How many async sends are unanswered at a time, as in ``java/Sends.java``."""
 BATCH: Final = 32
+LINGER_MS: Final = 10
+LINGER_WINDOW: Final = 16_384
+"""How many lingering sends are unanswered: 128 to each of 128 topics."""
 RAMP_S: Final = 0.5
 Order = dict[str, Any]
 
@@ -25,7 +30,7 @@ class Meter:
 
     def __init__(self, order: Order) -> None:
         self._body = bytes(97 + place % 26 for place in range(order["bodySize"]))
-        self._topics: int = order["topics"]
+        self._topics = [f"bench-{number}" for number in range(order["topics"])]
         self._sent = 0
         self._begin = time.perf_counter() + RAMP_S
         self._end = self._begin + order["seconds"]
@@ -36,7 +41,7 @@ class Meter:
     def next(self) -> Message:
         """Make a message."""
         self._sent += 1
-        return Message(f"bench-{self._sent % self._topics}", self._body)
+        return Message(self._topics[self._sent % len(self._topics)], self._body)
 
     def goes_on(self, count: int) -> bool:
         """Count messages that were answered; tell whether to go on."""
@@ -83,6 +88,15 @@ def sync(order: Order) -> dict[str, float]:
 
 async def asynchronous(order: Order) -> dict[str, float]:
     """Send from tasks, each with one message under way."""
+    return await _singly(order, WINDOW)
+
+
+async def lingering(order: Order) -> dict[str, float]:
+    """Send from many tasks, each with one message under way that waits for company."""
+    return await _singly(order, LINGER_WINDOW, linger_ms=LINGER_MS)
+
+
+async def _singly(order: Order, tasks: int, **settings: Any) -> dict[str, float]:
     meter = Meter(order)
 
     async def work(producer: Producer) -> None:
@@ -91,8 +105,8 @@ async def asynchronous(order: Order) -> dict[str, float]:
             await producer.send(meter.next())
             count = 1
 
-    async for producer in _producer(order):
-        await asyncio.gather(*(work(producer) for _ in range(WINDOW)))
+    async with Producer(order["namesrv"], "load", **settings) as producer:
+        await asyncio.gather(*(work(producer) for _ in range(tasks)))
     return meter.result()
 
 
@@ -107,20 +121,16 @@ async def batches(order: Order) -> dict[str, float]:
             await producer.send_many([Message(first.topic, first.body) for _ in range(BATCH)])
             count = BATCH
 
-    async for producer in _producer(order):
+    async with Producer(order["namesrv"], "load") as producer:
         await asyncio.gather(*(work(producer) for _ in range(order["threads"])))
     return meter.result()
-
-
-async def _producer(order: Order) -> AsyncIterator[Producer]:
-    async with Producer(order["namesrv"], "load") as producer:
-        yield producer
 
 
 MODES: Final[dict[str, Callable[[Order], dict[str, float] | Coroutine[Any, Any, dict[str, float]]]]] = {
     "sync": sync,
     "async": asynchronous,
     "batch": batches,
+    "linger": lingering,
 }
 
 

@@ -1,54 +1,69 @@
 """When gathered messages leave, and what their senders get."""
 
 import asyncio
-from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 
 import pytest
 from tests.client.brokers import Broker, cluster
 from tests.live import serving
 
-from cometmq.client import Producer
-from cometmq.client.accumulator import Accumulator, Outcome
+from cometmq.client import Producer, outgoing
+from cometmq.client.accumulator import Accumulator
+from cometmq.client.outgoing import Outgoing
 from cometmq.client.send_result import SendResult, SendStatus
-from cometmq.errors import MessageIllegal, NetworkError, RemoteError
+from cometmq.errors import MessageIllegal, NetworkError
 from cometmq.message import Message, MessageQueue
+from cometmq.wire import batch
 from cometmq.wire.codes import ResponseCode
 
 FOREVER_MS = 3_600_000
 
 
 class Sent:
-    """Takes batches; a body of ``bad`` fails."""
+    """Takes what is ready; a batch with a body of ``bad`` fails."""
 
     def __init__(self) -> None:
         self.batches: list[list[bytes]] = []
+        self.ids: list[str] = []
 
-    async def each(self, messages: Sequence[Message]) -> list[Outcome]:
-        self.batches.append([message.body for message in messages])
-        if any(message.body == b"worse" for message in messages):
+    async def send(self, ready: Outgoing) -> SendResult:
+        bodies = [one.body for one in batch.decode(ready.body)] if ready.is_batch else [ready.body]
+        self.batches.append(bodies)
+        self.ids += ready.message_ids
+        if b"bad" in bodies:
             raise NetworkError("nobody answers")
-        return [
-            RemoteError(2, "bad") if message.body == b"bad" else result_of(message) for message in messages
-        ]
+        queue = MessageQueue(ready.topic, "broker-a", 0)
+        places = [f"at {body.decode()}" for body in bodies]
+        return SendResult(SendStatus.SEND_OK, ready.message_id, places, queue, 7)
 
-
-def result_of(message: Message) -> SendResult:
-    queue = MessageQueue(message.topic, "broker-a", 0)
-    return SendResult(SendStatus.SEND_OK, message.body.decode(), [], queue, 0)
+    def accumulator(self, linger_ms: int, batch_bytes: int = 1_000) -> Accumulator:
+        numbers = count()
+        return Accumulator(self.send, lambda: f"id{next(numbers)}", outgoing.one, linger_ms, batch_bytes)
 
 
 def test_a_full_batch_leaves_at_once_and_the_rest_at_the_end() -> None:
     async def main() -> None:
         sent = Sent()
-        accumulator = Accumulator(sent.each, FOREVER_MS, batch_bytes=1_000)
-        messages = [Message("A", b"%d" % n * 300) for n in range(3)] + [Message("B", b"b")]
-        sends = [asyncio.create_task(accumulator.send(message)) for message in messages]
-        await asyncio.gather(*sends[:3])
-        assert sent.batches == [[message.body for message in messages[:3]]]
+        accumulator = sent.accumulator(FOREVER_MS)
+        messages = [Message("A", b"%d" % n * 300) for n in range(4)] + [Message("B", b"b")]
+        sends = [accumulator.add(message) for message in messages]
+        await asyncio.gather(*sends[:2])
+        assert sent.batches == [[message.body for message in messages[:2]]]
         await accumulator.close()
-        assert sent.batches[1:] == [[b"b"]]
-        assert [send.result().message_id for send in sends] == [m.body.decode() for m in messages]
+        assert sent.batches[1:] == [[message.body for message in messages[2:4]], [b"b"]]
+        assert [send.result().message_id for send in sends] == sent.ids
+
+    asyncio.run(main())
+
+
+def test_a_message_as_large_as_a_batch_leaves_at_once() -> None:
+    async def main() -> None:
+        sent = Sent()
+        accumulator = sent.accumulator(FOREVER_MS)
+        small, large = accumulator.add(Message("A", b"small")), accumulator.add(Message("A", b"l" * 1_000))
+        await asyncio.gather(small, large)
+        assert sent.batches == [[b"small"], [b"l" * 1_000]]
 
     asyncio.run(main())
 
@@ -56,26 +71,51 @@ def test_a_full_batch_leaves_at_once_and_the_rest_at_the_end() -> None:
 def test_a_batch_leaves_when_its_first_message_has_waited() -> None:
     async def main() -> None:
         sent = Sent()
-        accumulator = Accumulator(sent.each, 1, batch_bytes=1_000)
-        await asyncio.gather(*(accumulator.send(Message("A", b"%d" % n)) for n in range(3)))
+        accumulator = sent.accumulator(1)
+        results = await asyncio.gather(*(accumulator.add(Message("A", b"%d" % n)) for n in range(3)))
         assert sent.batches == [[b"0", b"1", b"2"]]
+        assert [(one.offset_ids, one.queue_offset) for one in results] == [
+            ([f"at {n}"], 7 + n) for n in range(3)
+        ]
 
     asyncio.run(main())
 
 
-def test_each_sender_gets_what_became_of_its_own_message() -> None:
+def test_a_message_that_breaks_a_limit_spoils_no_batch() -> None:
     async def main() -> None:
-        accumulator = Accumulator(Sent().each, 1, batch_bytes=1_000)
+        sent = Sent()
+        accumulator = sent.accumulator(1)
+        good = accumulator.add(Message("A", b"good"))
         with pytest.raises(MessageIllegal):
-            await accumulator.send(Message("A", b""))
-        sends = [asyncio.create_task(accumulator.send(Message("A", body))) for body in (b"bad", b"x", b"x")]
-        await asyncio.sleep(0)
-        sends[2].cancel()
-        bad, good, given_up = await asyncio.gather(*sends, return_exceptions=True)
-        assert isinstance(bad, RemoteError) and isinstance(good, SendResult)
-        assert isinstance(given_up, asyncio.CancelledError)
-        with pytest.raises(NetworkError, match="nobody answers"):
-            await accumulator.send(Message("A", b"worse"))
+            accumulator.add(Message("A", b""))
+        await good
+        assert sent.batches == [[b"good"]]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("bodies", [[b"bad"], [b"x", b"bad", b"x"]])
+def test_all_of_a_batch_that_fails_are_told_but_for_who_has_given_up(bodies: list[bytes]) -> None:
+    async def main() -> None:
+        accumulator = Sent().accumulator(1)
+        given_up = accumulator.add(Message("A", b"x"))
+        answers = [accumulator.add(Message("A", body)) for body in bodies]
+        given_up.cancel()
+        told = await asyncio.gather(*answers, return_exceptions=True)
+        assert all(isinstance(one, NetworkError) for one in told)
+        assert given_up.cancelled()
+
+    asyncio.run(main())
+
+
+def test_who_has_given_up_keeps_nobody_from_the_results() -> None:
+    async def main() -> None:
+        sent = Sent()
+        accumulator = sent.accumulator(1)
+        given_up, waits = accumulator.add(Message("A", b"x")), accumulator.add(Message("A", b"y"))
+        given_up.cancel()
+        assert (await waits).offset_ids == ["at y"]
+        assert sent.batches == [[b"x", b"y"]]
 
     asyncio.run(main())
 

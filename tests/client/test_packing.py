@@ -41,7 +41,7 @@ def test_a_batch_ends_where_it_is_full() -> None:
     parts = [part for lane in lanes for part in lane.parts]
     assert [place for part in parts for place in part.places] == list(range(20))
     assert all(len(part.ready.body) <= 1_000 for part in parts)
-    assert len(parts) == 10
+    assert len(parts) == 5
 
 
 def test_a_message_larger_than_a_batch_travels_alone() -> None:

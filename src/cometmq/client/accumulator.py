@@ -4,55 +4,67 @@ Source: RocketMQ ``client/producer/ProduceAccumulator.java``.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from cometmq.client import outgoing
-from cometmq.client.packing import BATCH_COUNT, size_about
-from cometmq.client.send_result import SendResult
+from cometmq.client.outgoing import Outgoing
+from cometmq.client.packing import BATCH_COUNT
+from cometmq.client.send_result import SendResult, of_each
 from cometmq.errors import CometMQError
 from cometmq.message import Message
-
-ANY_ID = "0" * 32
-Outcome = SendResult | CometMQError
 
 
 class Accumulator:
     """Gathers messages by topic.
 
     Args:
-        send_each: sends messages, and gives the result or the error of each.
+        send: sends what is ready.
+        new_id: makes unique ids.
+        single: prepares a message that has found no company.
         linger_ms: how long the first of a batch waits for others.
         batch_bytes: a batch of so many bytes waits no longer.
     """
 
     def __init__(
         self,
-        send_each: Callable[[Sequence[Message]], Awaitable[list[Outcome]]],
+        send: Callable[[Outgoing], Awaitable[SendResult]],
+        new_id: Callable[[], str],
+        single: Callable[[Message, str], Outgoing],
         linger_ms: int,
         batch_bytes: int,
     ) -> None:
-        self._send_each = send_each
+        self._send = send
+        self._new_id = new_id
+        self._single = single
         self._linger_s = linger_ms / 1000
         self._batch_bytes = batch_bytes
+        self._loop = asyncio.get_running_loop()
         self._gathered: dict[str, _Batch] = {}
         self._sending: set[asyncio.Task[None]] = set()
 
-    async def send(self, message: Message) -> SendResult:
-        """Send a message with others of its topic. Raises like ``Producer.send``."""
-        outgoing.one(message, ANY_ID, compress_over=None)  # or it would spoil the batch of others
-        loop = asyncio.get_running_loop()
+    def add(self, message: Message) -> "asyncio.Future[SendResult]":
+        """Take a message, to send it with others of its topic; gives its result, or fails as a send does.
+
+        Raises MessageIllegal or IllegalName at once.
+        """
+        unique_id = self._new_id()
+        member = outgoing.member(message, unique_id)
         batch = self._gathered.get(message.topic)
-        if batch is None:
-            timer = loop.call_later(self._linger_s, self._flush, message.topic)
-            batch = self._gathered[message.topic] = _Batch(timer)
-        answer: asyncio.Future[SendResult] = loop.create_future()
-        batch.messages.append(message)
-        batch.answers.append(answer)
-        batch.size += size_about(message)
-        if batch.size >= self._batch_bytes or len(batch.messages) >= BATCH_COUNT:
+        if batch is not None and batch.size + len(member) > self._batch_bytes:
             self._flush(message.topic)
-        return await answer
+            batch = None
+        if batch is None:
+            timer = self._loop.call_later(self._linger_s, self._flush, message.topic)
+            batch = self._gathered[message.topic] = _Batch(timer, message)
+        answer: asyncio.Future[SendResult] = self._loop.create_future()
+        batch.ids.append(unique_id)
+        batch.members.append(member)
+        batch.answers.append(answer)
+        batch.size += len(member)
+        if batch.size >= self._batch_bytes or len(batch.members) == BATCH_COUNT:
+            self._flush(message.topic)
+        return answer
 
     async def close(self) -> None:
         """Send what is gathered, and wait for its answers."""
@@ -63,29 +75,35 @@ class Accumulator:
     def _flush(self, topic: str) -> None:
         batch = self._gathered.pop(topic)
         batch.timer.cancel()
-        task = asyncio.create_task(self._send(batch))
+        task = asyncio.create_task(self._send_batch(batch))
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
 
-    async def _send(self, batch: "_Batch") -> None:
+    async def _send_batch(self, batch: "_Batch") -> None:
         try:
-            outcomes = await self._send_each(batch.messages)
+            result = await self._send(self._ready(batch))
         except CometMQError as error:
-            outcomes = [error] * len(batch.messages)
-        for answer, outcome in zip(batch.answers, outcomes, strict=True):
-            if answer.done():  # its sender has given up waiting
-                continue
-            if isinstance(outcome, CometMQError):
-                answer.set_exception(outcome)
-            else:
-                answer.set_result(outcome)
+            for answer in batch.answers:
+                if not answer.done():  # else its sender has given up waiting
+                    answer.set_exception(error)
+            return
+        for answer, own in zip(batch.answers, of_each(result, batch.ids), strict=True):
+            if not answer.done():
+                answer.set_result(own)
+
+    def _ready(self, batch: "_Batch") -> Outgoing:
+        if len(batch.ids) == 1:
+            return self._single(batch.first, batch.ids[0])
+        return outgoing.together(batch.first.topic, batch.members, batch.ids, self._new_id())
 
 
-@dataclass
+@dataclass(slots=True)
 class _Batch:
-    """Messages that wait, and who waits for their answers."""
+    """Messages that wait, as the batch will have them, and who waits for their answers."""
 
     timer: asyncio.TimerHandle
-    messages: list[Message] = field(default_factory=list)
+    first: Message
+    ids: list[str] = field(default_factory=list)
+    members: list[bytes] = field(default_factory=list)
     answers: "list[asyncio.Future[SendResult]]" = field(default_factory=list)
     size: int = 0

@@ -109,21 +109,27 @@ def many(messages: Sequence[Message], unique_ids: Sequence[str], batch_id: str) 
     topics = {message.topic for message in messages}
     if len(topics) != 1:
         raise MessageIllegal(f"batch for the topics {sorted(topics)}: all must have the same one")
-    for message in messages:
-        sent.check(message, body_size_max=BODY_SIZE_MAX)
-        if message.delay_level:
-            raise MessageIllegal("batch with a delay level: RocketMQ delays single messages only")
-    parts = [
-        batch.BatchMessage(message.body, sent.properties_of(message, _own(unique_id)), message.flag)
-        for message, unique_id in zip(messages, unique_ids, strict=True)
-    ]
-    body = batch.encode(parts)
+    members = [member(message, unique_id) for message, unique_id in zip(messages, unique_ids, strict=True)]
+    return together(messages[0].topic, members, unique_ids, batch_id)
+
+
+def member(message: Message, unique_id: str) -> bytes:
+    """Prepare a message as one of a batch. Raises MessageIllegal or IllegalName if it breaks a limit."""
+    sent.check(message, body_size_max=BODY_SIZE_MAX)
+    if message.delay_level:
+        raise MessageIllegal("batch with a delay level: RocketMQ delays single messages only")
+    return batch.encode_one(message.body, sent.properties_of(message, _own(unique_id)), message.flag)
+
+
+def together(topic: str, members: Sequence[bytes], unique_ids: Sequence[str], batch_id: str) -> Outgoing:
+    """Make a batch of the members of one topic. Raises MessageIllegal if it is too long."""
+    body = b"".join(members)
     if len(body) > BODY_SIZE_MAX:
         raise MessageIllegal(
             f"batch of {len(body)} bytes: a broker takes at most {BODY_SIZE_MAX}; send fewer at once"
         )
     text = properties.encode(_own(batch_id)).decode()
-    return Outgoing(messages[0].topic, tuple(unique_ids), text, body, 0, 0, is_batch=True)
+    return Outgoing(topic, tuple(unique_ids), text, body, 0, 0, is_batch=True)
 
 
 def common_sharding_key(messages: Sequence[Message]) -> str | None:

@@ -11,12 +11,9 @@ from cometmq.client import outgoing
 from cometmq.client.outgoing import Outgoing
 from cometmq.format.layout import RETRY_PREFIX
 from cometmq.message import Message, MessageQueue
-from cometmq.wire.batch import SIZE_MIN
 
 BATCH_BYTES: Final = 1 << 20
 """How much is put into one request: a quarter of what brokers take, as nothing gets faster beyond."""
-UTF8_MAX: Final = 4
-"""Most bytes of a character."""
 BATCH_COUNT: Final = 4_096
 """The answer names each message of a batch by 33 bytes in its header."""
 
@@ -66,15 +63,17 @@ def pack(
         else:
             groups.setdefault((message.topic, queue_of(message)), []).append(place)
 
-    def part(places: list[int]) -> Part:
-        ids = [new_id() for _ in places]
-        if len(places) == 1:
-            return Part(compress(messages[places[0]], ids[0]), places, ids)
-        return Part(outgoing.many([messages[place] for place in places], ids, new_id()), places, ids)
+    def single(place: int, unique_id: str) -> Part:
+        return Part(compress(messages[place], unique_id), [place], [unique_id])
 
-    lanes = [Lane(queue_of(messages[place]), [part([place])]) for place in alone]
-    for (_topic, queue), places in groups.items():
-        parts = [part(some) for some in _cut(messages, places, batch_bytes)]
+    lanes = [Lane(queue_of(messages[place]), [single(place, new_id())]) for place in alone]
+    for (topic, queue), places in groups.items():
+        parts = [
+            single(some[0], ids[0])
+            if len(some) == 1
+            else Part(outgoing.together(topic, members, ids, new_id()), some, ids)
+            for some, ids, members in _cut(messages, places, new_id, batch_bytes)
+        ]
         lanes += [Lane(None, [one]) for one in parts] if queue is None else [Lane(queue, parts)]
     return lanes
 
@@ -88,27 +87,22 @@ def _travels_alone(message: Message) -> bool:
     return message.delay_level > 0 or message.topic.startswith(RETRY_PREFIX)
 
 
-def _cut(messages: Sequence[Message], places: list[int], batch_bytes: int) -> Iterator[list[int]]:
-    """Cut a group where a batch is full."""
+def _cut(
+    messages: Sequence[Message], places: list[int], new_id: Callable[[], str], batch_bytes: int
+) -> Iterator[tuple[list[int], list[str], list[bytes]]]:
+    """Cut a group where a batch is full: gives places, unique ids, and the messages as a batch has them."""
     some: list[int] = []
+    ids: list[str] = []
+    members: list[bytes] = []
     size = 0
     for place in places:
-        size_of_one = size_about(messages[place])
-        if some and (size + size_of_one > batch_bytes or len(some) == BATCH_COUNT):
-            yield some
-            some, size = [], 0
+        unique_id = new_id()
+        member = outgoing.member(messages[place], unique_id)
+        if some and (size + len(member) > batch_bytes or len(some) == BATCH_COUNT):
+            yield some, ids, members
+            some, ids, members, size = [], [], [], 0
         some.append(place)
-        size += size_of_one
-    yield some
-
-
-def size_about(message: Message) -> int:
-    """Give about what a message takes of a batch, rather too much than too little."""
-    texts = [message.tags or "", message.sharding_key or "", *message.keys]
-    for name, value in message.properties.items():
-        texts += (name, value)
-    size = sum(len(text) if text.isascii() else UTF8_MAX * len(text) for text in texts)
-    return SIZE_MIN + len(message.body) + size + len(texts) + _OWN_PROPERTIES
-
-
-_OWN_PROPERTIES: Final = 96
+        ids.append(unique_id)
+        members.append(member)
+        size += len(member)
+    yield some, ids, members

@@ -36,7 +36,7 @@ from cometmq.wire.bodies.trace import GROUP_PREFIX
 
 IN_FLIGHT_MAX: Final = 1_024
 BATCH_BYTES_MAX: Final = outgoing.BODY_SIZE_MAX // 2
-"""Sizes are judged before messages are encoded, so there must be some room."""
+"""Half of what a broker takes: nothing gets faster beyond."""
 
 
 class Producer:
@@ -106,7 +106,9 @@ class Producer:
         )
         self._accumulator: Accumulator | None = None
         if self._linger_ms is not None:
-            self._accumulator = Accumulator(self._send_each, self._linger_ms, self._batch_bytes)
+            self._accumulator = Accumulator(
+                self._send, self._new_id, self._compressed, self._linger_ms, self._batch_bytes
+            )
         self._tracer: Tracer | None = None
         if self._is_traced:
             settings = self._settings._replace(group=f"{GROUP_PREFIX}-{self.group}-PUB-1")
@@ -140,7 +142,7 @@ class Producer:
             NetworkError: no broker answers; the message may be stored nevertheless.
         """
         if self._accumulator is not None and queue is None and packing.may_wait(message):
-            return await self._accumulator.send(message)
+            return await self._accumulator.add(message)
         return await self._send(self._prepare(message), queue)
 
     async def send_many(self, messages: Iterable[Message]) -> list[SendResult]:
@@ -178,7 +180,7 @@ class Producer:
         """Give the queues that a topic's messages are sent to. Raises NoRoute or NetworkError."""
         return await self._sender.queues(topic)
 
-    async def _send(self, ready: Outgoing, where: Where) -> SendResult:
+    async def _send(self, ready: Outgoing, where: Where = None) -> SendResult:
         async with self._room:
             return await self._sender.send(ready, where)
 

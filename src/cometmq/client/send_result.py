@@ -39,11 +39,8 @@ class SendResult(NamedTuple):
 
 def of_each(result: SendResult, message_ids: Sequence[str]) -> list[SendResult]:
     """Give the result of each message of a batch, whose unique ids are given, from that of the batch."""
+    status, _, offset_ids, queue, first = result
     return [
-        result._replace(
-            message_id=message_id,
-            offset_ids=result.offset_ids[place : place + 1],
-            queue_offset=result.queue_offset + place,
-        )
+        SendResult(status, message_id, offset_ids[place : place + 1], queue, first + place)
         for place, message_id in enumerate(message_ids)
     ]

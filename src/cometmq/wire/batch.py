@@ -47,16 +47,22 @@ def encode(messages: Iterable[BatchMessage]) -> bytes:
     Raises:
         MessageIllegal: a message's properties are too long.
     """
-    parts = []
-    for body, properties, flag in messages:
-        if len(properties) > properties_format.MAX_LENGTH:
-            raise MessageIllegal(
-                f"properties of {len(properties)} bytes, at most {properties_format.MAX_LENGTH} are allowed"
-            )
-        size = SIZE_MIN + len(body) + len(properties)
-        parts += [_HEAD.pack(size, 0, 0, flag, len(body)), body]
-        parts += [_PROPERTIES_LENGTH.pack(len(properties)), properties]
-    return b"".join(parts)
+    return b"".join([encode_one(*message) for message in messages])
+
+
+def encode_one(body: bytes, properties: bytes, flag: int = 0) -> bytes:
+    """Write one message: a batch's body is any number of them, one behind the other.
+
+    Raises:
+        MessageIllegal: its properties are too long.
+    """
+    length = len(properties)
+    if length > properties_format.MAX_LENGTH:
+        raise MessageIllegal(
+            f"properties of {length} bytes, at most {properties_format.MAX_LENGTH} are allowed"
+        )
+    head = _HEAD.pack(SIZE_MIN + len(body) + length, 0, 0, flag, len(body))
+    return b"".join((head, body, _PROPERTIES_LENGTH.pack(length), properties))
 
 
 def decode(data: bytes) -> list[BatchMessage]:
