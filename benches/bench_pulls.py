@@ -53,7 +53,7 @@ def main() -> None:
 
 async def measure(directory: Path, kind: SerializeType) -> dict[str, float]:
     """Give what each case costs, µs."""
-    with connected(directory, StoreSettings(), is_null=False) as (server, session):
+    with connected(directory, StoreSettings(), is_null=False) as (server, session, _):
         bench = Bench(server, session, kind)
         alone = min([bench.sends() async for _ in rounds()])
         for _ in range(DEPTH):
