@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import cometmq
+from cometmq import client
 
 
 @pytest.mark.parametrize("name", cometmq.__all__)
@@ -15,7 +16,10 @@ def test_each_public_name_is_there(name: str) -> None:
 
 
 def test_the_list_of_public_names_is_that_of_their_homes() -> None:
-    assert sorted(cometmq._HOME_OF) == sorted(cometmq.__all__)
+    assert sorted(cometmq._HOMES) == sorted(cometmq.__all__)
+    assert sorted(client._HOMES) == sorted(client.__all__)
+    for name, home in client._HOMES.items():
+        assert cometmq._HOMES[name] == home
 
 
 def test_a_name_that_is_not_there_is_told() -> None:
@@ -29,9 +33,14 @@ def test_the_clients_need_nothing_that_is_slow_to_import() -> None:
     assert run(program) == "[]\n"
 
 
+def test_who_only_sends_imports_no_consumer() -> None:
+    program = "import sys; from cometmq import Producer; print('cometmq.client.rebalancing' in sys.modules)"
+    assert run(program) == "False\n"
+
+
 def test_the_name_alone_imports_nothing_of_the_package() -> None:
     program = "import sys, cometmq; print([name for name in sys.modules if name.startswith('cometmq.')])"
-    assert run(program) == "[]\n"
+    assert run(program) == "['cometmq.lazy']\n"
 
 
 def run(program: str) -> str:

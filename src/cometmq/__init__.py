@@ -3,8 +3,9 @@
 The clients are imported when they are first named: ``from cometmq import Message, Producer``.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from cometmq import lazy
 
 __version__ = "0.1.0"
 
@@ -30,30 +31,6 @@ if TYPE_CHECKING:
     from cometmq.errors import CometMQError
     from cometmq.message import Message, MessageQueue, StoredMessage
 
-_HOMES: Final = {
-    "cometmq.client": (
-        "Consumer",
-        "DeadLetter",
-        "Limits",
-        "LitePullConsumer",
-        "Lookup",
-        "Model",
-        "Producer",
-        "PullConsumer",
-        "PullOptions",
-        "PullStatus",
-        "Pulled",
-        "Retry",
-        "SendResult",
-        "SendStatus",
-        "Start",
-    ),
-    "cometmq.client.idempotence": ("Deduplicator",),
-    "cometmq.errors": ("CometMQError",),
-    "cometmq.message": ("Message", "MessageQueue", "StoredMessage"),
-}
-_HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}
-
 __all__ = [
     "CometMQError",
     "Consumer",
@@ -77,12 +54,30 @@ __all__ = [
     "StoredMessage",
 ]
 
+_HOMES: Final = {
+    "CometMQError": "cometmq.errors",
+    "Consumer": "cometmq.client.consumer",
+    "DeadLetter": "cometmq.client.outcome",
+    "Deduplicator": "cometmq.client.idempotence",
+    "Limits": "cometmq.cluster.process_queue",
+    "LitePullConsumer": "cometmq.client.lite_pull",
+    "Lookup": "cometmq.client.lookup",
+    "Message": "cometmq.message",
+    "MessageQueue": "cometmq.message",
+    "Model": "cometmq.client.consumer",
+    "Producer": "cometmq.client.producer",
+    "PullConsumer": "cometmq.client.pull",
+    "PullOptions": "cometmq.client.pulling",
+    "PullStatus": "cometmq.client.queue_requests",
+    "Pulled": "cometmq.client.queue_requests",
+    "Retry": "cometmq.client.outcome",
+    "SendResult": "cometmq.client.send_result",
+    "SendStatus": "cometmq.client.send_result",
+    "Start": "cometmq.client.start",
+    "StoredMessage": "cometmq.message",
+}
 
-def __getattr__(name: str) -> Any:
-    if (home := _HOME_OF.get(name)) is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(home), name)
-    return value
+__getattr__ = lazy.importer(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

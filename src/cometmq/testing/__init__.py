@@ -3,8 +3,9 @@
 The names are imported when they are first used; the pytest plugin imports nothing till a test asks for it.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from cometmq import lazy
 
 if TYPE_CHECKING:
     from cometmq.testing.embedded_broker import EmbeddedBroker
@@ -17,8 +18,4 @@ _HOMES: Final = {
     "Fault": "cometmq.testing.faults",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if (home := _HOMES.get(name)) is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(home), name)
+__getattr__ = lazy.importer(__name__, _HOMES)
