@@ -17,7 +17,8 @@
     ├── PartlySent             of many messages some were not stored, or may not be: says which
     ├── NetworkError           no connection, connection lost
     │   └── RequestTimeout     no answer within the time given
-    └── NoRoute                no name server knows a queue for the topic
+    └── NotFound               what was asked for is not there: says what is, and the remedy
+        └── NoRoute            no name server knows a queue for the topic
 
 ``retriable`` tells a client's retry loop whether the same request may succeed on another try.
 """
@@ -140,7 +141,19 @@ class RequestTimeout(NetworkError):
     """No answer within the time given."""
 
 
-class NoRoute(CometMQError):
-    """No name server knows a queue for the topic."""
+class NotFound(CometMQError):
+    """What was asked for is not there: a topic, a group, a member, a message."""
+
+
+class NoRoute(NotFound):
+    """No name server knows a queue for the topic.
+
+    Attributes:
+        topic: the topic that is not known; None where the topic is, and no broker that could be asked.
+    """
 
     retriable = True
+
+    def __init__(self, reason: str, topic: str | None = None) -> None:
+        super().__init__(reason)
+        self.topic = topic

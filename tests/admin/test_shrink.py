@@ -16,6 +16,7 @@ from cometmq.broker.settings import BrokerSettings
 from cometmq.client import Producer, PullConsumer
 from cometmq.errors import NoRoute, RemoteError
 from cometmq.message import Message, MessageQueue
+from cometmq.net.client import REQUEST_TIMEOUT_MS
 from cometmq.store.settings import StoreSettings
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
@@ -62,7 +63,7 @@ async def counts(admin: TopicAdmin) -> dict[str, tuple[int, int]]:
 
 
 async def _lines(admin: TopicAdmin) -> list[TopicLine]:
-    async with TopicAdmin(admin._addresses[0]) as fresh:  # routes are remembered for a while
+    async with TopicAdmin(admin.name_servers[0]) as fresh:  # routes are remembered for a while
         return [line for line in await fresh.lines() if line.topic == "T"]
 
 
@@ -200,7 +201,15 @@ class _Late(TopicAdmin):
         self.changes: list[tuple[int, int]] = []
         self.raising = asyncio.Event()
 
-    async def ask(self, address: str, code: RequestCode, header: Header | None = None) -> Command:
+    async def ask(
+        self,
+        address: str,
+        code: RequestCode,
+        header: Header | None = None,
+        body: bytes = b"",
+        *,
+        timeout_ms: int = REQUEST_TIMEOUT_MS,
+    ) -> Command:
         if isinstance(header, CreateTopicHeader):
             self.changes.append((header.read_queue_count, header.write_queue_count))
             if len(self.changes) == 2:
@@ -208,7 +217,7 @@ class _Late(TopicAdmin):
                     await producer.send(Message("T", b"late"), MessageQueue("T", BROKER, 4))
             if len(self.changes) == 3:
                 self.raising.set()
-        return await super().ask(address, code, header)
+        return await super().ask(address, code, header, body, timeout_ms=timeout_ms)
 
 
 def test_a_message_of_the_last_moment_raises_the_read_queues_again(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ def test_a_topic_is_made_with_its_queues_and_can_be_used_at_once(tmp_path: Path)
     async def main() -> None:
         async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
             assert await admin.create("Orders", queues=3) == [BROKER]
-            assert "Orders" in await admin.names()
+            assert "Orders" in await admin.topics()
             assert TopicLine("Orders", BROKER, 3, 3, 6) in await admin.lines()
             queues = (await admin.route("Orders")).publish_queues()
             assert queues == [MessageQueue("Orders", BROKER, queue_id) for queue_id in range(3)]
@@ -46,7 +46,7 @@ def test_names_are_sorted_and_lines_cover_each_of_them(tmp_path: Path) -> None:
         async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
             for topic in ("b", "a", "c"):
                 await admin.create(topic)
-            names = await admin.names()
+            names = await admin.topics()
             assert names == sorted(names) and {"a", "b", "c"} <= set(names)
             assert {line.topic for line in await admin.lines()} == set(names)
 
@@ -60,7 +60,7 @@ def test_a_deleted_topic_is_gone_with_its_messages_and_can_be_made_again(tmp_pat
             async with Producer(live.name_server) as producer:
                 await producer.send(Message("Orders", b"old"))
             assert await admin.delete("Orders") == [BROKER]
-            assert "Orders" not in await admin.names()
+            assert "Orders" not in await admin.topics()
             with pytest.raises(NoRoute):
                 await admin.route("Orders")
             await admin.create("Orders", queues=1)
@@ -115,7 +115,7 @@ def test_any_of_the_name_servers_will_do_to_make_a_topic(tmp_path: Path) -> None
             TopicAdmin(f"127.0.0.1:{free_port()};{live.name_server}") as admin,
         ):
             assert await admin.create("Orders") == [BROKER]
-            assert "Orders" in await admin.names()
+            assert "Orders" in await admin.topics()
 
     asyncio.run(main())
 
@@ -125,6 +125,6 @@ def test_without_name_servers_the_error_names_them() -> None:
         port = free_port()
         async with TopicAdmin(f"127.0.0.1:{port}") as admin:
             with pytest.raises(NetworkError, match=f"no name server answers: .*{port}"):
-                await admin.names()
+                await admin.topics()
 
     asyncio.run(main())

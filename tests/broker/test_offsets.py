@@ -101,3 +101,33 @@ def test_offsets_in_one_queue_are_forgotten(tmp_path: Path) -> None:
     left = {(g, t, q) for g in ("g", "gg") for t in ("T", "TT") for q in (0, 1) if offsets.committed(g, t, q)}
     assert left == {("g", "T", 1), ("g", "TT", 0)}
     assert offsets.pulled("gg", "T", 0) is None and offsets.pulled("g", "T", 1) == 2
+
+
+def test_after_a_reset_no_commit_counts_until_the_group_has_heard_of_it(tmp_path: Path) -> None:
+    offsets = load(tmp_path)
+    offsets.commit("g", "T", 0, 7)
+    offsets.reset("g", "T", 0, 3)
+    offsets.commit("g", "T", 0, 8)
+    offsets.commit("g", "T", 1, 8)
+    assert (offsets.committed("g", "T", 0), offsets.committed("g", "T", 1)) == (3, 8)
+    offsets.reset("g", "T", 0, 5)
+    assert offsets.take_reset("g", "T", 1) is None
+    assert (offsets.take_reset("g", "T", 0), offsets.take_reset("g", "T", 0)) == (5, None)
+    offsets.commit("g", "T", 0, 6)
+    assert offsets.committed("g", "T", 0) == 6
+
+
+def test_a_reset_of_a_topic_that_is_gone_is_forgotten(tmp_path: Path) -> None:
+    offsets = load(tmp_path)
+    offsets.reset("g", "T", 0, 3)
+    offsets.delete_topic("T")
+    assert offsets.take_reset("g", "T", 0) is None
+
+
+def test_a_clone_goes_its_own_way(tmp_path: Path) -> None:
+    offsets = load(tmp_path)
+    offsets.commit("g", "T", 0, 7)
+    offsets.clone("g", "h", "T")
+    offsets.clone("nobody", "g", "T")
+    offsets.commit("g", "T", 0, 9)
+    assert (offsets.committed("g", "T", 0), offsets.committed("h", "T", 0)) == (9, 7)

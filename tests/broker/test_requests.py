@@ -39,13 +39,13 @@ def test_sends_that_follow_each_other_are_handled_together_and_all_in_order() ->
         log.append([command.code])
         return response(command)
 
-    requests = Requests(sends, {OTHER: other}, [])
+    requests = Requests(sends, {OTHER: other}, _no_answers, [])
     assert [a.code for a in answers(requests, SEND, SEND, OTHER, SEND, OTHER)] == [0] * 5
     assert log == [[SEND, SEND], [OTHER], [SEND], [OTHER]]
 
 
 def test_an_unknown_request_gets_rocketmqs_answer_and_the_connection_lives_on() -> None:
-    requests = Requests(_no_sends, {OTHER: lambda _, command: response(command)}, [])
+    requests = Requests(_no_sends, {OTHER: lambda _, command: response(command)}, _no_answers, [])
     unknown, known = answers(requests, 9999, OTHER)
     assert (unknown.code, unknown.remark) == (
         ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
@@ -65,7 +65,7 @@ def test_an_error_is_answered_and_harms_no_other_command() -> None:
         raise ZeroDivisionError
 
     table = {1: refuse, 2: break_a_limit, 3: fail, 4: lambda _, command: response(command)}
-    got = answers(Requests(_no_sends, table, []), 1, 2, 3, 4)
+    got = answers(Requests(_no_sends, table, _no_answers, []), 1, 2, 3, 4)
     assert [answer.code for answer in got] == [
         ResponseCode.NO_PERMISSION,
         ResponseCode.MESSAGE_ILLEGAL,
@@ -83,7 +83,10 @@ def test_all_who_care_are_told_of_a_closed_session() -> None:
         raise ZeroDivisionError
 
     requests = Requests(
-        _no_sends, {OTHER: lambda _, command: response(command)}, [fails, lambda _: told.append("second")]
+        _no_sends,
+        {OTHER: lambda _, command: response(command)},
+        _no_answers,
+        [fails, lambda _: told.append("second")],
     )
     answers(requests, OTHER)
     assert told == ["first", "second"]
@@ -92,6 +95,10 @@ def test_all_who_care_are_told_of_a_closed_session() -> None:
 def test_while_the_broker_starts_peers_are_asked_to_come_again() -> None:
     (answer,) = answers(Starting(), OTHER)
     assert answer.code == ResponseCode.SYSTEM_BUSY
+
+
+def _no_answers(_: Session, __: Command) -> None:
+    raise AssertionError
 
 
 def _no_sends(_: Session, __: Sequence[Command]) -> None:

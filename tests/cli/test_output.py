@@ -3,7 +3,18 @@ from typing import Any
 
 import pytest
 
-from cometmq.cli.output import body_text, message_fields, print_json, print_table, printable, time_text
+from cometmq.cli.output import (
+    _short_body,
+    body_text,
+    duration_text,
+    message_fields,
+    print_fields,
+    print_json,
+    print_message,
+    print_table,
+    printable,
+    time_text,
+)
 from cometmq.message import StoredMessage
 
 
@@ -64,3 +75,34 @@ def test_times_are_utc_and_one_that_no_calendar_has_stays_a_number() -> None:
     assert time_text(1_600_000_000_123) == "2020-09-13T12:26:40.123Z"
     for beyond in (2**63 - 1, -(2**63), 300_000_000_000_000):
         assert time_text(beyond) == str(beyond)
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (b"a\r\nb", "a\nb"),
+        (b"safe\rspoof", r"safe\rspoof"),
+        (b"\xff" * 40, f"[40 bytes: {'ff' * 32}…]"),
+        (b"\xff", "[1 bytes: ff]"),
+    ],
+)
+def test_a_body_is_shown_without_harm(body: bytes, shown: str) -> None:
+    assert _short_body(body) == shown
+
+
+@pytest.mark.parametrize(
+    ("length_ms", "text"),
+    [(-1, "0s"), (999, "0s"), (61_000, "1m 1s"), (3_600_000, "1h"), (90_061_000, "1d 1h")],
+)
+def test_a_length_of_time_is_told_by_its_largest_units(length_ms: int, text: str) -> None:
+    assert duration_text(length_ms) == text
+
+
+def test_all_that_a_message_has_is_printed_a_field_on_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    message = new_stored(b"\xff" * 65, store_time=1)
+    print_fields(message_fields(message), message.body, more=": ask")
+    out = capsys.readouterr().out
+    assert "store_time  1 (1970-01-01T00:00:00.001Z)\n" in out and "keys  a b\n" in out
+    assert "65 bytes: ff ff" in out and "… 1 bytes more: ask\n" in out
+    print_message(message, as_json=False)
+    assert capsys.readouterr().out.startswith("1970-01-01T00:00:00.001Z 0:0 - [65 bytes: ffff")

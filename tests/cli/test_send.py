@@ -85,7 +85,7 @@ def test_properties_that_are_too_long_are_refused(cometmq: Run) -> None:
 @pytest.mark.usefixtures("live")
 def test_a_topic_that_takes_no_messages_is_named(cometmq: Run) -> None:
     cometmq("topic", "create", "closed", "--perm", "read-only")
-    assert cometmq("send", "closed", "x").failed(1, "'closed'", "perm")
+    assert cometmq("send", "closed", "x").failed(3, "'closed'", "perm")
 
 
 def test_a_name_server_that_is_away_is_named(cometmq: Run) -> None:

@@ -67,7 +67,7 @@ def test_a_body_file_takes_one_message(cometmq: Run, store: Path, tmp_path: Path
 
 def test_not_found_ends_with_1_and_prints_nothing(cometmq: Run, store: Path) -> None:
     for asked in (("--key", "nothing"), ("--id", "00" * 16), ("--time", "2020-01-01"), ("--topic", "None")):
-        assert cometmq("store", "find", str(store), *asked, "--json") == (1, "", "not found\n")
+        assert cometmq("store", "find", str(store), *asked, "--json") == (3, "", "not found\n")
 
 
 def test_at_most_so_many_are_printed(cometmq: Run, store: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_file_that_cannot_be_used_is_left_out_and_told(cometmq: Run, tmp_path:
     (root / "commitlog" / f"{8_192:020}").write_bytes(bytes(5_000))
     (root / "commitlog" / f"{16_384:020}").write_bytes(bytes(8_192))
     ran = cometmq("store", "find", str(root), "--topic", "Orders")
-    assert ran.code == 1
+    assert ran.code == 3
     assert "left out: " in ran.err and "has 5000 bytes, expected 8192" in ran.err
 
 

@@ -20,7 +20,33 @@ def test_a_topic_is_made_listed_changed_and_removed(cometmq: Run, live: Live) ->
     assert ["TBW102", BROKER, "8", "8", "read-write,", "pattern"] in shown
     gone = cometmq("topic", "delete", "orders", "--json")
     assert gone.values == [{"topic": "orders", "deleted_from": [BROKER]}]
-    assert cometmq("topic", "delete", "orders").failed(1, "'orders'", "no route", live.name_server)
+    assert cometmq("topic", "delete", "orders").failed(3, "'orders'", "no route", live.name_server)
+
+
+@pytest.mark.usefixtures("live")
+def test_a_topic_that_is_there_is_changed_in_what_is_given(cometmq: Run) -> None:
+    cometmq("topic", "create", "orders", "--queues", "3")
+    row = {"topic": "orders", "broker_name": BROKER, "read_queues": 4, "write_queues": 4, "perm": 6}
+    assert cometmq("topic", "update", "orders", "--queues", "4", "--json").values == [[row]]
+    shown = cometmq("topic", "update", "orders", "--perm", "read-only").out.splitlines()
+    assert shown[2].split() == ["orders", BROKER, "4", "4", "read-only"]
+    assert cometmq("topic", "update", "orders").failed(2, "--queues", "--perm")
+    assert cometmq("topic", "update", "orders", "--queues", "2").failed(2, "4 queues", "topic shrink orders")
+    assert cometmq("topic", "update", "order", "--queues", "9").failed(3, "nearest 'orders'")
+
+
+def test_a_topics_route_and_what_is_in_it_are_shown(cometmq: Run, live: Live) -> None:
+    cometmq("topic", "create", "orders", "--queues", "2")
+    cometmq("send", "orders", "x")
+    (found,) = cometmq("topic", "route", "orders", "--json").values
+    row = {"broker_name": BROKER, "broker_id": 0, "address": live.broker}
+    assert found["brokers"] == [row | {"read_queues": 2, "write_queues": 2, "perm": 6}]
+    assert cometmq("topic", "route", "orders").out.splitlines()[2].split()[:3] == [BROKER, "0", live.broker]
+    (stats,) = cometmq("topic", "stats", "orders", "--json").values
+    assert stats["messages"] == 1 and [queue["queue_id"] for queue in stats["queues"]] == [0, 1]
+    rows = [line.split() for line in cometmq("topic", "stats", "orders").out.splitlines()[2:]]
+    assert sorted(row[2:5] for row in rows) == [["0", "0", "0"], ["0", "1", "1"]]
+    assert cometmq("topic", "stats", "order").failed(3, "nearest 'orders'", "cometmq topic create order")
 
 
 @pytest.mark.usefixtures("live")
@@ -64,6 +90,6 @@ def test_a_name_server_that_is_away_is_named(cometmq: Run) -> None:
 def test_a_name_server_without_a_broker_says_so(cometmq: Run) -> None:
     with Process("namesrv", "--port", "0") as server:
         address = server.line().removeprefix("ready: name server ")
-        assert cometmq("topic", "create", "t", "-n", address).failed(1, address, "knows no broker")
+        assert cometmq("topic", "create", "t", "-n", address).failed(3, address, "knows no broker")
         assert cometmq("topic", "list", "-n", address, "--json").values == [[]]
         assert server.kill(signal.SIGTERM).code == 0

@@ -51,6 +51,16 @@ def test_a_full_hold_says_so() -> None:
     assert hold.hold(pull(2))
 
 
+def test_those_are_released_whom_something_else_concerns() -> None:
+    hold = PullHold[int]()
+    for held in (pull(1), pull(2), pull(3, queue_id=1)):
+        hold.hold(held)
+    assert hold.release("T", 0, lambda ticket: ticket != 1) == [2]
+    assert hold.release("T", 0, lambda ticket: ticket != 1) == []
+    assert hold.release("T", 9, lambda _: True) == []
+    assert len(hold) == 2
+
+
 def test_a_pull_expires_at_its_deadline() -> None:
     hold = PullHold[int]()
     hold.hold(pull(1, deadline=10))

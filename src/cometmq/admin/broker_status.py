@@ -35,9 +35,14 @@ async def runtime_info(address: str) -> dict[str, str]:
     """Give a broker's runtime info, by RocketMQ's keys. Raises NetworkError, RemoteError."""
     connections = Connections()
     try:
-        answer = await connections.request(address, Command(RequestCode.GET_BROKER_RUNTIME_INFO))
+        return await runtime_info_of(connections, address)
     finally:
         await connections.close()
+
+
+async def runtime_info_of(connections: Connections, address: str) -> dict[str, str]:
+    """Do the same over connections that there are already."""
+    answer = await connections.request(address, Command(RequestCode.GET_BROKER_RUNTIME_INFO))
     if answer.code != ResponseCode.SUCCESS:
         raise RemoteError(answer.code, answer.remark or "")
     return decode(TextTable, answer.body).table

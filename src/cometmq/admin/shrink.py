@@ -17,9 +17,8 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from cometmq.admin.topics import DEFAULT_TOPIC, TopicAdmin
-from cometmq.cluster.route import MASTER
-from cometmq.errors import CometMQError, NoRoute, RemoteError
+from cometmq.admin.topics import TopicAdmin
+from cometmq.errors import CometMQError, RemoteError
 from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue
 from cometmq.wire.bodies.body import decode
@@ -27,7 +26,6 @@ from cometmq.wire.bodies.group import GroupNames
 from cometmq.wire.bodies.topic import TopicConfig
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.headers import (
-    CreateTopicHeader,
     GetMaxOffsetHeader,
     GetMinOffsetHeader,
     Header,
@@ -235,15 +233,8 @@ class _Shrink:
 
     async def find_brokers(self) -> None:
         """Ask who has the topic, and how many queues of it."""
-        route = await self._admin.route(self.topic)
-        for counts in route.queues:
-            address = route.addresses.get(counts.broker_name, {}).get(MASTER)
-            if address is None:
-                raise NoRoute(
-                    f"broker {counts.broker_name} of topic {self.topic} has no master now: wait until it has"
-                )
-            answer = await self._admin.ask(address, RequestCode.GET_TOPIC_CONFIG, TopicHeader(self.topic))
-            self.brokers.append(_Broker(counts.broker_name, address, decode(TopicConfig, answer.body)))
+        configs = await self._admin.configs(self.topic)
+        self.brokers = [_Broker(name, address, config) for name, (address, config) in configs.items()]
         self.retired = [
             MessageQueue(self.topic, broker.name, queue_id)
             for broker in self.brokers
@@ -259,17 +250,7 @@ class _Shrink:
 
     async def put_one(self, broker: _Broker, config: TopicConfig) -> None:
         """Change the topic on one broker; its attributes stay as they are."""
-        header = CreateTopicHeader(
-            topic=self.topic,
-            default_topic=DEFAULT_TOPIC,
-            read_queue_count=config.read_queue_count,
-            write_queue_count=config.write_queue_count,
-            perm=config.perm,
-            filter_type=config.filter_type,
-            sys_flag=config.sys_flag,
-            order=config.order,
-        )
-        await self._admin.ask(broker.address, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+        await self._admin.put(broker.address, config)
         self.brokers = [other._replace(config=config) if other == broker else other for other in self.brokers]
 
     async def look(self) -> _Look:

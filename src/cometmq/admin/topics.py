@@ -1,18 +1,19 @@
-"""Making, changing and listing topics."""
+"""Making, changing and listing topics, and telling how they stand."""
 
-from typing import NamedTuple, Self
+import asyncio
+from typing import NamedTuple
 
-from cometmq.client.routes import Routes, parse_name_servers
-from cometmq.cluster.route import MASTER, Route
-from cometmq.errors import NetworkError, NoRoute, RemoteError
+from msgspec.structs import replace
+
+from cometmq.admin.cluster import Cluster
+from cometmq.cluster.route import MASTER
+from cometmq.errors import NoRoute, SettingsError
 from cometmq.format.layout import valid_topic
-from cometmq.net.client import Connections
 from cometmq.wire.bodies.body import decode
-from cometmq.wire.bodies.route import ClusterInfo
-from cometmq.wire.bodies.topic import TopicNames
-from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.frame import Command
-from cometmq.wire.headers import CreateTopicHeader, DeleteTopicInNamesrvHeader, Header, TopicHeader, fields
+from cometmq.wire.bodies.stats import TopicStats
+from cometmq.wire.bodies.topic import TopicConfig
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.headers import CreateTopicHeader, DeleteTopicInNamesrvHeader, TopicHeader
 
 DEFAULT_TOPIC = "TBW102"
 READ_AND_WRITE = 6
@@ -28,25 +29,21 @@ class TopicLine(NamedTuple):
     perm: int
 
 
-class TopicAdmin:
-    """Works on the topics of a cluster.
+class QueueLine(NamedTuple):
+    """One queue of a topic: its first queue offset, the one behind its last message, when that was stored.
 
-    Args:
-        name_servers: ``host:port``, several joined by ``;``.
+    The time is ms since the epoch, 0 if the queue is empty.
     """
 
-    def __init__(self, name_servers: str) -> None:
-        self._addresses = parse_name_servers(name_servers)
+    broker_name: str
+    queue_id: int
+    min_offset: int
+    max_offset: int
+    last_time: int
 
-    async def __aenter__(self) -> Self:
-        """Get ready to ask."""
-        self._connections = Connections()
-        self._routes = Routes(self._connections, self._addresses)
-        return self
 
-    async def __aexit__(self, *_: object) -> None:
-        """Close the connections."""
-        await self._connections.close()
+class TopicAdmin(Cluster):
+    """Works on the topics of a cluster."""
 
     async def create(self, topic: str, *, queues: int = 8, perm: int = READ_AND_WRITE) -> list[str]:
         """Make a topic on every master, or change it there; gives the brokers' names.
@@ -65,10 +62,10 @@ class TopicAdmin:
             perm=perm,
             filter_type="SINGLE_TAG",
         )
-        masters = await self._masters()
+        masters = await self.masters()
         for address in masters.values():
             await self.ask(address, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
-        self._routes.forget(topic)
+        self.routes.forget(topic)
         return sorted(masters)
 
     async def delete(self, topic: str) -> list[str]:
@@ -76,32 +73,68 @@ class TopicAdmin:
 
         Raises like ``create``; NoRoute also if no broker has the topic.
         """
-        await self._routes.get(valid_topic(topic))  # a broker calls the removal of nothing a success
-        masters = await self._masters()
+        await self.routes.get(valid_topic(topic))  # a broker calls the removal of nothing a success
+        masters = await self.masters()
         for address in masters.values():
             await self.ask(address, RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader(topic=topic))
-        for address in self._addresses:
+        for address in self.name_servers:
             await self.ask(
                 address, RequestCode.DELETE_TOPIC_IN_NAMESRV, DeleteTopicInNamesrvHeader(topic=topic)
             )
-        self._routes.forget(topic)
+        self.routes.forget(topic)
         return sorted(masters)
 
-    async def names(self) -> list[str]:
-        """Give the names of all topics that the name server knows, sorted."""
-        answer = await self._ask_name_server(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
-        return sorted(decode(TopicNames, answer.body).topics)
+    async def update(
+        self, topic: str, *, queues: int | None = None, perm: int | None = None
+    ) -> list[TopicLine]:
+        """Change what is given of a topic on every broker that has it; gives it as it is then.
 
-    async def route(self, topic: str) -> Route:
-        """Give a topic's route. Raises NoRoute or NetworkError."""
-        return await self._routes.get(topic)
+        Raises like ``create``; NoRoute also if no broker has the topic, SettingsError if a broker has more
+        queues than it shall have: ``shrink`` takes them away without losing messages.
+        """
+        configs = await self.configs(valid_topic(topic))
+        for name, (_, config) in configs.items():
+            most = max(config.read_queue_count, config.write_queue_count)
+            if queues is not None and queues < most:
+                raise SettingsError(
+                    f"topic {topic} has {most} queues on {name}: to have {queues}, "
+                    f"use cometmq topic shrink {topic} --queues {queues}, which loses no message"
+                )
+        lines = []
+        for name, (address, config) in sorted(configs.items()):
+            changed = replace(
+                config,
+                read_queue_count=config.read_queue_count if queues is None else queues,
+                write_queue_count=config.write_queue_count if queues is None else queues,
+                perm=config.perm if perm is None else perm,
+            )
+            await self.put(address, changed)
+            lines.append(
+                TopicLine(topic, name, changed.read_queue_count, changed.write_queue_count, changed.perm)
+            )
+        self.routes.forget(topic)
+        return lines
+
+    async def put(self, address: str, config: TopicConfig) -> None:
+        """Make a topic on one broker, or change it there; its attributes stay as they are."""
+        header = CreateTopicHeader(
+            topic=config.topic,
+            default_topic=DEFAULT_TOPIC,
+            read_queue_count=config.read_queue_count,
+            write_queue_count=config.write_queue_count,
+            perm=config.perm,
+            filter_type=config.filter_type,
+            sys_flag=config.sys_flag,
+            order=config.order,
+        )
+        await self.ask(address, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
 
     async def lines(self) -> list[TopicLine]:
         """Give all topics, a line for each broker that has them."""
         found: list[TopicLine] = []
-        for name in await self.names():
+        for name in await self.topics():
             try:
-                route = await self._routes.get(name)
+                route = await self.routes.get(name)
             except NoRoute:
                 continue  # it was deleted in between
             found += [
@@ -110,27 +143,38 @@ class TopicAdmin:
             ]
         return found
 
-    async def ask(self, address: str, code: RequestCode, header: Header | None = None) -> Command:
-        """Ask one server; gives its answer if that is a success. Raises RemoteError or NetworkError."""
-        command = Command(code, ext_fields=fields(header) if header is not None else {})
-        answer = await self._connections.request(address, command)
-        if answer.code != ResponseCode.SUCCESS:
-            raise RemoteError(answer.code, answer.remark or "")
-        return answer
+    async def queues(self, topic: str) -> list[QueueLine]:
+        """Give the queues of a topic, and how far each is. Raises NoRoute, RemoteError, NetworkError."""
+        addresses = await self._addresses_of(topic)
+        answers = await asyncio.gather(
+            *(
+                self.ask(address, RequestCode.GET_TOPIC_STATS_INFO, TopicHeader(topic))
+                for address in addresses.values()
+            )
+        )
+        return sorted(
+            QueueLine(queue.broker_name, queue.queue_id, at.min_offset, at.max_offset, at.last_update_time)
+            for answer in answers
+            for queue, at in decode(TopicStats, answer.body).offsets.items()
+        )
 
-    async def _masters(self) -> dict[str, str]:
-        answer = await self._ask_name_server(RequestCode.GET_BROKER_CLUSTER_INFO)
-        brokers = decode(ClusterInfo, answer.body).brokers
-        masters = {name: data.addrs[MASTER] for name, data in brokers.items() if MASTER in data.addrs}
-        if not masters:
-            raise NoRoute(f"name server {self._addresses[0]} knows no broker: start one, or check --namesrv")
-        return masters
+    async def configs(self, topic: str) -> dict[str, tuple[str, TopicConfig]]:
+        """Give the addresses of the brokers that have a topic, and its settings there, by broker name."""
+        found = {}
+        for name, address in (await self._addresses_of(topic)).items():
+            answer = await self.ask(address, RequestCode.GET_TOPIC_CONFIG, TopicHeader(topic))
+            found[name] = address, decode(TopicConfig, answer.body)
+        return found
 
-    async def _ask_name_server(self, code: RequestCode) -> Command:
-        failures = []
-        for address in self._addresses:
-            try:
-                return await self.ask(address, code)
-            except NetworkError as error:
-                failures.append(str(error))
-        raise NetworkError(f"no name server answers: {'; '.join(failures)}")
+    async def _addresses_of(self, topic: str) -> dict[str, str]:
+        """Give the masters that have a topic. Raises NoRoute if one of them is away."""
+        route = await self.routes.get(topic)
+        found = {}
+        for counts in route.queues:
+            address = route.addresses.get(counts.broker_name, {}).get(MASTER)
+            if address is None:
+                raise NoRoute(
+                    f"broker {counts.broker_name} of topic {topic} has no master now: wait until it has"
+                )
+            found[counts.broker_name] = address
+        return found

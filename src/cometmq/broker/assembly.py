@@ -7,6 +7,7 @@ from pathlib import Path
 from cometmq.broker.additions import Additions
 from cometmq.broker.admin_broker import BrokerAdmin
 from cometmq.broker.admin_groups import GroupAdmin
+from cometmq.broker.admin_offsets import OffsetAdmin
 from cometmq.broker.admin_store import StoreAdmin
 from cometmq.broker.admin_topics import TopicAdmin
 from cometmq.broker.client_requests import ClientRequests
@@ -20,6 +21,7 @@ from cometmq.broker.pull import Pulls
 from cometmq.broker.query import Queries
 from cometmq.broker.rates import Rates
 from cometmq.broker.reads import Reads
+from cometmq.broker.relay import Relay
 from cometmq.broker.requests import Handler, Requests
 from cometmq.broker.retry import Retries
 from cometmq.broker.schedule import Schedule
@@ -127,9 +129,11 @@ class Assembly:
             store_host=host,
             constants={"MSG_REGION": own.region_id, "TRACE_ON": str(own.trace_on).lower()},
         )
+        relay = Relay(consumers, store, self.reads, broker_name=own.broker_name)
         handlers = _handlers(
             self.pulls,
             self.clients,
+            relay,
             Queries(store, self.reads, self.topics, groups, self.offsets),
             Retries(
                 store, self.reads, self.topics, groups, self.rates, store_host=host, permission=permission
@@ -145,23 +149,37 @@ class Assembly:
                 self.reads,
                 broker_name=own.broker_name,
             ),
+            OffsetAdmin(
+                groups,
+                self.topics,
+                self.offsets,
+                self.pulls,
+                store,
+                self.reads,
+                broker_name=own.broker_name,
+            ),
             BrokerAdmin(settings, store, self.reads, self.rates, clock),
             StoreAdmin(self.topics, store, self.offsets),
             self.schedule,
         )
         self.bulk = sends.bulk
         self.requests = Requests(
-            sends.handle, handlers, [self.pulls.closed, self.reads.closed, self.clients.closed]
+            sends.handle,
+            handlers,
+            relay.answered,
+            [self.pulls.closed, self.reads.closed, self.clients.closed, relay.closed],
         )
 
 
 def _handlers(
     pulls: Pulls,
     clients: ClientRequests,
+    relay: Relay,
     queries: Queries,
     retries: Retries,
     topics: TopicAdmin,
     groups: GroupAdmin,
+    offsets: OffsetAdmin,
     broker: BrokerAdmin,
     store: StoreAdmin,
     schedule: Schedule,
@@ -203,6 +221,10 @@ def _handlers(
         RequestCode.GET_PRODUCER_CONNECTION_LIST: groups.producers,
         RequestCode.GET_CONSUME_STATS: groups.progress,
         RequestCode.QUERY_TOPICS_BY_CONSUMER: groups.topics,
+        RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: offsets.reset,
+        RequestCode.CLONE_GROUP_OFFSET: offsets.clone,
+        RequestCode.GET_CONSUMER_RUNNING_INFO: relay.running_info,
+        RequestCode.CONSUME_MESSAGE_DIRECTLY: relay.consume_directly,
         RequestCode.DELETE_EXPIRED_COMMITLOG: store.delete_expired,
         RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: store.clean_queues,
         RequestCode.CLEAN_UNUSED_TOPIC: store.clean_topics,

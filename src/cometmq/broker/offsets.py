@@ -33,6 +33,7 @@ class Offsets(ChangingTable):
         self._version = DataVersion(timestamp=clock.now_ms())
         self._committed: dict[str, dict[int, int]] = {}
         self._pulled: dict[str, dict[int, int]] = {}
+        self._reset: dict[str, dict[int, int]] = {}
 
     def load(self, max_offset: Callable[[str, int], int]) -> None:
         """Read the table; no offset may lie beyond what its queue holds after recovery.
@@ -65,9 +66,37 @@ class Offsets(ChangingTable):
         return {"dataVersion": to_plain(self._version), "groupTopicMap": topics, "offsetTable": offsets}
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Note that ``group`` has consumed all before ``offset``; it may go back."""
+        """Note that ``group`` has consumed all before ``offset``; it may go back.
+
+        After a reset nothing counts until the group's next pull: its members have not heard of it yet.
+        """
+        key = f"{topic}{SEPARATOR}{group}"
+        if self._reset and queue_id in self._reset.get(key, ()):
+            return
         self._changed = True
-        self._committed.setdefault(f"{topic}{SEPARATOR}{group}", {})[queue_id] = offset
+        self._committed.setdefault(key, {})[queue_id] = offset
+
+    def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Let ``group`` go on at ``offset``, whatever its members commit until they hear of it."""
+        key = f"{topic}{SEPARATOR}{group}"
+        self._reset.get(key, {}).pop(queue_id, None)
+        self.commit(group, topic, queue_id, offset)
+        self._reset.setdefault(key, {})[queue_id] = offset
+
+    def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Give the offset of a reset that the group has not heard of, once; None if there is none."""
+        if not self._reset or (queues := self._reset.get(key := f"{topic}{SEPARATOR}{group}")) is None:
+            return None
+        offset = queues.pop(queue_id, None)
+        if not queues:
+            del self._reset[key]
+        return offset
+
+    def clone(self, source: str, target: str, topic: str) -> None:
+        """Let a group begin in a topic where another one stands, if that one has offsets there."""
+        if (queues := self._committed.get(f"{topic}{SEPARATOR}{source}")) is not None:
+            self._changed = True
+            self._committed[f"{topic}{SEPARATOR}{target}"] = dict(queues)
 
     def committed(self, group: str, topic: str, queue_id: int) -> int | None:
         """Give the committed offset, or None if there is none."""
@@ -96,7 +125,7 @@ class Offsets(ChangingTable):
 
     def delete_queue(self, topic: str, queue_id: int) -> None:
         """Forget all offsets in one queue: it begins anew."""
-        for table in (self._committed, self._pulled):
+        for table in (self._committed, self._pulled, self._reset):
             for key, queues in table.items():
                 if key.startswith(topic + SEPARATOR) and queues.pop(queue_id, None) is not None:
                     self._changed = True
@@ -106,7 +135,7 @@ class Offsets(ChangingTable):
         self._delete("", SEPARATOR + group)
 
     def _delete(self, start: str, end: str) -> None:
-        for table in (self._committed, self._pulled):
+        for table in (self._committed, self._pulled, self._reset):
             for key in [key for key in table if key.startswith(start) and key.endswith(end)]:
                 del table[key]
                 self._changed = True

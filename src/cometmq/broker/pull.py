@@ -118,12 +118,19 @@ class Pulls:
             )
         header = parse(PullHeader, command.ext_fields)
         pull = _Pull(session, command, header, self._subscriptions.wanted(header), header.queue_offset)
+        if self._is_told_of_reset(pull):
+            return
         if header.sys_flag & PullFlag.COMMIT_OFFSET and header.commit_offset >= 0:
             self._offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
         if session.congested:
             session.when_drained(partial(self._look, pull), command)
         else:
             self._look(pull)
+
+    def offsets_reset(self, group: str, topic: str, queue_id: int) -> None:
+        """Tell a group of a reset of its offset at once, if a pull of it is held; else its next pull will."""
+        for pull in self._hold.release(topic, queue_id, lambda pull: pull.header.consumer_group == group):
+            self._do_safely(self._answer_reset, pull)
 
     def arrive(self, arrivals: list[Arrival]) -> None:
         """Note what can newly be read; all whom it concerns are answered at the end of the loop's turn."""
@@ -153,6 +160,28 @@ class Pulls:
             session.when_drained(partial(action, pull), pull.command)
         elif not session.closed:
             attempt(session, (pull.command,), action, pull)
+
+    def _answer_reset(self, pull: _Pull) -> None:
+        if not self._is_told_of_reset(pull):
+            self._answer(pull)  # another member's pull was held, too, and that one knows now
+
+    def _is_told_of_reset(self, pull: _Pull) -> bool:
+        """Answer a pull by the offset to go on from, if that was reset.
+
+        Also if it begins there: what its client has pulled and not handled yet does not count any more.
+        """
+        header = pull.header
+        group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
+        offset = self._offsets.take_reset(group, topic, queue_id)
+        if offset is None:
+            return False
+        low, high = (
+            self._store.min_queue_offset(topic, queue_id),
+            self._store.max_queue_offset(topic, queue_id),
+        )
+        answer = fields(PullResponseHeader(0, offset, low, high))
+        pull.session.send(response(pull.command, ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET", answer))
+        return True
 
     def _look(self, pull: _Pull) -> None:
         """Look for the first time: answer, or hold if nothing is new."""

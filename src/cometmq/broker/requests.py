@@ -26,6 +26,7 @@ class Requests:
     Args:
         sends: takes the sends.
         handlers: takes the others, by request code.
+        answered: takes the answers of clients to what the broker asked them.
         on_closed: called with each session that is gone.
     """
 
@@ -33,10 +34,12 @@ class Requests:
         self,
         sends: SendsHandler,
         handlers: Mapping[int, Handler],
+        answered: Callable[[Session, Command], None],
         on_closed: Sequence[Callable[[Session], None]],
     ) -> None:
         self._sends = sends
         self._handlers = handlers
+        self._answered = answered
         self._on_closed = on_closed
 
     def handle(self, session: Session, commands: list[Command]) -> None:
@@ -49,8 +52,8 @@ class Requests:
             if run:
                 attempt(session, run, self._sends, session, run)
                 run = []
-            if not command.is_response:
-                attempt(session, (command,), self._handle_one, session, command)
+            handle = self._answered if command.is_response else self._handle_one
+            attempt(session, (command,), handle, session, command)
         if run:
             attempt(session, run, self._sends, session, run)
 

@@ -1,20 +1,14 @@
 """``cometmq consume``: print a topic's messages."""
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import click
 
-from cometmq.cli.output import (
-    body_text,
-    json_option,
-    message_fields,
-    namesrv_option,
-    print_json,
-    printable,
-    time_text,
-)
+from cometmq.cli.asking import taught
+from cometmq.cli.output import json_option, namesrv_option, print_message, printable
 from cometmq.client import PullConsumer
 from cometmq.client.queue_requests import Pulled
 from cometmq.errors import CometMQError, FormatError, NetworkError, NoRoute, SettingsError
@@ -24,9 +18,6 @@ from cometmq.message import MessageQueue, StoredMessage
 
 WAIT_MS: Final = 15_000
 RETRY_S: Final = 1.0
-BODY_SHOWN: Final = 32
-"""Bytes of a body that is not text."""
-
 GROUP: Final = "TOOLS_CONSUMER"
 """The group that every broker has for tools (RocketMQ: MixAll.java); nothing is committed for it."""
 
@@ -62,12 +53,12 @@ def consume(
         tag.parse(tags)
     except FormatError as error:
         raise SettingsError(f"--tags: {error}") from None
-    printer = _Printer(limit, as_json)
+    printer = Printer(limit, as_json)
 
     async def run() -> None:
         async with PullConsumer(namesrv, group or GROUP) as consumer:
             readers = [
-                _Reader(consumer, queue, printer, tags, sql, latest=latest, commits=group is not None)
+                Reader(consumer, queue, printer, tags, sql, latest=latest, commits=group is not None)
                 for queue in await consumer.queues(topic)
             ]
             if not readers:
@@ -75,15 +66,15 @@ def consume(
             for reader in readers:
                 await reader.begin()
             if follow:
-                await _until_one_ends(readers)
+                await until_one_ends(readers)
             else:
                 for reader in readers:
                     await reader.read_to_end()
 
-    asyncio.run(run())
+    asyncio.run(taught_by(namesrv, run()))
 
 
-class _Printer:
+class Printer:
     """Prints messages, up to a limit."""
 
     def __init__(self, limit: int | None, as_json: bool) -> None:
@@ -102,7 +93,7 @@ class _Printer:
         for message in pulled.messages:
             if self.full:
                 return message.queue_offset
-            self._print(message)
+            print_message(message, as_json=self._as_json)
             if self._left is not None:
                 self._left -= 1
         return pulled.next_offset
@@ -113,17 +104,9 @@ class _Printer:
             click.echo(f"{printable(str(error))}; trying again", err=True)
         self._told = True
 
-    def _print(self, message: StoredMessage) -> None:
-        if self._as_json:
-            print_json(message_fields(message))
-        else:
-            where = f"{message.queue_id}:{message.queue_offset}"
-            tags = printable(message.tags or "-")
-            click.echo(f"{time_text(message.store_time)} {where} {tags} {_body(message.body)}")
-
 
 @dataclass
-class _Reader:
+class Reader:
     """Reads one queue.
 
     Attributes:
@@ -134,7 +117,7 @@ class _Reader:
 
     consumer: PullConsumer
     queue: MessageQueue
-    printer: _Printer
+    printer: Printer
     tags: str
     sql: str | None
     latest: bool
@@ -152,6 +135,18 @@ class _Reader:
             self.offset = self.committed
         else:
             self.offset = self.end if self.latest else await self.consumer.min_offset(self.queue)
+
+    async def last(self, count: int) -> list[StoredMessage]:
+        """Give those that are wanted of the last messages that were there at the beginning."""
+        found: list[StoredMessage] = []
+        offset = max(self.end - count, await self.consumer.min_offset(self.queue))
+        while offset < self.end:
+            pulled = await self.consumer.pull(self.queue, offset, tags=self.tags, sql=self.sql)
+            found += [message for message in pulled.messages if message.queue_offset < self.end]
+            if pulled.next_offset <= offset:
+                break
+            offset = pulled.next_offset
+        return found
 
     async def read_to_end(self) -> None:
         """Read what was there at the beginning."""
@@ -187,7 +182,15 @@ class _Reader:
             self.committed = self.offset
 
 
-async def _until_one_ends(readers: list[_Reader]) -> None:
+async def taught_by(namesrv: str, work: Coroutine[Any, Any, None]) -> None:
+    """Do it; a topic that is not there is told with what there is instead."""
+    try:
+        await work
+    except NoRoute as error:
+        raise await taught(namesrv, error) from None
+
+
+async def until_one_ends(readers: list[Reader]) -> None:
     """Follow all queues until the limit is reached, or one of them fails."""
     tasks = [asyncio.create_task(reader.follow()) for reader in readers]
     try:
@@ -199,11 +202,3 @@ async def _until_one_ends(readers: list[_Reader]) -> None:
     for result in results:
         if isinstance(result, Exception):
             raise result
-
-
-def _body(body: bytes) -> str:
-    text = body_text(body)
-    if text is None:
-        more = "…" if len(body) > BODY_SHOWN else ""
-        return f"[{len(body)} bytes: {body[:BODY_SHOWN].hex()}{more}]"
-    return text.replace("\r\n", "\n").replace("\r", "\\r")

@@ -1,6 +1,7 @@
 """``cometmq``: finds the command, runs it, and turns errors into one clear line."""
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from typing import Final, NoReturn
@@ -8,16 +9,27 @@ from typing import Final, NoReturn
 import click
 
 from cometmq import __version__
-from cometmq.errors import CometMQError, IllegalName, MessageIllegal, SettingsError
+from cometmq.errors import (
+    CometMQError,
+    IllegalName,
+    MessageIllegal,
+    NotFound,
+    RemoteError,
+    SettingsError,
+)
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
+EXIT_NOT_FOUND: Final = 3
 EXIT_INTERRUPTED: Final = 130
+COMPLETE: Final = "_COMETMQ_COMPLETE"
+"""The environment variable by which a shell's script asks for completions."""
 EXIT_CODES: Final = """\b
 Exit codes:
   0    it went well; a server was stopped by SIGTERM or Ctrl-C
-  1    something was not found, is damaged, or somebody refused
+  1    somebody refused or did not answer, or something is damaged
   2    the input cannot be used
+  3    what was asked for is not there: a topic, a group, a member, a message
   130  a command was stopped by Ctrl-C
 """
 
@@ -25,12 +37,20 @@ COMMANDS: Final = {
     "dev": ("cometmq.cli.serve:dev", "Run a name server and a broker in one process."),
     "namesrv": ("cometmq.cli.serve:namesrv", "Run a name server."),
     "broker": ("cometmq.cli.serve:broker", "Run a broker."),
-    "topic": ("cometmq.cli.topic:topic", "Make, list, shrink and remove topics."),
+    "topic": ("cometmq.cli.topic:topic", "Make, list, change, shrink and remove topics."),
+    "group": ("cometmq.cli.group:group", "Make, list, show and remove consumer groups."),
     "send": ("cometmq.cli.send:send", "Send a message, or one for each line of input."),
     "consume": ("cometmq.cli.consume:consume", "Print a topic's messages."),
+    "tail": ("cometmq.cli.tail:tail", "Print a topic's last messages, and those that come."),
+    "message": ("cometmq.cli.message:message", "Find, print and resend messages."),
+    "offset": ("cometmq.cli.offset:offset", "Show, reset and clone where groups stand."),
+    "lag": ("cometmq.cli.lag:lag", "Tell how far groups are behind; --watch for a live view."),
+    "dlq": ("cometmq.cli.dlq:dlq", "List, resend and export dead letters."),
+    "cluster": ("cometmq.cli.cluster:cluster", "List the brokers, and how much passes through them."),
     "store": ("cometmq.cli.store:store", "Look into, check, search, rebuild and clean a store directory."),
     "spark": ("cometmq.cli.spark:spark", "Run jobs on store directories with Spark."),
     "demo": ("cometmq.cli.demo:demo", "See it all work, end to end, in about two minutes."),
+    "completion": ("cometmq.cli.completion:completion", "Print a script that completes commands in a shell."),
 }
 """Name → where the command is, and its line in the help, which must not need an import."""
 
@@ -69,6 +89,8 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command line, by default this process's own, and exit with its code."""
     try:
+        if arguments is None and COMPLETE in os.environ:  # a shell asks what could come next
+            cli.main(prog_name="cometmq", complete_var=COMPLETE)
         sys.exit(cli.main(arguments, prog_name="cometmq", standalone_mode=False) or 0)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(EXIT_INTERRUPTED)
@@ -83,6 +105,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _fail(f"{error.object[:60]!r} cannot be written as {error.encoding}", EXIT_USAGE)
     except OSError as error:
         _fail(_disk(error), EXIT_FAILED)
+    except NotFound as error:
+        _fail(str(error), EXIT_NOT_FOUND)
+    except RemoteError as error:
+        _fail(str(error), _remote(error))
     except CometMQError as error:
         _fail(str(error), EXIT_FAILED)
 
@@ -92,6 +118,13 @@ def _usage(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "cometmq"
     return f"{error.format_message().rstrip('.')}; see {command} --help"
+
+
+def _remote(error: RemoteError) -> int:
+    """Give the exit code for what a server refuses."""
+    from cometmq.admin.cluster import NOT_FOUND  # noqa: PLC0415 - the help need not wait for it
+
+    return EXIT_NOT_FOUND if error.code in NOT_FOUND else EXIT_FAILED
 
 
 def _disk(error: OSError) -> str:

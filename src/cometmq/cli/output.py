@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 import msgspec
 
 from cometmq.message import StoredMessage
+
+if TYPE_CHECKING:  # rich takes 50 ms that --json need not pay
+    from rich.table import Table
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 namesrv_option = click.option(
@@ -21,31 +24,41 @@ namesrv_option = click.option(
 )
 
 EPOCH: Final = datetime.fromtimestamp(0, UTC)
+HEX_SHOWN: Final = 64
+"""Bytes of a body that is not text."""
+HEX_SHORT: Final = 32
+"""The same where a message is a line."""
 PIPE_WIDTH: Final = 10_000
 """Columns of a table that no person looks at: a line of it must stay a line."""
 
 
-def print_json(value: Any) -> None:
+def print_json(value: Any, out: TextIO | None = None) -> None:
     """Print one JSON document on one line."""
-    click.echo(msgspec.json.encode(value).decode())
+    click.echo(msgspec.json.encode(value).decode(), file=out)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table that fits the terminal; into a pipe or a file, each row on one line."""
-    from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - rich takes 50 ms that --json need not pay
-    from rich.console import Console  # noqa: PLC0415 - as above
-    from rich.markup import escape  # noqa: PLC0415 - as above
-    from rich.table import Table  # noqa: PLC0415 - as above
+    from rich.console import Console  # noqa: PLC0415 - rich takes 50 ms that --json need not pay
 
     console = Console()
     if not console.is_terminal:
         console.width = PIPE_WIDTH
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    console.print(table(columns, rows))
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> "Table":
+    """Make a table that rich can print."""
+    from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - as above
+    from rich.markup import escape  # noqa: PLC0415 - as above
+    from rich.table import Table  # noqa: PLC0415 - as above
+
+    made = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column in columns:
-        table.add_column(column, overflow="fold")
+        made.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(escape(printable(str(cell))) for cell in row))
-    console.print(table)
+        made.add_row(*(escape(printable(str(cell))) for cell in row))
+    return made
 
 
 def message_fields(message: StoredMessage) -> Mapping[str, Any]:
@@ -53,6 +66,35 @@ def message_fields(message: StoredMessage) -> Mapping[str, Any]:
     values = {name: getattr(message, name) for name in StoredMessage.__slots__ if name != "body"}
     text = body_text(message.body)
     return values | ({"body_hex": message.body.hex()} if text is None else {"body": text})
+
+
+def print_fields(fields: Mapping[str, Any], body: bytes, *, more: str = "") -> None:
+    """Print all that a message has, a field on a line; ``more`` says how to get the rest of a long body."""
+    for name, value in fields.items():
+        if name in ("body", "body_hex"):
+            continue
+        if name in ("born_time", "store_time"):
+            text = f"{value} ({time_text(value)})"
+        elif name == "properties":
+            text = ", ".join(f"{name}={value}" for name, value in value.items())
+        else:
+            text = " ".join(value) if name == "keys" else str(value)
+        click.echo(f"{name:>16}  {printable(text)}")
+    readable = body_text(body)
+    if readable is None:
+        rest = f" … {len(body) - HEX_SHOWN} bytes more{more}" if len(body) > HEX_SHOWN else ""
+        readable = f"{len(body)} bytes: {body[:HEX_SHOWN].hex(' ')}{rest}"
+    click.echo(f"{'body':>16}  {readable}\n")
+
+
+def print_message(message: StoredMessage, *, as_json: bool) -> None:
+    """Print a message on one line, or on more if its body has them."""
+    if as_json:
+        print_json(message_fields(message))
+    else:
+        where = f"{message.queue_id}:{message.queue_offset}"
+        tags = printable(message.tags or "-")
+        click.echo(f"{time_text(message.store_time)} {where} {tags} {_short_body(message.body)}")
 
 
 def body_text(body: bytes) -> str | None:
@@ -69,6 +111,14 @@ def printable(text: str) -> str:
     return text if text.isprintable() else "".join(map(_shown, text))
 
 
+def _short_body(body: bytes) -> str:
+    text = body_text(body)
+    if text is None:
+        more = "…" if len(body) > HEX_SHORT else ""
+        return f"[{len(body)} bytes: {body[:HEX_SHORT].hex()}{more}]"
+    return text.replace("\r\n", "\n").replace("\r", "\\r")
+
+
 def _shown(char: str) -> str:
     return char if char.isprintable() else ascii(char)[1:-1]
 
@@ -80,3 +130,14 @@ def time_text(time_ms: int) -> str:
     except OverflowError:
         return str(time_ms)
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def duration_text(length_ms: int) -> str:
+    """Give a length of time as people read it, by its two largest units: ``3d 4h``, ``12s``."""
+    left_s = max(length_ms, 0) // 1000
+    parts: list[str] = []
+    for unit, unit_s in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
+        count, left_s = divmod(left_s, unit_s)
+        if count or (unit == "s" and not parts):
+            parts.append(f"{count}{unit}")
+    return " ".join(parts[:2])

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import click
 
+from cometmq.cli.asking import taught
 from cometmq.cli.output import json_option, namesrv_option, print_json
 from cometmq.client import Producer, SendResult
-from cometmq.errors import SettingsError
+from cometmq.errors import NoRoute, SettingsError
 from cometmq.message import Message
 
 
@@ -42,6 +43,8 @@ def send(
         try:
             for content in bodies:
                 _print(runner.run(producer.send(Message(topic, content, tags, keys, by_name))), as_json)
+        except NoRoute as error:
+            raise runner.run(taught(namesrv, error)) from None
         finally:
             runner.run(producer.__aexit__())
 

@@ -1,13 +1,13 @@
 """``cometmq store find``: messages by id, key, time, topic and tag, in a store that no broker need serve."""
 
-from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
-from cometmq.cli.output import body_text, json_option, message_fields, print_json, printable, time_text
+from cometmq.cli.main import EXIT_NOT_FOUND
+from cometmq.cli.output import json_option, message_fields, print_fields, print_json, printable
 from cometmq.cli.store_options import config_option, load_settings, path_argument, progress_bar
 from cometmq.cli.times import HELP, TimeRange, parse_range
 from cometmq.errors import FormatError, SettingsError
@@ -20,8 +20,6 @@ from cometmq.store.find import find as find_messages
 from cometmq.store.finding import Severity
 
 LIMIT: Final = 32
-HEX_SHOWN: Final = 64
-"""Bytes of a body that is not text."""
 
 
 @click.command()
@@ -53,7 +51,7 @@ def find(
 ) -> None:
     """Find messages in the store in directory PATH, which is only read; all that is asked for must hold.
 
-    Exit codes: 0 found; 1 not found; 2 the question cannot be used, or PATH is no store.
+    Exit codes: 0 found; 3 not found; 2 the question cannot be used, or PATH is no store.
     """
     times = parse_range(time_range) if time_range is not None else TimeRange()
     wanted = Wanted(message_id, key, topic, tag, *times)
@@ -72,7 +70,7 @@ def find(
         _show(message, as_json=as_json)
     if not found:
         click.echo("not found", err=True)
-        context.exit(1)
+        context.exit(EXIT_NOT_FOUND)
 
 
 def _write_body(found: list[Found], target: Path) -> None:
@@ -89,7 +87,7 @@ def _show(found: Found, *, as_json: bool) -> None:
     if as_json:
         print_json(fields)
     else:
-        _print(fields, message.body)
+        print_fields(fields, message.body, more=": --body-out FILE")
 
 
 def _message(found: Found) -> tuple[StoredMessage, str]:
@@ -99,22 +97,3 @@ def _message(found: Found) -> tuple[StoredMessage, str]:
     except FormatError as error:
         record = found.record._replace(sys_flag=found.record.sys_flag & ~COMPRESSED)
         return stored_message(record), found.damage or str(error)
-
-
-def _print(fields: Mapping[str, Any], body: bytes) -> None:
-    for name, value in fields.items():
-        if name in ("body", "body_hex"):
-            continue
-        if name in ("born_time", "store_time"):
-            text = f"{value} ({time_text(value)})"
-        elif name == "properties":
-            text = ", ".join(f"{name}={value}" for name, value in value.items())
-        else:
-            text = " ".join(value) if name == "keys" else str(value)
-        click.echo(f"{name:>16}  {printable(text)}")
-    readable = body_text(body)
-    if readable is None:
-        more = f" … {len(body) - HEX_SHOWN} bytes more: --body-out FILE" if len(body) > HEX_SHOWN else ""
-        click.echo(f"{'body':>16}  {len(body)} bytes: {body[:HEX_SHOWN].hex(' ')}{more}\n")
-    else:
-        click.echo(f"{'body':>16}  {readable}\n")

@@ -30,16 +30,21 @@ class TimeRange(NamedTuple):
     end: int = TIME_MAX
 
 
-def parse_range(text: str) -> TimeRange:
+def parse_range(text: str, option: str = "--time") -> TimeRange:
     """Read a time or ``FROM..TO``, of which one may be missing. Raises SettingsError."""
     first, dots, last = text.partition("..")
     if not dots:
-        return _parse(first)
-    begin = _parse(first).begin if first else 0
-    end = _parse(last).end if last else TIME_MAX
+        return _parse(first, option)
+    begin = _parse(first, option).begin if first else 0
+    end = _parse(last, option).end if last else TIME_MAX
     if begin > end:
-        raise SettingsError(f"--time {text}: ends before it begins")
+        raise SettingsError(f"{option} {text}: ends before it begins")
     return TimeRange(begin, end)
+
+
+def is_duration(text: str) -> bool:
+    """Tell whether a text is a length of time."""
+    return _DURATION.fullmatch(text) is not None
 
 
 def parse_duration(option: str, text: str) -> int:
@@ -50,7 +55,7 @@ def parse_duration(option: str, text: str) -> int:
     return int(found[1]) * _UNITS[found[2]]
 
 
-def _parse(text: str) -> TimeRange:
+def _parse(text: str, option: str) -> TimeRange:
     """Read one time as the range that it stands for."""
     if _MILLISECONDS.fullmatch(text):
         return TimeRange(int(text), int(text))
@@ -58,7 +63,7 @@ def _parse(text: str) -> TimeRange:
     time = _time(text)
     if found is None or time is None:
         raise SettingsError(
-            f"--time: {text!r} is no time: write ms since the epoch, or 2026-11-21, 2026-11-21T07:12, "
+            f"{option}: {text!r} is no time: write ms since the epoch, or 2026-11-21, 2026-11-21T07:12, "
             "2026-11-21T07:12:45.556Z"
         )
     if found["fraction"]:

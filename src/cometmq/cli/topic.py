@@ -1,12 +1,14 @@
-"""``cometmq topic``: make, list, shrink and remove topics."""
+"""``cometmq topic``: make, list, change, shrink and remove topics."""
 
-import asyncio
+from typing import NamedTuple
 
 import click
 
-from cometmq.admin.topics import TopicAdmin, TopicLine
-from cometmq.cli.output import json_option, namesrv_option, print_json, print_table
+from cometmq.admin.topics import TopicLine
+from cometmq.cli.asking import ask
+from cometmq.cli.output import json_option, namesrv_option, print_json, print_table, time_text
 from cometmq.cli.topic_shrink import shrink
+from cometmq.errors import SettingsError
 
 QUEUES_MAX = 65_535
 PERMISSIONS = {"read-write": 6, "write-only": 2, "read-only": 4}
@@ -16,7 +18,7 @@ PERM_NAMES = {perm: name for name, perm in PERMISSIONS.items()} | {7: "read-writ
 
 @click.group()
 def topic() -> None:
-    """Make, list, shrink and remove topics."""
+    """Make, list, change, shrink and remove topics."""
 
 
 topic.add_command(shrink)
@@ -38,12 +40,7 @@ topic.add_command(shrink)
 @json_option
 def create(name: str, queues: int, perm: str, namesrv: str, as_json: bool) -> None:
     """Make the topic NAME on every broker, or change it there."""
-
-    async def run() -> list[str]:
-        async with TopicAdmin(namesrv) as admin:
-            return await admin.create(name, queues=queues, perm=PERMISSIONS[perm])
-
-    brokers = asyncio.run(run())
+    brokers = ask(namesrv, lambda admin: admin.create(name, queues=queues, perm=PERMISSIONS[perm]))
     if as_json:
         print_json({"topic": name, "queues": queues, "perm": PERMISSIONS[perm], "brokers": brokers})
     else:
@@ -56,12 +53,7 @@ def create(name: str, queues: int, perm: str, namesrv: str, as_json: bool) -> No
 @json_option
 def delete(name: str, namesrv: str, as_json: bool) -> None:
     """Remove the topic NAME, and its queues, from every broker and name server."""
-
-    async def run() -> list[str]:
-        async with TopicAdmin(namesrv) as admin:
-            return await admin.delete(name)
-
-    brokers = asyncio.run(run())
+    brokers = ask(namesrv, lambda admin: admin.delete(name))
     if as_json:
         print_json({"topic": name, "deleted_from": brokers})
     else:
@@ -73,12 +65,84 @@ def delete(name: str, namesrv: str, as_json: bool) -> None:
 @json_option
 def list_topics(namesrv: str, as_json: bool) -> None:
     """List the topics of all brokers."""
+    _print_lines(ask(namesrv, lambda admin: admin.lines()), as_json=as_json)
 
-    async def run() -> list[TopicLine]:
-        async with TopicAdmin(namesrv) as admin:
-            return await admin.lines()
 
-    lines = asyncio.run(run())
+@topic.command("update")
+@click.argument("name")
+@click.option("--queues", type=click.IntRange(1, QUEUES_MAX), help="Per broker; not fewer: see shrink.")
+@click.option("--perm", type=click.Choice(list(PERMISSIONS)), help="What clients may do.")
+@namesrv_option
+@json_option
+def update(name: str, queues: int | None, perm: str | None, namesrv: str, as_json: bool) -> None:
+    """Change what is given of the topic NAME, on every broker that has it."""
+    if queues is None and perm is None:
+        raise SettingsError("nothing to change: give --queues or --perm")
+    number = None if perm is None else PERMISSIONS[perm]
+    lines = ask(namesrv, lambda admin: admin.update(name, queues=queues, perm=number))
+    _print_lines(lines, as_json=as_json)
+
+
+@topic.command("route")
+@click.argument("name")
+@namesrv_option
+@json_option
+def route(name: str, namesrv: str, as_json: bool) -> None:
+    """Show which brokers have the topic NAME, and where they are."""
+    found = ask(namesrv, lambda admin: admin.route(name))
+    rows = [
+        RouteLine(
+            counts.broker_name,
+            broker_id,
+            address,
+            counts.read_count,
+            counts.write_count,
+            counts.perm,
+        )
+        for counts in found.queues
+        for broker_id, address in sorted(found.addresses.get(counts.broker_name, {}).items())
+    ]
+    if as_json:
+        print_json({"topic": name, "brokers": [row._asdict() for row in rows]})
+    else:
+        shown = [(*row[:-1], PERM_NAMES.get(row.perm, row.perm)) for row in rows]
+        print_table(("broker", "id", "address", "read queues", "write queues", "perm"), shown)
+
+
+@topic.command("stats")
+@click.argument("name")
+@namesrv_option
+@json_option
+def stats(name: str, namesrv: str, as_json: bool) -> None:
+    """Show how many messages each queue of the topic NAME holds, and when the last one came."""
+    queues = ask(namesrv, lambda admin: admin.queues(name))
+    if as_json:
+        messages = sum(queue.max_offset - queue.min_offset for queue in queues)
+        print_json({"topic": name, "messages": messages, "queues": [queue._asdict() for queue in queues]})
+        return
+    rows = [
+        (
+            *queue[:-1],
+            queue.max_offset - queue.min_offset,
+            time_text(queue.last_time) if queue.last_time else "-",
+        )
+        for queue in queues
+    ]
+    print_table(("broker", "queue", "first", "end", "messages", "last message"), rows)
+
+
+class RouteLine(NamedTuple):
+    """One broker that has a topic; id 0 stands for a master."""
+
+    broker_name: str
+    broker_id: int
+    address: str
+    read_queues: int
+    write_queues: int
+    perm: int
+
+
+def _print_lines(lines: list[TopicLine], *, as_json: bool) -> None:
     if as_json:
         print_json([line._asdict() for line in lines])
     else:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -11,13 +12,16 @@ from cometmq.client.consumed import ConsumedQueue
 from cometmq.client.handling import Handling
 from cometmq.client.membership import MemberSettings, Membership, Wanted
 from cometmq.client.ordered import OrderedHandling, OrderedOptions
+from cometmq.client.outcome import DeadLetter, Retry
 from cometmq.client.pulling import Pulling, PullOptions
 from cometmq.client.send_back import SendBack
 from cometmq.client.start import Start
-from cometmq.client.subscription import Subscription
+from cometmq.client.subscription import Subscription, unhandled
 from cometmq.format.layout import RETRY_PREFIX
+from cometmq.format.properties import RETRY_TOPIC
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.wire.bodies.heartbeat import MessageModel, tag_subscription
+from cometmq.wire.bodies.running import ConsumedDirectly, ConsumeResult
 
 MAX_RECONSUME_TIMES: Final = 16
 
@@ -48,7 +52,7 @@ class Consumption:
         self._subscriptions = subscriptions
         self._is_broadcasting = settings.member.model is MessageModel.BROADCASTING
         self._wanted = self._all_wanted()
-        self._member = Membership(settings.member, self._wanted, self._consume)
+        self._member = Membership(settings.member, self._wanted, self._consume, self._consume_directly)
         self.rebalancing = self._member.rebalancing
         self._pool = ThreadPoolExecutor(settings.max_concurrency, "cometmq-handler")
         self._slots = asyncio.Semaphore(settings.max_concurrency)
@@ -117,6 +121,23 @@ class Consumption:
             options=self._settings.pull,
         )
         return ConsumedQueue(pulling, self._handle_in_order if ordered else None)
+
+    async def _consume_directly(self, message: StoredMessage) -> ConsumedDirectly:
+        """Let a handler have a message that an operator sends, whatever the offsets are."""
+        if message.topic not in self._subscriptions:  # a retry or a dead letter
+            message = replace(message, topic=message.properties.get(RETRY_TOPIC, message.topic))
+        subscription = self._subscriptions.get(message.topic) or unhandled(message.topic)
+        began_ms = self._settings.member.clock.monotonic_ms()
+        result, remark = ConsumeResult.SUCCESS, None
+        async with self._slots:
+            try:
+                await subscription.handle([message], self._pool)
+            except (Retry, DeadLetter) as outcome:
+                result, remark = ConsumeResult.LATER, str(outcome)
+            except Exception as error:  # noqa: BLE001 a handler is not ours: whatever it raises is told
+                result, remark = ConsumeResult.THROW_EXCEPTION, repr(error)
+        spent_ms = self._settings.member.clock.monotonic_ms() - began_ms
+        return ConsumedDirectly(result, subscription.ordered, remark=remark, spent_ms=spent_ms)
 
     def _handle_in_order(self, pulling: Pulling) -> OrderedHandling:
         settings = self._settings

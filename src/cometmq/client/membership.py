@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from cometmq.client.asked import Asked, ConsumeDirectly, Member
 from cometmq.client.consumed import ConsumedQueue
 from cometmq.client.heartbeat import HEARTBEAT_S, beat, say_goodbye
 from cometmq.client.offset_store import LocalOffsets, OffsetStore, RemoteOffsets
@@ -20,7 +21,7 @@ from cometmq.cluster.rebalance import Strategy
 from cometmq.errors import NoRoute
 from cometmq.io.clock import Clock
 from cometmq.message import MessageQueue
-from cometmq.net.client import Connection, Connections, refuse_request
+from cometmq.net.client import Connection, Connections
 from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.heartbeat import (
     ConsumeFromWhere,
@@ -74,6 +75,7 @@ class Membership:
     Args:
         wanted: by topic; without any it is in no group, and consumes what it is assigned.
         consume: makes what consumes a queue.
+        consume_directly: handles a message that an operator sends; None where there are no handlers.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class Membership:
         settings: MemberSettings,
         wanted: Mapping[str, Wanted],
         consume: Callable[[MessageQueue], ConsumedQueue],
+        consume_directly: ConsumeDirectly | None = None,
     ) -> None:
         self._settings = settings
         self._wanted = wanted
@@ -103,6 +106,18 @@ class Membership:
             consume,
             settings.on_rebalance,
             settings.clock,
+        )
+        self._asked = Asked(
+            Member(
+                settings.name_servers,
+                settings.consume_type,
+                frozenset(topic for topic, one in wanted.items() if one.ordered),
+                settings.clock.now_ms(),
+                tuple(one.data for one in wanted.values()),
+            ),
+            self.rebalancing.queues,
+            self.rebalancing.holds,
+            consume_directly,
         )
         self._heartbeat_wanted = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -136,6 +151,7 @@ class Membership:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._asked.stop()
         await self.rebalancing.stop()
 
     async def leave(self, *, commit: bool = True) -> None:
@@ -185,7 +201,7 @@ class Membership:
         elif command.code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET:
             self.rebalancing.restart(decode(QueueOffsets, command.body).offsets)
         else:
-            refuse_request(connection, command)
+            self._asked.answer(connection, command)
 
     def _run(self, work: Coroutine[Any, Any, None], name: str) -> None:
         self._tasks.append(asyncio.create_task(work, name=f"{name} of {self._settings.client_id}"))

@@ -152,7 +152,8 @@ class Routes:
         header = GetRouteHeader(topic=topic, standard_json_only=True)
         address, answer = await self._ask_any(RequestCode.GET_ROUTEINFO_BY_TOPIC, fields(header))
         if answer.code == ResponseCode.TOPIC_NOT_EXIST:
-            raise NoRoute(f"no route for topic {topic!r}: name server {address} says: {answer.remark}")
+            why = f"no route for topic {topic!r}: name server {address} says: {answer.remark}"
+            raise NoRoute(why, topic)
         return _route(topic, decode(TopicRoute, successful(answer).body))
 
     async def _ask_any(self, code: RequestCode, request_fields: dict[str, str]) -> tuple[str, Command]:

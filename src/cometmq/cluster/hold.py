@@ -1,18 +1,19 @@
 """Held pulls: which consumers wait at which queue, and whom an event concerns.
 
 Theory of operation: a pull that finds nothing new is *held* instead of answered. It leaves the hold
-by exactly one of three events, and the first two give it back to the caller, who looks at the store
+by exactly one of four events, and the first three give it back to the caller, who looks at the store
 again and answers:
 
 * **arrive**: a message came to its queue, at or after the offset that it waits for, with a tag that
   it wants (a message without the wanted tag leaves it in the hold);
 * **expire**: its deadline has passed;
+* **release**: whatever it waits for, something else than a message concerns it;
 * **forget**: its connection is gone, so that nobody waits for the answer.
 
 Pure: no clock, no sockets; times come in, pulls come out. (RocketMQ: PullRequestHoldService.java.)
 """
 
-from collections.abc import Container, Hashable, Iterable
+from collections.abc import Callable, Container, Hashable, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
 TicketT = TypeVar("TicketT")
@@ -89,6 +90,14 @@ class PullHold(Generic[TicketT]):
             for queue, waiting in list(self._queues.items()):
                 self._keep(queue, [pull for pull in waiting if pull.deadline_ms > now_ms])
         return expired
+
+    def release(self, topic: str, queue_id: int, concerns: Callable[[TicketT], bool]) -> list[TicketT]:
+        """Give the tickets of one queue that an event concerns."""
+        waiting = self._queues.get((topic, queue_id), [])
+        called = [pull.ticket for pull in waiting if concerns(pull.ticket)]
+        if called:
+            self._keep((topic, queue_id), [pull for pull in waiting if not concerns(pull.ticket)])
+        return called
 
     def forget(self, owner: Hashable) -> None:
         """Drop every pull of ``owner``, whose connection is gone."""

@@ -11,6 +11,7 @@ from cometmq.wire.headers.fields import Header, type_name
 JAVA_TYPES = {
     "String": "a text",
     "Integer": "a 32-bit integer",
+    "Int": "a 32-bit integer",
     "Long": "a 64-bit integer",
     "Boolean": "a boolean",
 }

@@ -3,8 +3,10 @@ from collections.abc import Callable
 import pytest
 
 from cometmq.wire.headers.client import (
+    ConsumeDirectlyHeader,
     ConsumerGroupHeader,
     ProducerGroupHeader,
+    RunningInfoHeader,
     UnregisterClientHeader,
 )
 from cometmq.wire.headers.fields import Header
@@ -16,6 +18,8 @@ from cometmq.wire.headers.fields import Header
         (UnregisterClientHeader, "UnregisterClientRequestHeader"),
         (ConsumerGroupHeader, "GetConsumerListByGroupRequestHeader"),
         (ProducerGroupHeader, "GetProducerConnectionListRequestHeader"),
+        (RunningInfoHeader, "GetConsumerRunningInfoRequestHeader"),
+        (ConsumeDirectlyHeader, "ConsumeMessageDirectlyResultRequestHeader"),
     ],
 )
 def test_fields_are_those_of_the_java_class(

@@ -4,12 +4,14 @@ import pytest
 
 from cometmq.wire.headers.fields import Header
 from cometmq.wire.headers.offset import (
+    CloneOffsetHeader,
     GetEarliestStoreTimeHeader,
     GetEarliestStoreTimeResponseHeader,
     GetMaxOffsetHeader,
     GetMinOffsetHeader,
     OffsetResponseHeader,
     QueryConsumerOffsetHeader,
+    ResetOffsetHeader,
     SearchOffsetHeader,
     UpdateConsumerOffsetHeader,
 )
@@ -22,6 +24,8 @@ from cometmq.wire.headers.offset import (
         (QueryConsumerOffsetHeader, "QueryConsumerOffsetRequestHeader"),
         (UpdateConsumerOffsetHeader, "UpdateConsumerOffsetRequestHeader"),
         (SearchOffsetHeader, "SearchOffsetRequestHeader"),
+        (ResetOffsetHeader, "ResetOffsetRequestHeader"),
+        (CloneOffsetHeader, "CloneGroupOffsetRequestHeader"),
         (GetMaxOffsetHeader, "GetMaxOffsetRequestHeader"),
         (GetMinOffsetHeader, "GetMinOffsetRequestHeader"),
         (GetEarliestStoreTimeHeader, "GetEarliestMsgStoretimeRequestHeader"),

@@ -39,6 +39,13 @@ from cometmq.wire.bodies.route import (
     QueueData,
     TopicRoute,
 )
+from cometmq.wire.bodies.running import (
+    ConsumedDirectly,
+    ConsumeResult,
+    ConsumeStatus,
+    RunningInfo,
+    RunningQueue,
+)
 from cometmq.wire.bodies.stats import (
     ConsumeOffset,
     ConsumeStats,
@@ -60,8 +67,11 @@ __all__ = [
     "ClusterInfo",
     "ConsumeFromWhere",
     "ConsumeOffset",
+    "ConsumeResult",
     "ConsumeStats",
+    "ConsumeStatus",
     "ConsumeType",
+    "ConsumedDirectly",
     "ConsumerConnections",
     "ConsumerData",
     "ConsumerFilterData",
@@ -82,6 +92,8 @@ __all__ = [
     "QueueData",
     "QueueOffsets",
     "Registration",
+    "RunningInfo",
+    "RunningQueue",
     "SubscriptionData",
     "TextTable",
     "TopicConfig",

@@ -20,9 +20,11 @@ from cometmq.wire.headers.admin import (
     TopicHeader,
 )
 from cometmq.wire.headers.client import (
+    ConsumeDirectlyHeader,
     ConsumerGroupHeader,
     HeartbeatResponseHeader,
     ProducerGroupHeader,
+    RunningInfoHeader,
     UnregisterClientHeader,
 )
 from cometmq.wire.headers.fields import Header, NoFields, fields, parse
@@ -59,12 +61,14 @@ from cometmq.wire.headers.namesrv import (
     WipeWritePermResponseHeader,
 )
 from cometmq.wire.headers.offset import (
+    CloneOffsetHeader,
     GetEarliestStoreTimeHeader,
     GetEarliestStoreTimeResponseHeader,
     GetMaxOffsetHeader,
     GetMinOffsetHeader,
     OffsetResponseHeader,
     QueryConsumerOffsetHeader,
+    ResetOffsetHeader,
     SearchOffsetHeader,
     UpdateConsumerOffsetHeader,
 )
@@ -115,6 +119,10 @@ HEADERS: Final[dict[RequestCode, tuple[type[Header], type[Header]]]] = {
     RequestCode.GET_CONSUMER_CONNECTION_LIST: (ConsumerGroupHeader, NoFields),
     RequestCode.GET_PRODUCER_CONNECTION_LIST: (ProducerGroupHeader, NoFields),
     RequestCode.GET_CONSUME_STATS: (GetConsumeStatsHeader, NoFields),
+    RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: (ResetOffsetHeader, NoFields),
+    RequestCode.CLONE_GROUP_OFFSET: (CloneOffsetHeader, NoFields),
+    RequestCode.GET_CONSUMER_RUNNING_INFO: (RunningInfoHeader, NoFields),
+    RequestCode.CONSUME_MESSAGE_DIRECTLY: (ConsumeDirectlyHeader, NoFields),
     # Anybody asks a name server.
     RequestCode.PUT_KV_CONFIG: (PutConfigHeader, NoFields),
     RequestCode.GET_KV_CONFIG: (ConfigKeyHeader, GetConfigResponseHeader),
@@ -146,8 +154,10 @@ __all__ = [
     "BrokerMemberGroupHeader",
     "BrokerNameHeader",
     "CheckTransactionStateHeader",
+    "CloneOffsetHeader",
     "ClusterHeader",
     "ConfigKeyHeader",
+    "ConsumeDirectlyHeader",
     "ConsumerGroupHeader",
     "CreateTopicHeader",
     "DeleteGroupHeader",
@@ -182,6 +192,8 @@ __all__ = [
     "QueryMessageResponseHeader",
     "RegisterBrokerHeader",
     "RegisterBrokerResponseHeader",
+    "ResetOffsetHeader",
+    "RunningInfoHeader",
     "SearchOffsetHeader",
     "SendBackHeader",
     "SendHeader",

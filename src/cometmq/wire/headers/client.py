@@ -5,7 +5,7 @@ RocketMQ: ``UnregisterClientRequestHeader.java``, ``GetConsumerListByGroupReques
 
 from msgspec import field
 
-from cometmq.wire.headers.fields import Header
+from cometmq.wire.headers.fields import Header, Int
 
 
 class HeartbeatResponseHeader(Header):
@@ -33,3 +33,27 @@ class ProducerGroupHeader(Header):
     """GET_PRODUCER_CONNECTION_LIST."""
 
     producer_group: str
+
+
+class RunningInfoHeader(Header):
+    """GET_CONSUMER_RUNNING_INFO: how one member of a consumer group is doing."""
+
+    consumer_group: str
+    client_id: str
+    with_stacks: bool = field(default=False, name="jstackEnable")
+
+
+class ConsumeDirectlyHeader(Header):
+    """CONSUME_MESSAGE_DIRECTLY: one member shall handle one message now; it is the body for the member.
+
+    Attributes:
+        message_id: the offset id.
+    """
+
+    consumer_group: str
+    client_id: str | None = None
+    message_id: str | None = field(default=None, name="msgId")
+    broker_name: str | None = None
+    topic: str | None = None
+    topic_sys_flag: Int | None = None
+    group_sys_flag: Int | None = None

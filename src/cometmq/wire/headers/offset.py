@@ -82,3 +82,34 @@ class GetEarliestStoreTimeResponseHeader(Header):
     """A store time, ms since the epoch; −1 when the queue is empty."""
 
     store_time: Long = field(name="timestamp")
+
+
+class ResetOffsetHeader(Header):
+    """INVOKE_BROKER_TO_RESET_OFFSET: let a group go on elsewhere in a topic, or in one queue of it.
+
+    Attributes:
+        time: to the first message stored at or after it, ms since the epoch; −1 stands for the end.
+        is_force: whether to go forward as well; brokers before 5.0 else only go back.
+        queue_id: −1 for all queues.
+        offset: for one queue, where to instead of a time.
+    """
+
+    group: str
+    topic: str
+    time: Long = field(name="timestamp")
+    is_force: bool
+    queue_id: Int = -1
+    offset: Long | None = None
+
+
+class CloneOffsetHeader(Header):
+    """CLONE_GROUP_OFFSET: let a group begin where another one stands, in one topic or in all of that one's.
+
+    Attributes:
+        offline: whether topics count that the source's members no longer subscribe to.
+    """
+
+    source_group: str = field(name="srcGroup")
+    target_group: str = field(name="destGroup")
+    topic: str | None = None
+    offline: bool = False

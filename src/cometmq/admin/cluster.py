@@ -1,0 +1,208 @@
+"""Asking the name servers and brokers of a cluster: what all operations begin with, and who is there."""
+
+import asyncio
+from difflib import get_close_matches
+from typing import Final, NamedTuple, Self, TypeVar
+
+from cometmq.admin.broker_status import runtime_info_of
+from cometmq.client.routes import Routes, parse_name_servers
+from cometmq.cluster.route import MASTER, Route
+from cometmq.errors import NetworkError, NoRoute, NotFound, RemoteError
+from cometmq.net.client import REQUEST_TIMEOUT_MS, Connections
+from cometmq.wire.bodies.body import Body, decode
+from cometmq.wire.bodies.route import ClusterInfo
+from cometmq.wire.bodies.topic import TopicNames
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command
+from cometmq.wire.headers import Header, fields
+
+NOT_FOUND: Final = frozenset(
+    (
+        ResponseCode.TOPIC_NOT_EXIST,
+        ResponseCode.QUERY_NOT_FOUND,
+        ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+        ResponseCode.CONSUMER_NOT_ONLINE,
+    )
+)
+"""With these a server says that something is not there."""
+
+BodyT = TypeVar("BodyT", bound=Body)
+
+
+class BrokerLine(NamedTuple):
+    """One broker, and how much passes through it.
+
+    Attributes:
+        broker_id: 0 for a master.
+        in_tps: messages stored per second, over about ten seconds.
+        out_tps: messages given out per second.
+        in_today: messages stored since midnight, in the broker's time zone.
+        disk_ratio: how full its disk is, 0 to 1.
+        up: how long it has run, in words.
+    """
+
+    cluster: str
+    broker_name: str
+    broker_id: int
+    address: str
+    version: str
+    in_tps: float
+    out_tps: float
+    in_today: int
+    out_today: int
+    disk_ratio: float
+    up: str
+
+
+class Cluster:
+    """The servers of a cluster.
+
+    Args:
+        name_servers: ``host:port``, several joined by ``;``.
+    """
+
+    def __init__(self, name_servers: str) -> None:
+        self.name_servers = parse_name_servers(name_servers)
+
+    async def __aenter__(self) -> Self:
+        """Get ready to ask."""
+        self.connections = Connections()
+        self.routes = Routes(self.connections, self.name_servers)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the connections."""
+        await self.connections.close()
+
+    async def topics(self) -> list[str]:
+        """Give the names of all topics that the name server knows, sorted."""
+        answer = await self.ask_name_server(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+        return sorted(decode(TopicNames, answer.body).topics)
+
+    async def route(self, topic: str) -> Route:
+        """Give a topic's route. Raises NoRoute or NetworkError."""
+        return await self.routes.get(topic)
+
+    async def info(self) -> ClusterInfo:
+        """Give all brokers, and which cluster each belongs to."""
+        answer = await self.ask_name_server(RequestCode.GET_BROKER_CLUSTER_INFO)
+        return decode(ClusterInfo, answer.body)
+
+    async def masters(self) -> dict[str, str]:
+        """Give the masters' addresses by their brokers' names. Raises NoRoute if there are none."""
+        brokers = (await self.info()).brokers
+        masters = {name: data.addrs[MASTER] for name, data in brokers.items() if MASTER in data.addrs}
+        if not masters:
+            raise NoRoute(
+                f"name server {self.name_servers[0]} knows no broker: start one, or check --namesrv"
+            )
+        return masters
+
+    async def ask(
+        self,
+        address: str,
+        code: RequestCode,
+        header: Header | None = None,
+        body: bytes = b"",
+        *,
+        timeout_ms: int = REQUEST_TIMEOUT_MS,
+    ) -> Command:
+        """Ask one server; gives its answer if that is a success. Raises RemoteError or NetworkError."""
+        command = Command(code, ext_fields=fields(header) if header is not None else {}, body=body)
+        answer = await self.connections.request(address, command, timeout_ms)
+        if answer.code != ResponseCode.SUCCESS:
+            raise RemoteError(answer.code, answer.remark or "")
+        return answer
+
+    async def ask_masters(
+        self, code: RequestCode, header: Header, body_type: type[BodyT]
+    ) -> dict[str, BodyT]:
+        """Ask all masters; gives the answers of those that know of it, by broker name.
+
+        Raises RemoteError if one refuses for another reason, NetworkError if one does not answer.
+        """
+        masters = await self.masters()
+
+        async def one(address: str) -> BodyT | None:
+            try:
+                return decode(body_type, (await self.ask(address, code, header)).body)
+            except RemoteError as error:
+                if error.code in NOT_FOUND:
+                    return None
+                raise
+
+        answers = await asyncio.gather(*map(one, masters.values()))
+        return {name: answer for name, answer in zip(masters, answers, strict=True) if answer is not None}
+
+    async def ask_name_server(self, code: RequestCode) -> Command:
+        """Ask the first name server that answers. Raises RemoteError, or NetworkError if none does."""
+        failures = []
+        for address in self.name_servers:
+            try:
+                return await self.ask(address, code)
+            except NetworkError as error:
+                failures.append(str(error))
+        raise NetworkError(f"no name server answers: {'; '.join(failures)}")
+
+
+async def brokers(cluster: Cluster) -> list[BrokerLine]:
+    """Give all brokers. Raises NetworkError if one does not answer, and RemoteError."""
+    found = [
+        (data.cluster, name, broker_id, address)
+        for name, data in sorted((await cluster.info()).brokers.items())
+        for broker_id, address in sorted(data.addrs.items())
+    ]
+    infos = await asyncio.gather(*(runtime_info_of(cluster.connections, one[-1]) for one in found))
+    return [_broker_line(*one, info) for one, info in zip(found, infos, strict=True)]
+
+
+async def explained(cluster: Cluster, topic: str) -> NoRoute:
+    """Say of a topic that there is none what there is instead, and how to make it."""
+    topics = await cluster.topics()
+    server = cluster.name_servers[0]
+    remedy = "" if topic.startswith("%") else f"; create it with: cometmq topic create {topic}"
+    return NoRoute(
+        f"no route for topic {topic!r}: name server {server} knows {len(topics)} topics"
+        f"{nearest(topic, topics)}{remedy}",
+        topic,
+    )
+
+
+def nearest(name: str, names: list[str]) -> str:
+    """Give the name that is most like one that there is not, as the end of a sentence."""
+    found = get_close_matches(name, names, 1)
+    return f", nearest {found[0]!r}" if found else ""
+
+
+def no_group(group: str, groups: list[str]) -> NotFound:
+    """Say of a group that there is none what there is instead, and how to make it."""
+    return NotFound(
+        f"no group {group!r}: the brokers know {len(groups)} groups{nearest(group, groups)}"
+        f"; create it with: cometmq group create {group}"
+    )
+
+
+def _broker_line(cluster: str, name: str, broker_id: int, address: str, info: dict[str, str]) -> BrokerLine:
+    return BrokerLine(
+        cluster,
+        name,
+        broker_id,
+        address,
+        info.get("brokerVersionDesc", ""),
+        _rate(info, "putTps"),
+        _rate(info, "getTransferredTps"),
+        _since(info, "msgPutTotal"),
+        _since(info, "msgGetTotal"),
+        float(info.get("commitLogDiskRatio", "0")),
+        info.get("runtime", "").strip("[ ]"),
+    )
+
+
+def _rate(info: dict[str, str], key: str) -> float:
+    """Give the first of the rates over 10 s, 1 min and 10 min."""
+    first, _, _ = info.get(key, "").strip().partition(" ")
+    return float(first or 0)
+
+
+def _since(info: dict[str, str], key: str) -> int:
+    return int(info.get(f"{key}TodayNow", "0")) - int(info.get(f"{key}TodayMorning", "0"))

@@ -1,0 +1,220 @@
+"""Making, removing and listing consumer groups, and telling who is in them."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from cometmq.admin.cluster import Cluster, no_group
+from cometmq.errors import NotFound, RemoteError
+from cometmq.format.layout import RETRY_PREFIX, valid_group
+from cometmq.wire.bodies.body import decode, encode
+from cometmq.wire.bodies.group import ConsumerConnections, GroupConfig, GroupConfigs
+from cometmq.wire.bodies.running import RunningInfo
+from cometmq.wire.codes import RequestCode, ResponseCode, version_name
+from cometmq.wire.headers import (
+    ConsumerGroupHeader,
+    DeleteGroupHeader,
+    DeleteTopicInNamesrvHeader,
+    GetAllGroupConfigHeader,
+    RunningInfoHeader,
+    TopicHeader,
+)
+
+PAGE = 10_000
+"""Groups that a broker is asked for at once."""
+SYSTEM_GROUPS = frozenset(
+    (
+        "TOOLS_CONSUMER",
+        "FILTERSRV_CONSUMER",
+        "SELF_TEST_C_GROUP",
+        "CID_ONS-HTTP-PROXY",
+        "CID_ONSAPI_PULL",
+        "CID_ONSAPI_PERMISSION",
+        "CID_ONSAPI_OWNER",
+    )
+)
+SYSTEM_PREFIX = "CID_RMQ_SYS_"
+"""Groups that brokers have without anyone creating them (RocketMQ: MixAll.java)."""
+RUNNING_TIMEOUT_MS = 15_000
+"""A broker gives a client ten seconds to answer."""
+
+
+class Member(NamedTuple):
+    """One client in a group.
+
+    Attributes:
+        address: of its connection, as a broker sees it: ``ip:port``.
+        brokers: that it is connected to.
+    """
+
+    client_id: str
+    address: str
+    language: str
+    version: str
+    brokers: list[str]
+
+
+class Subscribed(NamedTuple):
+    """What the members of a group want of a topic: a tag expression or SQL."""
+
+    topic: str
+    expression: str
+    expression_type: str
+
+
+class Group(NamedTuple):
+    """A consumer group.
+
+    Attributes:
+        brokers: that know the group's settings.
+        config: the settings, as the first of them has them; None if none has.
+        consume_type, model, start: as its members say; empty if there are none.
+    """
+
+    group: str
+    brokers: list[str]
+    config: GroupConfig | None
+    consume_type: str
+    model: str
+    start: str
+    members: list[Member]
+    subscriptions: list[Subscribed]
+
+
+async def names(cluster: Cluster) -> list[str]:
+    """Give the names of all groups that brokers know, sorted; not those that they have by themselves."""
+    header = GetAllGroupConfigHeader(0, None, PAGE)
+    code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
+    tables = await cluster.ask_masters(code, header, GroupConfigs)
+    return _names(tables)
+
+
+async def show(cluster: Cluster, group: str) -> Group:
+    """Give a group's settings, members and subscriptions. Raises NotFound if no broker knows the group."""
+    header = GetAllGroupConfigHeader(0, None, PAGE)
+    tables, connections = await asyncio.gather(
+        cluster.ask_masters(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, header, GroupConfigs),
+        connected(cluster, group),
+    )
+    configs = {name: table.groups[group] for name, table in tables.items() if group in table.groups}
+    if not configs and not connections:
+        raise no_group(group, _names(tables))
+    first = next(iter(connections.values()), None)
+    subscriptions = {
+        data.topic: Subscribed(data.topic, data.expression, data.expression_type)
+        for known in connections.values()
+        for data in known.subscriptions.values()
+    }
+    return Group(
+        group,
+        sorted(configs),
+        next(iter(configs.values()), None),
+        first.consume_type.value if first else "",
+        first.message_model.value if first else "",
+        first.consume_from_where.value if first else "",
+        members(connections),
+        sorted(subscriptions.values()),
+    )
+
+
+async def connected(cluster: Cluster, group: str) -> dict[str, ConsumerConnections]:
+    """Give who is connected as a member of a group, by broker name; no broker for which there is nobody."""
+    code, header = RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupHeader(group)
+    return await cluster.ask_masters(code, header, ConsumerConnections)
+
+
+def members(connections: Mapping[str, ConsumerConnections]) -> list[Member]:
+    """Give each member once, with the brokers that it is connected to."""
+    found: dict[str, Member] = {}
+    for name in sorted(connections):
+        for one in connections[name].connections:
+            if (known := found.get(one.client_id)) is not None:
+                known.brokers.append(name)
+            else:
+                found[one.client_id] = Member(
+                    one.client_id, one.client_addr, one.language.value, version_name(one.version), [name]
+                )
+    return [found[client_id] for client_id in sorted(found)]
+
+
+async def create(cluster: Cluster, config: GroupConfig) -> list[str]:
+    """Make a group on every master, or change it there; gives the brokers' names.
+
+    Raises IllegalName, NoRoute if there is no broker, RemoteError, NetworkError.
+    """
+    valid_group(config.group)
+    masters = await cluster.masters()
+    for address in masters.values():
+        await cluster.ask(address, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=encode(config))
+    return sorted(masters)
+
+
+async def delete(cluster: Cluster, group: str, *, keep_offsets: bool = False) -> list[str]:
+    """Remove a group, with its retry topic, from every master; gives the brokers' names.
+
+    Raises NotFound if no broker knows it, RemoteError or NetworkError.
+    """
+    known = await names(cluster)
+    if group not in known:
+        raise no_group(group, known)
+    masters = await cluster.masters()
+    header = DeleteGroupHeader(group, clean_offset=not keep_offsets)
+    retries = RETRY_PREFIX + group
+    for address in masters.values():
+        await cluster.ask(address, RequestCode.DELETE_SUBSCRIPTIONGROUP, header)
+        await cluster.ask(address, RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader(retries))
+    for address in cluster.name_servers:
+        code, of_topic = RequestCode.DELETE_TOPIC_IN_NAMESRV, DeleteTopicInNamesrvHeader(topic=retries)
+        await cluster.ask(address, code, of_topic)
+    return sorted(masters)
+
+
+async def running(cluster: Cluster, group: str, client_id: str) -> RunningInfo:
+    """Ask one member how it is doing. Raises NotFound if it is not there, RemoteError if it is silent."""
+    connections = await connected(cluster, group)
+    return await running_member(cluster, group, member_of(group, members(connections), client_id))
+
+
+async def running_member(cluster: Cluster, group: str, member: Member) -> RunningInfo:
+    """Ask a member that is known. Raises RemoteError if it does not answer, or does not know the question."""
+    address = (await cluster.masters())[member.brokers[0]]
+    code, header = RequestCode.GET_CONSUMER_RUNNING_INFO, RunningInfoHeader(group, member.client_id)
+    answer = await cluster.ask(address, code, header, timeout_ms=RUNNING_TIMEOUT_MS)
+    return decode(RunningInfo, answer.body)
+
+
+async def owners(cluster: Cluster, group: str) -> dict[tuple[str, str, int], str]:
+    """Give the client ids of those who consume a queue, by topic, broker name and queue id.
+
+    Members that do not answer such questions are left out.
+    """
+    found = members(await connected(cluster, group))
+
+    async def queues_of(member: Member) -> Sequence[tuple[str, str, int]]:
+        try:
+            return list((await running_member(cluster, group, member)).queues)
+        except RemoteError as error:
+            if error.code in (ResponseCode.REQUEST_CODE_NOT_SUPPORTED, ResponseCode.CONSUME_MSG_TIMEOUT):
+                return []
+            raise
+
+    queues = await asyncio.gather(*map(queues_of, found))
+    return {queue: member.client_id for member, own in zip(found, queues, strict=True) for queue in own}
+
+
+def member_of(group: str, found: Sequence[Member], client_id: str) -> Member:
+    """Give the member of a name. Raises NotFound, naming those that there are."""
+    for member in found:
+        if member.client_id == client_id:
+            return member
+    there = ", ".join(member.client_id for member in found)
+    raise NotFound(
+        f"group {group} has no member {client_id!r}: it has {there}"
+        if found
+        else f"group {group} has no members now"
+    )
+
+
+def _names(tables: Mapping[str, GroupConfigs]) -> list[str]:
+    known = {name for table in tables.values() for name in table.groups}
+    return sorted(name for name in known - SYSTEM_GROUPS if not name.startswith(SYSTEM_PREFIX))

@@ -1,0 +1,232 @@
+"""Finding messages on live brokers, and letting them be handled once more."""
+
+import heapq
+from collections.abc import AsyncGenerator
+from typing import NamedTuple
+
+from cometmq.admin import groups
+from cometmq.admin.cluster import Cluster
+from cometmq.client.lookup import Lookup
+from cometmq.client.pull import PullConsumer
+from cometmq.client.queue_requests import PullStatus
+from cometmq.client.routes import DEFAULT_TOPIC, NEW_TOPIC_QUEUES
+from cometmq.client.send_result import STORED
+from cometmq.cluster.route import MASTER
+from cometmq.errors import FormatError, NotFound, RemoteError, SettingsError
+from cometmq.format import properties
+from cometmq.format.host import unpack_host
+from cometmq.format.message_id import parse_offset_message_id
+from cometmq.message import MessageQueue, StoredMessage
+from cometmq.net.address import address_text
+from cometmq.wire.bodies.body import decode
+from cometmq.wire.bodies.running import ConsumedDirectly
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import Command
+from cometmq.wire.headers import ConsumeDirectlyHeader, SendHeaderV2, SendResponseHeader, fields, parse
+
+TIME_MAX = 2**63 - 1
+CONSUME_TIMEOUT_MS = 15_000
+"""A broker gives a client ten seconds to handle a message."""
+TOOLS_GROUP = "TOOLS_CONSUMER"
+"""The group that every broker has for tools (RocketMQ: MixAll.java); nothing is committed for it."""
+OF_ITS_JOURNEY = (
+    properties.RETRY_TOPIC,
+    properties.REAL_TOPIC,
+    properties.REAL_QUEUE_ID,
+    properties.ORIGIN_MESSAGE_ID,
+    properties.DELAY,
+    properties.RECONSUME_TIME,
+    properties.MAX_RECONSUME_TIMES,
+    properties.MSG_REGION,
+    properties.TRACE_ON,
+    properties.CLUSTER,
+    properties.TRANSACTION_PREPARED,
+)
+"""Properties that say what became of a message: one that begins anew has none of them."""
+
+
+class Sent(NamedTuple):
+    """Where a message was stored."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    queue_offset: int
+    offset_id: str
+
+
+class Handled(NamedTuple):
+    """What a member did with a message."""
+
+    client_id: str
+    outcome: ConsumedDirectly
+
+
+async def by_id(cluster: Cluster, message_id: str, topic: str | None = None) -> list[StoredMessage]:
+    """Give the messages of an id: the producer's, for which the topic must be known, or the broker's.
+
+    Raises:
+        NotFound: there is none.
+        SettingsError: it is no offset id of a broker that is there, and without a topic no more can be asked.
+        RemoteError, NetworkError: as requests do.
+    """
+    found: list[StoredMessage] = []
+    async with Lookup(";".join(cluster.name_servers)) as lookup:
+        if topic is not None:
+            found = await lookup.by_unique_id(topic, message_id)
+        if not found and await _is_offset_id(cluster, message_id):
+            found = await _by_offset_id(lookup, message_id)
+        elif topic is None:
+            raise SettingsError(
+                f"id {message_id}: no broker that is there has made it, so it is a producer's: give its topic"
+            )
+    if not found:
+        raise NotFound(f"no message {message_id} in topic {topic}")
+    return found
+
+
+async def by_key(
+    cluster: Cluster, topic: str, key: str, *, begin: int = 0, end: int = TIME_MAX, limit: int = 64
+) -> list[StoredMessage]:
+    """Give the messages of a topic that have a key, stored from ``begin`` to ``end`` (ms, both included).
+
+    Raises NotFound if there are none, NoRoute, RemoteError, NetworkError.
+    """
+    async with Lookup(";".join(cluster.name_servers)) as lookup:
+        found = await lookup.by_key(topic, key, max_count=limit, begin_time=begin, end_time=end)
+    if not found:
+        raise NotFound(f"no message with key {key!r} in topic {topic}")
+    return found
+
+
+async def by_time(
+    cluster: Cluster,
+    topic: str,
+    *,
+    begin: int = 0,
+    end: int = TIME_MAX,
+    tags: str = "*",
+    queue_id: int | None = None,
+) -> AsyncGenerator[StoredMessage]:
+    """Go through the messages of a topic in the order of their store times, from ``begin`` to ``end`` (ms).
+
+    Raises NoRoute, RemoteError, NetworkError, FormatError for tags that are none.
+    """
+    async with PullConsumer(";".join(cluster.name_servers), TOOLS_GROUP) as consumer:
+        queues = [
+            queue for queue in await consumer.queues(topic) if queue_id is None or queue.queue_id == queue_id
+        ]
+        readers = [_read(consumer, queue, begin, end, tags) for queue in queues]
+        waiting: list[tuple[int, int, StoredMessage]] = []
+        for number, reader in enumerate(readers):
+            if (message := await anext(reader, None)) is not None:
+                heapq.heappush(waiting, (message.store_time, number, message))
+        while waiting:
+            _, number, message = waiting[0]
+            yield message
+            following = await anext(readers[number], None)
+            if following is None:
+                heapq.heappop(waiting)
+            else:
+                heapq.heapreplace(waiting, (following.store_time, number, following))
+
+
+async def consume_directly(
+    cluster: Cluster, group: str, message: StoredMessage, client_id: str | None = None
+) -> Handled:
+    """Let a member of a group handle a message now; no offset changes, whatever comes of it.
+
+    Args:
+        client_id: which member; None for the first that is connected to the message's broker.
+
+    Raises:
+        NotFound: the group has no such member there.
+        RemoteError: it has not answered in time, or has nothing that handles messages.
+    """
+    broker_name, address = await _broker_of(cluster, message)
+    connections = await groups.connected(cluster, group)
+    here = [one for one in groups.members(connections) if broker_name in one.brokers]
+    if client_id is None and here:
+        client_id = here[0].client_id
+    member = groups.member_of(group, here, client_id or "")
+    header = ConsumeDirectlyHeader(group, member.client_id, message.offset_id, broker_name, message.topic)
+    code = RequestCode.CONSUME_MESSAGE_DIRECTLY
+    answer = await cluster.ask(address, code, header, timeout_ms=CONSUME_TIMEOUT_MS)
+    return Handled(member.client_id, decode(ConsumedDirectly, answer.body))
+
+
+async def send_again(cluster: Cluster, message: StoredMessage, topic: str, **changes: str) -> Sent:
+    """Send a message to a topic as a new one with the same body, tags, keys, unique id and properties.
+
+    Args:
+        changes: of its properties.
+
+    Raises NoRoute, RemoteError, NetworkError.
+    """
+    route = await cluster.route(topic)
+    queues = route.publish_queues()
+    if not queues:
+        raise NotFound(f"no queue of topic {topic!r} can be written to")
+    queue = queues[message.queue_offset % len(queues)]
+    named = {name: value for name, value in message.properties.items() if name not in OF_ITS_JOURNEY}
+    header = SendHeaderV2(
+        producer_group="CometMQ-tools",
+        topic=topic,
+        default_topic=DEFAULT_TOPIC,
+        default_topic_queue_count=NEW_TOPIC_QUEUES,
+        queue_id=queue.queue_id,
+        sys_flag=0,
+        born_time=message.born_time,
+        flag=message.flag,
+        properties=properties.encode(named | changes).decode(),
+        broker_name=queue.broker_name,
+    )
+    command = Command(RequestCode.SEND_MESSAGE_V2, ext_fields=fields(header), body=message.body)
+    answer = await cluster.connections.request(await cluster.routes.master(queue), command)
+    if answer.code not in STORED:
+        raise RemoteError(answer.code, answer.remark or "")
+    stored = parse(SendResponseHeader, answer.ext_fields)
+    return Sent(topic, queue.broker_name, stored.queue_id, stored.queue_offset, stored.message_id)
+
+
+async def _read(
+    consumer: PullConsumer, queue: MessageQueue, begin: int, end: int, tags: str
+) -> AsyncGenerator[StoredMessage]:
+    """Go through what one queue has from a time to another."""
+    offset = await consumer.offset_by_time(queue, begin) if begin > 0 else await consumer.min_offset(queue)
+    last = await consumer.max_offset(queue)
+    while offset < last:
+        pulled = await consumer.pull(queue, offset, tags=tags)
+        for message in pulled.messages:
+            if message.store_time > end or message.queue_offset >= last:
+                return
+            if message.store_time >= begin:
+                yield message
+        if pulled.next_offset == offset or pulled.status is PullStatus.NO_NEW_MESSAGE:
+            return
+        offset = pulled.next_offset
+
+
+async def _is_offset_id(cluster: Cluster, message_id: str) -> bool:
+    """Tell whether an id names a broker that is there: the two kinds of ids look alike."""
+    try:
+        host = address_text(*unpack_host(parse_offset_message_id(message_id).store_host))
+    except FormatError:
+        return False
+    brokers = (await cluster.info()).brokers.values()
+    return any(host in data.addrs.values() for data in brokers)
+
+
+async def _by_offset_id(lookup: Lookup, message_id: str) -> list[StoredMessage]:
+    try:
+        return [await lookup.by_offset_id(message_id)]
+    except RemoteError:
+        return []  # so brokers say that no message begins there
+
+
+async def _broker_of(cluster: Cluster, message: StoredMessage) -> tuple[str, str]:
+    """Give the name and the address of the broker that stored a message."""
+    for name, data in (await cluster.info()).brokers.items():
+        if (address := data.addrs.get(MASTER)) == message.store_host:
+            return name, address
+    raise NotFound(f"broker {message.store_host}, which stored the message, is not there now")

@@ -1,0 +1,284 @@
+"""Where consumer groups stand, how far behind they are, and moving them.
+
+A reset is ordered at the broker (INVOKE_BROKER_TO_RESET_OFFSET), whether members are there or not: those that
+are go on at the new offset by themselves. A broker before 5.0 wants members to be there for that; without any
+the offset is committed in their place.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from cometmq.admin import groups
+from cometmq.admin.cluster import Cluster, no_group
+from cometmq.errors import CometMQError, RemoteError, SettingsError
+from cometmq.format.layout import valid_group
+from cometmq.message import MessageQueue
+from cometmq.wire.bodies.stats import ConsumeStats
+from cometmq.wire.bodies.topic import TopicNames
+from cometmq.wire.codes import RequestCode, ResponseCode, Version
+from cometmq.wire.frame import Command
+from cometmq.wire.headers import (
+    CloneOffsetHeader,
+    GetConsumeStatsHeader,
+    GetMaxOffsetHeader,
+    GetMinOffsetHeader,
+    GroupHeader,
+    Header,
+    OffsetResponseHeader,
+    QueryConsumerOffsetHeader,
+    ResetOffsetHeader,
+    SearchOffsetHeader,
+    UpdateConsumerOffsetHeader,
+    parse,
+)
+
+END: Final = -1
+"""As a time of a reset: behind the last message."""
+
+
+class Standing(NamedTuple):
+    """Where a group stands in a queue.
+
+    Attributes:
+        max_offset: the queue offset behind the queue's last message.
+        committed: before it everything is handled; 0 if nothing was ever committed.
+        pulled: before it everything has been given to the group's members.
+        last_time: when the last message was stored that is handled, ms since the epoch; 0 if there is none.
+    """
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    max_offset: int
+    committed: int
+    pulled: int
+    last_time: int
+
+    @property
+    def lag(self) -> int:
+        """How many messages the group is behind."""
+        return self.max_offset - self.committed
+
+    @property
+    def in_flight(self) -> int:
+        """How many of them its members have."""
+        return self.pulled - self.committed
+
+
+class GroupLag(NamedTuple):
+    """How far a group is behind as a whole: 0 members are there of one that is off line."""
+
+    group: str
+    members: int
+    lag: int
+    in_flight: int
+    tps: float
+
+
+class Standings(NamedTuple):
+    """Where a group stands in all its queues; it consumes ``tps`` messages per second, as brokers count."""
+
+    group: str
+    queues: list[Standing]
+    tps: float
+
+
+class Moved(NamedTuple):
+    """What a reset does to a queue; ``before`` is None if nothing was committed."""
+
+    queue: MessageQueue
+    before: int | None
+    after: int
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a group shall go on: at an offset, or with what was stored from a time (ms) on.
+
+    Without either, with the first message that is there; ``Target(time=END)`` is behind the last one.
+    """
+
+    time: int | None = None
+    offset: int | None = None
+
+
+class GroupAtWork(CometMQError):
+    """A group has members, and what is asked for would be undone by them."""
+
+
+async def lag(cluster: Cluster, group: str, topic: str | None = None) -> Standings:
+    """Tell where a group stands, in all its topics or in one.
+
+    Raises NotFound if no broker knows the group, RemoteError, NetworkError.
+    """
+    found = await standings(cluster, group, topic)
+    if not found.queues and group not in (known := await groups.names(cluster)):
+        raise no_group(group, known)
+    return found
+
+
+async def standings(cluster: Cluster, group: str, topic: str | None = None) -> Standings:
+    """Tell where a group stands; there are no queues where it has consumed nothing, and if there is none."""
+    stats = await cluster.ask_masters(
+        RequestCode.GET_CONSUME_STATS, GetConsumeStatsHeader(group, topic), ConsumeStats
+    )
+    queues = [
+        Standing(*queue, at.broker_offset, at.consumer_offset, at.pull_offset, at.last_time)
+        for one in stats.values()
+        for queue, at in one.offsets.items()
+    ]
+    return Standings(group, sorted(queues), sum(one.consume_tps for one in stats.values()))
+
+
+async def lags(cluster: Cluster) -> list[GroupLag]:
+    """Tell how far each group is behind that has members or has consumed something."""
+
+    async def one(group: str) -> GroupLag:
+        stands, connections = await asyncio.gather(
+            standings(cluster, group), groups.connected(cluster, group)
+        )
+        return GroupLag(
+            group,
+            len(groups.members(connections)),
+            sum(queue.lag for queue in stands.queues),
+            sum(queue.in_flight for queue in stands.queues),
+            stands.tps,
+        )
+
+    return list(await asyncio.gather(*map(one, await groups.names(cluster))))
+
+
+async def reset(
+    cluster: Cluster,
+    group: str,
+    topic: str,
+    target: Target,
+    *,
+    queue: tuple[str, int] | None = None,
+    dry_run: bool = False,
+) -> list[Moved]:
+    """Let a group go on elsewhere in a topic.
+
+    Args:
+        queue: broker name and queue id, to leave the others alone.
+        dry_run: only tell what would be done.
+
+    Raises:
+        NotFound: there is no such topic (NoRoute), group or queue.
+        SettingsError: an offset that a queue does not have.
+        RemoteError: a broker refuses, or is too old for this.
+        NetworkError: somebody does not answer.
+    """
+    known = await groups.names(cluster)
+    if group not in known:
+        raise no_group(group, known)
+    route = await cluster.route(topic)
+    queues = [
+        one for one in route.subscribe_queues() if queue is None or (one.broker_name, one.queue_id) == queue
+    ]
+    if not queues:
+        raise SettingsError(f"topic {topic} has no queue {queue}: cometmq topic route {topic} shows them")
+    work = _Reset(cluster, group, {one: await cluster.routes.master(one) for one in queues})
+    moves = [await work.plan(one, target) for one in queues]
+    if not dry_run:
+        for move in moves:
+            await work.move(move, target)
+    return moves
+
+
+async def clone(cluster: Cluster, source: str, target: str, topic: str | None = None) -> list[str]:
+    """Let a group begin where another one stands, in one topic or all of that one's; gives the topics.
+
+    Raises:
+        NotFound: nobody knows the source, or it has consumed nothing.
+        GroupAtWork: the target has members, which would go on committing their own offsets.
+        IllegalName: the target's name.
+        RemoteError, NetworkError: as requests do.
+    """
+    valid_group(target)
+    if found := groups.members(await groups.connected(cluster, target)):
+        raise GroupAtWork(f"group {target} has {len(found)} members at work: stop them first")
+    masters = await cluster.masters()
+    of_source = await cluster.ask_masters(
+        RequestCode.QUERY_TOPICS_BY_CONSUMER, GroupHeader(source), TopicNames
+    )
+    cloned: set[str] = set()
+    for name, known in of_source.items():
+        for one in sorted(known.topics):
+            if (topic is None and not one.startswith("%")) or one == topic:
+                header = CloneOffsetHeader(source, target, one, offline=True)
+                await cluster.ask(masters[name], RequestCode.CLONE_GROUP_OFFSET, header)
+                cloned.add(one)
+    if not cloned:
+        raise no_group(source, await groups.names(cluster))
+    return sorted(cloned)
+
+
+class _Reset:
+    """Moves a group in some queues, whose masters' addresses are known."""
+
+    def __init__(self, cluster: Cluster, group: str, addresses: dict[MessageQueue, str]) -> None:
+        self._cluster = cluster
+        self._group = group
+        self._addresses = addresses
+
+    async def plan(self, queue: MessageQueue, target: Target) -> Moved:
+        """Tell where a queue would go on. Raises SettingsError for an offset that it does not have."""
+        topic, _, queue_id = queue
+        low = _offset(await self._ask(queue, RequestCode.GET_MIN_OFFSET, GetMinOffsetHeader(topic, queue_id)))
+        answer = await self._ask(queue, RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(topic, queue_id))
+        high = _offset(answer)
+        if target.offset is not None:
+            if not low <= target.offset <= high:
+                raise SettingsError(
+                    f"queue {queue_id} of {topic} on {queue.broker_name} has no offset {target.offset}: "
+                    f"it has {low} to {high}"
+                )
+            if answer.version < Version.V5_0_0:
+                raise SettingsError(
+                    f"broker {queue.broker_name} is older than 5.0, and resets only to a time, "
+                    "to the earliest or to the latest message"
+                )
+            after = target.offset
+        elif target.time is None:
+            after = low
+        elif target.time == END:
+            after = high
+        else:
+            header = SearchOffsetHeader(topic, queue_id, target.time)
+            found = await self._ask(queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
+            after = min(max(_offset(found), low), high)
+        return Moved(queue, await self._committed(queue), after)
+
+    async def move(self, move: Moved, target: Target) -> None:
+        """Move one queue."""
+        topic, _, queue_id = move.queue
+        header = ResetOffsetHeader(
+            self._group, topic, target.time or 0, is_force=True, queue_id=queue_id, offset=move.after
+        )
+        try:
+            await self._ask(move.queue, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
+        except RemoteError as error:
+            if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                raise
+            commit = UpdateConsumerOffsetHeader(self._group, topic, queue_id, move.after)
+            await self._ask(move.queue, RequestCode.UPDATE_CONSUMER_OFFSET, commit)
+
+    async def _committed(self, queue: MessageQueue) -> int | None:
+        header = QueryConsumerOffsetHeader(
+            self._group, queue.topic, queue.queue_id, set_zero_if_not_found=False
+        )
+        try:
+            return _offset(await self._ask(queue, RequestCode.QUERY_CONSUMER_OFFSET, header))
+        except RemoteError as error:
+            if error.code != ResponseCode.QUERY_NOT_FOUND:
+                raise
+            return None
+
+    async def _ask(self, queue: MessageQueue, code: RequestCode, header: Header) -> Command:
+        return await self._cluster.ask(self._addresses[queue], code, header)
+
+
+def _offset(answer: Command) -> int:
+    return parse(OffsetResponseHeader, answer.ext_fields).offset

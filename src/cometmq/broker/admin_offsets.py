@@ -1,0 +1,99 @@
+"""What operators order about the offsets of groups. (RocketMQ: AdminBrokerProcessor.java.)"""
+
+from collections.abc import Sequence
+
+from cometmq.broker.groups import Groups
+from cometmq.broker.offsets import Offsets
+from cometmq.broker.pull import Pulls
+from cometmq.broker.reads import Reads
+from cometmq.broker.refused import Refused
+from cometmq.broker.topics import Topics
+from cometmq.message import MessageQueue
+from cometmq.net.server import Session
+from cometmq.store.reading import Reading
+from cometmq.store.store import MessageStore
+from cometmq.wire.bodies import QueueOffsets, encode
+from cometmq.wire.codes import ResponseCode
+from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import CloneOffsetHeader, ResetOffsetHeader, parse
+
+
+class OffsetAdmin:
+    """Carries out what operators want of offsets."""
+
+    def __init__(
+        self,
+        groups: Groups,
+        topics: Topics,
+        offsets: Offsets,
+        pulls: Pulls,
+        store: MessageStore,
+        reads: Reads,
+        *,
+        broker_name: str,
+    ) -> None:
+        self._groups = groups
+        self._topics = topics
+        self._offsets = offsets
+        self._pulls = pulls
+        self._store = store
+        self._reads = reads
+        self._broker_name = broker_name
+
+    def reset(self, session: Session, command: Command) -> Command | None:
+        """INVOKE_BROKER_TO_RESET_OFFSET: by time in all queues, or in one; or to an offset in one.
+
+        It holds whether members are there or not. Those that are hear of it by their next pull, which is
+        answered with where to go on, and at once if it is held: any client follows such an answer.
+        """
+        header = parse(ResetOffsetHeader, command.ext_fields)
+        group, topic = header.group, header.topic
+        config = self._topics.find(topic)
+        if config is None:
+            raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"Topic {topic} does not exist")
+        if self._groups.find(group) is None:
+            raise Refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} does not exist")
+        queue_ids = range(config.read_queue_count) if header.queue_id < 0 else [header.queue_id]
+        if header.queue_id >= max(config.read_queue_count, config.write_queue_count):
+            raise Refused(
+                ResponseCode.INVALID_PARAMETER,
+                f"topic {topic} has no queue {header.queue_id}: it has {config.read_queue_count}, from 0 on",
+            )
+
+        def make(offsets: dict[MessageQueue, int]) -> Command:
+            for queue, offset in offsets.items():
+                self._offsets.reset(group, topic, queue.queue_id, offset)
+                self._pulls.offsets_reset(group, topic, queue.queue_id)
+            return response(command, body=encode(QueueOffsets(offsets)))
+
+        return self._reads.answer(session, command, self._targets(header, queue_ids), make)
+
+    def clone(self, _: Session, command: Command) -> Command:
+        """CLONE_GROUP_OFFSET."""
+        header = parse(CloneOffsetHeader, command.ext_fields)
+        source, target = header.source_group, header.target_group
+        for topic in [header.topic] if header.topic else sorted(self._offsets.topics_of(source)):
+            self._offsets.clone(source, target, topic)
+        return response(command)
+
+    def _targets(
+        self, header: ResetOffsetHeader, queue_ids: Sequence[int]
+    ) -> Reading[dict[MessageQueue, int]]:
+        """Find out where each queue shall go on. Raises Refused for an offset that the queue has not."""
+        store, topic = self._store, header.topic
+        targets = {}
+        for queue_id in queue_ids:
+            low, high = store.min_queue_offset(topic, queue_id), store.max_queue_offset(topic, queue_id)
+            if header.queue_id >= 0 and header.offset is not None and header.offset != -1:
+                offset = header.offset
+            elif header.time < 0:
+                offset = high
+            else:
+                offset = yield from store.readings.offset_by_time(topic, queue_id, header.time)
+            if not low <= offset <= high:
+                raise Refused(
+                    ResponseCode.SYSTEM_ERROR,
+                    f"Target offset {offset} not in consume queue range [{low}-{high}]",
+                )
+            targets[MessageQueue(topic, self._broker_name, queue_id)] = offset
+        return targets

@@ -1,0 +1,145 @@
+"""``cometmq dlq``: the messages that consumer groups have given up on."""
+
+from contextlib import aclosing
+from typing import Any, TextIO
+
+import click
+
+from cometmq.admin import dead_letters
+from cometmq.admin.cluster import Cluster
+from cometmq.admin.messages import Sent
+from cometmq.cli.asking import ask
+from cometmq.cli.message import print_sent
+from cometmq.cli.output import (
+    json_option,
+    message_fields,
+    namesrv_option,
+    print_json,
+    print_table,
+    time_text,
+)
+from cometmq.cli.times import HELP, TimeRange, parse_range
+from cometmq.errors import NotFound, SettingsError
+from cometmq.message import StoredMessage
+
+time_option = click.option("--time", "time_range", metavar="TIME[..TIME]", help=HELP)
+
+
+@click.group()
+def dlq() -> None:
+    """List, resend and export dead letters: messages that a group has given up on after its retries."""
+
+
+@dlq.command("list")
+@click.argument("group", required=False)
+@time_option
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="At most so many.")
+@namesrv_option
+@json_option
+def list_letters(group: str | None, time_range: str | None, limit: int, namesrv: str, as_json: bool) -> None:
+    """List the dead letters of GROUP, the oldest first; without GROUP, which groups have any."""
+    if group is None:
+        found = ask(namesrv, dead_letters.groups)
+        if as_json:
+            print_json([one._asdict() for one in found])
+        else:
+            rows = [(*one[:-1], time_text(one.last_time) if one.last_time else "-") for one in found]
+            print_table(("group", "dead letters", "last one"), rows)
+        return
+    letters = ask(namesrv, lambda cluster: _letters(cluster, group, _range(time_range), limit))
+    if as_json:
+        print_json(list(map(_plain, letters)))
+        return
+    shown = [
+        (
+            time_text(letter.store_time),
+            letter.message_id,
+            dead_letters.topic_of(letter),
+            letter.tags or "-",
+            " ".join(letter.keys) or "-",
+            letter.reconsume_times,
+        )
+        for letter in letters
+    ]
+    print_table(("died", "id", "topic", "tags", "keys", "tries"), shown)
+
+
+@dlq.command("resend")
+@click.argument("group")
+@click.option("--id", "ids", multiple=True, metavar="ID", help="This one; can be repeated.")
+@time_option
+@click.option("--all", "everything", is_flag=True, help="All of them.")
+@click.option("--to-topic", is_flag=True, help="To the topic, for all its groups, instead of GROUP alone.")
+@namesrv_option
+@json_option
+def resend(
+    group: str,
+    ids: tuple[str, ...],
+    time_range: str | None,
+    everything: bool,
+    to_topic: bool,
+    namesrv: str,
+    as_json: bool,
+) -> None:
+    """Let GROUP have dead letters again; their retries begin anew.
+
+    The letters themselves stay where they are until they expire: resent twice, they come twice.
+    """
+    if bool(ids) + (time_range is not None) + everything != 1:
+        raise SettingsError("say which ones: --id, --time or --all")
+
+    async def run(cluster: Cluster) -> list[Sent]:
+        letters = await _letters(cluster, group, _range(time_range), None)
+        known = {name for letter in letters for name in (letter.message_id, letter.offset_id)}
+        if missing := [name for name in ids if name not in known]:
+            raise NotFound(f"group {group} has no dead letter {', '.join(missing)}")
+        return [
+            await dead_letters.resend(cluster, group, letter, to_topic=to_topic)
+            for letter in letters
+            if not ids or letter.message_id in ids or letter.offset_id in ids
+        ]
+
+    sent = ask(namesrv, run)
+    if as_json:
+        print_json([one._asdict() for one in sent])
+        return
+    for one in sent:
+        print_sent(one, as_json=False)
+    click.echo(f"{len(sent)} resent")
+
+
+@dlq.command("export")
+@click.argument("group")
+@time_option
+@click.option("--out", type=click.File("w"), default="-", help="A file; by default standard output.")
+@namesrv_option
+def export(group: str, time_range: str | None, out: TextIO, namesrv: str) -> None:
+    """Write the dead letters of GROUP as JSON, one on each line, the oldest first."""
+
+    async def run(cluster: Cluster) -> None:
+        times = _range(time_range)
+        walk = dead_letters.letters(cluster, group, begin=times.begin, end=times.end)
+        async with aclosing(walk) as letters:
+            async for letter in letters:
+                print_json(_plain(letter), out)
+
+    ask(namesrv, run)
+
+
+def _range(text: str | None) -> TimeRange:
+    return TimeRange() if text is None else parse_range(text)
+
+
+async def _letters(cluster: Cluster, group: str, times: TimeRange, limit: int | None) -> list[StoredMessage]:
+    found: list[StoredMessage] = []
+    walk = dead_letters.letters(cluster, group, begin=times.begin, end=times.end)
+    async with aclosing(walk) as letters:
+        async for letter in letters:
+            found.append(letter)
+            if len(found) == limit:
+                break
+    return found
+
+
+def _plain(letter: StoredMessage) -> dict[str, Any]:
+    return {"original_topic": dead_letters.topic_of(letter), **message_fields(letter)}

@@ -1,0 +1,136 @@
+"""``cometmq group``: make, list, show and remove consumer groups."""
+
+import click
+
+from cometmq.admin import groups
+from cometmq.admin.groups import Group
+from cometmq.admin.offsets import lags
+from cometmq.cli.asking import ask
+from cometmq.cli.lag import print_lags
+from cometmq.cli.output import json_option, namesrv_option, print_json, print_table, printable
+from cometmq.wire.bodies.body import to_plain
+from cometmq.wire.bodies.group import GroupConfig
+
+
+@click.group()
+def group() -> None:
+    """Make, list, show and remove consumer groups."""
+
+
+@group.command("list")
+@namesrv_option
+@json_option
+def list_groups(namesrv: str, as_json: bool) -> None:
+    """List the groups, how many members each has, and how far it is behind."""
+    print_lags(ask(namesrv, lags), as_json=as_json)
+
+
+@group.command("show")
+@click.argument("name")
+@namesrv_option
+@json_option
+def show(name: str, namesrv: str, as_json: bool) -> None:
+    """Show the settings of the group NAME, its members, and what they subscribe to."""
+    found = ask(namesrv, lambda cluster: groups.show(cluster, name))
+    if as_json:
+        config = None if found.config is None else to_plain(found.config)
+        print_json(
+            found._asdict()
+            | {
+                "config": config,
+                "members": [member._asdict() for member in found.members],
+                "subscriptions": [one._asdict() for one in found.subscriptions],
+            }
+        )
+    else:
+        _print(found)
+
+
+@group.command("member")
+@click.argument("name")
+@click.argument("client_id")
+@namesrv_option
+@json_option
+def member(name: str, client_id: str, namesrv: str, as_json: bool) -> None:
+    """Ask the member CLIENT_ID of the group NAME how it is doing: its settings and its queues."""
+    info = ask(namesrv, lambda cluster: groups.running(cluster, name, client_id))
+    queues = sorted(info.queues.items())
+    if as_json:
+        print_json(
+            {
+                "client_id": client_id,
+                "properties": info.properties,
+                "queues": [
+                    {
+                        "topic": queue.topic,
+                        "broker_name": queue.broker_name,
+                        "queue_id": queue.queue_id,
+                        "commit_offset": at.commit_offset,
+                        "waiting": at.waiting_count,
+                        "locked": at.locked,
+                    }
+                    for queue, at in queues
+                ],
+            }
+        )
+        return
+    for key, value in sorted(info.properties.items()):
+        click.echo(f"{printable(key)}: {printable(value)}")
+    rows = [(*queue, at.commit_offset, at.waiting_count, "yes" if at.locked else "-") for queue, at in queues]
+    print_table(("topic", "broker", "queue", "handled up to", "waiting", "locked"), rows)
+
+
+@group.command("create")
+@click.argument("name")
+@click.option(
+    "--retries", type=click.IntRange(0, 1_000), default=16, show_default=True,
+    help="How often a message comes again before it is a dead letter.",
+)  # fmt: skip
+@click.option("--no-consume", is_flag=True, help="Give its members nothing for now.")
+@click.option("--no-broadcast", is_flag=True, help="Refuse members that broadcast.")
+@namesrv_option
+@json_option
+def create(
+    name: str, retries: int, no_consume: bool, no_broadcast: bool, namesrv: str, as_json: bool
+) -> None:
+    """Make the group NAME on every broker, or change it there."""
+    config = GroupConfig(
+        group=name,
+        retry_max_times=retries,
+        consume_enable=not no_consume,
+        consume_broadcast_enable=not no_broadcast,
+    )
+    brokers = ask(namesrv, lambda cluster: groups.create(cluster, config))
+    if as_json:
+        print_json({"group": name, "retries": retries, "brokers": brokers})
+    else:
+        click.echo(f"group {name}: {retries} retries, on {', '.join(brokers)}")
+
+
+@group.command("delete")
+@click.argument("name")
+@click.option("--keep-offsets", is_flag=True, help="Leave what it has committed, should it come back.")
+@namesrv_option
+@json_option
+def delete(name: str, keep_offsets: bool, namesrv: str, as_json: bool) -> None:
+    """Remove the group NAME, with its offsets and its retry topic, from every broker."""
+    brokers = ask(namesrv, lambda cluster: groups.delete(cluster, name, keep_offsets=keep_offsets))
+    if as_json:
+        print_json({"group": name, "deleted_from": brokers})
+    else:
+        click.echo(f"group {name}: deleted from {', '.join(brokers)}")
+
+
+def _print(found: Group) -> None:
+    if found.config is not None:
+        state = "consumes" if found.config.consume_enable else "may not consume"
+        retries = found.config.retry_max_times
+        click.echo(f"group {found.group}: {state}, {retries} retries, on {', '.join(found.brokers)}")
+    if not found.members:
+        click.echo("no members now")
+        return
+    click.echo(f"{len(found.members)} members, {found.consume_type}, {found.model}, {found.start}\n")
+    rows = [(*member[:-1], ", ".join(member.brokers)) for member in found.members]
+    print_table(("client id", "address", "language", "version", "brokers"), rows)
+    click.echo()
+    print_table(("topic", "subscription", "type"), found.subscriptions)

@@ -1,0 +1,186 @@
+"""``cometmq lag``: how far consumer groups are behind, once or as a live view."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, Final, NamedTuple
+
+import click
+
+from cometmq.admin import groups
+from cometmq.admin.cluster import Cluster
+from cometmq.admin.offsets import GroupLag, Standing, lags
+from cometmq.admin.offsets import lag as lag_of
+from cometmq.cli.asking import ask
+from cometmq.cli.output import (
+    duration_text,
+    json_option,
+    namesrv_option,
+    print_json,
+    print_table,
+    table,
+)
+from cometmq.cli.times import parse_duration
+
+GROUP_COLUMNS: Final = ("group", "members", "lag", "in flight", "tps")
+QUEUE_COLUMNS: Final = (
+    *("topic", "broker", "queue", "end", "committed", "lag", "in flight", "behind", "member"),
+)
+RATE: Final = "handled/s"
+
+Key = tuple[str, str, int]
+
+
+class View(NamedTuple):
+    """What is looked at, at one moment: ``at_s`` on the monotonic clock."""
+
+    group: str
+    queues: list[Standing]
+    owners: Mapping[Key, str]
+    at_s: float
+
+    @property
+    def total(self) -> int:
+        """How many messages the group is behind in all."""
+        return sum(queue.lag for queue in self.queues)
+
+
+@click.command()
+@click.argument("group", required=False)
+@click.option("--topic", help="Only this topic.")
+@click.option("--watch", is_flag=True, help="Look again and again, until Ctrl-C.")
+@click.option("--interval", default="2s", show_default=True, metavar="TIME", help="With --watch: how often.")
+@click.option("--count", type=click.IntRange(1), help="With --watch: stop after so many looks.")
+@namesrv_option
+@json_option
+def lag(
+    group: str | None,
+    topic: str | None,
+    watch: bool,
+    interval: str,
+    count: int | None,
+    namesrv: str,
+    as_json: bool,
+) -> None:
+    """Tell how far GROUP is behind in each queue, and who consumes it; without GROUP, how far all groups are.
+
+    Lag counts the messages that are not committed; of these, those in flight have been given to a member.
+    Behind is how long ago the message was stored that the group has come to.
+    """
+    interval_s = parse_duration("--interval", interval) / 1000
+    if watch:
+        ask(namesrv, lambda cluster: _watch(cluster, group, topic, interval_s, count, as_json=as_json))
+    elif group is None:
+        print_lags(ask(namesrv, lags), as_json=as_json)
+    else:
+        _print(ask(namesrv, lambda cluster: look(cluster, group, topic)), None, as_json=as_json)
+
+
+async def look(cluster: Cluster, group: str, topic: str | None) -> View:
+    """See where a group stands, and who consumes what."""
+    stands, owners = await asyncio.gather(lag_of(cluster, group, topic), groups.owners(cluster, group))
+    return View(group, stands.queues, owners, time.monotonic())
+
+
+def print_lags(lines: Sequence[GroupLag], *, as_json: bool) -> None:
+    """Print how far groups are behind."""
+    if as_json:
+        print_json([line._asdict() for line in lines])
+    else:
+        print_table(GROUP_COLUMNS, [(*line[:-1], f"{line.tps:.1f}") for line in lines])
+
+
+async def _watch(
+    cluster: Cluster,
+    group: str | None,
+    topic: str | None,
+    interval_s: float,
+    count: int | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Look each ``interval_s``; on a terminal each look takes the place of the one before."""
+    from rich.console import Console  # noqa: PLC0415 - rich takes 50 ms that others need not pay
+    from rich.live import Live  # noqa: PLC0415 - as above
+
+    console = Console()
+    before: View | None = None
+    with ExitStack() as stack:
+        live = None
+        if console.is_terminal and not as_json:
+            live = stack.enter_context(Live(console=console, auto_refresh=False))
+        while count is None or count > 0:
+            count = None if count is None else count - 1
+            if group is None:
+                lines = await lags(cluster)
+                if live is None:
+                    print_lags(lines, as_json=as_json)
+                else:
+                    live.update(table(GROUP_COLUMNS, lines), refresh=True)
+            else:
+                view = await look(cluster, group, topic)
+                if live is None:
+                    _print(view, before, as_json=as_json)
+                else:
+                    live.update(table(_columns(before), _rows(view, before)), refresh=True)
+                before = view
+            if count != 0:
+                await asyncio.sleep(interval_s)
+
+
+def _print(view: View, before: View | None, *, as_json: bool) -> None:
+    if as_json:
+        print_json(_plain(view, before))
+        return
+    print_table(_columns(before), _rows(view, before))
+    click.echo(f"group {view.group}: {view.total} messages behind")
+
+
+def _columns(before: View | None) -> Sequence[str]:
+    return QUEUE_COLUMNS if before is None else (*QUEUE_COLUMNS, RATE)
+
+
+def _rows(view: View, before: View | None) -> list[tuple[object, ...]]:
+    rates = _rates(view, before)
+    return [
+        (
+            *(queue.topic, queue.broker_name, queue.queue_id, queue.max_offset, queue.committed),
+            *(queue.lag, queue.in_flight, _behind(queue), view.owners.get(_key(queue), "-")),
+            *(() if before is None else (f"{rates[_key(queue)]:.1f}",)),
+        )
+        for queue in view.queues
+    ]
+
+
+def _plain(view: View, before: View | None) -> dict[str, Any]:
+    rates = _rates(view, before)
+    queues = [
+        queue._asdict()
+        | {"lag": queue.lag, "in_flight": queue.in_flight, "member": view.owners.get(_key(queue))}
+        | ({} if before is None else {"handled_per_s": round(rates[_key(queue)], 1)})
+        for queue in view.queues
+    ]
+    return {"group": view.group, "lag": view.total, "queues": queues}
+
+
+def _rates(view: View, before: View | None) -> dict[Key, float]:
+    """Give how many messages per second were handled of each queue since the look before."""
+    if before is None:
+        return {}
+    past = {_key(queue): queue.committed for queue in before.queues}
+    took_s = max(view.at_s - before.at_s, 1e-3)
+    return {
+        _key(queue): max(queue.committed - past.get(_key(queue), queue.committed), 0) / took_s
+        for queue in view.queues
+    }
+
+
+def _key(queue: Standing) -> Key:
+    return queue.topic, queue.broker_name, queue.queue_id
+
+
+def _behind(queue: Standing) -> str:
+    if queue.lag <= 0:
+        return "-"
+    return duration_text(int(time.time() * 1000) - queue.last_time) if queue.last_time else "all"

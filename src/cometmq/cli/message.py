@@ -1,0 +1,199 @@
+"""``cometmq message``: find messages on live brokers, print them, and let them be handled once more."""
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Any, Final
+
+import click
+
+from cometmq.admin import messages
+from cometmq.admin.cluster import Cluster
+from cometmq.admin.messages import Handled, Sent
+from cometmq.cli.asking import ask
+from cometmq.cli.main import EXIT_FAILED, EXIT_NOT_FOUND
+from cometmq.cli.output import (
+    json_option,
+    message_fields,
+    namesrv_option,
+    print_fields,
+    print_json,
+    print_message,
+    printable,
+)
+from cometmq.cli.times import HELP, TimeRange, parse_range
+from cometmq.errors import FormatError, SettingsError
+from cometmq.filter import tag
+from cometmq.message import StoredMessage
+from cometmq.wire.bodies.running import ConsumeResult
+
+LIMIT: Final = 32
+
+
+@click.group()
+def message() -> None:
+    """Find messages on live brokers, print them, and let them be handled once more."""
+
+
+@message.command("find")
+@click.option("--id", "message_id", metavar="ID", help="Offset id, or the producer's unique id with --topic.")
+@click.option("--key", help="One of the message's keys; with --topic.")
+@click.option("--topic", help="Where to look.")
+@click.option("--time", "time_range", metavar="TIME[..TIME]", help=HELP)
+@click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True, help="At most so many.")
+@namesrv_option
+@json_option
+def find(
+    message_id: str | None,
+    key: str | None,
+    topic: str | None,
+    time_range: str | None,
+    limit: int,
+    namesrv: str,
+    as_json: bool,
+) -> None:
+    """Find messages by id, by key or by time, and print all that they have."""
+    times = TimeRange() if time_range is None else parse_range(time_range)
+    if message_id is not None and key is None and time_range is None:
+        found = ask(namesrv, lambda cluster: messages.by_id(cluster, message_id, topic))
+    elif topic is None or message_id is not None or (key is None and time_range is None):
+        raise SettingsError("ask by --id, or by --topic with --key, --time or both")
+    elif key is not None:
+        found = ask(
+            namesrv,
+            lambda cluster: messages.by_key(
+                cluster, topic, key, begin=times.begin, end=times.end, limit=limit
+            ),
+        )
+    else:
+        found = ask(namesrv, lambda cluster: _some(cluster, topic, times, "*", None, limit))
+    for one in found[:limit]:
+        _show(one, as_json=as_json)
+    _refuse_nothing(found)
+
+
+@message.command("print")
+@click.argument("topic")
+@click.option("--time", "time_range", metavar="TIME[..TIME]", help=HELP)
+@click.option("--tags", default="*", show_default=True, help="Tags joined by ||.")
+@click.option(
+    "--queue", "queue_id", type=click.IntRange(0), help="Only the queue with this id, of each broker."
+)
+@click.option("--limit", type=click.IntRange(1), default=1_000, show_default=True, help="At most so many.")
+@namesrv_option
+@json_option
+def print_messages(
+    topic: str,
+    time_range: str | None,
+    tags: str,
+    queue_id: int | None,
+    limit: int,
+    namesrv: str,
+    as_json: bool,
+) -> None:
+    """Print the messages of TOPIC, a line each, in the order of their store times."""
+    times = TimeRange() if time_range is None else parse_range(time_range)
+    try:
+        tag.parse(tags)
+    except FormatError as error:
+        raise SettingsError(f"--tags: {error}") from None
+    found = ask(namesrv, lambda cluster: _some(cluster, topic, times, tags, queue_id, limit))
+    for one in found:
+        print_message(one, as_json=as_json)
+    _refuse_nothing(found)
+
+
+@message.command("resend")
+@click.argument("message_id", metavar="ID")
+@click.option("--topic", help="Where the message is; needed unless ID is its offset id.")
+@click.option("--group", help="Let a member of this group handle it now, and tell what came of it.")
+@click.option("--client", "client_id", metavar="CLIENT_ID", help="With --group: this member.")
+@click.option("--to", metavar="TOPIC", help="Send it to this topic as a new message.")
+@namesrv_option
+@json_option
+@click.pass_context
+def resend(
+    context: click.Context,
+    message_id: str,
+    topic: str | None,
+    group: str | None,
+    client_id: str | None,
+    to: str | None,
+    namesrv: str,
+    as_json: bool,
+) -> None:
+    """Let the message ID be handled once more, by a consumer directly or by way of a topic.
+
+    Exit code 1 if a consumer that was asked could not handle it. No offset changes by that.
+    """
+    if (group is None) == (to is None):
+        raise SettingsError("say to whom: --group GROUP, or --to TOPIC")
+
+    async def again(cluster: Cluster) -> Handled | Sent:
+        found = (await messages.by_id(cluster, message_id, topic))[0]
+        if group is not None:
+            return await messages.consume_directly(cluster, group, found, client_id)
+        assert to is not None
+        return await messages.send_again(cluster, found, to)
+
+    result = ask(namesrv, again)
+    if isinstance(result, Sent):
+        print_sent(result, as_json=as_json)
+    elif not _print_handled(result, as_json=as_json):
+        context.exit(EXIT_FAILED)
+
+
+def print_sent(sent: Sent, *, as_json: bool) -> None:
+    """Print where a message was sent to."""
+    if as_json:
+        print_json(sent._asdict())
+    else:
+        click.echo(f"{sent.topic}: {sent.broker_name} queue {sent.queue_id} offset {sent.queue_offset}")
+
+
+async def _some(
+    cluster: Cluster, topic: str, times: TimeRange, tags: str, queue_id: int | None, limit: int
+) -> list[StoredMessage]:
+    """Give the first messages of a range of time."""
+    found: list[StoredMessage] = []
+    walk = messages.by_time(cluster, topic, begin=times.begin, end=times.end, tags=tags, queue_id=queue_id)
+    async with aclosing(walk) as all_of_them:
+        async for one in all_of_them:
+            found.append(one)
+            if len(found) == limit:
+                break
+    return found
+
+
+def _show(one: StoredMessage, *, as_json: bool) -> None:
+    fields: dict[str, Any] = dict(message_fields(one))
+    if as_json:
+        print_json(fields)
+    else:
+        print_fields(fields, one.body, more=": --json prints all")
+
+
+def _refuse_nothing(found: Sequence[StoredMessage]) -> None:
+    if not found:
+        click.echo("not found", err=True)
+        click.get_current_context().exit(EXIT_NOT_FOUND)
+
+
+def _print_handled(handled: Handled, *, as_json: bool) -> bool:
+    """Print what a member did with a message; tell whether it handled it."""
+    outcome = handled.outcome
+    good = outcome.result in (ConsumeResult.SUCCESS, ConsumeResult.COMMIT)
+    if as_json:
+        print_json(
+            {
+                "client_id": handled.client_id,
+                "handled": good,
+                "result": outcome.result,
+                "remark": outcome.remark,
+                "spent_ms": outcome.spent_ms,
+            }
+        )
+    else:
+        result = outcome.result.value if outcome.result is not None else "it does not say"
+        why = f": {printable(outcome.remark)}" if outcome.remark else ""
+        click.echo(f"{printable(handled.client_id)}: {result} in {outcome.spent_ms} ms{why}")
+    return good

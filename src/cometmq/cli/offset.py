@@ -1,0 +1,148 @@
+"""``cometmq offset``: show, reset, skip and clone where consumer groups stand."""
+
+import time
+from typing import Final
+
+import click
+
+from cometmq.admin import offsets
+from cometmq.admin.offsets import END, Moved, Target
+from cometmq.cli.asking import ask
+from cometmq.cli.output import json_option, namesrv_option, print_json, print_table, time_text
+from cometmq.cli.times import is_duration, parse_duration, parse_range
+from cometmq.errors import SettingsError
+
+TO: Final = "earliest, latest, a time as ISO 8601 or ms since the epoch, or so long ago: 30m, 2h, 1d."
+
+dry_run_option = click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+
+
+@click.group()
+def offset() -> None:
+    """Show, reset, skip and clone where consumer groups stand."""
+
+
+@offset.command("show")
+@click.argument("group")
+@click.option("--topic", help="Only this topic.")
+@namesrv_option
+@json_option
+def show(group: str, topic: str | None, namesrv: str, as_json: bool) -> None:
+    """Show what GROUP has committed in each queue."""
+    found = ask(namesrv, lambda cluster: offsets.lag(cluster, group, topic))
+    if as_json:
+        queues = [queue._asdict() | {"lag": queue.lag} for queue in found.queues]
+        print_json({"group": group, "queues": queues})
+        return
+    rows = [
+        (*queue[:-1], queue.lag, time_text(queue.last_time) if queue.last_time else "-")
+        for queue in found.queues
+    ]
+    columns = ("topic", "broker", "queue", "end", "committed", "pulled", "lag", "last handled was stored")
+    print_table(columns, rows)
+
+
+@offset.command("reset")
+@click.argument("group")
+@click.argument("topic")
+@click.option("--to", metavar="WHERE", help=TO)
+@click.option("--to-offset", type=click.IntRange(0), help="This offset, instead of --to.")
+@click.option("--queue", metavar="BROKER:ID", help="Only this queue.")
+@dry_run_option
+@namesrv_option
+@json_option
+def reset(
+    group: str,
+    topic: str,
+    to: str | None,
+    to_offset: int | None,
+    queue: str | None,
+    dry_run: bool,
+    namesrv: str,
+    as_json: bool,
+) -> None:
+    """Let GROUP go on elsewhere in TOPIC, forwards or backwards.
+
+    Its members may be at work or not: those that are go on there by themselves.
+    """
+    if (to is None) == (to_offset is None):
+        raise SettingsError("say where to: give --to or --to-offset")
+    target = Target(offset=to_offset) if to is None else _target(to)
+    only = None if queue is None else _queue(queue)
+    _move(group, topic, target, only, dry_run=dry_run, namesrv=namesrv, as_json=as_json)
+
+
+@offset.command("skip")
+@click.argument("group")
+@click.argument("topic")
+@click.option("--queue", metavar="BROKER:ID", help="Only this queue.")
+@dry_run_option
+@namesrv_option
+@json_option
+def skip(group: str, topic: str, queue: str | None, dry_run: bool, namesrv: str, as_json: bool) -> None:
+    """Let GROUP pass over all that has piled up in TOPIC, and go on with what comes now."""
+    only = None if queue is None else _queue(queue)
+    _move(group, topic, Target(time=END), only, dry_run=dry_run, namesrv=namesrv, as_json=as_json)
+
+
+@offset.command("clone")
+@click.argument("source")
+@click.argument("target")
+@click.option("--topic", help="Only this topic; by default all of SOURCE's, but for its retries.")
+@namesrv_option
+@json_option
+def clone(source: str, target: str, topic: str | None, namesrv: str, as_json: bool) -> None:
+    """Let the group TARGET begin where the group SOURCE stands; TARGET must have no members at work."""
+    topics = ask(namesrv, lambda cluster: offsets.clone(cluster, source, target, topic))
+    if as_json:
+        print_json({"source": source, "target": target, "topics": topics})
+    else:
+        click.echo(f"group {target} stands where {source} does, in {', '.join(topics)}")
+
+
+def _move(
+    group: str,
+    topic: str,
+    target: Target,
+    queue: tuple[str, int] | None,
+    *,
+    dry_run: bool,
+    namesrv: str,
+    as_json: bool,
+) -> None:
+    moves = ask(
+        namesrv,
+        lambda cluster: offsets.reset(cluster, group, topic, target, queue=queue, dry_run=dry_run),
+    )
+    if as_json:
+        print_json({"group": group, "topic": topic, "done": not dry_run, "queues": list(map(_plain, moves))})
+        return
+    rows = [
+        (move.queue.broker_name, move.queue.queue_id, "-" if move.before is None else move.before, move.after)
+        for move in moves
+    ]
+    print_table(("broker", "queue", "before", "after"), rows)
+    if dry_run:
+        click.echo("nothing is changed: --dry-run")
+
+
+def _plain(move: Moved) -> dict[str, object]:
+    _, broker_name, queue_id = move.queue
+    return {"broker_name": broker_name, "queue_id": queue_id, "before": move.before, "after": move.after}
+
+
+def _target(text: str) -> Target:
+    if text == "earliest":
+        return Target()
+    if text == "latest":
+        return Target(time=END)
+    if is_duration(text):
+        return Target(time=int(time.time() * 1000) - parse_duration("--to", text))
+    return Target(time=parse_range(text, option="--to").begin)
+
+
+def _queue(text: str) -> tuple[str, int]:
+    broker_name, colon, queue_id = text.rpartition(":")
+    if not colon or not queue_id.isdecimal():
+        raise SettingsError(f"--queue {text!r}: write it as BROKER:ID, as cometmq topic stats shows them")
+    return broker_name, int(queue_id)

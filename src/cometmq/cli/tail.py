@@ -1,0 +1,61 @@
+"""``cometmq tail``: a topic's last messages, and those that come."""
+
+import asyncio
+from operator import attrgetter
+
+import click
+
+from cometmq.cli.consume import GROUP, Printer, Reader, taught_by, until_one_ends
+from cometmq.cli.output import json_option, namesrv_option
+from cometmq.client import PullConsumer
+from cometmq.client.queue_requests import Pulled, PullStatus
+from cometmq.errors import FormatError, NoRoute, SettingsError
+from cometmq.filter import tag
+from cometmq.format.layout import valid_topic
+
+
+@click.command()
+@click.argument("topic")
+@click.option("--tags", default="*", show_default=True, help="Tags joined by ||.")
+@click.option(
+    "--last", "count", type=click.IntRange(0), default=10, show_default=True,
+    help="So many of the last messages first; with tags, those among the last ones of each queue.",
+)  # fmt: skip
+@click.option("--no-follow", is_flag=True, help="Do not wait for new ones.")
+@click.option("--limit", type=click.IntRange(1), help="Stop after so many messages in all.")
+@namesrv_option
+@json_option
+def tail(
+    topic: str, tags: str, count: int, no_follow: bool, limit: int | None, namesrv: str, as_json: bool
+) -> None:
+    """Print the last messages of TOPIC in the order of their store times, then new ones until Ctrl-C.
+
+    It leaves no trace: nothing is committed for anybody.
+    """
+    valid_topic(topic)
+    try:
+        tag.parse(tags)
+    except FormatError as error:
+        raise SettingsError(f"--tags: {error}") from None
+    printer = Printer(limit, as_json)
+
+    async def run() -> None:
+        async with PullConsumer(namesrv, GROUP) as consumer:
+            readers = [
+                Reader(consumer, queue, printer, tags, None, latest=True, commits=False)
+                for queue in await consumer.queues(topic)
+            ]
+            if not readers:
+                raise NoRoute(f"no queue of topic {topic!r} can be read: its perm forbids it")
+            await asyncio.gather(*(reader.begin() for reader in readers))
+            found = await asyncio.gather(*(reader.last(count) for reader in readers))
+            messages = sorted(
+                (one for some in found for one in some), key=attrgetter("store_time", "physical_offset")
+            )
+            printer.show(
+                Pulled(PullStatus.FOUND, messages[len(messages) - min(count, len(messages)) :], 0, 0, 0)
+            )
+            if not no_follow and not printer.full:
+                await until_one_ends(readers)
+
+    asyncio.run(taught_by(namesrv, run()))

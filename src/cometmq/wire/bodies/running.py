@@ -1,0 +1,78 @@
+"""Bodies by which a member of a consumer group tells how it is doing.
+
+RocketMQ: ``ConsumerRunningInfo.java``, ``ProcessQueueInfo.java``, ``ConsumeStatus.java``,
+``ConsumeMessageDirectlyResult.java``.
+"""
+
+from enum import StrEnum
+
+from msgspec import field
+
+from cometmq.message import MessageQueue
+from cometmq.wire.bodies.body import Body
+from cometmq.wire.bodies.heartbeat import SubscriptionData
+from cometmq.wire.headers.fields import Int, Long
+
+
+class RunningQueue(Body):
+    """A queue that a member consumes.
+
+    Attributes:
+        waiting_count: messages that have come and are not handled; beside it the queue offsets of the first
+            and the last of them, and the size of their bodies.
+        locked: whether an ordered queue's lock is held.
+        dropped: whether the queue is about to be given up.
+        pull_time: of the last pull, ms since the epoch.
+        consume_time: when a handler last came to its end, ms since the epoch.
+    """
+
+    commit_offset: Long = 0
+    waiting_min_offset: Long = field(default=0, name="cachedMsgMinOffset")
+    waiting_max_offset: Long = field(default=0, name="cachedMsgMaxOffset")
+    waiting_count: Int = field(default=0, name="cachedMsgCount")
+    waiting_mib: Int = field(default=0, name="cachedMsgSizeInMiB")
+    locked: bool = False
+    dropped: bool = field(default=False, name="droped")
+    pull_time: Long = field(default=0, name="lastPullTimestamp")
+    consume_time: Long = field(default=0, name="lastConsumeTimestamp")
+
+
+class ConsumeStatus(Body):
+    """How a member does with a topic: times in ms, messages per second, failures of the last hour."""
+
+    pull_ms: float = field(default=0.0, name="pullRT")
+    pull_tps: float = field(default=0.0, name="pullTPS")
+    consume_ms: float = field(default=0.0, name="consumeRT")
+    handled_tps: float = field(default=0.0, name="consumeOKTPS")
+    failed_tps: float = field(default=0.0, name="consumeFailedTPS")
+    failed_count: Long = field(default=0, name="consumeFailedMsgs")
+
+
+class RunningInfo(Body):
+    """GET_CONSUMER_RUNNING_INFO: a member's settings, what it subscribes to, and its queues."""
+
+    properties: dict[str, str] = field(default_factory=dict)
+    subscriptions: list[SubscriptionData] = field(default_factory=list, name="subscriptionSet")
+    queues: dict[MessageQueue, RunningQueue] = field(default_factory=dict, name="mqTable")
+    topics: dict[str, ConsumeStatus] = field(default_factory=dict, name="statusTable")
+
+
+class ConsumeResult(StrEnum):
+    """What a handler did with a message."""
+
+    SUCCESS = "CR_SUCCESS"
+    LATER = "CR_LATER"
+    ROLLBACK = "CR_ROLLBACK"
+    COMMIT = "CR_COMMIT"
+    THROW_EXCEPTION = "CR_THROW_EXCEPTION"
+    RETURN_NULL = "CR_RETURN_NULL"
+
+
+class ConsumedDirectly(Body):
+    """CONSUME_MESSAGE_DIRECTLY: what became of the message."""
+
+    result: ConsumeResult | None = field(default=None, name="consumeResult")
+    order: bool = False
+    auto_commit: bool = True
+    remark: str | None = None
+    spent_ms: Long = field(default=0, name="spentTimeMills")

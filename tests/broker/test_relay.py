@@ -1,0 +1,108 @@
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.broker.conftest import BROKER, Bench, Client, serving
+
+from cometmq.broker import relay
+from cometmq.format.record import decode as decode_record
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import ConsumeDirectlyHeader, RunningInfoHeader, SendResponseHeader, parse
+
+HOW = RequestCode.GET_CONSUMER_RUNNING_INFO
+DIRECTLY = RequestCode.CONSUME_MESSAGE_DIRECTLY
+QUESTION = RunningInfoHeader("g", "member")
+
+
+async def member(bench: Bench) -> Client:
+    """Let a second client be a member of a group."""
+    client = await Client.open(bench.address)
+    await client.heartbeat("g", "T", client_id="member")
+    await client.told.get()  # that the members changed
+    return client
+
+
+def test_a_question_is_passed_on_and_the_answer_back(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            client = await member(bench)
+            asked = bench.ask_later(HOW, QUESTION)
+            question = await client.told.get()
+            assert (question.code, question.ext_fields["clientId"]) == (HOW, "member")
+            client.connection.send(response(question, remark="well", body=b"{}"))
+            answer = await asked
+            assert (answer.code, answer.remark, answer.body) == (ResponseCode.SUCCESS, "well", b"{}")
+            client.connection.send(response(question, body=b"twice"))  # nobody waits for it any more
+            assert (await bench.ask(HOW, RunningInfoHeader("g", "nobody"))).remark == (
+                "The Consumer <g> <nobody> not online"
+            )
+            await client.connection.close()
+
+    asyncio.run(main())
+
+
+def test_a_message_is_passed_on_as_the_log_has_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            client = await member(bench)
+            sent = parse(SendResponseHeader, (await bench.send("T", b"hello")).ext_fields)
+            asked = bench.ask_later(DIRECTLY, ConsumeDirectlyHeader("g", "member", sent.message_id))
+            order = await client.told.get()
+            assert decode_record(order.body).body == b"hello"
+            assert order.ext_fields["brokerName"] == BROKER
+            client.connection.send(response(order))
+            assert (await asked).code == ResponseCode.SUCCESS
+            await client.connection.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "words"),
+    [
+        ({"client_id": None}, ResponseCode.SYSTEM_ERROR, "not online"),
+        ({"consumer_group": "x"}, ResponseCode.SYSTEM_ERROR, "not online"),
+        ({"message_id": None}, ResponseCode.INVALID_PARAMETER, "offset message id"),
+        ({"message_id": "7F00000100002A9F0000000000000001"}, ResponseCode.SYSTEM_ERROR, "the offset, 1"),
+    ],
+)
+def test_what_is_not_there_is_refused(tmp_path: Path, changes: dict[str, Any], code: int, words: str) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            client = await member(bench)
+            named = {"consumer_group": "g", "client_id": "member", "message_id": "0" * 32} | changes
+            answer = await bench.ask(DIRECTLY, ConsumeDirectlyHeader(**named))
+            assert answer.code == code and answer.remark is not None and words in answer.remark
+            await client.connection.close()
+
+    asyncio.run(main())
+
+
+def test_who_waits_for_a_client_that_goes_is_told(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            client = await member(bench)
+            asked = bench.ask_later(HOW, QUESTION)
+            await client.told.get()
+            await client.connection.close()
+            answer = await asked
+            assert answer.code == ResponseCode.SYSTEM_ERROR and "member is gone" in (answer.remark or "")
+
+    asyncio.run(main())
+
+
+def test_a_client_that_does_not_answer_is_not_waited_for_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relay, "ANSWER_S_MAX", 0.01)
+
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            client = await member(bench)
+            answer: Command = await bench.ask(HOW, QUESTION)
+            assert answer.code == ResponseCode.CONSUME_MSG_TIMEOUT
+            await client.connection.close()
+
+    asyncio.run(main())

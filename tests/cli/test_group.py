@@ -1,0 +1,49 @@
+import asyncio
+
+import pytest
+from tests.cli.conftest import Run
+from tests.live import BROKER, Live
+
+from cometmq.client import Consumer
+
+
+@pytest.mark.usefixtures("live")
+def test_a_group_is_made_listed_shown_and_removed(cometmq: Run) -> None:
+    made = cometmq("group", "create", "billing", "--retries", "3")
+    assert made == (0, f"group billing: 3 retries, on {BROKER}\n", "")
+    (lines,) = cometmq("group", "list", "--json").values
+    assert lines == [{"group": "billing", "members": 0, "lag": 0, "in_flight": 0, "tps": 0.0}]
+    (shown,) = cometmq("group", "show", "billing", "--json").values
+    assert (shown["config"]["retryMaxTimes"], shown["members"]) == (3, [])
+    assert cometmq("group", "show", "billing").out == (
+        f"group billing: consumes, 3 retries, on {BROKER}\nno members now\n"
+    )
+    assert cometmq("group", "show", "biling").failed(3, "nearest 'billing'", "cometmq group create biling")
+    (gone,) = cometmq("group", "delete", "billing", "--json").values
+    assert gone == {"group": "billing", "deleted_from": [BROKER]}
+    assert cometmq("group", "delete", "billing").failed(3, "no group 'billing'")
+    assert cometmq("group", "create", "a b").failed(2, "a b")
+
+
+def test_members_are_shown_and_tell_how_they_are_doing(cometmq: Run, live: Live) -> None:
+    cometmq("topic", "create", "orders", "--queues", "1")
+
+    async def main() -> None:
+        consumer = Consumer(live.name_server, "billing")
+        consumer.subscribe("orders", print, "paid")
+        async with consumer:
+            (shown,) = (await asyncio.to_thread(cometmq, "group", "show", "billing", "--json")).values
+            (member,) = shown["members"]
+            assert (member["client_id"], member["language"]) == (consumer.client_id, "PYTHON")
+            assert {"topic": "orders", "expression": "paid", "expression_type": "TAG"} in shown[
+                "subscriptions"
+            ]
+            out = (await asyncio.to_thread(cometmq, "group", "show", "billing")).out
+            assert "1 members, CONSUME_PASSIVELY, CLUSTERING" in out and consumer.client_id in out
+            asked = ("group", "member", "billing", consumer.client_id)
+            (info,) = (await asyncio.to_thread(cometmq, *asked, "--json")).values
+            assert "orders" in {queue["topic"] for queue in info["queues"]}
+            assert "PROP_CONSUME_TYPE: CONSUME_PASSIVELY" in (await asyncio.to_thread(cometmq, *asked)).out
+
+    asyncio.run(main())
+    assert cometmq("group", "member", "billing", "x").failed(3, "no members now")

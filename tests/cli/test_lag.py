@@ -1,0 +1,61 @@
+import asyncio
+
+import pytest
+from tests.cli.conftest import Run
+from tests.live import BROKER, Live
+
+from cometmq.admin.offsets import Standing
+from cometmq.cli.lag import View, _behind, _rates
+from cometmq.client import PullConsumer
+from cometmq.message import MessageQueue
+
+
+@pytest.fixture
+def topic(cometmq: Run, live: Live) -> Live:
+    """A topic of one queue with three messages, of which group g has consumed one."""
+    cometmq("topic", "create", "orders", "--queues", "1")
+    cometmq("send", "orders", text="0\n1\n2\n")
+
+    async def main() -> None:
+        async with PullConsumer(live.name_server, "g") as consumer:
+            await consumer.commit(MessageQueue("orders", BROKER, 0), 1)
+
+    asyncio.run(main())
+    return live
+
+
+@pytest.mark.usefixtures("topic")
+def test_lag_is_told_by_group_and_by_queue(cometmq: Run) -> None:
+    assert cometmq("lag", "--json").values == [
+        [{"group": "g", "members": 0, "lag": 2, "in_flight": 0, "tps": 0.0}]
+    ]
+    (found,) = cometmq("lag", "g", "--json").values
+    (queue,) = found.pop("queues")
+    assert found == {"group": "g", "lag": 2}
+    assert (queue["committed"], queue["max_offset"], queue["lag"], queue["member"]) == (1, 3, 2, None)
+    out = cometmq("lag", "g", "--topic", "orders").out.splitlines()
+    assert out[2].split()[:7] == ["orders", BROKER, "0", "3", "1", "2", "0"]
+    assert out[-1] == "group g: 2 messages behind"
+    assert cometmq("lag", "gg").failed(3, "'gg'", "nearest 'g'")
+
+
+@pytest.mark.usefixtures("topic")
+def test_it_is_watched_look_by_look(cometmq: Run) -> None:
+    watch = ("lag", "g", "--watch", "--interval", "1ms", "--count", "2")
+    first, second = cometmq(*watch, "--json").values
+    assert "handled_per_s" not in first["queues"][0] and second["queues"][0]["handled_per_s"] == 0.0
+    assert cometmq(*watch).out.count("group g: 2 messages behind") == 2
+    assert len(cometmq("lag", "--watch", "--interval", "1ms", "--count", "3", "--json").values) == 3
+
+
+def test_the_rate_is_what_was_committed_between_two_looks() -> None:
+    before = View("g", [Standing("T", BROKER, 0, 9, 1, 1, 0)], {}, 10.0)
+    after = View("g", [Standing("T", BROKER, 0, 9, 5, 5, 0), Standing("U", BROKER, 0, 9, 5, 5, 0)], {}, 12.0)
+    assert _rates(after, before) == {("T", BROKER, 0): 2.0, ("U", BROKER, 0): 0.0}
+    assert after.total == 8
+
+
+def test_a_queue_is_behind_by_the_time_of_what_was_handled_last() -> None:
+    assert _behind(Standing("T", BROKER, 0, 5, 5, 5, 1)) == "-"
+    assert _behind(Standing("T", BROKER, 0, 5, 0, 0, 0)) == "all"
+    assert _behind(Standing("T", BROKER, 0, 5, 1, 1, 1)).split()[0].endswith("d")

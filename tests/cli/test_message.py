@@ -1,0 +1,97 @@
+import asyncio
+
+import pytest
+from tests.cli.conftest import Run
+from tests.live import BROKER, Live
+
+from cometmq.client import Consumer
+from cometmq.message import StoredMessage
+
+
+@pytest.fixture
+def sent(cometmq: Run, live: Live) -> dict[str, str]:
+    """What became of a message with a key."""
+    assert live.broker
+    cometmq("topic", "create", "orders", "--queues", "1")
+    (result,) = cometmq("send", "orders", "hello", "--tags", "paid", "--key", "42", "--json").values
+    return dict(result)
+
+
+def test_a_message_is_found_by_ids_by_key_and_by_time(cometmq: Run, sent: dict[str, str]) -> None:
+    for asked in (
+        ("--id", sent["offset_id"]),
+        ("--id", sent["message_id"], "--topic", "orders"),
+        ("--key", "42", "--topic", "orders"),
+        ("--time", "2020-01-01..", "--topic", "orders"),
+    ):
+        (found,) = cometmq("message", "find", *asked, "--json").values
+        assert (found["body"], found["offset_id"]) == ("hello", sent["offset_id"])
+    out = cometmq("message", "find", "--id", sent["offset_id"]).out
+    assert "body  hello" in out and "tags  paid" in out
+
+
+def test_messages_are_printed_a_line_each(cometmq: Run, sent: dict[str, str]) -> None:
+    cometmq("send", "orders", "other", "--tags", "lost")
+    assert [line.split()[1:] for line in cometmq("message", "print", "orders").out.splitlines()] == [
+        ["0:0", "paid", "hello"],
+        ["0:1", "lost", "other"],
+    ]
+    (one,) = cometmq("message", "print", "orders", "--tags", "lost", "--json").values
+    assert one["body"] == "other"
+    assert len(cometmq("message", "print", "orders", "--limit", "1", "--queue", "0", "--json").values) == 1
+    assert cometmq("message", "print", "orders", "--time", "..2020-01-01") == (3, "", "not found\n")
+    assert cometmq("message", "print", "orders", "--tags", "||").failed(2, "--tags")
+    assert sent["topic"] == "orders"
+
+
+def test_a_message_is_sent_again_to_a_topic(cometmq: Run, sent: dict[str, str]) -> None:
+    again = cometmq("message", "resend", sent["offset_id"], "--to", "orders")
+    assert again.out == f"orders: {BROKER} queue 0 offset 1\n"
+    (result,) = cometmq("message", "resend", sent["offset_id"], "--to", "orders", "--json").values
+    assert result["queue_offset"] == 2
+
+
+def test_a_member_handles_a_message_directly(cometmq: Run, live: Live, sent: dict[str, str]) -> None:
+    handled: list[bytes] = []
+
+    async def main() -> None:
+        consumer = Consumer(live.name_server, "billing")
+        arrived = asyncio.Event()
+
+        @consumer.on("orders")
+        async def handle(message: StoredMessage) -> None:
+            handled.append(message.body)
+            arrived.set()
+            if len(handled) == 3:
+                raise ValueError("no")
+
+        resend = ("message", "resend", sent["message_id"], "--topic", "orders", "--group", "billing")
+        async with consumer:
+            await arrived.wait()
+            good = await asyncio.to_thread(cometmq, *resend)
+            assert good.code == 0 and good.out.startswith(f"{consumer.client_id}: CR_SUCCESS in ")
+            bad = await asyncio.to_thread(cometmq, *resend, "--client", consumer.client_id, "--json")
+            (result,) = bad.values
+            assert (bad.code, result["handled"], result["remark"]) == (1, False, "ValueError('no')")
+
+    asyncio.run(main())
+    assert handled == [b"hello"] * 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("find",), 2, ("--id", "--key", "--time")),
+        (("find", "--key", "42"), 2, ("--topic",)),
+        (("find", "--key", "43", "--topic", "orders"), 3, ("'43'",)),
+        (("find", "--id", "A" * 32), 2, ("give its topic",)),
+        (("find", "--id", "A" * 32, "--topic", "orders"), 3, ("no message",)),
+        (("find", "--key", "42", "--topic", "order"), 3, ("nearest 'orders'",)),
+        (("resend", "A" * 32), 2, ("--group", "--to")),
+    ],
+)
+def test_what_cannot_be_done_is_told_with_the_remedy(
+    cometmq: Run, sent: dict[str, str], arguments: tuple[str, ...], code: int, words: tuple[str, ...]
+) -> None:
+    assert sent["topic"] == "orders"
+    assert cometmq("message", *arguments).failed(code, *words)

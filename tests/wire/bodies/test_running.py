@@ -1,0 +1,27 @@
+from cometmq.message import MessageQueue
+from cometmq.wire.bodies.body import decode, encode
+from cometmq.wire.bodies.running import ConsumedDirectly, ConsumeResult, RunningInfo, RunningQueue
+
+QUEUE = MessageQueue("TopicA", "broker-a", 0)
+RUNNING = (
+    b'{"jstack":null,"mqPopTable":{},"mqTable":{{"brokerName":"broker-a","queueId":0,"topic":"TopicA"}:'
+    b'{"cachedMsgCount":2,"cachedMsgMaxOffset":6,"cachedMsgMinOffset":5,"cachedMsgSizeInMiB":0,"commitOffset":5,'
+    b'"droped":false,"lastConsumeTimestamp":1,"lastLockTimestamp":0,"lastPullTimestamp":2,"locked":true,'
+    b'"transactionMsgCount":0,"transactionMsgMaxOffset":0,"transactionMsgMinOffset":0,"tryUnlockTimes":0}},'
+    b'"properties":{"PROP_CONSUMEORDERLY":"true"},"statusTable":{},"subscriptionSet":[],"userConsumerInfo":{}}'
+)
+
+
+def test_a_java_consumers_words_are_understood_and_our_own_come_back() -> None:
+    info = decode(RunningInfo, RUNNING)
+    assert info.queues == {QUEUE: RunningQueue(5, 5, 6, 2, 0, True, False, 2, 1)}
+    assert info.properties == {"PROP_CONSUMEORDERLY": "true"}
+    assert decode(RunningInfo, encode(info)) == info
+
+
+def test_what_became_of_a_message_is_said_as_java_says_it() -> None:
+    done = ConsumedDirectly(ConsumeResult.SUCCESS, spent_ms=3)
+    assert (
+        encode(done) == b'{"autoCommit":true,"consumeResult":"CR_SUCCESS","order":false,"spentTimeMills":3}'
+    )
+    assert decode(ConsumedDirectly, b'{"spentTimeMills":3}').result is None
