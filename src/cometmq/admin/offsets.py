@@ -14,7 +14,8 @@ from cometmq.admin.cluster import Cluster, no_group
 from cometmq.errors import CometMQError, RemoteError, SettingsError
 from cometmq.format.layout import valid_group
 from cometmq.message import MessageQueue
-from cometmq.wire.bodies.stats import ConsumeStats
+from cometmq.wire.bodies.body import decode
+from cometmq.wire.bodies.stats import ConsumeStats, QueueOffsets
 from cometmq.wire.bodies.topic import TopicNames
 from cometmq.wire.codes import RequestCode, ResponseCode, Version
 from cometmq.wire.frame import Command
@@ -103,6 +104,10 @@ class Target:
     offset: int | None = None
 
 
+class NotMoved(CometMQError):
+    """A broker has moved a group elsewhere than it was told to: it resets only to a time."""
+
+
 class GroupAtWork(CometMQError):
     """A group has members, and what is asked for would be undone by them."""
 
@@ -167,7 +172,8 @@ async def reset(
     Raises:
         NotFound: there is no such topic (NoRoute), group or queue.
         SettingsError: an offset that a queue does not have.
-        RemoteError: a broker refuses, or is too old for this.
+        NotMoved: a broker did something else than it was told to.
+        RemoteError: a broker refuses.
         NetworkError: somebody does not answer.
     """
     known = await groups.names(cluster)
@@ -258,12 +264,19 @@ class _Reset:
             self._group, topic, target.time or 0, is_force=True, queue_id=queue_id, offset=move.after
         )
         try:
-            await self._ask(move.queue, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
+            answer = await self._ask(move.queue, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
         except RemoteError as error:
             if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
                 raise
             commit = UpdateConsumerOffsetHeader(self._group, topic, queue_id, move.after)
             await self._ask(move.queue, RequestCode.UPDATE_CONSUMER_OFFSET, commit)
+            return
+        done = decode(QueueOffsets, answer.body).offsets.get(move.queue, move.after)
+        if done != move.after:  # not a broker of ours: useServerSideResetOffset=false, or before 5.0
+            raise NotMoved(
+                f"group {self._group} was to go on at {move.after} in queue {queue_id} of {topic} on "
+                f"{move.queue.broker_name}, and goes on at {done}: the broker resets only to a time"
+            )
 
     async def _committed(self, queue: MessageQueue) -> int | None:
         header = QueryConsumerOffsetHeader(

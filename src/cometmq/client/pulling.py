@@ -161,6 +161,7 @@ class Pulling:
                 _name(self.queue), waiting.cursor, answer.min_offset, answer.max_offset, answer.next_offset,
             )  # fmt: skip
             waiting.restart(answer.next_offset)
+            self.written = None  # after a reset the store has another offset than we gave it
             return
         messages = [_under_own_topic(message) for message in answer.messages]
         items = (Pulled(message.queue_offset, len(message.body), message) for message in messages)
