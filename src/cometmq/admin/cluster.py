@@ -11,7 +11,6 @@ from cometmq.errors import NetworkError, NoRoute, NotFound, RemoteError
 from cometmq.net.client import REQUEST_TIMEOUT_MS, Connections
 from cometmq.wire.bodies.body import Body, decode
 from cometmq.wire.bodies.route import ClusterInfo
-from cometmq.wire.bodies.topic import TopicNames
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import Header, fields
@@ -76,8 +75,7 @@ class Cluster:
 
     async def topics(self) -> list[str]:
         """Give the names of all topics that the name server knows, sorted."""
-        answer = await self.ask_name_server(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
-        return sorted(decode(TopicNames, answer.body).topics)
+        return await self.routes.topics()
 
     async def route(self, topic: str) -> Route:
         """Give a topic's route. Raises NoRoute or NetworkError."""
