@@ -9,7 +9,7 @@
 import asyncio
 import os
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Literal, Self
 
 from cometmq.client import outgoing, packing
@@ -145,17 +145,25 @@ class Producer:
             return await self._accumulator.add(message)
         return await self._send(self._prepare(message), queue)
 
-    async def send_many(self, messages: Iterable[Message]) -> list[SendResult]:
+    async def send_many(
+        self,
+        messages: Iterable[Message],
+        queue_of: Callable[[Message], MessageQueue | None] | None = None,
+    ) -> list[SendResult]:
         """Send any number of messages of any topics, in as few requests as will do; give a result for each.
 
         Messages with the same sharding key stay in order.
+
+        Args:
+            queue_of: gives the queue of a message that has to go to a certain one, or None. Without it that
+                is the one of the sharding key.
 
         Raises:
             MessageIllegal, IllegalName: a message breaks a limit; nothing was sent.
             NoRoute, NetworkError: the queue of a sharding key cannot be found; nothing was sent.
             PartlySent: some were not stored, or may not be; it has the result or the error of each.
         """
-        outcomes = await self._send_each(list(messages))
+        outcomes = await self._send_each(list(messages), queue_of)
         results = [outcome for outcome in outcomes if isinstance(outcome, SendResult)]
         if len(results) < len(outcomes):
             raise PartlySent(outcomes)
@@ -184,7 +192,20 @@ class Producer:
         async with self._room:
             return await self._sender.send(ready, where)
 
-    async def _send_each(self, messages: Sequence[Message]) -> list[SendResult | CometMQError]:
+    async def _send_each(
+        self,
+        messages: Sequence[Message],
+        queue_of: Callable[[Message], MessageQueue | None] | None = None,
+    ) -> list[SendResult | CometMQError]:
+        queue_of = await self._queues_of_keys(messages) if queue_of is None else queue_of
+        outcomes: dict[int, SendResult | CometMQError] = {}
+        lanes = packing.pack(
+            messages, queue_of, self._new_id, batch_bytes=self._batch_bytes, compress=self._compressed
+        )
+        await asyncio.gather(*(self._send_lane(lane, outcomes) for lane in lanes))
+        return [outcomes[place] for place in range(len(messages))]
+
+    async def _queues_of_keys(self, messages: Sequence[Message]) -> Callable[[Message], MessageQueue | None]:
         keyed = {message.topic for message in messages if message.sharding_key is not None}
         queues = {topic: await self.queues(topic) for topic in keyed}
 
@@ -192,12 +213,7 @@ class Producer:
             key = message.sharding_key
             return None if key is None else queue_of_key(queues[message.topic], key)
 
-        outcomes: dict[int, SendResult | CometMQError] = {}
-        lanes = packing.pack(
-            messages, queue_of, self._new_id, batch_bytes=self._batch_bytes, compress=self._compressed
-        )
-        await asyncio.gather(*(self._send_lane(lane, outcomes) for lane in lanes))
-        return [outcomes[place] for place in range(len(messages))]
+        return queue_of
 
     async def _send_lane(self, lane: Lane, outcomes: dict[int, SendResult | CometMQError]) -> None:
         """Send parts one after the other; behind one that failed none is sent, for the sake of the order."""

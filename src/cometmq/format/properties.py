@@ -87,6 +87,9 @@ CRC32: Final = "__CRC32#"
 DLQ_ORIGIN_TOPIC: Final = "DLQ_ORIGIN_TOPIC"
 DLQ_ORIGIN_MESSAGE_ID: Final = "DLQ_ORIGIN_MESSAGE_ID"
 
+IDEMPOTENCE_KEY: Final = "IDEMPOTENCE_KEY"
+"""CometMQ's own: the same in each copy of a message that its producer had to send again."""
+
 TRANSIENT_PREFIX: Final = "__RMQ.TRANSIENT."
 """What begins so is a note between parts of a broker and is never stored."""
 

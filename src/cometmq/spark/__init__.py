@@ -1,5 +1,6 @@
 """The data pipeline: Spark reads stores and topics with PySpark alone, no JAR to find."""
 
+from cometmq.spark.duplicates import drop_duplicates
 from cometmq.spark.session import session
 
-__all__ = ["session"]
+__all__ = ["drop_duplicates", "session"]

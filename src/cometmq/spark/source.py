@@ -22,8 +22,11 @@ from cometmq import kernels
 from cometmq.errors import SettingsError, StoreDamaged
 from cometmq.kernels.ops import TIME_MAX, Longs, Ops, Scan
 from cometmq.spark.bodies import whole_bodies
+from cometmq.spark.live import sink
 from cometmq.spark.live.batch import FilteringReader, LiveReader
 from cometmq.spark.live.options import parse as parse_live
+from cometmq.spark.live.rows import check_columns
+from cometmq.spark.live.sink import BatchWriter, StreamWriter
 from cometmq.spark.live.stream import LiveStreamReader
 from cometmq.spark.options import ReadOptions, parse
 from cometmq.spark.schema import COLUMNS, columns_of, spark_schema
@@ -64,6 +67,20 @@ class RocketMQSource(DataSource):
                 "option namesrv is missing: streams are read from live topics, not from files"
             )
         return LiveStreamReader(parse_live(self.options, stream=True), columns_of(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+        """Give what sends the rows of a frame."""
+        options = sink.parse(self.options)
+        if overwrite:
+            raise SettingsError('mode("overwrite"): topics can only be added to, use mode("append")')
+        check_columns(schema, options.topic)
+        return BatchWriter(options)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802, ARG002  Spark's
+        """Give what sends the rows of micro-batches; in each mode of output they are added."""
+        options = sink.parse(self.options)
+        check_columns(schema, options.topic)
+        return StreamWriter(options)
 
 
 class LogReader(DataSourceReader):

@@ -191,9 +191,9 @@ def parse(options: Mapping[str, str], *, stream: bool | None = None) -> LiveOpti
     start: Position | None = None if starting is None else Since(starting)
     end: Position = _LATEST if ending is None else Until(ending)
     parsed = LiveOptions(
-        name_servers=_name_servers("namesrv", given["namesrv"]),
+        name_servers=name_servers("namesrv", given["namesrv"]),
         subscription=_subscription(given),
-        group=given.read("group", _group, None),
+        group=given.read("group", group_name, None),
         start=given.read("startingOffsets", _position, start),
         end=given.read("endingOffsets", _position, end),
         starting_time=starting,
@@ -223,6 +223,22 @@ def parse(options: Mapping[str, str], *, stream: bool | None = None) -> LiveOpti
     return parsed
 
 
+def name_servers(name: str, text: str) -> tuple[str, ...]:
+    """Read the addresses of name servers."""
+    try:
+        return tuple(parse_name_servers(text))
+    except SettingsError as error:
+        raise SettingsError(f"option {name}: {error}") from None
+
+
+def group_name(name: str, text: str) -> str:
+    """Read the name of a group."""
+    try:
+        return valid_group(text)
+    except IllegalName as error:
+        raise SettingsError(f"option {name}: {error}") from None
+
+
 def _refuse_others(given: Given, stream: bool | None) -> None:
     """Refuse what does not go together, or not with this kind of read."""
     _one_of(given, SUBSCRIPTIONS, needed=True)
@@ -245,13 +261,6 @@ def _one_of(given: Given, names: tuple[str, ...], *, needed: bool = False) -> No
         raise SettingsError(
             f"options {', '.join(names)}: give one of them, not {' and '.join(found) or 'none'}"
         )
-
-
-def _name_servers(name: str, text: str) -> tuple[str, ...]:
-    try:
-        return tuple(parse_name_servers(text))
-    except SettingsError as error:
-        raise SettingsError(f"option {name}: {error}") from None
 
 
 def _subscription(given: Given) -> Subscription:
@@ -293,7 +302,7 @@ def _position(name: str, text: str) -> Position:
     if text.lower() == "latest":
         return Latest()
     if text.startswith(GROUP_PREFIX):
-        return Committed(_group(name, text.removeprefix(GROUP_PREFIX)))
+        return Committed(group_name(name, text.removeprefix(GROUP_PREFIX)))
     if not text.startswith("{"):
         raise SettingsError(
             f"option {name} {text}: give earliest, latest, {GROUP_PREFIX}NAME, or offsets as JSON"
@@ -306,13 +315,6 @@ def _json(name: str, text: str) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise SettingsError(f"option {name} {text}: no JSON: {error}") from None
-
-
-def _group(name: str, text: str) -> str:
-    try:
-        return valid_group(text)
-    except IllegalName as error:
-        raise SettingsError(f"option {name}: {error}") from None
 
 
 def _tags(name: str, text: str) -> frozenset[str] | None:

@@ -1,0 +1,23 @@
+"""Dropping the copies of messages that were sent again."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from cometmq.format.properties import IDEMPOTENCE_KEY
+
+NEEDED = ("topic", "queue_id", "queue_offset", "store_host", "properties")
+_KEY = "cometmq_idempotence_key"
+
+
+def drop_duplicates(frame: DataFrame, *, within_watermark: bool = False) -> DataFrame:
+    """Give one message of each idempotence key, and all that have none.
+
+    Args:
+        frame: messages as the source gives them, with the columns in ``NEEDED``.
+        within_watermark: for streams: forget keys that are older than the frame's watermark. Otherwise a
+            stream keeps each key for ever.
+    """
+    place = f.concat_ws("/", *(f.col(name).cast("string") for name in NEEDED[:-1]))
+    keyed = frame.withColumn(_KEY, f.coalesce(f.col("properties")[IDEMPOTENCE_KEY], place))
+    kept = keyed.dropDuplicatesWithinWatermark([_KEY]) if within_watermark else keyed.dropDuplicates([_KEY])
+    return kept.drop(_KEY)

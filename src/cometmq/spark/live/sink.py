@@ -1,0 +1,172 @@
+"""The sink: rows become messages, sent in batches by the tasks.
+
+A task that is tried again, or a micro-batch that is repeated after a crash, sends its messages again: each
+with the same idempotence key as before, made of the query's id, the batch's, the partition and the row. That
+holds as long as the same rows come in the same order, as they do from a source that can be replayed through a
+plan without randomness.
+
+======================  ========================================================================
+option                  meaning
+======================  ========================================================================
+namesrv                 name servers, ``host:port``, several joined by ``;``
+topic                   for rows that name none
+group                   producer group
+retrySeconds            how long what could not be sent is tried again; 60 when not given
+======================  ========================================================================
+"""
+
+import asyncio
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from cometmq.client.producer import Producer
+from cometmq.errors import CometMQError, NetworkError, PartlySent, SettingsError
+from cometmq.message import Message, MessageQueue
+from cometmq.spark import values
+from cometmq.spark.live.options import RETRY_SECONDS, group_name, name_servers
+from cometmq.spark.live.patience import is_retriable, patiently
+from cometmq.spark.live.rows import Row, rows_of
+from cometmq.spark.values import Given
+
+OPTIONS: Final = ("namesrv", "topic", "group", "retrySeconds")
+PRODUCER_GROUP: Final = "cometmq-spark-sink"
+BATCH_ID: Final = "streaming.sql.batchId"
+QUERY_ID: Final = "sql.streaming.queryId"
+SPARKS_OWN: Final = frozenset({"checkpointlocation"})
+"""Options of a stream's writer that are Spark's."""
+
+
+class SinkOptions(NamedTuple):
+    """The options of a write, checked; ``topic`` is None where each row names one."""
+
+    name_servers: tuple[str, ...]
+    topic: str | None
+    group: str
+    retry_s: int
+
+
+@dataclass
+class Sent(WriterCommitMessage):
+    """What a task did: how many messages it sent."""
+
+    messages: int
+
+
+def parse(options: Mapping[str, str]) -> SinkOptions:
+    """Check the options of a write. Raises SettingsError that names option, value, limit and remedy."""
+    given = Given({name: text for name, text in options.items() if name.lower() not in SPARKS_OWN}, OPTIONS)
+    if "namesrv" not in given:
+        raise SettingsError("option namesrv is missing: messages are written to live topics, not to files")
+    none: frozenset[str] = frozenset()
+    topics = given.read("topic", values.topics, none)
+    if len(topics) > 1:
+        raise SettingsError(f"option topic {given['topic']}: give one, and others in a column topic")
+    return SinkOptions(
+        name_servers=name_servers("namesrv", given["namesrv"]),
+        topic=next(iter(topics), None),
+        group=given.read("group", group_name, PRODUCER_GROUP),
+        retry_s=given.read("retrySeconds", values.number, RETRY_SECONDS),
+    )
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """Sends the rows of a frame."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+        self._write_id = uuid.uuid4().hex
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:  # type: ignore[override] # Spark hands it Arrow
+        """Send the rows of a task. Raises like ``send``."""
+        return send(self._options, f"{self._write_id}-0-{_task().partitionId()}", iterator)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """Sends the rows of each micro-batch."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:  # type: ignore[override] # Spark hands it Arrow
+        """Send the rows of a task. Raises like ``send``."""
+        task = _task()
+        query, batch = task.getLocalProperty(QUERY_ID), task.getLocalProperty(BATCH_ID)
+        return send(self._options, f"{query}-{batch}-{task.partitionId()}", iterator)
+
+
+def send(options: SinkOptions, key_prefix: str, batches: Iterator[pa.RecordBatch]) -> Sent:
+    """Send rows, and wait until brokers have stored them all.
+
+    Raises:
+        MessageIllegal, IllegalName: a row makes no message.
+        SettingsError: a queue is not there.
+        NetworkError: some could not be sent for ``retrySeconds``: says why.
+        RemoteError: a broker refuses.
+    """
+    return asyncio.run(_send(options, key_prefix, batches))
+
+
+async def _send(options: SinkOptions, key_prefix: str, batches: Iterator[pa.RecordBatch]) -> Sent:
+    keys = (f"{key_prefix}-{row}" for row in count())
+    sent = 0
+    async with Producer(";".join(options.name_servers), options.group) as producer:
+        for batch in batches:
+            rows = rows_of(batch, options.topic, keys)
+            await _send_rows(producer, rows, options.retry_s)
+            sent += len(rows)
+    return Sent(sent)
+
+
+async def _send_rows(producer: Producer, rows: Sequence[Row], retry_s: int) -> None:
+    """Send rows, and again those that could not be sent: their order within a sharding key stays."""
+    left = [row.message for row in rows]
+    queue_ids = {id(row.message): row.queue_id for row in rows}
+
+    async def send_left() -> None:
+        nonlocal left
+        places = {(one.topic, queue_id) for one in left if (queue_id := queue_ids[id(one)]) is not None}
+        queues = {place: await _queue(producer, *place) for place in places}
+
+        def queue_of(message: Message) -> MessageQueue | None:
+            queue_id = queue_ids[id(message)]
+            return None if queue_id is None else queues[message.topic, queue_id]
+
+        try:
+            await producer.send_many(left, queue_of if queues else None)
+        except PartlySent as error:
+            failed = [
+                (message, outcome)
+                for message, outcome in zip(left, error.outcomes, strict=True)
+                if isinstance(outcome, CometMQError)
+            ]
+            left = [message for message, _ in failed]
+            for _, outcome in failed:
+                if not is_retriable(outcome):
+                    raise outcome from error
+            raise NetworkError(str(error)) from error
+
+    await patiently("messages cannot be sent", retry_s, send_left)
+
+
+async def _queue(producer: Producer, topic: str, queue_id: int) -> MessageQueue:
+    """Find the one queue of a topic with a number."""
+    found = [queue for queue in await producer.queues(topic) if queue.queue_id == queue_id]
+    if len(found) != 1:
+        brokers = ", ".join(queue.broker_name for queue in found) or "no broker"
+        raise SettingsError(
+            f"topic {topic}: queue {queue_id} is on {brokers}, it must be on one: use sharding_key"
+        )
+    return found[0]
+
+
+def _task() -> TaskContext:
+    task = TaskContext.get()
+    assert task is not None, "only tasks write"
+    return task
