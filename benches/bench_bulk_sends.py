@@ -72,6 +72,12 @@ class Wire:
         """It holds nothing."""
         return 0
 
+    def pause_reading(self) -> None:
+        """It says no more than it is asked for."""
+
+    def resume_reading(self) -> None:
+        """It says no more than it is asked for."""
+
     def is_closing(self) -> bool:
         """It stays."""
         return False
@@ -110,7 +116,8 @@ async def measure(directory: Path, settings: StoreSettings, *, is_null: bool) ->
                 began = time.thread_time_ns()
                 for data in reads[count]:
                     session.data_received(data)
-                    turn.handle()
+                    while session.has_received:
+                        turn.handle()
                 times[count].append((time.thread_time_ns() - began) / 1000 / len(reads[count]))
                 await asyncio.sleep(0)
     return {count: Cost(min(taken), sum(taken) / len(taken)) for count, taken in times.items()}

@@ -109,7 +109,7 @@ async def serving(
     loop = asyncio.get_running_loop()
     run_soon = loop.call_soon_threadsafe
     with MessageStore.open(root, store_settings, files=files, clock=clock, run_soon=run_soon) as opened:
-        server = Server(Nobody(), clock=clock)
+        server = Server(Nobody(), clock=clock, limits=own.limits)
         port = await server.start("127.0.0.1", 0)
         parts = Assembly(Settings(own, store_settings), opened, files, clock, "127.0.0.1", port)
         server.handler = parts.requests

@@ -74,6 +74,12 @@ class Wire:
     def get_write_buffer_size(self) -> int:
         return 0
 
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
     def write(self, data: bytes) -> None:
         self.data += data
 
@@ -113,7 +119,8 @@ class Desk:
     def read(self, data: bytes) -> None:
         if data and not self.wire.is_closed:
             self.session.data_received(data)
-            self.server.turn.handle()
+            while self.session.has_received:
+                self.server.turn.handle()
 
     async def on_disk(self) -> None:
         """Wait until all who wait for the disk are answered."""

@@ -16,7 +16,7 @@ from tests.interop import jvm, peers
 @pytest.fixture(scope="session", params=["rocketmq", "cometmq"])
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[peers.Peer]:
     store = tmp_path_factory.mktemp(request.param) / "store"
-    settings = peers.PATIENT if request.param == "rocketmq" else {}
+    settings = peers.PATIENT
     with peers.START[request.param](store, settings, ended_by=signal.SIGKILL) as peer:
         yield peer
 

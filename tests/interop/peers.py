@@ -30,7 +30,7 @@ STOP_TIMEOUT_S = 60
 OUTPUT_LINES_KEPT = 200
 PORTS = range(20_000, 32_000)  # below those that the kernel gives to outgoing connections
 
-# RocketMQ refuses a send that has waited in its queue for 200 ms, and drops it when it was oneway; on a slow
+# A broker refuses a send that has waited in its queue for 200 ms, and drops it when it was oneway; on a slow
 # machine a burst of 10,000 waits longer.
 PATIENT: dict[str, object] = {"waitTimeMillsInSendQueue": 20_000}
 

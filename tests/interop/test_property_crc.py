@@ -54,7 +54,7 @@ ADDED = {"MSG_REGION", "CLUSTER", "TRACE_ON", "REAL_TOPIC", "REAL_QID", "DELAY",
 @pytest.mark.parametrize("name", peers.START)
 def test_whatever_is_sent_ends_in_the_checksum(name: str, tmp_path: Path) -> None:
     store = tmp_path / "store"
-    patient = peers.PATIENT if name == "rocketmq" else {}
+    patient = peers.PATIENT
     with peers.START[name](store, SETTINGS | patient) as peer:
         host, _, port = peer.broker.partition(":")
         with socket.create_connection((host, int(port))) as connection:

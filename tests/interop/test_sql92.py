@@ -34,7 +34,7 @@ def test_the_golden_answers_are_those_of_the_java_filter(tmp_path: Path, run_jav
 def test_push_consumers_get_what_their_sql_wants(
     name: str, bitmaps: dict[str, object], run_java: Run, tmp_path: Path
 ) -> None:
-    settings = FILTERING | bitmaps | (peers.PATIENT if name == "rocketmq" else {})
+    settings = FILTERING | bitmaps | peers.PATIENT
     with peers.START[name](tmp_path / "store", settings) as peer:
         large, odd, refused = run_java("BySql", peer.namesrv, "BySql", COUNT, properties=PROMPT)
     print(f"\n{name} {sorted(bitmaps)}: {large}\n  {odd}\n  {refused}")
@@ -46,7 +46,7 @@ def test_push_consumers_get_what_their_sql_wants(
 @pytest.mark.parametrize("brokers", ["cometmq rocketmq cometmq", "rocketmq cometmq"])
 def test_extended_queues_move_between_brokers(brokers: str, run_java: Run, tmp_path: Path) -> None:
     for hop, name in enumerate(brokers.split()):
-        settings = FILTERING | BITMAPS | (peers.PATIENT if name == "rocketmq" else {})
+        settings = FILTERING | BITMAPS | peers.PATIENT
         with peers.START[name](tmp_path / "store", settings) as peer:
             for topic in range(hop):
                 large, odd, _ = run_java(

@@ -46,7 +46,7 @@ def test_brokers_serve_what_is_left_of_a_store_that_was_cleaned(
 
 
 def start(name: str, store: Path, port: int) -> Any:
-    settings = SIZES | (peers.PATIENT if name == "rocketmq" else {})
+    settings = SIZES | peers.PATIENT
     return peers.START[name](store, settings, port=port, ended_by=signal.SIGTERM)
 
 

@@ -49,7 +49,7 @@ def test_each_broker_finds_what_the_one_before_it_left(
     committed: list[Line] = []
     sent: list[Line] = []
     for hop, name in enumerate(brokers.split()):
-        settings = sizes | (peers.PATIENT if name == "rocketmq" else {})
+        settings = sizes | peers.PATIENT
         with peers.START[name](tmp_path / "store", settings, port=port, ended_by=ended_by) as peer:
             if hop == 0:
                 run_java("SendAndReceive", peer.namesrv, "Moved", COUNT)

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from cometmq.message import Buffer
-from cometmq.net.flow import HIGH_WATER, JOIN_MAX, Outbox
+from cometmq.net.flow import HIGH_WATER, JOIN_MAX, Limits, Outbox
 
 MIB = 1 << 20
 
@@ -19,7 +19,6 @@ class PlayedTransport(asyncio.Transport):
         super().__init__()
         self.writes: list[bytes] = []
         self.buffered = 0
-        self.reading = True
         self.closing = False
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
@@ -38,9 +37,6 @@ class PlayedTransport(asyncio.Transport):
     def pause_reading(self) -> None:
         self.reading = False
 
-    def resume_reading(self) -> None:
-        self.reading = True
-
     def is_closing(self) -> bool:
         return self.closing
 
@@ -51,8 +47,8 @@ class PlayedTransport(asyncio.Transport):
         self.closing = True
 
 
-def outbox_of(transport: PlayedTransport, *, stops_reading: bool = True) -> Outbox:
-    return Outbox(transport, stops_reading=stops_reading, unsent_max=4 * MIB)
+def outbox_of(transport: PlayedTransport) -> Outbox:
+    return Outbox(transport, Limits(unsent_max=4 * MIB))
 
 
 async def end_of_turn() -> None:
@@ -88,28 +84,6 @@ def test_what_is_put_between_cork_and_flush_leaves_in_one_write(size: int) -> No
         outbox.put(b"late")
         await end_of_turn()
         assert transport.writes[1:] == [b"late"]
-
-    asyncio.run(main())
-
-
-def test_reading_stops_while_the_peer_does_not_read_and_goes_on_after() -> None:
-    async def main() -> None:
-        transport = PlayedTransport()
-        outbox = outbox_of(transport)
-        outbox.congest()
-        assert outbox.congested and not transport.reading
-        outbox.drain()
-        assert not outbox.congested and transport.reading
-
-    asyncio.run(main())
-
-
-def test_a_client_reads_on_while_the_server_does_not_read() -> None:
-    async def main() -> None:
-        transport = PlayedTransport()
-        outbox = outbox_of(transport, stops_reading=False)
-        outbox.congest()
-        assert outbox.congested and transport.reading
 
     asyncio.run(main())
 
@@ -169,18 +143,6 @@ def test_deferred_answers_are_made_in_order_until_the_peer_is_congested_again() 
         outbox.drain()
         outbox.when_drained(partial(answer, 6))
         assert done[-1] == 6
-
-    asyncio.run(main())
-
-
-def test_reading_stays_stopped_if_the_deferred_answers_congest_the_peer_again() -> None:
-    async def main() -> None:
-        transport = PlayedTransport()
-        outbox = outbox_of(transport)
-        outbox.congest()
-        outbox.when_drained(outbox.congest)
-        outbox.drain()
-        assert outbox.congested and not transport.reading
 
     asyncio.run(main())
 

@@ -15,7 +15,7 @@ from cometmq.format.host import pack_host
 from cometmq.io.clock import ManualClock
 from cometmq.message import Buffer
 from cometmq.net.boundary import attempt
-from cometmq.net.flow import UNSENT_MAX
+from cometmq.net.flow import UNSENT_MAX, Limits
 from cometmq.net.server import IDLE_MS_MAX, PARTIAL_FRAME_MS_MAX, Server, Session
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.connection import FrameReader
@@ -104,7 +104,7 @@ class Scene:
         self.host = host
         self.handler = Echo()
         self.clock = ManualClock()
-        self.server = Server(self.handler, clock=self.clock, unsent_max=unsent_max)
+        self.server = Server(self.handler, clock=self.clock, limits=Limits(unsent_max=unsent_max))
         self.port = 0
         self._peers: list[RawPeer] = []
 

@@ -126,6 +126,7 @@ class Assembly:
             Targets(self.topics, groups, locks, permission=permission),
             _additions(own, host, clock),
             self.rates,
+            own,
             store_host=host,
             constants={"MSG_REGION": own.region_id, "TRACE_ON": str(own.trace_on).lower()},
         )

@@ -91,7 +91,12 @@ class Broker:
         async with AsyncExitStack() as stack:
             self.store = store = await self._open_store()
             stack.callback(store.close)
-            self.server = server = Server(Starting(), clock=self._peers_clock)
+            self.server = server = Server(
+                Starting(),
+                clock=self._peers_clock,
+                limits=settings.limits,
+                late_ms=settings.wait_time_mills_in_send_queue,
+            )
             stack.push_async_callback(server.stop)
             ip = own_ip(settings)
             self.port = await server.start(settings.bind_address, settings.listen_port)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from cometmq import kernels
 from cometmq.broker.additions import Additions
 from cometmq.broker.disk_wait import DiskWaits
+from cometmq.broker.fast_failure import FastFailure
 from cometmq.broker.rates import Rates
 from cometmq.broker.targets import Targets
 from cometmq.errors import StoreNotWritable
@@ -39,6 +40,7 @@ class BulkSends:
         additions: Additions,
         rates: Rates,
         disk_waits: DiskWaits,
+        fast_failure: FastFailure,
         pieces: list[bytes],
         store_host: bytes,
     ) -> None:
@@ -46,13 +48,18 @@ class BulkSends:
         self._targets = targets
         self._rates = rates
         self._disk_waits = disk_waits if store.settings.sync_flush else None
+        self._fast_failure = fast_failure
         self._constants = constants_of(pieces, additions.added, store_host)
         self._batch: SendBatch | None = None
 
     def take(self, reads: Sequence[Read]) -> None:
         """Store and answer the usual sends of a turn: see ``net.turn.BulkHandler``."""
         batch, begun_ms = self._batch or self._begin(), self._rates.put_times.begin()
-        if batch is None or (taken := self._append(batch, reads)) is None:
+        if (
+            batch is None
+            or not self._fast_failure.takes_all()
+            or (taken := self._append(batch, reads)) is None
+        ):
             for read in reads:
                 read.commands_end = len(read.data)
             return
@@ -62,6 +69,7 @@ class BulkSends:
                 answers.append((read.session, batch.answers(answered, answers_end)))
                 answered = answers_end
         if batch.count:
+            self._fast_failure.note_append(self._rates.put_times.since(begun_ms))
             self._rates.stored.total += batch.count
             self._rates.stored_bytes.total += batch.size
             self._answer(begun_ms, batch.count, answers)
@@ -82,7 +90,7 @@ class BulkSends:
             _send(answers, None)
         elif answers:
             done = partial(_send, answers)
-            self._disk_waits.add(self._rates.put_times.ending(begun_ms, count, done))
+            self._disk_waits.add(self._rates.put_times.ending(begun_ms, count, done), count)
 
     def learn(self, messages: Sequence[NewMessage]) -> None:
         """Know the queues of messages that have been stored, so that their next ones can be taken here."""

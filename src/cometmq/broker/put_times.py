@@ -51,9 +51,13 @@ class PutTimes:
         """Give what ``end`` needs to know."""
         return self._clock.monotonic_ms()
 
+    def since(self, begun_ms: int) -> int:
+        """Give the time since ``begin`` gave that, ms."""
+        return self._clock.monotonic_ms() - begun_ms
+
     def end(self, begun_ms: int, count: int) -> None:
         """Note that ``count`` messages were answered."""
-        took_ms = self._clock.monotonic_ms() - begun_ms
+        took_ms = self.since(begun_ms)
         if took_ms > self.longest_ms:
             self.longest_ms = took_ms
         self._times[took_ms if took_ms <= LIMIT_MS else LIMIT_MS + 1] += count

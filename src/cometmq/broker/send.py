@@ -14,8 +14,10 @@ from cometmq.broker.additions import Additions
 from cometmq.broker.bulk_sends import BulkSends
 from cometmq.broker.delayed import delayed
 from cometmq.broker.disk_wait import DiskWaits
+from cometmq.broker.fast_failure import FastFailure
 from cometmq.broker.rates import Rates
 from cometmq.broker.refused import Refused, code_of
+from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.targets import Target, Targets
 from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
 from cometmq.format import properties
@@ -81,6 +83,7 @@ class Sends:
         targets: Targets,
         additions: Additions,
         rates: Rates,
+        settings: BrokerSettings,
         *,
         store_host: bytes,
         constants: dict[str, str],
@@ -96,14 +99,28 @@ class Sends:
         self._template = ResponseTemplate(self._names, constants)
         self._turn = count()
         self._disk_waits = DiskWaits(store)
+        self._fast_failure = FastFailure(
+            settings, store.settings.os_page_cache_busy_time_out_mills, self._disk_waits
+        )
         self.bulk = BulkSends(
-            store, targets, additions, rates, self._disk_waits, self._template.pieces(), store_host
+            store,
+            targets,
+            additions,
+            rates,
+            self._disk_waits,
+            self._fast_failure,
+            self._template.pieces(),
+            store_host,
         )
         self._body_size_max = store.settings.max_message_size
         self._delay_levels = DelayLevels.parse(store.settings.message_delay_level)
 
     def handle(self, session: Session, commands: Sequence[Command]) -> None:
         """Store and answer the sends of one socket read."""
+        if (why := self._fast_failure.refusal(session, len(commands))) is not None:
+            for command in commands:
+                self._refuse(session, command, ResponseCode.SYSTEM_BUSY, why)
+            return
         messages: list[NewMessage] = []
         sends: list[_Sent] = []
         for command in commands:
@@ -218,6 +235,7 @@ class Sends:
                 own = messages[sent.begin : sent.end]
                 self._append(session, [sent._replace(begin=0, end=len(own))], own)
         else:
+            self._fast_failure.note_append(self._rates.put_times.since(begun_ms))
             self.bulk.learn(messages)
             self._rates.stored.total += len(messages)
             self._rates.stored_bytes.total += self._store.written_offset - appended[0].physical_offset
@@ -234,7 +252,7 @@ class Sends:
             return
         self._answer(session, [sent for sent in sends if not sent.wait], appended)
         answer = partial(self._answer, session, waiting, appended)
-        self._disk_waits.add(self._rates.put_times.ending(begun_ms, len(appended), answer))
+        self._disk_waits.add(self._rates.put_times.ending(begun_ms, len(appended), answer), len(waiting))
 
     def _answer(
         self, session: Session, sends: list[_Sent], appended: list[Appended], unsafe: str | None = None

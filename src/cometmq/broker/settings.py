@@ -17,6 +17,15 @@ from msgspec import Meta
 
 from cometmq.errors import FormatError, SettingsError
 from cometmq.net.address import parse_address
+from cometmq.net.flow import (
+    HIGH_WATER,
+    LOW_WATER,
+    TURN_MAX,
+    UNHANDLED_MAX,
+    UNHANDLED_TOTAL_MAX,
+    UNSENT_MAX,
+    Limits,
+)
 from cometmq.store import settings as store_settings
 from cometmq.store.settings import StoreSettings
 from cometmq.wire import settings_text
@@ -26,6 +35,7 @@ _log = logging.getLogger(__name__)
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Count = Annotated[int, Meta(ge=1, le=10_000)]
 Milliseconds = Annotated[int, Meta(ge=1, le=86_400_000)]
+Size = Annotated[int, Meta(ge=1024, le=2**31 - 1)]
 
 
 class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -65,6 +75,16 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         flush_delay_offset_interval: how often is saved how far delayed messages have been given out.
         register_name_server_period: how often the broker registers.
         register_broker_timeout_mills: how long a name server may take to answer.
+        broker_fast_failure_enable: whether sends are refused that cannot be handled soon …
+        wait_time_mills_in_send_queue: … because they have waited for so long.
+        send_thread_pool_queue_capacity: while so many sends wait for the disk no more are taken; not
+            RocketMQ's 10,000, which its threads empty without waiting for the disk.
+        write_buffer_high_water_mark: a peer that leaves so many bytes unread is neither read nor given more …
+        write_buffer_low_water_mark: … before it has read all but so many; of both 0 means the default.
+        unsent_bytes_max: a peer that leaves more bytes unread loses its connection.
+        unhandled_bytes_max: a connection that has so many bytes unhandled is not read …
+        unhandled_bytes_total_max: … nor is any while all have so many together.
+        turn_bytes_max: of more unhandled bytes each connection has its share handled in turn.
     """
 
     broker_name: Annotated[str, Meta(min_length=1, max_length=127)] = msgspec.field(
@@ -100,6 +120,36 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     flush_delay_offset_interval: Milliseconds = 10_000
     register_name_server_period: Annotated[int, Meta(ge=10_000, le=60_000)] = 30_000
     register_broker_timeout_mills: Milliseconds = 24_000
+    broker_fast_failure_enable: bool = True
+    wait_time_mills_in_send_queue: Milliseconds = 200
+    send_thread_pool_queue_capacity: Annotated[int, Meta(ge=1)] = 100_000
+    write_buffer_high_water_mark: Annotated[int, Meta(ge=0, le=2**31 - 1)] = HIGH_WATER
+    write_buffer_low_water_mark: Annotated[int, Meta(ge=0, le=2**31 - 1)] = LOW_WATER
+    unsent_bytes_max: Size = UNSENT_MAX
+    unhandled_bytes_max: Size = UNHANDLED_MAX
+    unhandled_bytes_total_max: Size = UNHANDLED_TOTAL_MAX
+    turn_bytes_max: Size = TURN_MAX
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot go together."""
+        low, high, most, *_ = self.limits
+        if not low <= high <= most:
+            raise SettingsError(
+                f"writeBufferLowWaterMark = {low}, writeBufferHighWaterMark = {high}, unsentBytesMax = "
+                f"{most}: none may be more than the next"
+            )
+
+    @property
+    def limits(self) -> Limits:
+        """How many bytes of its connections the broker holds."""
+        return Limits(
+            self.write_buffer_low_water_mark or LOW_WATER,
+            self.write_buffer_high_water_mark or HIGH_WATER,
+            self.unsent_bytes_max,
+            self.unhandled_bytes_max,
+            self.unhandled_bytes_total_max,
+            self.turn_bytes_max,
+        )
 
     @property
     def name_servers(self) -> tuple[str, ...]:

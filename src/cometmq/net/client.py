@@ -15,7 +15,7 @@ from cometmq.message import Buffer
 from cometmq.net import inproc
 from cometmq.net.address import parse_address
 from cometmq.net.boundary import attempt
-from cometmq.net.flow import UNSENT_MAX, Outbox
+from cometmq.net.flow import Outbox
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.connection import FrameReader
 from cometmq.wire.frame import ONEWAY_FLAG, RESPONSE_FLAG, Command, encode, response
@@ -155,7 +155,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin (called by asyncio)."""
         transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its ancestry
-        self._outbox = Outbox(transport, stops_reading=False, unsent_max=UNSENT_MAX)
+        self._outbox = Outbox(transport)
         self._room.set()
 
     def data_received(self, data: bytes) -> None:

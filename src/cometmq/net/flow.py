@@ -1,26 +1,54 @@
-"""Back-pressure: how much may wait to be sent on one connection, and what follows if nobody reads it.
+"""Back-pressure: how much may wait, to be sent on a connection and to be handled, and what follows then.
 
-::
+What is unsent on a connection::
 
     unsent bytes   0 ────────── LOW_WATER ────────── HIGH_WATER ──────────────── UNSENT_MAX
                    all is read  └ reading resumes    └ reading stops,            └ the connection
                    and answered   and deferred         large answers can           is cut
                                   answers are made     be deferred
 
-A peer that never reads can thus make a server hold at most ``UNSENT_MAX`` and one answer more.
+A peer that never reads can thus make a server hold at most ``UNSENT_MAX`` and one answer more. What was read
+and is not handled yet is bounded, too: see ``turn.py``.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from cometmq.message import Buffer
 
-HIGH_WATER: Final = 1 << 20
-LOW_WATER: Final = 1 << 18
+HIGH_WATER: Final = 1 << 19
+LOW_WATER: Final = 1 << 17
 UNSENT_MAX: Final = 1 << 25
 """Two of the largest frames (bytes)."""
+
+UNHANDLED_MAX: Final = 1 << 16
+UNHANDLED_TOTAL_MAX: Final = 1 << 26
+TURN_MAX: Final = 1 << 19
+
+
+class Limits(NamedTuple):
+    """How many bytes a server holds of its connections.
+
+    Attributes:
+        low_water: see above, as for ``high_water`` and ``unsent_max``; each is of one connection.
+        unhandled_max: a connection that has so many unhandled, or some after a turn, is not read until all
+            of them are handled.
+        unhandled_total_max: while all connections together have so many, none is read.
+        turn_max: of so many that all have unhandled, a turn of the loop handles what there is; of more, the
+            same share of each connection.
+    """
+
+    low_water: int = LOW_WATER
+    high_water: int = HIGH_WATER
+    unsent_max: int = UNSENT_MAX
+    unhandled_max: int = UNHANDLED_MAX
+    unhandled_total_max: int = UNHANDLED_TOTAL_MAX
+    turn_max: int = TURN_MAX
+
+
+LIMITS: Final = Limits()
 
 JOIN_MAX: Final = 1 << 16
 """Up to this many bytes are copied into one buffer; more go to the socket as a list of buffers."""
@@ -34,9 +62,7 @@ class Outbox:
 
     Args:
         transport: where to.
-        stops_reading: whether the peer's own bytes are left unread while it does not take ours. True on
-            servers only: if both sides did so, each could wait for the other for ever.
-        unsent_max: bytes above which ``put`` refuses.
+        limits: bytes above which the peer counts as congested, and above which ``put`` refuses.
         flush_soon: sees to it that ``flush`` is called at the end of the turn; by default the loop does.
     """
 
@@ -44,9 +70,9 @@ class Outbox:
         "_corked",
         "_deferred",
         "_flush_soon",
+        "_high_water",
         "_pending",
         "_pending_size",
-        "_stops_reading",
         "_transport",
         "_unsent_max",
         "congested",
@@ -55,21 +81,20 @@ class Outbox:
     def __init__(
         self,
         transport: asyncio.Transport,
+        limits: Limits = LIMITS,
         *,
-        stops_reading: bool,
-        unsent_max: int = UNSENT_MAX,
         flush_soon: "Callable[[Outbox], object] | None" = None,
     ) -> None:
         self.congested = False
         self._transport = transport
-        self._stops_reading = stops_reading
-        self._unsent_max = unsent_max
+        self._high_water = limits.high_water
+        self._unsent_max = limits.unsent_max
         self._flush_soon = flush_soon or _flush_by_loop
         self._pending: list[Buffer] = []
         self._pending_size = 0
         self._corked = False
         self._deferred: deque[Callable[[], None]] = deque()
-        transport.set_write_buffer_limits(high=HIGH_WATER, low=LOW_WATER)
+        transport.set_write_buffer_limits(high=limits.high_water, low=limits.low_water)
 
     @property
     def unsent(self) -> int:
@@ -83,7 +108,7 @@ class Outbox:
             return False
         self._pending.append(data)
         self._pending_size += size
-        if self._pending_size >= HIGH_WATER:
+        if self._pending_size >= self._high_water:
             self.flush()  # so that whoever makes the next answer sees the congestion
         elif not self._corked:
             self._corked = True
@@ -127,16 +152,12 @@ class Outbox:
     def congest(self) -> None:
         """Note that the transport's buffer has passed its high-water mark."""
         self.congested = True
-        if self._stops_reading:
-            self._transport.pause_reading()
 
     def drain(self) -> None:
-        """Note that the transport's buffer has fallen below its low-water mark."""
+        """Note that the transport's buffer has fallen below its low-water mark; do what was deferred."""
         self.congested = False
         while self._deferred and not self.congested:
             self._deferred.popleft()()
-        if self._stops_reading and not self.congested:
-            self._transport.resume_reading()
 
     def close(self) -> None:
         """Let what was put in leave, then close; what was deferred is not done."""

@@ -19,7 +19,8 @@ from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import Buffer
 from cometmq.net import inproc
 from cometmq.net.boundary import attempt
-from cometmq.net.flow import UNSENT_MAX, Outbox
+from cometmq.net.flow import LIMITS, Limits, Outbox
+from cometmq.net.intake import Intake
 from cometmq.net.turn import BulkHandler, Handle, Read, Turn
 from cometmq.wire.connection import FrameReader
 from cometmq.wire.frame import Command, encode
@@ -30,6 +31,8 @@ IDLE_MS_MAX: Final = 120_000
 PARTIAL_FRAME_MS_MAX: Final = 30_000
 """A frame that takes longer to arrive is of a peer that hangs, or of one that is after our memory."""
 SWEEP_INTERVAL_MS: Final = 5_000
+LATE_MS: Final = 200
+"""What has waited for so long to be handled is late (RocketMQ: waitTimeMillsInSendQueue)."""
 STOP_MS_MAX: Final = 3_000
 """How long ``stop`` lets peers take what was already answered."""
 
@@ -58,7 +61,8 @@ class Server:
         handler: answers the commands. What it raises is answered with SYSTEM_ERROR; to spare the other
             commands of the same read, it draws the boundary itself (``net.boundary.attempt``).
         clock: measures silence.
-        unsent_max: bytes that may wait for one peer to read them before its connection is cut.
+        limits: how many bytes may wait, to be sent and to be handled.
+        late_ms: what has waited for so long is for the handler alone: see ``Session.waited_ms``.
 
     Attributes:
         bulk: sees what was read before the handler does, or None.
@@ -66,13 +70,19 @@ class Server:
     """
 
     def __init__(
-        self, handler: RequestHandler, *, clock: Clock | None = None, unsent_max: int = UNSENT_MAX
+        self,
+        handler: RequestHandler,
+        *,
+        clock: Clock | None = None,
+        limits: Limits = LIMITS,
+        late_ms: int = LATE_MS,
     ) -> None:
         self.handler = handler
         self.bulk: BulkHandler | None = None
         self.turn = Turn(self)
         self.clock = clock or SystemClock()
-        self.unsent_max = unsent_max
+        self.limits = limits
+        self.late_ms = late_ms
         self.sessions: set[Session] = set()
         self._listeners: list[asyncio.Server | inproc.Listener] = []
         self._sweeper: asyncio.TimerHandle | None = None
@@ -169,6 +179,7 @@ class Session(asyncio.Protocol):
         born_host: the same as records hold it, 8 or 20 bytes.
         attributes: whatever the handler wants to remember of this peer.
         closed: nothing that is sent from now on will arrive.
+        waited_ms: how long what is being handled has waited, if that is too long; else 0.
     """
 
     peer: tuple[str, int]
@@ -177,9 +188,12 @@ class Session(asyncio.Protocol):
     def __init__(self, server: Server) -> None:
         self.attributes: dict[str, Any] = {}
         self.closed = False
+        self.waited_ms = 0
         self._server = server
         self._reader = FrameReader()
-        self._received = b""
+        self._intake = Intake()
+        self._waits = False  # for the end of a turn
+        self._is_read = True
         self._heard = False
         self._commands_read = 0
         self._commands_at_sweep = 0
@@ -231,9 +245,8 @@ class Session(asyncio.Protocol):
         """Begin (called by asyncio)."""
         transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its ancestry
         server = self._server
-        self._outbox = Outbox(
-            transport, stops_reading=True, unsent_max=server.unsent_max, flush_soon=server.turn.flush_soon
-        )
+        self._transport = transport
+        self._outbox = Outbox(transport, server.limits, flush_soon=server.turn.flush_soon)
         address = transport.get_extra_info("peername")
         if address is None:  # gone before anybody looked
             transport.abort()
@@ -245,44 +258,95 @@ class Session(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Take one socket read (called by asyncio)."""
         self._heard = True
-        if self._received:
-            self._received += data
-        else:
-            self._received = data
-            self._server.turn.add(self)
+        self._intake.add(data)
+        turn, limits = self._server.turn, self._server.limits
+        turn.unhandled += len(data)
+        if not self._waits:
+            self._waits = True
+            turn.add(self)
+        if len(self._intake) >= limits.unhandled_max:
+            self.stop_reading()
+        if turn.unhandled > limits.unhandled_total_max:
+            turn.stop_reading(self)
 
     def eof_received(self) -> None:
         """Note that the peer will send no more (called by asyncio, which then closes)."""
-        self._server.turn.handle()
+        self._server.turn.finish(self)
         if not self._reader.eof():
             self._refuse(f"it ended in the middle of a frame, after {self._reader.unfinished_size} bytes")
 
     def pause_writing(self) -> None:
         """Note that the peer reads too slowly (called by asyncio)."""
         self._outbox.congest()
+        self.stop_reading()
 
     def resume_writing(self) -> None:
         """Note that the peer has caught up (called by asyncio)."""
         self._heard = True
         self._outbox.drain()
+        if self._intake and not self._waits:
+            self._wait()
+        self.read_on()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End (called by asyncio)."""
-        if self._received:
-            self._server.turn.handle()
+        self._server.turn.finish(self)
         _log.debug("the connection of %s is gone: %s", self, exc or "closed")
         self.closed = True
         self._outbox.discard()
         self._server.remove(self)
 
-    def take_read(self) -> Read | None:
-        """Give what has been received since the last time, None if there is nothing to do about it."""
-        data, self._received = self._received, b""
+    def stop_reading(self) -> None:
+        """Leave what the peer sends to the operating system, which lets the peer wait."""
+        self._is_read = False
+        self._transport.pause_reading()
+
+    def read_on(self) -> None:
+        """Read again, unless anything is against it."""
+        intake, turn, limits = self._intake, self._server.turn, self._server.limits
+        if not (intake.is_begun or len(intake) >= limits.unhandled_max or self.congested or turn.is_full):
+            self._is_read = True
+            self._transport.resume_reading()
+
+    @property
+    def has_received(self) -> bool:
+        """Whether ``take_read`` has something to take."""
+        return len(self._intake) > 0
+
+    def take_read(self, size_max: int, *, is_last: bool = False) -> Read | None:
+        """Give the next of what has been received, None if there is nothing to do about it now.
+
+        While the peer is congested nothing is given: it gets no more answers before it has read those that
+        it has; unless it ``is_last``, for no more will come.
+        """
+        data = self._take(size_max, is_last=is_last)
+        if not data:
+            return None
         if data[0] == TLS_HANDSHAKE and not self._commands_read and not self._reader.unfinished_size:
             self._refuse("it speaks TLS, which is not offered here: turn TLS off in the client")
             return None
         data = self._reader.joined(data)
         return Read(self, data) if data else None
+
+    def _take(self, size_max: int, *, is_last: bool) -> bytes:
+        """Take so many bytes of what has been received; what is left waits for the next turn."""
+        self._waits = False
+        if self._outbox.congested and not is_last:
+            return b""
+        data = self._intake.take(size_max)
+        if self._intake:
+            if not is_last:
+                self._wait()
+            self.stop_reading()
+        elif not self._is_read:
+            self.read_on()
+        return data
+
+    def _wait(self) -> None:
+        """Have what is left of what has been received handled in the next turn."""
+        self._waits = True
+        self._server.turn.add(self)
+        self._server.turn.unhandled += len(self._intake)
 
     def handle(self, read: Read, handle: Handle) -> None:
         """Handle frames of a read as commands; close the connection if they are none."""
@@ -321,6 +385,7 @@ class Session(asyncio.Protocol):
     def _refuse(self, cause: str) -> None:
         """Close because the peer broke the protocol; it may still take the answers made before."""
         _log.warning("closed the connection of %s: %s", self, cause)
+        self._intake.clear()
         self.close()
 
 

@@ -80,6 +80,7 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         delete_consume_queue_files_interval: … and after each queue that loses files with them.
         enabled_append_prop_crc: end each record in a checksum over all of it: see ``format/property_crc.py``.
         force_verify_prop_crc: ask it of each record that is read, in the place of the body's.
+        os_page_cache_busy_time_out_mills: an append that takes longer shows that the page cache is busy.
         max_message_size: largest body.
         message_delay_level: the delays that messages can ask for, by level.
         access_message_in_memory_max_ratio: how much of the machine's memory, in percent, the newest part of
@@ -129,6 +130,7 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     delete_consume_queue_files_interval: Annotated[int, Meta(ge=0)] = 100
     enabled_append_prop_crc: bool = field(default=False, name="enabledAppendPropCRC")
     force_verify_prop_crc: bool = field(default=False, name="forceVerifyPropCRC")
+    os_page_cache_busy_time_out_mills: Positive = 1_000
     max_message_size: Annotated[int, Meta(ge=1, le=16 * 1024 * 1024)] = 4 * 1024 * 1024
     message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
     access_message_in_memory_max_ratio: Ratio = 40

@@ -1,0 +1,78 @@
+"""Sends that are refused because the broker cannot keep up: SYSTEM_BUSY, so that clients try again.
+
+Whoever sends too much is slowed down first, by leaving his bytes unread (``net/turn.py``). A send is refused
+only where it has waited long all the same, or would:
+
+==================================== ===============================================================
+the remark begins with               when
+==================================== ===============================================================
+``[TIMEOUT_CLEAN_QUEUE]broker busy`` it has waited for its turn for ``waitTimeMillsInSendQueue``
+``[PCBUSY_CLEAN_QUEUE]broker busy``  it came while an append took ``osPageCacheBusyTimeOutMills``
+``[PC_SYNCHRONIZED]broker busy``     the same, without ``brokerFastFailureEnable``
+``[OVERLOAD]system busy``            ``sendThreadPoolQueueCapacity`` sends wait for the disk already
+==================================== ===============================================================
+
+Nothing of a send that is refused is stored.
+
+Source: RocketMQ ``broker/latency/BrokerFastFailure.java``, ``remoting/netty/NettyRemotingAbstract.java``,
+``store/DefaultMessageStore.java`` (isOSPageCacheBusy).
+"""
+
+import asyncio
+from typing import Final
+
+from cometmq.broker.disk_wait import DiskWaits
+from cometmq.broker.settings import BrokerSettings
+from cometmq.net.server import Session
+
+FLOW_CONTROL: Final = "start flow control for a while"
+
+TURNS_UNTIL_HANDLED: Final = 3
+"""Of the loop: what came while it stood still is read in the next one, and handled at the end of that."""
+
+
+class FastFailure:
+    """Says which sends are refused, and why.
+
+    Args:
+        page_cache_busy_ms: an append that takes longer shows that the page cache is busy.
+    """
+
+    def __init__(self, settings: BrokerSettings, page_cache_busy_ms: int, disk_waits: DiskWaits) -> None:
+        self._is_enabled = settings.broker_fast_failure_enable
+        self._capacity = settings.send_thread_pool_queue_capacity
+        self._page_cache_busy_ms = page_cache_busy_ms
+        self._disk_waits = disk_waits
+        self._slow_append_ms = 0
+
+    def note_append(self, took_ms: int) -> None:
+        """Note how long an append took: if it was too long, what came meanwhile is refused."""
+        if took_ms > self._page_cache_busy_ms:
+            self._slow_append_ms = took_ms
+            asyncio.get_running_loop().call_soon(self._forget, TURNS_UNTIL_HANDLED)
+
+    def takes_all(self) -> bool:
+        """Tell whether no send is refused, unless it is late itself."""
+        return not self._slow_append_ms and self._disk_waits.count < self._capacity
+
+    def refusal(self, session: Session, count: int) -> str | None:
+        """Say why a session's next ``count`` sends are refused; None if they are taken."""
+        if self._disk_waits.count >= self._capacity:
+            return f"[OVERLOAD]system busy, {FLOW_CONTROL}"
+        if self._slow_append_ms and not self._is_enabled:
+            return f"[PC_SYNCHRONIZED]broker busy, {FLOW_CONTROL}"
+        if self._slow_append_ms:
+            return _cleaned("PCBUSY_CLEAN_QUEUE", self._slow_append_ms, count)
+        if session.waited_ms and self._is_enabled:
+            return _cleaned("TIMEOUT_CLEAN_QUEUE", session.waited_ms, count)
+        return None
+
+    def _forget(self, turns: int) -> None:
+        if turns:
+            asyncio.get_running_loop().call_soon(self._forget, turns - 1)
+        else:
+            self._slow_append_ms = 0
+
+
+def _cleaned(why: str, waited_ms: int, count: int) -> str:
+    return f"[{why}]broker busy, {FLOW_CONTROL}, period in queue: {waited_ms}ms, size of queue: {count}"
