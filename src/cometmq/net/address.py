@@ -1,5 +1,6 @@
 """Addresses as people and name servers write them: ``host:port``, or ``[ip]:port`` for IPv6."""
 
+import errno
 import re
 import socket
 from typing import Final
@@ -36,3 +37,14 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
     return port
+
+
+def remedy_of(error: OSError) -> str:
+    """Say what is wrong with an address that cannot be listened on, and what to do about it."""
+    if error.errno == errno.EADDRINUSE:
+        return "another process listens there; stop it or choose another port"
+    if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
+        return "it is no address of this machine; use one that is, or 127.0.0.1"
+    if error.errno == errno.EACCES:
+        return "not permitted; choose a port above 1023"
+    return error.strerror or str(error)

@@ -6,9 +6,7 @@ server knows frames and limits; what a command means is the handler's business.
 """
 
 import asyncio
-import errno
 import logging
-import socket
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, Protocol, cast
@@ -18,6 +16,7 @@ from cometmq.format.host import host_text, pack_host, unpack_host
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import Buffer
 from cometmq.net import inproc
+from cometmq.net.address import remedy_of
 from cometmq.net.boundary import attempt
 from cometmq.net.flow import LIMITS, Limits, Outbox
 from cometmq.net.intake import Intake
@@ -103,7 +102,7 @@ class Server:
         try:
             listener, bound_port = await self._listen(host, port)
         except OSError as error:
-            raise SettingsError(f"cannot listen on {host}:{port}: {_remedy(error)}") from error
+            raise SettingsError(f"cannot listen on {host}:{port}: {remedy_of(error)}") from error
         self._stopping = False
         self._listeners.append(listener)
         if self._sweeper is None:
@@ -334,9 +333,10 @@ class Session(asyncio.Protocol):
         if self._outbox.congested and not is_last:
             return b""
         data = self._intake.take(size_max)
+        if is_last:
+            return data
         if self._intake:
-            if not is_last:
-                self._wait()
+            self._wait()
             self.stop_reading()
         elif not self._is_read:
             self.read_on()
@@ -387,14 +387,3 @@ class Session(asyncio.Protocol):
         _log.warning("closed the connection of %s: %s", self, cause)
         self._intake.clear()
         self.close()
-
-
-def _remedy(error: OSError) -> str:
-    """Say what is wrong with an address, and what to do about it."""
-    if error.errno == errno.EADDRINUSE:
-        return "another process listens there; stop it or choose another port"
-    if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
-        return "it is no address of this machine; use one that is, or 127.0.0.1"
-    if error.errno == errno.EACCES:
-        return "not permitted; choose a port above 1023"
-    return error.strerror or str(error)
