@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from cometmq.kernels.jit import Bytes, byte_at, inlined, int64, put_word, uint8, uint64, word_at
+from cometmq.kernels.jit import Bytes, byte_at, inlined, int64, lowest_bit, put_word, uint8, uint64, word_at
 from cometmq.kernels.text import MALFORMED, code_point
 
 _QUOTE: Final = ord('"')
@@ -17,6 +17,10 @@ _HIGHS: Final = uint64(0x8080808080808080)
 _QUOTES: Final = _ONES * uint64(_QUOTE)
 _BACKSLASHES: Final = _ONES * uint64(_BACKSLASH)
 _BLANKS: Final = _ONES * uint64(_BLANK)
+_ZEROS: Final = _ONES * uint64(_ZERO)
+_TOO_LARGE: Final = _ONES * uint64(0x80 - 10)
+"""Added to a byte of up to 9 it leaves the highest bit alone."""
+_WORD: Final = 8
 _DIGITS_MAX: Final = 18
 NOT_A_NUMBER: Final = -(2**63)
 """No number of so few digits."""
@@ -31,21 +35,26 @@ def skip_blanks(data: Bytes, position: int, end: int) -> Any:
 
 
 @inlined
-def _is_plain_word(word: Any) -> Any:
-    """Tell whether eight bytes are ASCII, and no quote, backslash or control character is among them.
+def _unplain(word: Any) -> Any:
+    """Mark the first of eight bytes that is a quote, a backslash, a control character or none of ASCII.
 
-    A byte that is zero borrows from its highest bit when one is taken from each byte; a byte below 32, when
-    32 is. (S. E. Anderson, "Bit Twiddling Hacks": haszero, hasless.)
+    Its highest bit is the lowest that is set in what is given, 0 if all are plain. A byte that is zero
+    borrows from its highest bit when one is taken from each byte; a byte below 32, when 32 is; the borrow
+    may go on to the bytes behind. (S. E. Anderson, "Bit Twiddling Hacks": haszero, hasless.)
     """
     quotes, backslashes = word ^ _QUOTES, word ^ _BACKSLASHES
     borrows = (quotes - _ONES) & ~quotes | (backslashes - _ONES) & ~backslashes | (word - _BLANKS) & ~word
-    return (borrows | word) & _HIGHS == 0
+    return (borrows | word) & _HIGHS
 
 
 @inlined
 def plain_end(data: Bytes, position: int, end: int) -> Any:
     """Give where the text ends that begins at ``position``; -1 unless it is ASCII without escapes."""
-    while position + 8 <= end and _is_plain_word(word_at(data, position)):
+    while position + 8 <= end:
+        unplain = _unplain(word_at(data, position))
+        if unplain:
+            position += int64(lowest_bit(unplain)) >> 3
+            break
         position += 8
     while position < end:
         byte = byte_at(data, position)
@@ -68,8 +77,39 @@ def is_plain(data: Bytes, position: int, end: int) -> bool:
 
 
 @inlined
+def _digits(data: Bytes, end: int, count: int) -> Any:
+    """Read the 1 to 8 digits that end before ``end``, eight bytes at once; NOT_A_NUMBER if they are none.
+
+    Neighbours are joined three times: to numbers below 100, below 10,000 and below 100,000,000.
+    """
+    values = (word_at(data, end - 8) ^ _ZEROS) & ~uint64(0) << uint64(64 - 8 * count)
+    if (values + _TOO_LARGE | values) & _HIGHS:
+        return int64(NOT_A_NUMBER)
+    values = values * uint64(10) + (values >> uint64(8)) & uint64(0x00FF00FF00FF00FF)
+    values = values * uint64(100) + (values >> uint64(16)) & uint64(0x0000FFFF0000FFFF)
+    return int64(values * uint64(10_000) + (values >> uint64(32)) & uint64(0xFFFFFFFF))
+
+
+@inlined
 def number_between(data: Bytes, position: int, end: int) -> Any:
     """Read a decimal number as JSON writes it; NOT_A_NUMBER if it is none, or longer than 18 digits."""
+    digits = end - position
+    if 1 <= digits <= _WORD and end >= _WORD:
+        if digits > 1 and byte_at(data, position) == _ZERO:
+            return int64(NOT_A_NUMBER)
+        value = _digits(data, end, digits)
+        if value >= 0 or byte_at(data, position) != _MINUS:
+            return value
+    elif _WORD < digits <= 2 * _WORD and byte_at(data, position) > _ZERO:
+        high, low = _digits(data, end - _WORD, digits - _WORD), _digits(data, end, _WORD)
+        if high > 0 and low >= 0:
+            return high * int64(100_000_000) + low
+    return _signed_between(data, position, end)
+
+
+@inlined
+def _signed_between(data: Bytes, position: int, end: int) -> Any:
+    """Read any number, digit by digit."""
     is_negative = position < end and byte_at(data, position) == _MINUS
     if is_negative:
         position += 1
@@ -148,10 +188,15 @@ def unescape(data: Bytes, position: int, end: int, out: Bytes, at: int) -> Any:
     Gives where the text ends in ``data`` and in ``out``; -1 if it is malformed, or holds surrogates.
     """
     while position < end:
-        while position + 8 <= end and _is_plain_word(word_at(data, position)):
-            put_word(out, at, word_at(data, position))
-            position += 8
-            at += 8
+        while position + 8 <= end:
+            word = word_at(data, position)
+            put_word(out, at, word)  # what is not plain is written over
+            unplain = _unplain(word)
+            size = int64(lowest_bit(unplain)) >> 3 if unplain else int64(8)
+            position += size
+            at += size
+            if size < 8:
+                break
         if position >= end:
             break
         byte = byte_at(data, position)

@@ -70,7 +70,7 @@ def _find_topic(data: Bytes, begin: int, end: int, names: Bytes, rows: Longs, sl
     value = uint32(0)
     for i in range(begin, end):
         value = hash_on(value, byte_at(data, i))
-    slot = int64(uint32(value * uint32(MIX)) >> uint32(8)) % len(slots)
+    slot = int64(uint32(value * uint32(MIX)) >> uint32(8)) & (len(slots) - 1)
     while slots[slot] >= 0:
         row = slots[slot] * ROW_SIZE
         if rows[row + NAME_LENGTH] == end - begin:
@@ -81,7 +81,7 @@ def _find_topic(data: Bytes, begin: int, end: int, names: Bytes, rows: Longs, sl
                     break
             if same:
                 return slots[slot]
-        slot = (slot + 1) % len(slots)
+        slot = (slot + 1) & (len(slots) - 1)
     return int64(-1)
 
 
