@@ -54,6 +54,7 @@ SOURCES: Final = (
     "kernels/selection",
     "kernels/send",
     "kernels/send_answers",
+    "kernels/send_batches",
     "kernels/send_frames",
     "kernels/send_header",
     "kernels/send_properties",
