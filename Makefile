@@ -9,7 +9,7 @@ demo: setup ; $(BIN)/cometmq demo
 test: setup ; $(BIN)/python -m cometmq.kernels && $(BIN)/pytest
 lint: setup ; $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 interop: setup ; $(BIN)/pytest tests/interop -m interop -s --timeout 1500
-bench: setup ; for part in write_paths bulk_sends reads kernels; do $(BIN)/python -m benches.bench_$$part || exit 1; done
+bench: setup ; for part in write_paths bulk_sends reads pulls kernels; do $(BIN)/python -m benches.bench_$$part || exit 1; done
 bench-peers: setup ; $(BIN)/python -m benches --write
 durability: setup ; $(BIN)/python -m tests.durability
 setup: $(READY)

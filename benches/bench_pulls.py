@@ -86,7 +86,7 @@ class Bench:
         self._turn = server.turn
         self._session = session
         self._kind = kind
-        self._sent = 0
+        self._sent = self._last = 0
         self._offset = 0
         self._end = 1  # each queue has one message
         subscriptions = [tag_subscription(f"bench-{topic}", "*", VERSION) for topic in range(TOPICS)]
@@ -97,7 +97,9 @@ class Bench:
     def sends(self) -> float:
         """Send a message to each queue."""
         self._end += 1
-        return self._timed([frame_of(topic, queue, self._number()) for topic, queue in ALL])
+        frames = [frame_of(topic, queue, self._number()) for topic, queue in ALL]
+        self._last = self._sent
+        return self._timed(frames)
 
     def behind(self) -> float:
         """Pull from each queue what is there."""
@@ -130,10 +132,10 @@ class Bench:
 
     def by_key(self) -> float:
         """Look for messages by their unique keys."""
-        fields = {"topic": "bench-0", "maxNum": "32", "beginTimestamp": "0", "_UNIQUE_KEY_QUERY": "true"}
-        key = "AC11000254A0251A69D73C0C00000000"
+        fields = {"topic": f"bench-{TOPICS - 1}", "maxNum": "32", "_UNIQUE_KEY_QUERY": "true"}
+        key = f"AC11000254A0251A69D73C0C{self._last:08X}"
         frame = self._command(
-            RequestCode.QUERY_MESSAGE, **fields, key=key, endTimestamp="9223372036854775807"
+            RequestCode.QUERY_MESSAGE, **fields, key=key, beginTimestamp="0", endTimestamp=str(2**63 - 1)
         )
         return self._timed([frame] * len(ALL))
 

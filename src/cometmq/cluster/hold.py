@@ -75,12 +75,15 @@ class PullHold(Generic[TicketT]):
             return awake
         for topic, queue_id, next_offset, tags_code in arrivals:
             waiting = self._queues.get((topic, queue_id))
-            if waiting is not None:
-                called = [pull for pull in waiting if pull.wants(next_offset, tags_code)]
-                if called:
-                    awake += [pull.ticket for pull in called]
-                    rest = [pull for pull in waiting if not pull.wants(next_offset, tags_code)]
-                    self._keep((topic, queue_id), rest)
+            if waiting is None:
+                continue
+            rest = [pull for pull in waiting if not pull.wants(next_offset, tags_code)]
+            if not rest:  # nearly always: one waits alone
+                awake += [pull.ticket for pull in waiting]
+                self._keep((topic, queue_id), rest)
+            elif len(rest) < len(waiting):
+                awake += [pull.ticket for pull in waiting if pull.wants(next_offset, tags_code)]
+                self._keep((topic, queue_id), rest)
         return awake
 
     def expire(self, now_ms: int) -> list[TicketT]:

@@ -39,7 +39,7 @@ from cometmq.kernels.jit import (
     types,
     uint32,
 )
-from cometmq.kernels.pulls import LAST, LOOKED_AT, PAGE_SIZE, SIDE_BY_SIDE, UNUSUAL
+from cometmq.kernels.pulls import LAST, LOOKED_AT, PAGE_SIZE, RUNS, UNUSUAL
 
 _V1: Final = MAGIC_V1
 _V2: Final = MAGIC_V2
@@ -99,7 +99,7 @@ def _is_message(file: Bytes, position: int, size: int, physical_offset: int, que
     long(
         *(bytes_in, longs_in, types.boolean, bytes_in, bytes_in),
         *(long, long, long, long, long, long, long, long),
-        *(longs_out, longs_out, longs_out),
+        *(longs_out, longs_out, longs_out, longs_out),
     )
 )
 def choose(
@@ -118,6 +118,7 @@ def choose(
     disk_size: int,
     places: Longs,
     sizes: Longs,
+    run_sizes: Longs,
     told: Longs,
 ) -> Any:
     """Choose records and check them: see ``pulls.PullOps.choose``."""
@@ -144,10 +145,8 @@ def choose(
         told[count] = queue_offset + i
         count += 1
         total += size
-    missing, side_by_side = 0, 1
+    missing = 0
     for i in range(count):
-        if i and places[i] != places[i - 1] + sizes[i - 1]:
-            side_by_side = 0
         for page in range(places[i] // PAGE_SIZE, (places[i] + sizes[i] - 1) // PAGE_SIZE + 1):
             if not resident[page]:
                 places[missing] = places[i]
@@ -159,7 +158,17 @@ def choose(
     for i in range(count):
         if not _is_message(file, places[i], sizes[i], begin + places[i], told[i]):
             return UNUSUAL
+    runs, end_of_run = 0, int64(-1)
+    for i in range(count):
+        place = places[i]
+        if place == end_of_run:
+            run_sizes[runs - 1] += sizes[i]
+        else:
+            places[runs] = place
+            run_sizes[runs] = sizes[i]
+            runs += 1
+        end_of_run = place + sizes[i]
     told[LOOKED_AT] = looked_at
     told[LAST] = last
-    told[SIDE_BY_SIDE] = side_by_side
+    told[RUNS] = runs
     return count

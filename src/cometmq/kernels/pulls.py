@@ -7,9 +7,9 @@ from cometmq.kernels.ops import Bytes, Longs
 
 UNUSUAL: Final = -1
 """What a choice gives where it is to be made the plain way."""
-LOOKED_AT, LAST, SIDE_BY_SIDE = range(3)
+LOOKED_AT, LAST, RUNS = range(3)
 """What a choice tells: how many entries are done with; where the last one's record lies in the CommitLog; and
-whether the records lie side by side, 0 or 1."""
+how many runs the records are: those that lie side by side are one."""
 TOLD: Final = 3
 PAGE_SIZE: Final = mmap.PAGESIZE
 
@@ -34,6 +34,7 @@ class PullOps(Protocol):
         disk_size: int,
         places: Longs,
         sizes: Longs,
+        run_sizes: Longs,
         told: Longs,
         /,
     ) -> int:
@@ -45,11 +46,13 @@ class PullOps(Protocol):
             file: a file of the log, mapped; ``begin`` is its offset, and what it has is readable to ``end``.
             resident: a byte for each page of it: whether it is known to be in memory. No other is touched.
             near_offset: CommitLog offset before which the limits for the disk hold, then those for memory.
-            places: gets the position of each record in the file, …
-            sizes: … and its size.
-            told: gets what ``LOOKED_AT``, … name; as long as these two, and at least ``TOLD``.
+            places: gets the position of each run in the file, …
+            run_sizes: … and its size.
+            sizes: gets the size of each record.
+            told: gets what ``LOOKED_AT``, … name; as long as these three, and at least ``TOLD``.
 
         Returns:
-            How many records; UNUSUAL; or UNUSUAL - n if the n at ``places`` are not known to be in memory.
+            How many records; UNUSUAL; or UNUSUAL - n if n are not known to be in memory: those at ``places``,
+            of ``sizes``.
         """
         ...

@@ -35,7 +35,7 @@ class UsualReads:
         self._log = commit_log
         self._limits = limits
         room = max(limits.memory_count, limits.disk_count, TOLD)
-        self._places, self._sizes, self._told = np.empty((3, room), np.int64)
+        self._places, self._sizes, self._run_sizes, self._told = np.empty((4, room), np.int64)
 
     def read(
         self,
@@ -125,6 +125,7 @@ class UsualReads:
             min(max_bytes, limits.disk_size),
             self._places,
             self._sizes,
+            self._run_sizes,
             self._told,
         )
         count = ops.choose(*given)
@@ -132,20 +133,17 @@ class UsualReads:
             count = ops.choose(*given)
         if count < 0:
             return None
-        looked_at, last, side_by_side = self._told[:TOLD].tolist()
-        places, sizes = self._places[:count].tolist(), self._sizes[:count].tolist()
-        runs: list[Buffer]
-        if side_by_side and count:
-            runs = [mapped.view[places[0] : places[-1] + sizes[-1]]]
-        else:
-            runs = [mapped.view[place : place + size] for place, size in zip(places, sizes, strict=True)]
+        looked_at, last, run_count = self._told[:TOLD].tolist()
+        places, sizes = self._places[:run_count].tolist(), self._run_sizes[:run_count].tolist()
+        view = mapped.view
+        runs: list[Buffer] = [view[place : place + size] for place, size in zip(places, sizes, strict=True)]
         return GetResult(
             GetStatus.FOUND if count else GetStatus.NO_MATCHED_MESSAGE,
             queue_offset + looked_at,
             queue.min_offset,
             queue.max_offset,
             runs,
-            sizes,
+            self._sizes[:count].tolist(),
             last < near_offset,
         )
 

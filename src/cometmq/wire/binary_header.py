@@ -25,6 +25,7 @@ from cometmq.wire.command import Command, SerializeType
 _FIXED: Final = struct.Struct(">hBhii")
 _INT: Final = struct.Struct(">i")
 _SHORT: Final = struct.Struct(">h")
+_UNSIGNED: Final = struct.Struct(">I")
 _SHORT_FIELD: Final = struct.Struct(">h1sI")
 """A field whose name is one letter, up to its value: KEY_LENGTH 1, the key, VALUE_LENGTH."""
 _LETTERS: Final = {bytes((code,)): chr(code) for code in range(128)}
@@ -90,7 +91,7 @@ def _read_fields(header: bytes, position: int, end: int) -> dict[str, str]:
     """Read the fields from ``position`` to ``end``.
 
     The names of a V2 send are one letter each, and sends are what a broker reads most of: these fields are
-    read in fewer steps.
+    read in fewer steps. A length that leads out of the header leaves the position behind the end.
     """
     fields = {}
     while position < end:
@@ -101,8 +102,15 @@ def _read_fields(header: bytes, position: int, end: int) -> dict[str, str]:
                 position = value_at + value_length
                 fields[_LETTERS[letter]] = header[value_at:position].decode()
                 continue
-        name, position = _read_text(header, position, _SHORT)
-        fields[name], position = _read_text(header, position, _INT)
+        (name_length,) = _SHORT.unpack_from(header, position)
+        name_at = position + _SHORT.size
+        name_end = name_at + name_length
+        if name_length < 0:
+            raise ProtocolError(f"binary header of {len(header)} bytes: text from {name_at} to {name_end}")
+        (value_length,) = _UNSIGNED.unpack_from(header, name_end)
+        value_at = name_end + _UNSIGNED.size
+        position = value_at + value_length
+        fields[header[name_at:name_end].decode()] = header[value_at:position].decode()
     if position != end:
         raise ProtocolError(f"binary header of {len(header)} bytes: fields to {position} instead of {end}")
     return fields
