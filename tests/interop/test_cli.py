@@ -62,7 +62,7 @@ def test_a_cluster_is_operated(
     assert min(ended["bodies"].count(str(n)) for n in range(COUNT)) >= 2, ended
     assert ended["bodies"].count("0") >= 3, ended
     operate_without_members(ask, cometmq)
-    compare_with_mqadmin(ask, broker, run_java, tmp_path)
+    stand_where_mqadmin_says(ask, broker, run_java, tmp_path)
     remove(ask, cometmq)
 
 
@@ -150,24 +150,49 @@ def operate_without_members(ask: Ask, cometmq: cli.Run) -> None:
     assert (first["before"], first["after"], committed(ask)) == (0, 1, 1)
 
 
-def compare_with_mqadmin(ask: Ask, broker: Peer, run_java: Run, tmp_path: Path) -> None:
-    """Tell the same lag as mqadmin does."""
-    commands = tmp_path / "commands"
-    commands.write_text(f"consumerProgress -g {GROUP}")
-    (answer,) = run_java("Mqadmin", broker.namesrv, commands)
+def stand_where_mqadmin_says(ask: Ask, broker: Peer, run_java: Run, tmp_path: Path) -> None:
+    """Tell the same lag as mqadmin does; see what it resets and clones."""
+    before = lag(ask)
+    ask("group", "create", "CliClone")
+    progress, reset, cloned = mqadmin(
+        run_java,
+        broker,
+        tmp_path / "commands",
+        f"consumerProgress -g {GROUP}",
+        f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s now",
+        f"cloneGroupOffset -s {GROUP} -d CliClone -t {TOPIC}",
+    )
+    print(f"\n{broker.name}: {before}")
+    assert before == lags_told(progress) and len(before) >= QUEUES, progress
+    end = sum(queue["max_offset"] for queue in ask("topic", "stats", TOPIC)["queues"])
+    assert 1 < end == committed(ask), reset
+    assert committed(ask, "CliClone") == end, cloned
+
+
+def mqadmin(run_java: Run, broker: Peer, path: Path, *commands: str) -> list[str]:
+    """Run commands of mqadmin, and give what each says."""
+    path.write_text("\n".join(commands))
+    return [answer["output"] for answer in run_java("Mqadmin", broker.namesrv, path)]
+
+
+def lags_told(output: str) -> dict[tuple[str, str, int], list[int]]:
+    """Read end, committed, lag and what is in flight of each queue out of a table of mqadmin's."""
     theirs = {}
-    for line in answer["output"].splitlines():
+    for line in output.splitlines():
         if line.startswith((TOPIC, "%RETRY%")):
             topic, name, queue_id, end, done, diff, in_flight, *_ = line.split()
             theirs[topic, name, int(queue_id)] = [int(end), int(done), int(diff), int(in_flight)]
-    ours = {
+    return theirs
+
+
+def lag(ask: Ask) -> dict[tuple[str, str, int], list[int]]:
+    """Give the same as we tell it."""
+    return {
         (queue["topic"], queue["broker_name"], queue["queue_id"]): [
             *(queue["max_offset"], queue["committed"], queue["lag"], queue["in_flight"]),
         ]
         for queue in ask("lag", GROUP)["queues"]
     }
-    print(f"\n{broker.name}: {ours}")
-    assert ours == theirs and len(ours) >= QUEUES, answer["output"]
 
 
 def remove(ask: Ask, cometmq: cli.Run) -> None:
@@ -179,10 +204,12 @@ def remove(ask: Ask, cometmq: cli.Run) -> None:
     assert cometmq("topic", "stats", TOPIC).code == 3
 
 
-def test_dead_letters_come_again(broker: Peer, cometmq: cli.Run, ask: Ask) -> None:
+def test_dead_letters_come_again_and_mqadmin_understands_a_python_member(
+    broker: Peer, cometmq: cli.Run, ask: Ask, run_java: Run, tmp_path: Path
+) -> None:
     topic, group = "CliDead", "CliGivesUp"
     ask("topic", "create", topic, "--queues", "1")
-    ask("send", topic, "x")
+    sent = ask("send", topic, "x")
 
     async def main() -> None:
         consumer = Consumer(broker.namesrv, group, start=Start.FIRST)
@@ -202,6 +229,17 @@ def test_dead_letters_come_again(broker: Peer, cometmq: cli.Run, ask: Ask) -> No
             (letter,) = await asyncio.to_thread(ask, "dlq", "list", group)
             assert (letter["original_topic"], letter["body"]) == (topic, "x")
             await asyncio.to_thread(ask, "dlq", "resend", group, "--all")
+            assert await bodies.get() == b"x"
+            status, pushed = await asyncio.to_thread(
+                mqadmin,
+                run_java,
+                broker,
+                tmp_path / "commands",
+                f"consumerStatus -g {group} -i {consumer.client_id}",
+                f"queryMsgById -t {topic} -i {sent['offset_id']} -g {group} -d {consumer.client_id}",
+            )
+            assert "CONSUME_PASSIVELY" in status and f"Topic: {topic} " in status, status
+            assert "CR_SUCCESS" in pushed, pushed
             assert await bodies.get() == b"x"
 
     asyncio.run(main())
