@@ -129,6 +129,23 @@ def test_retries_can_be_waited_for_without_waiting(rocketmq: EmbeddedBroker) -> 
     assert [message.reconsume_times for message in rocketmq.dead_letters("G")] == [17]
 
 
+def test_a_restart_keeps_what_was_stored_and_clients_come_again() -> None:
+    with EmbeddedBroker(sockets=False) as rocketmq:  # others may take a port of sockets meanwhile
+        came: list[bytes] = []
+        consumer = Consumer(rocketmq.name_server, "G", start=Start.FIRST)
+        consumer.on("T")(lambda message: came.append(message.body))
+        with Producer(rocketmq.name_server, tries=10) as producer, consumer:
+            producer.send(Message("T", b"1"))
+            rocketmq.wait_consumed("G", "T", timeout_s=PATIENCE_S)
+            rocketmq.fail_next(topic="T")
+            rocketmq.restart()
+            assert rocketmq.failures_pending == 1
+            producer.send(Message("T", b"2"))
+            rocketmq.wait_consumed("G", "T", timeout_s=PATIENCE_S)
+        assert [message.body for message in rocketmq.messages("T")] == [b"1", b"2"]
+        assert set(came) == {b"1", b"2"}
+
+
 def test_a_pull_is_held_for_as_long_as_the_clock_says(rocketmq: EmbeddedBroker) -> None:
     rocketmq.create_topic("T", queues=1)
     answers: list[PullStatus] = []

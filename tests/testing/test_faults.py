@@ -34,7 +34,8 @@ class Done:
 
 
 @asynccontextmanager
-async def serving(faults: Faults) -> AsyncIterator[Connection]:
+async def serving(faults: Faults, sound: Done) -> AsyncIterator[Connection]:
+    faults.sound = sound
     server = Server(faults)
     port = await server.start("127.0.0.1", 0)
     connection = await Connection.open(f"127.0.0.1:{port}")
@@ -52,8 +53,8 @@ def send(topic: str = "T") -> Command:
 def test_only_what_was_planned_fails_and_only_so_often() -> None:
     async def main() -> None:
         done = Done()
-        faults = Faults(done)
-        async with serving(faults) as connection:
+        faults = Faults()
+        async with serving(faults, done) as connection:
             faults.plan({SEND}, "T", 2, Fault.REFUSE, ResponseCode.SYSTEM_BUSY)
             commands = [send(), send("other"), Command(PULL, ext_fields={"topic": "T"}), send(), send()]
             answers = await asyncio.gather(*map(connection.request, commands))
@@ -68,8 +69,8 @@ def test_only_what_was_planned_fails_and_only_so_often() -> None:
 
 def test_a_plan_without_a_topic_is_about_all_requests_of_its_kind() -> None:
     async def main() -> None:
-        faults = Faults(Done())
-        async with serving(faults) as connection:
+        faults = Faults()
+        async with serving(faults, Done()) as connection:
             faults.plan({PULL}, None, 1, Fault.REFUSE, ResponseCode.SYSTEM_ERROR)
             assert (await connection.request(send())).code == 0
             assert (await connection.request(Command(PULL))).code == ResponseCode.SYSTEM_ERROR
@@ -80,8 +81,8 @@ def test_a_plan_without_a_topic_is_about_all_requests_of_its_kind() -> None:
 def test_an_ignored_request_is_not_done_and_the_connection_goes_on() -> None:
     async def main() -> None:
         done = Done()
-        faults = Faults(done)
-        async with serving(faults) as connection:
+        faults = Faults()
+        async with serving(faults, done) as connection:
             faults.plan({SEND}, None, 1, Fault.IGNORE, 0)
             ignored = connection.request(send(), timeout_ms=60_000)
             assert (await connection.request(Command(PULL))).code == 0
@@ -98,8 +99,8 @@ def test_an_ignored_request_is_not_done_and_the_connection_goes_on() -> None:
 def test_a_cut_loses_the_answer_and_maybe_the_request(fault: Fault, *, is_done: bool) -> None:
     async def main() -> None:
         done = Done()
-        faults = Faults(done)
-        async with serving(faults) as connection:
+        faults = Faults()
+        async with serving(faults, done) as connection:
             faults.plan({SEND}, None, 1, fault, 0)
             with pytest.raises(NetworkError) as raised:
                 await connection.request(send(), timeout_ms=60_000)
@@ -111,7 +112,7 @@ def test_a_cut_loses_the_answer_and_maybe_the_request(fault: Fault, *, is_done: 
 
 
 def test_what_is_pending_can_be_called_off() -> None:
-    faults = Faults(Done())
+    faults = Faults()
     faults.plan({SEND}, None, 3, Fault.CUT, 0)
     faults.plan({PULL}, None, 2, Fault.CUT, 0)
     assert faults.pending == 5

@@ -32,6 +32,9 @@ class NameServer:
         files: how to get at that file.
         order_messages: whether routes name the order of queues (RocketMQ: ``orderMessageEnable``).
 
+    Attributes:
+        routes: what brokers told it, for who embeds it.
+
     Raises:
         StoreDamaged: the file at ``kv_config_path`` cannot be read.
     """
@@ -49,10 +52,10 @@ class NameServer:
         self.host = host
         self.port = port
         self._clock = clock or SystemClock()
-        self._routes = Routes()
+        self.routes = Routes()
         self._settings = _settings(order_messages=order_messages)
         self._requests = Requests(
-            self._routes,
+            self.routes,
             KvConfig(kv_config_path, files),
             self._clock,
             self._settings,
@@ -82,7 +85,7 @@ class NameServer:
 
     def expire(self) -> None:
         """Forget the brokers that are silent for too long; called each ``EXPIRY_INTERVAL_MS``."""
-        for gone in self._routes.expire(self._clock.monotonic_ms()):
+        for gone in self.routes.expire(self._clock.monotonic_ms()):
             _log.warning("broker %s at %s is gone: not heard of in time", gone.broker_name, gone.addr)
             if isinstance(gone.source, Session):
                 gone.source.close()
@@ -95,7 +98,7 @@ class NameServer:
 
     def closed(self, session: Session) -> None:
         """Forget the brokers that had registered over a connection that is lost (called by the server)."""
-        for gone in self._routes.disconnect(session):
+        for gone in self.routes.disconnect(session):
             _log.warning("broker %s at %s is gone: connection lost", gone.broker_name, gone.addr)
 
     def _answer(self, session: Session, command: Command) -> None:

@@ -9,7 +9,6 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import AsyncExitStack
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
@@ -18,6 +17,7 @@ from cometmq.broker.broker import Broker
 from cometmq.broker.own_address import LOOPBACK
 from cometmq.broker.pull import SUSPEND_MS_MAX
 from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.topics import AUTO_CREATE_TOPIC
 from cometmq.cluster.route import queue_of_key
 from cometmq.errors import SettingsError
 from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
@@ -67,13 +67,14 @@ class EmbeddedBroker:
 
     name_server: str
     _broker: Broker
-    _faults: Faults
 
     def __init__(self, *, sockets: bool = True) -> None:
         self._host = LOOPBACK if sockets else inproc.HOST
         self.clock = MovableClock(lambda: self._run(self._catch_up()))
         self._thread = ThreadPoolExecutor(1, "cometmq-embedded")
         self._turn = count()
+        self._disk = MemoryDisk()
+        self._faults = Faults()
 
     def __enter__(self) -> Self:
         """Start, and wait until clients are welcome."""
@@ -134,6 +135,10 @@ class EmbeddedBroker:
         codes = SENDS if request is None else {request}
         self._run(self._plan(frozenset(codes), topic, times, fault, answer))
 
+    def restart(self) -> None:
+        """Stop the broker, which cuts all connections, and start it again on what it has stored."""
+        self._run(self._restart())
+
     @property
     def failures_pending(self) -> int:
         """How many failures that were asked for have not happened yet."""
@@ -181,30 +186,40 @@ class EmbeddedBroker:
 
     async def _serve(self, started: "Future[None]") -> None:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
-        disk = MemoryDisk()
-        disk.now_ms = self.clock.now_ms
-        async with AsyncExitStack() as stack:
-            name_server = NameServer(self._host, port=0)
-            await name_server.start()
-            stack.push_async_callback(name_server.stop)
-            settings = BrokerSettings(
-                broker_name=BROKER_NAME,
-                bind_address=self._host,
-                listen_port=0,
-                namesrv_addr=name_server.address,
-                store_path_root_dir=str(ROOT),
-                enable_property_filter=True,
-            )
-            self._broker = broker = Broker(
-                settings, STORE, clock=self.clock, peers_clock=SystemClock(), files=disk, load_kernels=False
-            )
-            await broker.start()
-            stack.push_async_callback(broker.stop)
-            self._faults = broker.server.handler = Faults(broker.parts.requests)
-            broker.server.bulk = None  # it would take sends before they can fail
+        self._disk.now_ms = self.clock.now_ms
+        name_server = NameServer(self._host, port=0)
+        self._routes = name_server.routes
+        await name_server.start()
+        try:
             self.name_server = name_server.address
+            await self._start_broker()
             started.set_result(None)
             await self._stopping.wait()
+            await self._broker.stop()
+        finally:
+            await name_server.stop()
+
+    async def _start_broker(self, port: int = 0) -> None:
+        settings = BrokerSettings(
+            broker_name=BROKER_NAME,
+            bind_address=self._host,
+            listen_port=port,
+            namesrv_addr=self.name_server,
+            store_path_root_dir=str(ROOT),
+            enable_property_filter=True,
+        )
+        self._broker = broker = Broker(
+            settings, STORE, clock=self.clock, peers_clock=SystemClock(), files=self._disk, load_kernels=False
+        )
+        await broker.start()
+        self._faults.sound = broker.parts.requests
+        broker.server.handler = self._faults
+        broker.server.bulk = None  # it would take sends before they can fail
+        await self._known(AUTO_CREATE_TOPIC)
+
+    async def _restart(self) -> None:
+        await self._broker.stop()
+        await self._start_broker(self._broker.port)
 
     def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Do something in the broker's loop."""
@@ -217,10 +232,15 @@ class EmbeddedBroker:
         self._broker.parts.pulls.expire()
 
     async def _create_topic(self, topic: str, queues: int) -> None:
-        topics, known = self._broker.parts.topics, asyncio.Event()
-        topics.put(TopicConfig(topic=topic, read_queue_count=queues, write_queue_count=queues))
-        topics.when_published(known.set)
-        await known.wait()
+        self._broker.parts.topics.put(
+            TopicConfig(topic=topic, read_queue_count=queues, write_queue_count=queues)
+        )
+        await self._known(topic)
+
+    async def _known(self, topic: str) -> None:
+        """Wait until the name server knows a topic."""
+        if not await _until(lambda: self._routes.route(topic) is not None, TIMEOUT_S):
+            raise TimeoutError(f"the name server does not know topic {topic} after {TIMEOUT_S} s")
 
     async def _send(self, message: Message, queue_id: int | None) -> StoredMessage:
         if self._broker.parts.topics.find(message.topic) is None:

@@ -52,12 +52,13 @@ class _Plan:
 class Faults:
     """Stands between the connections and what answers them (a ``net.server.RequestHandler``).
 
-    Args:
+    Attributes:
         sound: answers what is not to fail.
     """
 
-    def __init__(self, sound: RequestHandler) -> None:
-        self._sound = sound
+    sound: RequestHandler
+
+    def __init__(self) -> None:
         self._plans: list[_Plan] = []
 
     @property
@@ -93,7 +94,7 @@ class Faults:
 
     def closed(self, session: Session) -> None:
         """Forget a session: its connection is gone."""
-        self._sound.closed(session)
+        self.sound.closed(session)
 
     def _take(self, command: Command) -> _Plan | None:
         """Give the first plan that is about a command, and count it."""
@@ -105,7 +106,7 @@ class Faults:
 
     def _hand_on(self, session: Session, commands: list[Command]) -> None:
         if commands:
-            self._sound.handle(session, commands)
+            self.sound.handle(session, commands)
 
     def _fail(self, session: Session, command: Command, plan: _Plan) -> None:
         if plan.fault is Fault.REFUSE and not command.is_oneway:
