@@ -122,6 +122,7 @@ async def serving(
         finally:
             await bench.connection.close()
             await server.stop()
+            await parts.lock_requests.stop()
             parts.offsets.save()
 
 

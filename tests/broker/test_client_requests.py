@@ -5,15 +5,12 @@ import pytest
 from tests.broker.conftest import Bench, Client, serving
 
 from cometmq.broker.producers import SILENCE_MS_MAX
-from cometmq.message import MessageQueue
 from cometmq.wire.bodies import (
     ClientConfigCheck,
     ConsumerData,
     ConsumerIds,
     GroupConfig,
     Heartbeat,
-    LockRequest,
-    LockResponse,
     ProducerData,
     SubscriptionData,
     decode,
@@ -136,24 +133,6 @@ def test_a_client_that_is_silent_for_too_long_is_disconnected(tmp_path: Path) ->
             header = ProducerGroupHeader("pg")
             answer = await bench.ask(RequestCode.GET_PRODUCER_CONNECTION_LIST, header)
             assert answer.code == ResponseCode.SYSTEM_ERROR
-
-    asyncio.run(main())
-
-
-def test_queues_are_locked_for_one_client_of_a_group(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            queues = [MessageQueue("T", "broker-a", n) for n in range(2)]
-
-            async def lock(client_id: str, *wanted: MessageQueue) -> list[MessageQueue]:
-                request = LockRequest(client_id, "cg", list(wanted))
-                answer = await bench.ask(RequestCode.LOCK_BATCH_MQ, body=request)
-                return decode(LockResponse, answer.body).queues
-
-            assert await lock("a", *queues) == queues
-            assert await lock("b", *queues) == []
-            await bench.ask(RequestCode.UNLOCK_BATCH_MQ, body=LockRequest("a", "cg", queues[:1]))
-            assert await lock("b", *queues) == queues[:1]
 
     asyncio.run(main())
 

@@ -14,6 +14,7 @@ from cometmq.broker.client_requests import ClientRequests
 from cometmq.broker.consumer_filters import ConsumerFilters
 from cometmq.broker.consumers import Consumers
 from cometmq.broker.groups import Groups
+from cometmq.broker.lock_requests import LockRequests
 from cometmq.broker.locks import QueueLocks
 from cometmq.broker.offsets import Offsets
 from cometmq.broker.producers import Producers
@@ -89,7 +90,9 @@ class Assembly:
         self.reads = Reads(store)
         producers = Producers[Session](peers_clock)
         self.consumers = consumers = Consumers[Session](peers_clock, on_empty=self.filters.unregister)
-        locks = QueueLocks(peers_clock)
+        self.locks = QueueLocks(table("queueLocks"), peers_clock)
+        self.locks.load()
+        self.lock_requests = LockRequests(self.locks)
         permission = own.broker_permission
         subscriptions = Subscriptions(
             self.topics,
@@ -117,13 +120,12 @@ class Assembly:
             subscriptions,
             groups,
             self.topics,
-            locks,
             peers_clock,
             notify=own.notify_consumer_ids_changed_enable,
         )
         sends = Sends(
             store,
-            Targets(self.topics, groups, locks, permission=permission),
+            Targets(self.topics, groups, self.locks, permission=permission),
             _additions(own, host, clock),
             self.rates,
             own,
@@ -135,6 +137,7 @@ class Assembly:
             self.pulls,
             self.clients,
             relay,
+            self.lock_requests,
             Queries(store, self.reads, self.topics, groups, self.offsets),
             Retries(
                 store, self.reads, self.topics, groups, self.rates, store_host=host, permission=permission
@@ -176,6 +179,7 @@ def _handlers(
     pulls: Pulls,
     clients: ClientRequests,
     relay: Relay,
+    locks: LockRequests,
     queries: Queries,
     retries: Retries,
     topics: TopicAdmin,
@@ -194,8 +198,8 @@ def _handlers(
         RequestCode.UNREGISTER_CLIENT: clients.unregister,
         RequestCode.CHECK_CLIENT_CONFIG: clients.check_config,
         RequestCode.GET_CONSUMER_LIST_BY_GROUP: clients.consumer_ids,
-        RequestCode.LOCK_BATCH_MQ: clients.lock,
-        RequestCode.UNLOCK_BATCH_MQ: clients.unlock,
+        RequestCode.LOCK_BATCH_MQ: locks.lock,
+        RequestCode.UNLOCK_BATCH_MQ: locks.unlock,
         RequestCode.QUERY_CONSUMER_OFFSET: queries.committed_offset,
         RequestCode.UPDATE_CONSUMER_OFFSET: queries.commit_offset,
         RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: queries.offset_by_time,

@@ -108,6 +108,7 @@ class Broker:
             )
             stack.callback(self._save_tables, parts)
             server.handler, server.bulk = parts.requests, parts.bulk
+            stack.push_async_callback(parts.lock_requests.stop)
             stack.push_async_callback(self._finish_tasks)
             stack.callback(parts.schedule.stop)
             stack.callback(self._begin_periodic(store, parts).stop)
@@ -192,6 +193,7 @@ class Broker:
             parts.offsets.save()
             parts.filters.save()
             parts.schedule.save()
+            parts.locks.save()
         except (OSError, StoreNotWritable) as error:
             _log.error("offsets and filters of the last seconds are not saved: %s", error)
 

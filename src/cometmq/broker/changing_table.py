@@ -18,6 +18,11 @@ class ChangingTable(ABC):
     def as_plain(self) -> dict[str, Any]:
         """Give a copy of the table in RocketMQ's form."""
 
+    @property
+    def changed(self) -> bool:
+        """Whether anything changed since it was last written."""
+        return self._changed
+
     def take_changed(self) -> dict[str, Any] | None:
         """Give a copy to write if anything changed since the last time."""
         if not self._changed:

@@ -1,4 +1,4 @@
-"""What clients tell of themselves: heartbeats, goodbyes, who is in a group, queue locks.
+"""What clients tell of themselves: heartbeats, goodbyes, who is in a group.
 
 (RocketMQ: ClientManageProcessor.java, ConsumerManageProcessor.java.)
 """
@@ -8,7 +8,6 @@ from itertools import count
 from cometmq.broker.consumer_filters import ConsumerFilters
 from cometmq.broker.consumers import Consumers, Notify
 from cometmq.broker.groups import Groups
-from cometmq.broker.locks import QueueLocks
 from cometmq.broker.producers import Member, Producers
 from cometmq.broker.refused import Refused
 from cometmq.broker.subscriptions import Subscriptions
@@ -22,8 +21,6 @@ from cometmq.wire.bodies import (
     ConsumerData,
     ConsumerIds,
     Heartbeat,
-    LockRequest,
-    LockResponse,
     decode,
     encode,
 )
@@ -49,7 +46,6 @@ class ClientRequests:
         subscriptions: Subscriptions,
         groups: Groups,
         topics: Topics,
-        locks: QueueLocks,
         clock: Clock,
         *,
         notify: bool,
@@ -60,7 +56,6 @@ class ClientRequests:
         self._subscriptions = subscriptions
         self._groups = groups
         self._topics = topics
-        self._locks = locks
         self._clock = clock
         self._notify_enabled = notify
         self._opaque = count()
@@ -97,18 +92,6 @@ class ClientRequests:
         if group is None or not group.members:
             raise Refused(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {name}")
         return response(command, body=encode(ConsumerIds([m.client_id for m in group.members.values()])))
-
-    def lock(self, _: Session, command: Command) -> Command:
-        """LOCK_BATCH_MQ: a client of an orderly group takes queues."""
-        wanted = decode(LockRequest, command.body)
-        granted = self._locks.lock(wanted.consumer_group, wanted.client_id, wanted.queues)
-        return response(command, body=encode(LockResponse(granted)))
-
-    def unlock(self, _: Session, command: Command) -> Command:
-        """UNLOCK_BATCH_MQ: it gives them back."""
-        released = decode(LockRequest, command.body)
-        self._locks.unlock(released.consumer_group, released.client_id, released.queues)
-        return response(command)
 
     def closed(self, session: Session) -> None:
         """Take a lost connection's client out of all groups, and tell the others."""
