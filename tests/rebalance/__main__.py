@@ -1,50 +1,80 @@
-"""What rebalances cost, and that they lose nothing: random histories of a consumer group, lived through.
+"""What rebalances cost, and that they lose nothing: random histories of consumer groups, lived through.
 
-    python -m tests.rebalance [--histories 100] [--members 8] [--queues 64] [--steps 8] [--seed N] [--only X]
+    python -m tests.rebalance [--histories 100] [--members 8] [--queues 64] [--steps 8] [--at-once 2]
 
-For each strategy, concurrent and ordered, members as processes join, leave and are killed, the topic gets
-more queues, and the broker is restarted, all under load. A lost message, or an ordered queue with two
-owners or out of order, ends the run; its seed shows it again. ``--only`` takes a part of a kind's name, such
-as ``averagely, ordered``; an ordered history with a kill takes the minute after which its locks are free.
+Members as processes join, leave and are killed, topics get more queues and fewer, and the broker is restarted
+and killed, all under load. Each strategy has a group with an ordered topic and a concurrent one, and all
+strategies live through each history; intervals are a tenth of what they are else (``hurry.py``). A lost
+message, or an ordered queue with two owners or out of order, ends the run; its seed shows it again.
 """
 
 import argparse
 import asyncio
-import itertools
 import random
 import sys
 import tempfile
 import time
+from collections import Counter, defaultdict
 from pathlib import Path
 
 from tests.rebalance.campaign import live_through
 from tests.rebalance.history import Size
-from tests.rebalance.member import STRATEGIES
+from tests.rebalance.hurry import hurry
 
-WAYS = ("concurrent", "ordered")
+COLUMNS = "| strategy | way | histories | handled | lost | two owners | disordered | duplicates |"
 
 
 def main() -> None:
-    """Live through the histories; print each as a row of a Markdown table."""
+    """Live through the histories; print a line for each, and a Markdown table of all."""
     options = _options()
-    size = Size(options.members, options.queues, options.steps)
-    print(f"seed {options.seed}, {size}\n")
-    print("| history | strategy | handled | lost | two owners | disordered | duplicates | seconds |")
-    print("|---" * 8 + "|")
-    kinds = [kind for kind in itertools.product(STRATEGIES, WAYS) if options.only in ", ".join(kind)]
-    for number, (strategy, way) in zip(range(options.histories), itertools.cycle(kinds), strict=False):
-        begin = time.monotonic()
-        with tempfile.TemporaryDirectory() as directory:
-            seed = options.seed + number
-            verdict = asyncio.run(live_through(seed, strategy, way, size, Path(directory)))
-        seconds = time.monotonic() - begin
-        print(
-            f"| {seed} | {strategy}, {way} | {verdict.handled:,} | {len(verdict.lost)} "
-            f"| {len(verdict.shared)} | {len(verdict.disordered)} | {verdict.duplicates:,} | {seconds:.0f} |",
-            flush=True,
+    hurry()
+    print(f"seed {options.seed}, {_size(options)}", flush=True)
+    sums, wrong = asyncio.run(_live(options))
+    print(f"\n{COLUMNS}\n|---|---" + "|---:" * 6 + "|")
+    for (strategy, way), counts in sums.items():
+        cells = (
+            f"{counts[name]:,}"
+            for name in ("histories", "handled", "lost", "shared", "disordered", "duplicates")
         )
-        if not verdict.is_right:
-            sys.exit(f"history {seed}: {verdict}"[:2_000])
+        print(f"| {strategy} | {way} | {' | '.join(cells)} |")
+    if wrong:
+        sys.exit("\n".join(wrong))
+
+
+async def _live(options: argparse.Namespace) -> tuple[dict[tuple[str, str], Counter[str]], list[str]]:
+    """Give the sums by strategy and way, and what was wrong."""
+    sums: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    wrong: list[str] = []
+    seeds = iter(range(options.seed, options.seed + options.histories))
+
+    async def live_on() -> None:
+        for seed in seeds:
+            if wrong:
+                return
+            begin = time.monotonic()
+            with tempfile.TemporaryDirectory() as directory:
+                verdicts = await live_through(seed, _size(options), Path(directory))
+            for kind, verdict in verdicts.items():
+                sums[kind]["histories"] += 1
+                for name, value in verdict._asdict().items():
+                    sums[kind][name] += value if isinstance(value, int) else len(value)
+                if not verdict.is_right:
+                    wrong.append(f"history {seed}, {', '.join(kind)}: {verdict}"[:2_000])
+            handled = sum(verdict.handled for verdict in verdicts.values())
+            duplicates = sum(verdict.duplicates for verdict in verdicts.values())
+            seconds = time.monotonic() - begin
+            print(
+                f"history {seed}: {handled:,} handled, {duplicates:,} twice, {seconds:.0f} s"
+                + (": WRONG" if wrong else ""),
+                flush=True,
+            )
+
+    await asyncio.gather(*(live_on() for _ in range(options.at_once)))
+    return sums, wrong
+
+
+def _size(options: argparse.Namespace) -> Size:
+    return Size(options.members, options.queues, options.steps)
 
 
 def _options() -> argparse.Namespace:
@@ -52,10 +82,10 @@ def _options() -> argparse.Namespace:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--histories", type=int, default=100)
     parser.add_argument("--members", type=int, default=Size().members, help="most at a time")
-    parser.add_argument("--queues", type=int, default=Size().queues, help="at the beginning")
+    parser.add_argument("--queues", type=int, default=Size().queues, help="of each topic at the beginning")
     parser.add_argument("--steps", type=int, default=Size().steps, help="of each history")
+    parser.add_argument("--at-once", type=int, default=2, help="histories side by side")
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
-    parser.add_argument("--only", default="")
     return parser.parse_args()
 
 

@@ -1,154 +1,224 @@
-"""Lives through a random history with a broker and members as processes, under load, and judges it."""
+"""Lives through a random history with a broker and members as processes, under load, and judges it.
+
+All strategies live through it at once: each has a group of its own, with an ordered topic and a concurrent
+one, and each process is a member of all groups.
+"""
 
 import asyncio
 import json
 import signal
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
+from itertools import product
 from pathlib import Path
+from typing import Any
 
-from tests.interop.peers import HOST, cometmq_command, free_port
-from tests.rebalance.history import Kind, Size, Step, draw
-from tests.rebalance.judge import Handled, Verdict, judge
+from tests.processes import BrokerProcess, Process
+from tests.rebalance.history import QUEUES_CHANGE, Kind, Size, Step, draw
+from tests.rebalance.hurry import OFFSETS_SAVED_MS, TIMES, hurry
+from tests.rebalance.judge import Handled, Owned, Verdict, judge
+from tests.rebalance.member import BROKER_NAME, STRATEGIES, WAYS, run, topic_of
 
 from cometmq import Message, Producer
+from cometmq.admin.shrink import SETTLE_S, shrink
 from cometmq.admin.topics import TopicAdmin
 from cometmq.client.waiting import wait_within
 from cometmq.errors import CometMQError
 
-TOPIC = GROUP = "Rebalanced"
-ROOT = Path(__file__).parents[2]
-PATIENCE_S = 180
-SEND_AGAIN_S = 0.2
-LOAD_PAUSE_S = 0.002
-QUEUES_MORE = 4
+Kinds = list[tuple[str, str]]
+KINDS: Kinds = list(product(STRATEGIES, WAYS))
+TOPICS = [topic_of(*kind) for kind in KINDS]
+PATIENCE_S = 120
+AGAIN_S = 0.2
+LOAD_PAUSE_S = 0.02
+
+
+class Seen:
+    """What members said of one topic."""
+
+    def __init__(self) -> None:
+        self.handled: list[Handled] = []
+        self.owned: list[Owned] = []
+        self.numbers: set[int] = set()
 
 
 class Crew:
     """The members, and what they say."""
 
-    def __init__(self, name_server: str, strategy: str, way: str) -> None:
-        self.handled: list[Handled] = []
-        self._arguments = (name_server, GROUP, TOPIC, strategy, way)
-        self._members: dict[int, asyncio.subprocess.Process] = {}
-        self._readers: dict[int, asyncio.Task[None]] = {}
+    def __init__(self, name_server: str, size: Size) -> None:
+        self.seen = {topic: Seen() for topic in TOPICS}
+        self._name_server = name_server
+        self._size = size
+        self._members: dict[int, Member] = {}
         self._came = 0
-        self._seen: set[int] = set()
         self._news = asyncio.Event()
 
     async def join(self) -> None:
-        """Let one more member join."""
-        member = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.rebalance.member", *self._arguments),
-            stdout=asyncio.subprocess.PIPE,
-            cwd=ROOT,
-        )
-        number, self._came = self._came, self._came + 1
-        self._members[number] = member
-        joined = asyncio.Event()
-        self._readers[number] = asyncio.create_task(self._read(number, member, joined))
-        await joined.wait()
+        """Let one more member join, at the first place that is free."""
+        place = min(set(range(self._size.members)) - self._members.keys())
+        member = self._members[place] = Member(self._came, self.seen, self._news.set)
+        self._came += 1
+        await member.start(self._name_server, place, self._size.members, self._size.queues_max)
 
     async def end(self, choice: int, with_signal: signal.Signals) -> None:
         """Let a member leave, or kill it."""
-        number = sorted(self._members)[choice % len(self._members)]
-        member = self._members.pop(number)
-        member.send_signal(with_signal)
-        await self._readers.pop(number)
-        await member.wait()
+        place = sorted(self._members)[choice % len(self._members)]
+        await self._members.pop(place).end(with_signal)
+
+    async def fill(self) -> None:
+        """Let members join at all places."""
+        await asyncio.gather(*(self.join() for _ in range(self._size.members - len(self._members))))
 
     async def end_all(self) -> None:
         """Let all leave."""
-        while self._members:
-            await self.end(0, signal.SIGTERM)
+        await asyncio.gather(*(self.end(0, signal.SIGTERM) for _ in range(len(self._members))))
 
-    async def have_seen(self, numbers: set[int], patience_s: float) -> None:
-        """Wait until all numbers were handled, or the patience is at its end."""
+    async def have_seen(self, sent: dict[str, set[int]], patience_s: float) -> None:
+        """Wait until all that was sent was handled, or the patience is at its end."""
         deadline = asyncio.get_running_loop().time() + patience_s
-        while not numbers <= self._seen and (left := deadline - asyncio.get_running_loop().time()) > 0:
+        while not all(numbers <= self.seen[topic].numbers for topic, numbers in sent.items()):
+            if (left := deadline - asyncio.get_running_loop().time()) <= 0:
+                return
             self._news.clear()
             await wait_within(self._news, left)
 
-    async def _read(self, number: int, member: asyncio.subprocess.Process, joined: asyncio.Event) -> None:
-        assert member.stdout is not None
-        at: dict[tuple[int, int], int] = {}  # where what it handles is among all that was handled
-        async for line in member.stdout:
-            if not line.endswith(b"\n"):
-                break  # it was killed in the middle of a word
-            time_ns, event, *what = json.loads(line)
-            if event == "joined":
-                joined.set()
-                continue
-            queue_id, queue_offset, sent = what
-            if event == "begin":
-                at[queue_id, queue_offset] = len(self.handled)
-                self.handled.append(Handled(number, queue_id, queue_offset, sent, time_ns, None))
-            else:
-                place = at.pop((queue_id, queue_offset))
-                self.handled[place] = self.handled[place]._replace(end_ns=time_ns)
-                self._seen.add(sent)
-                self._news.set()
-        joined.set()
 
+class Member:
+    """One process, and what it is at."""
 
-class BrokerProcess:
-    """A broker that can be ended and started again on its ports and its store."""
+    def __init__(self, number: int, seen: dict[str, Seen], news: Any) -> None:
+        self._number = number
+        self._seen = seen
+        self._news = news
+        self._joined = asyncio.Event()
+        self._handles: dict[tuple[str, int, int], int] = {}
+        """Where what it handles is among all that was handled."""
+        self._owns: dict[tuple[str, int], int] = {}
+        """Since when it has an ordered queue."""
+        self._last_ns = 0
 
-    def __init__(self, store: Path) -> None:
-        self._port, self._namesrv_port = free_port(), free_port()
-        self._command = cometmq_command(store, port=self._port, namesrv_port=self._namesrv_port)
-        self.name_server = f"{HOST}:{self._namesrv_port}"
-
-    async def start(self) -> None:
-        """Start it, and wait until it serves."""
-        self._process = await asyncio.create_subprocess_exec(
-            *self._command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-        )
-        ready = asyncio.Event()
-        self._reader = asyncio.create_task(self._read(ready))
-        await ready.wait()
+    async def start(self, *arguments: Any) -> None:
+        """Start it, and wait until it has joined."""
+        self._process = await Process.start(run, *arguments, on_line=self._take)
+        await self._process.until(self._joined)
 
     async def end(self, with_signal: signal.Signals) -> None:
-        """End it, and wait until it is gone."""
-        if self._process.returncode is None:
-            self._process.send_signal(with_signal)
-        await self._reader
-        await self._process.wait()
+        """Let it leave, or kill it."""
+        await self._process.end(with_signal)
+        for topic in TOPICS:
+            self._note_owned(topic, set())
 
-    async def _read(self, ready: asyncio.Event) -> None:
-        assert self._process.stdout is not None
-        async for line in self._process.stdout:
-            if f"{HOST}:{self._port}".encode() in line:
-                ready.set()
-        ready.set()
+    def _take(self, line: bytes) -> None:
+        self._last_ns, event, *what = json.loads(line)
+        if event == "joined":
+            self._joined.set()
+        elif event == "owns":
+            topic, queue_ids = what
+            self._note_owned(topic, set(queue_ids))
+        else:
+            topic, queue_id, queue_offset, number = what
+            seen, place = self._seen[topic], (topic, queue_id, queue_offset)
+            if event == "begin":
+                self._handles[place] = len(seen.handled)
+                seen.handled.append(
+                    Handled(self._number, queue_id, queue_offset, number, self._last_ns, None)
+                )
+            else:
+                at = self._handles.pop(place)
+                seen.handled[at] = seen.handled[at]._replace(end_ns=self._last_ns)
+                seen.numbers.add(number)
+                self._news()
+
+    def _note_owned(self, topic: str, queue_ids: set[int]) -> None:
+        for owned_topic, queue_id in [place for place in self._owns if place[0] == topic]:
+            if queue_id not in queue_ids:
+                begin_ns = self._owns.pop((owned_topic, queue_id))
+                self._seen[topic].owned.append(Owned(self._number, queue_id, begin_ns, self._last_ns))
+        for queue_id in queue_ids:
+            self._owns.setdefault((topic, queue_id), self._last_ns)
 
 
-async def live_through(seed: int, strategy: str, way: str, size: Size, directory: Path) -> Verdict:
-    """Live through the history of a seed; give what it showed."""
-    broker = BrokerProcess(directory / "store")
+class Topics:
+    """The topics, which get more queues and fewer."""
+
+    def __init__(self, name_server: str, queues: int) -> None:
+        self._name_server = name_server
+        self._queues = queues
+        self._shrinking: asyncio.Task[None] | None = None
+
+    async def make(self) -> None:
+        """Make them."""
+        await self.change(0)
+
+    async def change(self, by: int) -> None:
+        """Give them more queues, or begin to take some away, which lasts until their messages are handled."""
+        if self._shrinking is not None:
+            self._shrinking.cancel()
+            await asyncio.wait((self._shrinking,))
+        self._queues += by
+        work = self._shrink() if by < 0 else self._create()
+        self._shrinking = asyncio.create_task(work)
+        if by >= 0:
+            await self._shrinking
+
+    async def are_as_wanted(self) -> None:
+        """Wait until what was begun is done."""
+        if self._shrinking is not None:
+            await self._shrinking
+
+    async def _create(self) -> None:
+        async with TopicAdmin(self._name_server) as admin:
+            for topic in TOPICS:
+                await admin.create(topic, queues=self._queues)
+
+    async def _shrink(self) -> None:
+        async with TopicAdmin(self._name_server) as admin:
+            await asyncio.gather(*(self._shrink_one(admin, topic) for topic in TOPICS))
+
+    async def _shrink_one(self, admin: TopicAdmin, topic: str) -> None:
+        while True:
+            try:
+                await shrink(admin, topic, self._queues, timeout_s=PATIENCE_S, settle_s=SETTLE_S / TIMES)
+            except CometMQError:
+                await asyncio.sleep(AGAIN_S)  # the broker is away: it can be run again
+            else:
+                return
+
+
+async def live_through(seed: int, size: Size, directory: Path) -> dict[tuple[str, str], Verdict]:
+    """Live through the history of a seed; give what it showed, by strategy and way."""
+    broker = BrokerProcess(
+        directory / "store",
+        hurry,
+        broker_name=BROKER_NAME,
+        flush_consumer_offset_interval=OFFSETS_SAVED_MS,
+    )
     await broker.start()
-    crew = Crew(broker.name_server, strategy, way)
-    sent: set[int] = set()
+    crew, topics = Crew(broker.name_server, size), Topics(broker.name_server, size.queues)
+    sent: dict[str, set[int]] = {topic: set() for topic in TOPICS}
     try:
-        async with TopicAdmin(broker.name_server) as admin:
-            await admin.create(TOPIC, queues=size.queues)
-        for _ in range(size.first_members):
-            await crew.join()
+        await topics.make()
+        await asyncio.gather(*(crew.join() for _ in range(size.first_members)))
         async with _load(broker.name_server, sent):
-            queues = size.queues
             for step in draw(seed, size):
                 await asyncio.sleep(step.pause_s)
-                queues = await _happen(step, broker, crew, queues)
+                await _happen(step, broker, crew, topics)
+            await crew.fill()
         await crew.have_seen(sent, PATIENCE_S)
+        async with asyncio.timeout(PATIENCE_S):
+            await topics.are_as_wanted()
     finally:
         await crew.end_all()
         await broker.end(signal.SIGTERM)
-    return judge(sent, crew.handled, ordered=way == "ordered")
+    return {
+        (strategy, way): judge(sent[topic], seen.handled, seen.owned, ordered=way == "ordered")
+        for (strategy, way), (topic, seen) in zip(KINDS, crew.seen.items(), strict=True)
+    }
 
 
-async def _happen(step: Step, broker: BrokerProcess, crew: Crew, queues: int) -> int:
-    """Let something happen; give how many queues the topic has then."""
+async def _happen(step: Step, broker: BrokerProcess, crew: Crew, topics: Topics) -> None:
+    """Let something happen."""
     match step.kind:
         case Kind.JOIN:
             await crew.join()
@@ -156,30 +226,27 @@ async def _happen(step: Step, broker: BrokerProcess, crew: Crew, queues: int) ->
             await crew.end(step.choice, signal.SIGTERM)
         case Kind.CRASH:
             await crew.end(step.choice, signal.SIGKILL)
-        case Kind.MORE_QUEUES:
-            queues += QUEUES_MORE
-            async with TopicAdmin(broker.name_server) as admin:
-                await admin.create(TOPIC, queues=queues)
+        case Kind.MORE_QUEUES | Kind.FEWER_QUEUES:
+            await topics.change(QUEUES_CHANGE[step.kind])
         case Kind.RESTART | Kind.BROKER_CRASH:
             await broker.end(signal.SIGTERM if step.kind is Kind.RESTART else signal.SIGKILL)
             await broker.start()
-    return queues
 
 
 @asynccontextmanager
-async def _load(name_server: str, sent: set[int]) -> AsyncIterator[None]:
+async def _load(name_server: str, sent: dict[str, set[int]]) -> AsyncIterator[None]:
     """Send numbers all the while; in ``sent`` are those that the broker has."""
+
+    async def send_one(producer: Producer, topic: str, number: int) -> None:
+        with suppress(CometMQError):
+            await producer.send(Message(topic, b"%d" % number))
+            sent[topic].add(number)
 
     async def send() -> None:
         number = 0
         async with Producer(name_server, "makers") as producer:
             while True:
-                try:
-                    await producer.send(Message(TOPIC, b"%d" % number))
-                except CometMQError:
-                    await asyncio.sleep(SEND_AGAIN_S)
-                    continue
-                sent.add(number)
+                await asyncio.gather(*map(partial(send_one, producer, number=number), TOPICS))
                 number += 1
                 await asyncio.sleep(LOAD_PAUSE_S)
 

@@ -1,4 +1,4 @@
-"""A random history of a consumer group: what happens, and after how long."""
+"""A random history of consumer groups: what happens, and after how long."""
 
 import random
 from enum import Enum
@@ -11,7 +11,8 @@ class Kind(Enum):
     JOIN = "a member joins"
     LEAVE = "a member leaves"
     CRASH = "a member is killed"
-    MORE_QUEUES = "the topic gets more queues"
+    MORE_QUEUES = "the topics get more queues"
+    FEWER_QUEUES = "queues are taken away from the topics"
     RESTART = "the broker is restarted"
     BROKER_CRASH = "the broker is killed and started"
 
@@ -21,9 +22,13 @@ WEIGHTS: Final = {
     Kind.LEAVE: 3,
     Kind.CRASH: 2,
     Kind.MORE_QUEUES: 1,
+    Kind.FEWER_QUEUES: 1,
     Kind.RESTART: 1,
     Kind.BROKER_CRASH: 1,
 }
+CHANGE: Final = {Kind.JOIN: 1, Kind.LEAVE: -1, Kind.CRASH: -1}
+QUEUES_CHANGE: Final = {Kind.MORE_QUEUES: 4, Kind.FEWER_QUEUES: -4}
+"""By how many queues a topic grows or shrinks."""
 
 
 class Step(NamedTuple):
@@ -40,23 +45,28 @@ class Size(NamedTuple):
     members: int = 8
     queues: int = 64
     steps: int = 8
-    pause_s_max: float = 2.0
+    pause_s_max: float = 1.0
 
     @property
     def first_members(self) -> int:
         """How many members there are at first."""
         return max(1, self.members // 2)
 
+    @property
+    def queues_max(self) -> int:
+        """How many queues a topic may get."""
+        return self.queues + self.steps * QUEUES_CHANGE[Kind.MORE_QUEUES]
+
 
 def draw(seed: int, size: Size) -> list[Step]:
-    """Give the history of a seed: it never has no member, nor more than there may be."""
-    dice, members = random.Random(seed), size.first_members
+    """Give the history of a seed: there is always a member and a queue, and no more members than may be."""
+    dice, members, queues = random.Random(seed), size.first_members, size.queues
     steps: list[Step] = []
     while len(steps) < size.steps:
         kind = dice.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
-        change = {Kind.JOIN: 1, Kind.LEAVE: -1, Kind.CRASH: -1}.get(kind, 0)
-        if not 1 <= members + change <= size.members:
+        members_then, queues_then = members + CHANGE.get(kind, 0), queues + QUEUES_CHANGE.get(kind, 0)
+        if not 1 <= members_then <= size.members or queues_then < 1:
             continue
         steps.append(Step(dice.uniform(0, size.pause_s_max), kind, dice.randrange(members)))
-        members += change
+        members, queues = members_then, queues_then
     return steps
