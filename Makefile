@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint interop bench bench-peers durability rebalance idempotence lock setup clean
+.PHONY: demo test lint interop bench bench-peers durability rebalance idempotence soak lock setup clean
 
 demo: setup ; $(BIN)/cometmq demo
 test: setup ; $(BIN)/python -m cometmq.kernels && $(BIN)/pytest
@@ -15,6 +15,7 @@ durability: setup ; $(BIN)/python -m tests.durability
 setup: $(READY)
 rebalance: setup ; $(BIN)/python -m tests.rebalance
 idempotence: setup ; $(BIN)/python -m tests.idempotence
+soak: setup ; $(BIN)/python -m tests.soak
 lock: setup ; $(BIN)/python -m pip install -q uv && $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --all-extras --group dev --no-emit-index-url --custom-compile-command "make lock" -o requirements.lock pyproject.toml
 clean: ; rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 

@@ -1,0 +1,44 @@
+"""Whether a process stays as large as it was."""
+
+from pathlib import Path
+from typing import Final, NamedTuple
+
+RSS_MAX: Final = 1.05
+"""So much of what it was a process may have."""
+RSS_FREE: Final = 1 << 20
+TASKS_FREE: Final = 5
+FILES_FREE: Final = 3
+"""So much more is not told from what comes and goes."""
+
+
+class Sample(NamedTuple):
+    """What processes have at one moment: bytes of memory by process, and the clients' tasks and files."""
+
+    rss: dict[str, int]
+    tasks: int
+    files: int
+
+    def grown_since(self, then: "Sample") -> list[str]:
+        """Give what has grown more than it may."""
+        grown = [
+            f"{name} has grown from {then.rss[name] >> 10:,} to {size >> 10:,} KiB"
+            for name, size in self.rss.items()
+            if size > then.rss[name] * RSS_MAX + RSS_FREE
+        ]
+        if self.tasks > then.tasks + TASKS_FREE:
+            grown.append(f"tasks have grown from {then.tasks} to {self.tasks}")
+        if self.files > then.files + FILES_FREE:
+            grown.append(f"files have grown from {then.files} to {self.files}")
+        return grown
+
+
+def own_memory(pid: int) -> int:
+    """Give the bytes of memory that a process has to itself.
+
+    Pages of the log that it has mapped are not counted: they are the page cache's.
+    """
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == "RssAnon":
+            return int(value.split()[0]) << 10
+    raise ValueError(f"process {pid} has no memory of its own")
