@@ -2,9 +2,10 @@
 
     python -m tests.idempotence [--messages 100000] [--kills 50] [--members 2] [--way transaction|mark]
 
-A tenth of the messages is sent twice. Members as processes write a row for each message that they handle;
-one after the other is killed at random, and another one started, which makes the group rebalance and the
-broker give messages again. In the end each message must have its row, and with ``transaction`` just one. With
+A tenth of the messages is sent twice, and another tenth is sent again by the broker. Members as processes
+write a row for each message that they handle; one after the other is killed at random, and another one
+started, which makes the group rebalance and the broker give messages again. How many came again in each way
+is printed. In the end each message must have its row, and with ``transaction`` just one. With
 ``mark``, where the row is written before the message is marked as done, a kill between the two doubles a row:
 they are counted.
 """
@@ -17,6 +18,7 @@ import signal
 import sqlite3
 import sys
 import tempfile
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -50,6 +52,7 @@ class Campaign:
         self._options = options
         self._name_server = name_server
         self._path = path
+        self._came = path.with_name("came")
         self._members: list[asyncio.subprocess.Process] = []
         self._chance = random.Random(options.seed)
         with closing(sqlite3.connect(path)) as connection:
@@ -79,6 +82,8 @@ class Campaign:
         """Print what was found; give what is wrong."""
         rows, keys = self._count("SELECT count(*), count(DISTINCT key) FROM effects")
         print(f"{self._options}: {keys:,} messages have {rows:,} effects")
+        by_way = came_again(self._came.read_text().splitlines())
+        print(", ".join(f"{count:,} came again by {way}" for way, count in by_way.items()))
         if keys != self._options.messages:
             return f"{self._options.messages - keys} have none"
         return f"{rows - keys} too many" if rows > keys and self._options.way == "transaction" else None
@@ -93,7 +98,7 @@ class Campaign:
 
     async def _join(self) -> None:
         member = Path(__file__).with_name("member.py")
-        arguments = (self._name_server, GROUP, TOPIC, self._path, self._options.way)
+        arguments = (self._name_server, GROUP, TOPIC, self._path, self._came, self._options.way)
         self._members.append(await asyncio.create_subprocess_exec(sys.executable, member, *arguments))
 
     async def _kill(self) -> None:
@@ -118,6 +123,25 @@ class Campaign:
         with closing(sqlite3.connect(self._path)) as connection:
             row: tuple[int, ...] = connection.execute(query).fetchone()
             return row
+
+
+def came_again(lines: Iterable[str]) -> dict[str, int]:
+    """Count what came more than once, by why: lines of number, queue id, queue offset, reconsume times."""
+    seen: set[tuple[str, ...]] = set()
+    copies: set[str] = set()
+    counts = {"producer retry": 0, "broker resend": 0, "rebalance": 0}
+    for line in lines:
+        number, *place = line.split()
+        if (number, *place) in seen:
+            counts["rebalance"] += 1
+            continue
+        seen.add((number, *place))
+        if place[-1] != "0":
+            counts["broker resend"] += 1
+        elif number in copies:
+            counts["producer retry"] += 1
+        copies.add(number)
+    return counts
 
 
 def _options() -> argparse.Namespace:
