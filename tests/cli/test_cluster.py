@@ -1,5 +1,8 @@
+import pytest
 from tests.cli.conftest import Run
 from tests.live import BROKER, Live
+
+from cometmq.cli.cluster import _short
 
 
 def test_the_brokers_are_listed_with_what_passes_through_them(cometmq: Run, live: Live) -> None:
@@ -15,3 +18,15 @@ def test_the_brokers_are_listed_with_what_passes_through_them(cometmq: Run, live
         "0",
         live.broker,
     ]
+
+
+@pytest.mark.parametrize(
+    ("up", "shown"),
+    [
+        ("0 days, 2 hours, 0 minutes, 5 seconds", "2 hours, 5 seconds"),
+        ("10 days, 0 hours, 0 minutes, 0 seconds", "10 days"),
+        ("0 days, 0 hours, 0 minutes, 0 seconds", "just started"),
+    ],
+)
+def test_of_the_time_that_a_broker_has_run_only_what_counts_is_shown(up: str, shown: str) -> None:
+    assert _short(up) == shown

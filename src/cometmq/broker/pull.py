@@ -230,6 +230,8 @@ class Pulls:
             wait_ms = self._short_polling_ms
         if not header.sys_flag & PullFlag.SUSPEND or wait_ms <= 0 or pull.command.is_oneway:
             return False
+        if self._is_told_of_reset(pull):  # it came while the pull was being read for
+            return True
         pull.deadline_ms = self._clock.monotonic_ms() + wait_ms
         return self._hold.hold(_held(pull))
 

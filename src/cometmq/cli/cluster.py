@@ -38,8 +38,13 @@ def cluster(namesrv: str, as_json: bool) -> None:
             line.in_today,
             line.out_today,
             f"{line.disk_ratio:.0%}",
-            line.up,
+            _short(line.up),
         )
         for line in lines
     ]
     print_table(COLUMNS, rows)
+
+
+def _short(up: str) -> str:
+    """Leave out of ``0 days, 2 hours, 0 minutes, 5 seconds`` what is 0."""
+    return ", ".join(part for part in up.split(", ") if not part.startswith("0 ")) or "just started"

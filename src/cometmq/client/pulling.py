@@ -156,10 +156,12 @@ class Pulling:
 
     def _take(self, waiting: ProcessQueue[StoredMessage], answer: PullAnswer) -> None:
         if answer.status is PullStatus.OFFSET_ILLEGAL:
+            low, high = answer.min_offset, answer.max_offset
+            was_reset = low <= waiting.cursor <= high
+            why = "the offset was reset" if was_reset else f"there is nothing, only from {low} to {high}"
             _log.warning(
-                "%s: there is nothing at %d, only from %d to %d: goes on at %d",
-                _name(self.queue), waiting.cursor, answer.min_offset, answer.max_offset, answer.next_offset,
-            )  # fmt: skip
+                "%s at %d: %s: goes on at %d", _name(self.queue), waiting.cursor, why, answer.next_offset
+            )
             waiting.restart(answer.next_offset)
             self.written = None  # after a reset the store has another offset than we gave it
             return
