@@ -17,7 +17,6 @@ from cometmq.errors import SettingsError
 from cometmq.message import Message
 from cometmq.spark.live.rows import Row, check_columns, rows_of
 
-
 KINDS: dict[str, DataType] = {
     "string": StringType(),
     "binary": BinaryType(),
