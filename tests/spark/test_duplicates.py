@@ -1,3 +1,4 @@
+import pytest
 from pyspark.sql import SparkSession
 
 from cometmq.spark import drop_duplicates
@@ -6,6 +7,7 @@ from cometmq.spark.schema import spark_schema
 COLUMNS = ("topic", "queue_id", "queue_offset", "store_host", "properties")
 
 
+@pytest.mark.timeout(400)
 def test_one_of_each_key_is_kept_and_all_without_one(spark: SparkSession) -> None:
     rows = [
         ("t", 0, offset, "b", {"IDEMPOTENCE_KEY": key} if key else {})

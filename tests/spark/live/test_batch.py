@@ -1,8 +1,5 @@
-import re
-
 import pytest
-from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrameReader, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual
 from tests.spark.live.conftest import Topics, queue
 
@@ -93,20 +90,9 @@ def test_offsets_that_brokers_do_not_have_are_lost(orders: Topics) -> None:
         planned(orders.options(**only_new, startingOffsets=far, endingOffsets=far.replace("60", "5")))
 
 
-def live(spark: SparkSession, orders: Topics) -> DataFrameReader:
-    return spark.read.format("rocketmq").option("namesrv", orders.name_server).option("subscribe", "orders")
-
-
-def test_spark_reads_a_topic_and_pushes_its_clauses(spark: SparkSession, orders: Topics) -> None:
-    frame = live(spark, orders).option("minPartitions", 3).option("pushFilters", True).load()
-    assert {row["tags"]: row["count"] for row in frame.groupBy("tags").count().collect()} == {
-        "paid": 100,
-        "new": 40,
-    }
+@pytest.mark.timeout(400)
+def test_spark_pushes_its_clauses(spark: SparkSession, orders: Topics) -> None:
+    reader = spark.read.format("rocketmq").options(namesrv=orders.name_server, subscribe="orders")
+    frame = reader.options(minPartitions="3", pushFilters="true").load()
     late = frame.where("tags = 'paid' AND queue_offset >= 97 AND store_time > '2020-01-01'").select("body")
     assert [bytes(row["body"]) for row in late.collect()] == [b"paid 97", b"paid 98", b"paid 99"]
-
-
-def test_a_failure_in_spark_names_its_cause(spark: SparkSession, orders: Topics) -> None:
-    with pytest.raises(AnalysisException, match=re.escape("no queue to read of nothing")):
-        live(spark, orders).option("subscribe", "nothing").load().count()
