@@ -28,6 +28,8 @@ VIP_PORT_BELOW: Final = 2
 """The VIP port is the listen port less so many."""
 
 TICK_MS: Final = 1_000
+UPKEEP_MS: Final = 200
+"""How often the store writes back a little of what it has in memory."""
 SILENCE_CHECK_MS: Final = 10_000
 FILTERS_SAVE_MS: Final = 10_000
 DELIVERY_INTERVAL_MS: Final = 100
@@ -141,7 +143,7 @@ class Broker:
         periodic = Periodic()
         periodic.every(TICK_MS, parts.pulls.expire)
         periodic.every(TICK_MS, parts.rates.sample)
-        periodic.every(TICK_MS, lambda: self._tick(store))
+        periodic.every(UPKEEP_MS, lambda: self._tick(store))
         periodic.every(TICK_MS, lambda: self._remove_expired(store))
         periodic.every(SILENCE_CHECK_MS, parts.clients.close_silent)
         interval_ms = self._settings.broker.flush_consumer_offset_interval

@@ -9,7 +9,13 @@ from pathlib import Path
 
 
 def files_then_directories(paths: Iterable[Path], root: Path) -> list[Path]:
-    """Give ``paths``, then the directories that they lie in, the deepest first, up to ``root``."""
+    """Give ``paths``, all under ``root``, then their directories up to it, the deepest first."""
     files = list(paths)
-    directories = {parent for path in files for parent in path.parents if parent.is_relative_to(root)}
+    directories: set[Path] = set()
+    for directory in {path.parent for path in files}:
+        outer = directory
+        while outer not in directories:
+            directories.add(outer)
+            if outer != root:
+                outer = outer.parent
     return files + sorted(directories, key=lambda directory: (-len(directory.parts), directory))

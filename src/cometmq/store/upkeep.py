@@ -2,7 +2,7 @@
 
 They are written back each second by the page; in a thorough round, once a minute, all that is left is
 written, the files are synced, and only then the checkpoint says so. Neither takes more than a blink of the
-loop at a time: what many queues have waits for the next second. A full disk stops the store from
+loop at a time: what many queues have waits for the next ticks. A full disk stops the store from
 taking messages until what waits can be written. A failed sync is final, as it is for the CommitLog: the
 checkpoint vouches for no further round, so that the next start walks the log from the last one.
 
@@ -27,7 +27,7 @@ from cometmq.store.sync_order import files_then_directories
 log = logging.getLogger(__name__)
 
 
-WRITE_MS_MAX = 20
+WRITE_MS_MAX = 8
 """So long queues are written back within one tick."""
 
 
@@ -72,12 +72,17 @@ class Upkeep:
         self._dropped_offset = dispatcher.dispatched_offset
 
     def tick(self) -> list[Path]:
-        """Do what is due; give the files of a thorough round, which are to be synced before ``vouch``."""
+        """Do what is due; give the files of a thorough round, which are to be synced before ``vouch``.
+
+        A round that is under way goes on at each call, anything else at intervals.
+        """
         now, settings = self._clock.monotonic_ms(), self._settings
-        if now - self._last_write_back_ms < settings.flush_interval_consume_queue:
+        is_due = now - self._last_write_back_ms >= settings.flush_interval_consume_queue
+        if not is_due and self._round is None:
             return []
-        self._last_write_back_ms = now
-        self._files.drop_pages()
+        if is_due:
+            self._last_write_back_ms = now
+            self._files.drop_pages()
         if self._round is None and (
             now - self._last_thorough_ms >= settings.flush_consume_queue_thorough_interval
         ):
@@ -119,8 +124,11 @@ class Upkeep:
             self.failed = None
 
     def sync(self, paths: Sequence[Path]) -> None:
-        """Sync files; those that are gone by now are passed over. Safe from any thread."""
-        for path in paths:
+        """Sync files, and the directories that name them; those that are gone are passed over.
+
+        Safe from any thread.
+        """
+        for path in files_then_directories(paths, self._root):
             try:
                 self._files.layer.sync(path)
             except FileNotFoundError:
@@ -211,4 +219,4 @@ class Upkeep:
 
     def _take_unsynced(self) -> list[Path]:
         index = self._index.take_unsynced() if self._index is not None else []
-        return files_then_directories(self._queues.take_unsynced() + index, self._root)
+        return self._queues.take_unsynced() + index
