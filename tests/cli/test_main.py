@@ -45,6 +45,19 @@ except SystemExit:
     assert ran.stdout.splitlines()[-1] == "[]"
 
 
+def test_what_asks_a_cluster_imports_nothing_heavy_before_it_prints() -> None:
+    names = ("cluster", "group", "message", "offset", "lag", "dlq", "tail", "completion")
+    script = f"""
+import sys
+from cometmq.cli.main import cli
+for name in {names}:
+    cli.get_command(None, name)
+print([name for name in {HEAVY} if name in sys.modules])
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
+
+
 def test_the_help_takes_little_longer_than_python_with_click() -> None:
     def fastest(*command: str) -> float:
         times = []
