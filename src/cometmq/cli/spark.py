@@ -2,7 +2,10 @@
 
 import click
 
+from cometmq.cli.spark_export import export
+from cometmq.cli.spark_find import find
 from cometmq.cli.spark_rebuild import rebuild
+from cometmq.cli.spark_verify import verify
 
 
 @click.group()
@@ -14,5 +17,5 @@ def spark() -> None:
     """
 
 
-for command in (rebuild,):
+for command in (rebuild, verify, find, export):
     spark.add_command(command)

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -19,6 +20,10 @@ master_option = click.option(
     default="local[*]",
     show_default=True,
     help="Spark's master URL: local[2], spark://HOST:7077, yarn, k8s://…",
+)
+
+stores_argument = click.argument(
+    "stores", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
 
 EVERY_MS: Final = 2_000

@@ -67,7 +67,7 @@ def find(
     if body_out is not None and found:
         _write_body(found, body_out)
     for message in found:
-        _show(message, as_json=as_json)
+        show(message, as_json=as_json)
     if not found:
         click.echo("not found", err=True)
         context.exit(EXIT_NOT_FOUND)
@@ -79,7 +79,8 @@ def _write_body(found: list[Found], target: Path) -> None:
     target.write_bytes(_message(found[0])[0].body)
 
 
-def _show(found: Found, *, as_json: bool) -> None:
+def show(found: Found, *, as_json: bool) -> None:
+    """Print a message that was found."""
     message, damage = _message(found)
     fields = dict(message_fields(message))
     if damage:

@@ -1,0 +1,47 @@
+"""``cometmq spark export``: messages to Parquet files, what is new since the last run."""
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from cometmq.cli.output import json_option, print_json, printable
+from cometmq.cli.spark_options import master_option, start_spark, task_bar
+from cometmq.cli.store_options import path_argument
+
+
+@click.command()
+@path_argument
+@click.argument("target", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--topic", "topics", multiple=True, help="Topic, again and again for some; all by default.")
+@click.option("--column", "columns", multiple=True, help="Column, likewise.")
+@master_option
+@json_option
+def export(
+    path: Path, target: Path, topics: tuple[str, ...], columns: tuple[str, ...], master: str, as_json: bool
+) -> None:
+    """Export the messages of the store in directory PATH to Parquet files under TARGET, by topic and day.
+
+    What an earlier run with this TARGET exported is not exported again: run it as often as you like, also
+    while a broker serves the store. A run that is killed is taken up by the next one.
+
+    Exit codes: 0 exported, also if there was nothing new; 1 not, and the next run goes on; 2 PATH is no
+    store, or a name cannot be used, or there is no Spark.
+    """
+    spark = start_spark(master)
+    from cometmq.spark.jobs.export import export as export_store  # noqa: PLC0415 - needs the extra
+
+    with task_bar(as_json=as_json) as progress:
+        done = export_store(
+            spark, path, target, topics=topics or None, columns=columns or None, progress=progress
+        )
+    if as_json:
+        print_json({"path": str(path), "target": str(target)} | msgspec.structs.asdict(done))
+        return
+    for topic, messages in done.messages.items():
+        click.echo(f"{printable(topic)}: {messages} messages")
+    if done.missing:
+        click.echo(f"lost: {done.missing} bytes of log were removed before they were exported")
+    click.echo(
+        f"{target}: {sum(done.messages.values())} new messages, from offset {done.begin} to {done.next}"
+    )

@@ -1,0 +1,64 @@
+"""``cometmq spark find``: messages by id, key, time, topic and tag, in many stores at once."""
+
+from pathlib import Path
+
+import click
+
+from cometmq.cli.output import json_option, printable
+from cometmq.cli.spark_options import master_option, start_spark, stores_argument, task_bar
+from cometmq.cli.store_find import LIMIT, show
+from cometmq.cli.times import HELP, TimeRange, parse_range
+from cometmq.errors import SettingsError
+from cometmq.store.find import Wanted
+
+
+@click.command()
+@stores_argument
+@click.option("--id", "message_id", metavar="ID", help="Offset id, or the producer's unique id.")
+@click.option("--key", help="One of the message's keys.")
+@click.option("--topic", help="Topic; makes a search by key or id faster.")
+@click.option("--tag", help="Tag.")
+@click.option("--time", "time_range", metavar="TIME[..TIME]", help=HELP)
+@click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True, help="Of each store.")
+@click.option("--scan", is_flag=True, help="Read the whole logs and trust no index: it may be damaged.")
+@master_option
+@json_option
+@click.pass_context
+def find(
+    context: click.Context,
+    stores: tuple[Path, ...],
+    message_id: str | None,
+    key: str | None,
+    topic: str | None,
+    tag: str | None,
+    time_range: str | None,
+    limit: int,
+    scan: bool,
+    master: str,
+    as_json: bool,
+) -> None:
+    """Find messages in the stores in the directories PATH, many at once; all that is asked for must hold.
+
+    Exit codes: 0 found; 1 not found, or a store cannot be read; 2 the question cannot be used, or there is
+    no Spark.
+    """
+    times = parse_range(time_range) if time_range is not None else TimeRange()
+    wanted = Wanted(message_id, key, topic, tag, *times)
+    if wanted == Wanted():
+        raise SettingsError("nothing is asked for: give --id, --key, --topic, --tag or --time")
+    spark = start_spark(master)
+    from cometmq.spark.jobs.find import find as find_in_stores  # noqa: PLC0415 - needs the extra
+
+    with task_bar(as_json=as_json) as progress:
+        all_hits = find_in_stores(spark, stores, wanted, limit=limit, use_index=not scan, progress=progress)
+    for hits in all_hits:
+        if hits.error:
+            click.echo(f"{hits.store}: {printable(hits.error)}", err=True)
+        elif hits.found and not as_json:
+            click.echo(f"{hits.store}:")
+        for found in hits.found:
+            show(found, as_json=as_json)
+    if not any(hits.found for hits in all_hits):
+        click.echo("not found", err=True)
+    if any(hits.error for hits in all_hits) or not any(hits.found for hits in all_hits):
+        context.exit(1)

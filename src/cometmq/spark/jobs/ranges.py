@@ -1,0 +1,59 @@
+"""A stretch of a store's CommitLog as a DataFrame: what was appended since an offset."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import InputPartition
+
+from cometmq.spark.options import BYTES_PER_PARTITION, ReadOptions
+from cometmq.spark.schema import spark_schema
+from cometmq.spark.source import LogReader
+from cometmq.spark.splits import Piece, log_files, splits
+
+
+class Range(NamedTuple):
+    """CommitLog offsets from ``begin`` to before ``end``: the records that begin there."""
+
+    begin: int = 0
+    end: int = sys.maxsize
+
+
+def records(
+    spark: SparkSession,
+    store: Path,
+    columns: Sequence[str],
+    stretch: Range,
+    *,
+    topics: frozenset[str] | None = None,
+    bytes_per_task: int = BYTES_PER_PARTITION,
+) -> DataFrame:
+    """Give columns of the records in a stretch; damage is passed over and logged.
+
+    Nothing of the log before ``begin`` is read. Raises SettingsError if there is no log.
+    """
+    parts = [within(split, stretch) for split in splits(log_files(store), bytes_per_task)]
+    parts = [part for part in parts if part]
+    reader = LogReader(ReadOptions(store, topics), tuple(columns))
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column("id").to_pylist():
+                yield from reader.read(InputPartition(parts[int(number or 0)]))
+
+    numbers = spark.range(0, len(parts), 1, max(len(parts), 1))
+    return numbers.mapInArrow(read, spark_schema(columns))
+
+
+def within(split: Sequence[Piece], stretch: Range) -> list[Piece]:
+    """Give what of a split lies in a stretch."""
+    cut = []
+    for piece in split:
+        base = piece.file.base_offset
+        start, end = max(piece.start, stretch.begin - base), min(piece.end, stretch.end - base)
+        if start < end:
+            cut.append(piece._replace(start=start, end=end))
+    return cut

@@ -1,0 +1,57 @@
+"""The same work on each of many stores: a task per store, which looks at it as one machine does."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from cometmq.errors import CometMQError, SettingsError
+from cometmq.spark.jobs.watch import Progress, watched
+
+
+def on_each(
+    spark: SparkSession,
+    step: str,
+    stores: Sequence[Path],
+    work: Callable[[Path], Iterator[bytes]],
+    progress: Progress | None = None,
+) -> list[tuple[Path, list[bytes], str]]:
+    """Do ``work`` on each store; give by store, in their order, what came of it, and why it failed, or "".
+
+    A store that cannot be read costs the others nothing. Raises SettingsError if there is no store.
+    """
+    if not stores:
+        raise SettingsError("no store is given: give the directories of one or more")
+    paths = [path.absolute() for path in stores]
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column("id").to_pylist():
+                yield _outcome(int(number or 0), paths, work)
+
+    numbers = spark.range(0, len(paths), 1, len(paths))
+    with watched(spark, step, progress):
+        rows = numbers.mapInArrow(run, "number bigint, answers array<binary>, error string").collect()
+    by_number: dict[int, Any] = {row["number"]: row for row in rows}
+    return [
+        (store, [bytes(answer) for answer in by_number[number]["answers"]], by_number[number]["error"])
+        for number, store in enumerate(stores)
+    ]
+
+
+def _outcome(number: int, paths: list[Path], work: Callable[[Path], Iterator[bytes]]) -> pa.RecordBatch:
+    answers: list[bytes] = []
+    error = ""
+    try:
+        answers += work(paths[number])
+    except (CometMQError, OSError) as failed:
+        error = str(failed) or type(failed).__name__
+    row = {"number": number, "answers": answers, "error": error}
+    types: dict[str, pa.DataType] = {
+        "number": pa.int64(),
+        "answers": pa.list_(pa.field("element", pa.binary())),
+        "error": pa.string(),
+    }
+    return pa.RecordBatch.from_pylist([row], pa.schema(types))

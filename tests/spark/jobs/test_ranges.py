@@ -1,0 +1,36 @@
+"""Stretches of a log, without Spark."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from cometmq.spark.jobs.ranges import Range, within
+from cometmq.spark.splits import log_files, splits
+
+
+@pytest.mark.parametrize("bytes_per_task", [50_000, 1 << 30])
+def test_pieces_within_a_stretch_are_those_bytes_of_the_log(
+    golden: Mapping[str, Path], bytes_per_task: int
+) -> None:
+    files = log_files(golden["store-clean"])
+    whole = splits(files, bytes_per_task)
+    last = files[-1].base_offset
+    for begin, end in [(0, 1), (60_000, 123_456), (900_000, last + 5), (last + 9, 2**63 - 1), (7, 7)]:
+        pieces = [piece for split in whole for piece in within(split, Range(begin, end))]
+        covered = [
+            offset
+            for piece in pieces
+            for offset in (piece.file.base_offset + piece.start, piece.file.base_offset + piece.end)
+        ]
+        assert covered == sorted(covered)
+        limit = files[-1].base_offset + files[-1].end
+        if begin < end:
+            assert (covered[0], covered[-1]) == (begin, min(end, limit))
+        else:
+            assert pieces == []
+
+
+def test_all_is_the_default(golden: Mapping[str, Path]) -> None:
+    for split in splits(log_files(golden["store-clean"]), 100_000):
+        assert within(split, Range()) == split

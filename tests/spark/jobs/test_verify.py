@@ -1,0 +1,31 @@
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cometmq.format import layout
+from cometmq.spark.jobs.verify import verify
+from cometmq.store.verify import verify as verify_alone
+
+pytestmark = pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
+
+
+def test_each_store_is_checked_as_by_one_machine(
+    spark: SparkSession, golden: Mapping[str, Path], tmp_path: Path
+) -> None:
+    damaged = Path(shutil.copytree(golden["store-clean"], tmp_path / "damaged"))
+    with layout.commitlog_path(damaged, 0).open("r+b") as file:
+        file.seek(8_161 + 100)
+        file.write(b"\xff\xfe")
+    stores = [golden["store-clean"], damaged, tmp_path / "nowhere", golden["store-killed"]]
+    clean, broken, nowhere, killed = verify(spark, stores)
+    for checked, store in ((clean, stores[0]), (broken, damaged), (killed, stores[3])):
+        alone = verify_alone(store)
+        assert (checked.store, checked.state) == (str(store), alone.state.value)
+        assert (checked.messages, checked.bytes, checked.queues, checked.index_entries) == alone[2:]
+        assert [place.what for place in checked.findings] == [found.what for found in alone.findings]
+    assert (clean.is_bad, broken.is_bad, nowhere.is_bad, killed.is_bad) == (False, True, True, False)
+    assert (clean.damages, broken.damages > 0) == (0, True)
+    assert nowhere.state == "unreadable" and "no such directory" in nowhere.error
