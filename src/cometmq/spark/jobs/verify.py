@@ -72,11 +72,13 @@ def verify(
 
     outcomes = on_each(spark, "verify", stores, work, progress)
     return [
-        Checked(str(store), UNREADABLE, error=error)
-        if error
-        else msgspec.json.decode(answers[0], type=Checked)
+        msgspec.structs.replace(_answer(answers, error), store=str(store))
         for store, answers, error in outcomes
     ]
+
+
+def _answer(answers: list[bytes], error: str) -> Checked:
+    return Checked("", UNREADABLE, error=error) if error else msgspec.json.decode(answers[0], type=Checked)
 
 
 def _checked(store: Path, settings: StoreSettings | None) -> Checked:
