@@ -19,8 +19,8 @@ WINDOW: Final = 512
 """How many async sends are unanswered at a time, as in ``java/Sends.java``."""
 BATCH: Final = 32
 LINGER_MS: Final = 10
-LINGER_WINDOW: Final = 16_384
-"""How many lingering sends are unanswered: 128 to each of 128 topics."""
+LINGER_WINDOW: Final = 4_096
+"""How many lingering sends are unanswered: 32 to each of 128 topics."""
 RAMP_S: Final = 0.5
 Order = dict[str, Any]
 

@@ -10,14 +10,14 @@ from cometmq.message import Message
 
 def test_tags_and_keys_become_properties_beside_those_of_the_sender() -> None:
     message = Message("Orders", b"x", tags="paid", keys=("a", "b"), properties={"color": "red"})
-    data = properties_of(message, {"UNIQ_KEY": "id"})
-    assert data == b"color\x01red\x02KEYS\x01a b\x02UNIQ_KEY\x01id\x02TAGS\x01paid\x02"
-    assert properties_of(Message("Orders", b"x"), {}) == b""
+    data = properties_of(message, "UNIQ_KEY\x01id\x02")
+    assert data == b"color\x01red\x02KEYS\x01a b\x02TAGS\x01paid\x02UNIQ_KEY\x01id\x02"
+    assert properties_of(Message("Orders", b"x"), "") == b""
 
 
 def test_a_delay_level_and_a_sharding_key_become_properties() -> None:
     message = Message("Orders", b"x", delay_level=3, sharding_key="ann")
-    assert properties_of(message, {}) == b"DELAY\x013\x02__SHARDINGKEY\x01ann\x02"
+    assert properties_of(message, "") == b"DELAY\x013\x02__SHARDINGKEY\x01ann\x02"
 
 
 @pytest.mark.parametrize(

@@ -128,8 +128,7 @@ def together(topic: str, members: Sequence[bytes], unique_ids: Sequence[str], ba
         raise MessageIllegal(
             f"batch of {len(body)} bytes: a broker takes at most {BODY_SIZE_MAX}; send fewer at once"
         )
-    text = properties.encode(_own(batch_id)).decode()
-    return Outgoing(topic, tuple(unique_ids), text, body, 0, 0, is_batch=True)
+    return Outgoing(topic, tuple(unique_ids), _own(batch_id), body, 0, 0, is_batch=True)
 
 
 def common_sharding_key(messages: Sequence[Message]) -> str | None:
@@ -140,6 +139,9 @@ def common_sharding_key(messages: Sequence[Message]) -> str | None:
     return first
 
 
-def _own(unique_id: str) -> dict[str, str]:
+def _own(unique_id: str) -> str:
     """Give the properties that the producer adds."""
-    return {properties.UNIQ_KEY: unique_id, properties.WAIT: "true"}
+    return _OWN % unique_id
+
+
+_OWN: Final = properties.text_of({properties.UNIQ_KEY: "%s", properties.WAIT: "true"})

@@ -45,6 +45,7 @@ _INDEX_NAME: Final = re.compile(r"[0-9]{17}")
 _QUEUE_ID_NAME: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
+@lru_cache(maxsize=1024)  # a producer asks about the same ones again and again
 def valid_topic(topic: str) -> str:
     """Give ``topic`` back. Raises IllegalName if it is no legal topic name."""
     derived = topic.startswith((RETRY_PREFIX, DLQ_PREFIX))

@@ -163,9 +163,19 @@ def encode(properties: Mapping[str, str]) -> bytes:
         MessageIllegal: a name holds ``\x01`` or ``\x02``, a value holds ``\x02``, or the string is
             longer than ``MAX_LENGTH``.
     """
+    return encode_text(text_of(properties))
+
+
+def text_of(properties: Mapping[str, str]) -> str:
+    """Give the properties string as text; others can be put behind it. Raises MessageIllegal: see above."""
     text = "".join([f"{name}{NAME_END}{value}{VALUE_END}" for name, value in properties.items()])
     if text.count(VALUE_END) != len(properties) or NAME_END in "".join(properties):
         raise MessageIllegal(f"a property holds a separator (\\x01 or \\x02): {text[:200]!r}")
+    return text
+
+
+def encode_text(text: str) -> bytes:
+    """Give the bytes of a properties string. Raises MessageIllegal if it is too long."""
     data = text.encode("utf-8", "replace")
     if len(data) > MAX_LENGTH:
         raise MessageIllegal(

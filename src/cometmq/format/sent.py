@@ -3,7 +3,6 @@
 Source: RocketMQ: Validators.java, MessageDecoder.java (messageProperties2String).
 """
 
-from collections.abc import Mapping
 from typing import Final
 
 from cometmq.errors import MessageIllegal
@@ -32,16 +31,21 @@ def check(message: Message, *, body_size_max: int) -> None:
             raise MessageIllegal(f"property {name!r} is RocketMQ's own: choose another name")
         if not name or not value:
             raise MessageIllegal(f"property {name!r} = {value!r}: neither name nor value may be empty")
+    if not message.keys:
+        return
     if isinstance(message.keys, str):
         raise MessageIllegal(f"keys {message.keys!r}: give them as a tuple, ({message.keys!r},)")
     if any(not key or properties.KEY_SEPARATOR in key for key in message.keys):
         raise MessageIllegal(f"keys {message.keys!r}: a key must not be empty nor hold a blank")
 
 
-def properties_of(message: Message, own: Mapping[str, str]) -> bytes:
-    """Give the properties string of a message that was checked, with the sender's ``own`` properties in it.
+def properties_of(message: Message, own: str) -> bytes:
+    """Give the properties string of a message that was checked.
 
-    Raises MessageIllegal if it is too long.
+    Args:
+        own: the sender's properties, as a properties string, which are none of the message's.
+
+    Raises MessageIllegal if it is too long, or a property holds a separator.
     """
     by_name = dict(message.properties)
     if message.keys:
@@ -50,7 +54,6 @@ def properties_of(message: Message, own: Mapping[str, str]) -> bytes:
         by_name[properties.DELAY] = str(message.delay_level)
     if message.sharding_key is not None:
         by_name[properties.SHARDING_KEY] = message.sharding_key
-    by_name |= own
     if message.tags:
         by_name[properties.TAGS] = message.tags
-    return properties.encode(by_name)
+    return properties.encode_text(properties.text_of(by_name) + own if by_name else own)

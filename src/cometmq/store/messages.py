@@ -84,7 +84,7 @@ class Messages(ABC):
             if message.delay_level:
                 raise MessageIllegal(f"delay level {message.delay_level}: only a broker delays messages")
             ids.append(self._ids.make(now))
-            data = sent.properties_of(message, {properties.UNIQ_KEY: ids[-1]})
+            data = sent.properties_of(message, properties.text_of({properties.UNIQ_KEY: ids[-1]}))
             ready.append(
                 NewMessage(
                     message.topic,
