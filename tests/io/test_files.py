@@ -146,6 +146,10 @@ def test_what_was_just_written_is_ready_and_what_is_not_in_memory_is_not(tmp_pat
     assert file.mapped() is not None
     assert bytes(file.read_ready(7, 700) or b"") == b"written" * 100
     assert file.read_ready((1 << 20) - 3, 4) is None, "the end of the file"
+    other_file = Disk().open(path, writable=False)
+    other_file._tells = False  # type: ignore[attr-defined]  # as on a file system that cannot
+    assert bytes(other_file.read_ready(7, 700) or b"") == b"written" * 100
+    other_file.close()
     file.drop_pages()
     with path.open("rb") as other:
         os.fdatasync(other.fileno())

@@ -52,7 +52,7 @@ def read(body: bytes, ops: Ops | None = None, tags: list[str] | None = None) -> 
     return pa.Table.from_batches(found, pa.schema([(name, c.arrow) for name, c in COLUMNS.items()]))
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(st.lists(RECORDS, max_size=5), st.sampled_from((None, ["paid"], ["paid", "other"], [])))
 def test_kernels_give_what_plain_python_gives_and_clients_get(
     records: list[Record], tags: list[str] | None
@@ -66,7 +66,7 @@ def test_kernels_give_what_plain_python_gives_and_clients_get(
         assert table[column].to_pylist() == [getattr(message, column) for message in chosen]
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(st.lists(RECORDS, min_size=1, max_size=3), st.floats(0, 1, exclude_max=True), st.integers(0, 255))
 def test_damage_is_found_at_the_same_place(records: list[Record], at: float, value: int) -> None:
     damaged = bytearray(b"".join(map(encode, records)))

@@ -4,10 +4,14 @@ import errno
 import mmap
 import os
 from pathlib import Path
+from typing import Final
 
 from cometmq.io import memory
 from cometmq.io.mapped import MappedFile
 from cometmq.message import Buffer
+
+_CANNOT_TELL: Final = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+"""Errors of a file system, or of a Linux before 4.14, that cannot read only what is cached."""
 
 
 class DiskWindow:
@@ -125,7 +129,7 @@ class DiskFile:
         except BlockingIOError:
             return None
         except OSError as error:
-            if error.errno != errno.EOPNOTSUPP:
+            if error.errno not in _CANNOT_TELL:
                 raise
         self._tells = False
         return self.read_ready(position, size)
