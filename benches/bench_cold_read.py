@@ -273,16 +273,17 @@ def create_frame(topic: str) -> bytes:
 
 def send_frame(opaque: int) -> bytes:
     """Encode a send of 128 bytes."""
-    return SEND_START + HEADER % (opaque % QUEUES, opaque) + BODY
+    return SEND_START + HEADER % (opaque % QUEUES, opaque, opaque) + BODY
 
 
 BODY: Final = bytes(128)
 HEADER: Final = (
     b'{"code":310,"extFields":{"a":"live","b":"live","c":"TBW102","d":"4","e":"%d","f":"0","g":"1795255006748",'
-    b'"h":"0","i":"WAIT\\u0001true","j":"0","k":"false","m":"false"},'
+    b'"h":"0","i":"UNIQ_KEY\\u0001AC11000254A0251A69D73C0C%08X\\u0002WAIT\\u0001true\\u0002","j":"0","k":"false",'
+    b'"m":"false"},'
     b'"flag":0,"language":"JAVA","opaque":%10d,"serializeTypeCurrentRPC":"JSON","version":479}'
 )
-_HEADER_SIZE: Final = len(HEADER % (0, 0))
+_HEADER_SIZE: Final = len(HEADER % (0, 0, 0))
 SEND_START: Final = struct.pack(">ii", 4 + _HEADER_SIZE + len(BODY), _HEADER_SIZE)
 
 
