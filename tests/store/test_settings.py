@@ -35,6 +35,7 @@ LIMITS = {
     "flushConsumeQueueLeastPages": (0, None),
     "flushConsumeQueueThoroughInterval": (1, None),
     "maxMessageSize": (1, 16 * 1024 * 1024),
+    "osPageCacheBusyTimeOutMills": (1, None),
     "accessMessageInMemoryMaxRatio": (1, 100),
     "maxTransferCountOnMessageInMemory": (1, None),
     "maxTransferBytesOnMessageInMemory": (1, None),
