@@ -1,6 +1,7 @@
 """Processes of campaigns: forked by a server that has imported all they need, and read line by line."""
 
 import asyncio
+import logging
 import multiprocessing
 import os
 import signal
@@ -122,6 +123,7 @@ def _serve(
             os.write(pipe.fileno(), b"ready\n")
             await leave.wait()
 
+    logging.disable(logging.WARNING)  # that peers vanish is what campaigns are about
     if prepare is not None:
         prepare()
     asyncio.run(main())
