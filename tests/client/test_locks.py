@@ -17,7 +17,7 @@ def test_a_queue_has_one_owner_until_it_is_given_back(tmp_path: Path) -> None:
             assert await one.lock([QUEUE]) == Locked([QUEUE], [QUEUE])
             assert await two.lock([QUEUE, OTHER]) == Locked([QUEUE, OTHER], [OTHER])
             assert await one.lock([QUEUE]) == Locked([QUEUE], [QUEUE])
-            await one.unlock([QUEUE, OTHER])
+            assert await one.unlock([QUEUE, OTHER]) == [QUEUE, OTHER]
             assert await two.lock([QUEUE]) == Locked([QUEUE], [QUEUE])
             assert await one.lock([OTHER]) == Locked([OTHER], [])
 
@@ -30,5 +30,6 @@ def test_a_broker_that_is_not_there_has_decided_nothing(tmp_path: Path) -> None:
             locks = Locks(here.connections, here.routes, "readers", "one")
             assert await locks.lock([AWAY, QUEUE]) == Locked([QUEUE], [QUEUE])
             assert await locks.lock([]) == Locked([], [])
+            assert await locks.unlock([AWAY, QUEUE]) == [QUEUE]
 
     asyncio.run(main())

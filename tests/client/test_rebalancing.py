@@ -1,7 +1,8 @@
 """Shares of queues over a live broker; whole consumers are in ``test_consumer``."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from cometmq.admin.topics import TopicAdmin
 from cometmq.client import rebalancing
 from cometmq.client.consumed import ConsumedQueue
 from cometmq.client.heartbeat import beat
+from cometmq.client.locks import Locks
 from cometmq.client.offset_store import OffsetStore, RemoteOffsets
 from cometmq.client.rebalancing import Rebalancing
 from cometmq.cluster.rebalance import Strategy, averagely
@@ -205,3 +207,64 @@ def test_an_ordered_queue_is_had_with_its_lock(tmp_path: Path) -> None:
             await one.stop()
 
     asyncio.run(main())
+
+
+def test_a_lock_of_which_the_broker_has_not_heard_is_given_back_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(60), locked(tmp_path) as (here, one, locking):
+            unlock, lost = one._locks.unlock, asyncio.Event()
+
+            async def lose(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
+                assert set(queues) == {QUEUE}
+                one._locks.unlock = unlock  # type: ignore[method-assign]  # the next one is heard
+                lost.set()
+                return []
+
+            one._locks.unlock = lose  # type: ignore[method-assign]  # the broker does not hear it
+            one.assign([])
+            await lost.wait()
+            two = Locks(here.connections, here.routes, "readers", "two")
+            while not (await two.lock([QUEUE])).granted:
+                assert not locking.done()
+                await asyncio.sleep(0.05)
+
+    asyncio.run(main())
+
+
+def test_a_lock_that_is_being_given_back_is_not_renewed(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(60), locked(tmp_path) as (here, one, locking):
+            unlock, heard, go_on = one._locks.unlock, asyncio.Event(), asyncio.Event()
+
+            async def linger(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
+                answer = await unlock(queues)
+                heard.set()
+                await go_on.wait()
+                return answer
+
+            locking.cancel()
+            await asyncio.wait((locking,))
+            one._locks.unlock = linger  # type: ignore[method-assign]  # the answer takes its time
+            one.assign([])
+            await heard.wait()
+            await one._lock()
+            two = Locks(here.connections, here.routes, "readers", "two")
+            assert (await two.lock([QUEUE])).granted == [QUEUE]
+            go_on.set()
+
+    asyncio.run(main())
+
+
+@asynccontextmanager
+async def locked(root: Path) -> AsyncIterator[tuple[Shop, Rebalancing, asyncio.Task[None]]]:
+    """Give a member that has the queue in order, and the task that keeps its lock."""
+    async with shop(root) as here:
+        changed = asyncio.Event()
+        one = rebalancing_of(here, "one", topics={"Orders": True}, on_change=lambda _: changed.set())
+        await join(here, "one")
+        await one.round()
+        locking = asyncio.create_task(one.run_locks())
+        await changed.wait()
+        yield here, one, locking
+        locking.cancel()
+        await one.stop()

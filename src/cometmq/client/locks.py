@@ -44,9 +44,10 @@ class Locks:
             decided.granted.extend(decode(LockResponse, answer.body).queues)
         return decided
 
-    async def unlock(self, queues: Iterable[MessageQueue]) -> None:
-        """Give locks back; a broker that does not hear it lets them expire."""
-        await self._ask(RequestCode.UNLOCK_BATCH_MQ, queues)
+    async def unlock(self, queues: Iterable[MessageQueue]) -> list[MessageQueue]:
+        """Give locks back; give those of which a broker has heard it: the others it lets expire."""
+        answered = await self._ask(RequestCode.UNLOCK_BATCH_MQ, queues)
+        return [queue for heard, _ in answered for queue in heard]
 
     async def _ask(
         self, code: RequestCode, queues: Iterable[MessageQueue]

@@ -84,6 +84,9 @@ class Rebalancing:
         self._wanted = asyncio.Event()
         self._locks_wanted = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._unlocking: set[MessageQueue] = set()
+        self._owed: set[MessageQueue] = set()
+        """Locks that were given up, but no broker has heard of it: until then nobody else can get them."""
         self._writing: dict[MessageQueue, asyncio.Task[bool]] = {}
 
     def soon(self) -> None:
@@ -111,7 +114,8 @@ class Rebalancing:
             self._locks_wanted.clear()
             await self._lock()
             await wait_within(
-                self._locks_wanted, LOCK_AGAIN_S if self._assignment.to_begin() else LOCK_RENEWAL_S
+                self._locks_wanted,
+                LOCK_AGAIN_S if self._owed or self._assignment.to_begin() else LOCK_RENEWAL_S,
             )
 
     async def round(self) -> bool:
@@ -221,7 +225,11 @@ class Rebalancing:
         await self.queues[queue].stop()
         if self._is_locked(queue.topic):
             await self.commit_at_last([queue])  # the next owner waits for the lock
-            await self._locks.unlock([queue])
+            self._unlocking.add(queue)  # a renewal at this moment would take it again, for nobody
+            await self._give_back({queue})
+            self._unlocking.discard(queue)
+            if self._owed:
+                self._locks_wanted.set()
         else:
             await self.commit([queue])
         del self.queues[queue]
@@ -240,8 +248,16 @@ class Rebalancing:
             self.queues[queue].committed(offsets[queue])
         return True
 
+    async def _give_back(self, locks: set[MessageQueue]) -> None:
+        heard = await self._locks.unlock(locks)
+        self._owed.difference_update(heard)
+        self._owed |= locks.difference(heard)
+
     async def _lock(self) -> None:
-        queues = self._assignment.to_lock()
+        self._owed.difference_update(self._assignment.to_lock())
+        if self._owed:
+            await self._give_back(set(self._owed))
+        queues = [queue for queue in self._assignment.to_lock() if queue not in self._unlocking]
         asked_ms = self._clock.monotonic_ms()
         if queues:
             decided = await self._locks.lock(queues)
