@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
 
-from cometmq.errors import StoreDamaged
+from cometmq.errors import SettingsError, StoreDamaged
 from cometmq.format.compression import decompress
 from cometmq.format.host import host_text
 from cometmq.format.message_id import offset_message_id
@@ -21,7 +22,7 @@ from cometmq.format.record import record_at
 from cometmq.format.scan import scan
 from cometmq.spark.options import ReadOptions
 from cometmq.spark.schema import COLUMNS
-from cometmq.spark.source import LogReader
+from cometmq.spark.source import LogReader, RocketMQSource
 from cometmq.spark.splits import log_files
 
 Row = dict[str, Any]
@@ -208,6 +209,17 @@ def test_records_become_parquet_and_come_back(
     frame.write.parquet(str(tmp_path / "parquet"))
     again = spark.read.parquet(str(tmp_path / "parquet")).orderBy("physical_offset")
     assert as_rows(again.toArrow().to_batches()) == as_rows(frame.toArrow().to_batches())
+
+
+def test_topics_are_only_added_to() -> None:
+    source = RocketMQSource({"namesrv": "127.0.0.1:9876", "topic": "orders"})
+    with pytest.raises(SettingsError, match="topics can only be added to"):
+        source.writer(StructType([StructField("body", StringType())]), overwrite=True)
+
+
+def test_files_are_no_stream() -> None:
+    with pytest.raises(SettingsError, match="option namesrv is missing: streams are read from live topics"):
+        RocketMQSource({"path": "store"}).streamReader(StructType())
 
 
 def test_a_wrong_option_fails_before_anything_is_read(

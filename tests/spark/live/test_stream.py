@@ -1,9 +1,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -149,25 +147,3 @@ def test_a_commit_that_fails_does_not_end_the_query(orders: Topics, caplog: pyte
     with reading(orders.options(subscribe="orders", group="pipeline")) as reader:
         reader.commit({"orders": {"broker-x": {"0": 1}}})
     assert "group pipeline: the brokers do not have its offsets" in caplog.text
-
-
-@pytest.mark.timeout(400)
-def test_spark_drains_a_topic_and_the_group_has_no_lag(
-    spark: SparkSession, orders: Topics, tmp_path: Path
-) -> None:
-    frame = (
-        spark.readStream.format("rocketmq")
-        .options(namesrv=orders.name_server, subscribe="orders", startingOffsets="earliest")
-        .options(maxOffsetsPerTrigger="80", group="drainers", columns="body")
-        .load()
-    )
-    writer = frame.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
-    query = writer.trigger(availableNow=True).start(str(tmp_path / "rows"))
-    query.awaitTermination()
-    assert [progress.numInputRows for progress in query.recentProgress] == [80, 60]
-    rows = spark.read.parquet(str(tmp_path / "rows")).collect()
-    assert sorted(bytes(row["body"]) for row in rows) == sorted(
-        [*(b"paid %d" % n for n in range(100)), *(b"new %d" % n for n in range(40))]
-    )
-    with blocking.PullConsumer(orders.name_server, "drainers") as consumer:
-        assert [consumer.committed(queue("orders", number)) for number in range(2)] == [100, 40]
