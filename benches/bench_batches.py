@@ -6,7 +6,8 @@ Three loads take turns, each with 128-byte messages to 128 topics of 8 queues: b
 over one raw connection (``raw_batches.py``); our own producer, whose single sends linger for company, in one
 process; Kafka's own client sending to Kafka's broker, async. A broker's CPU time is that of its whole
 process: sockets, store, dispatch and index. What CPU time a message costs counts where load and broker
-share the machine's cores: a million microseconds divided by it are the messages that one core stores.
+share the machine's cores: a million microseconds divided by it are the messages that one core stores. The
+broker is told to let sends wait: batches come as fast as the socket takes them.
 
 Then what the write path costs beside the least that any could do: the bytes of batches go through a broker's
 parts without a socket, and the bytes that it wrote go with ``pwrite`` to another file of the same directory,
@@ -93,7 +94,7 @@ def loads(
     folder: Path, stack: contextlib.ExitStack, *, with_kafka: bool
 ) -> Iterator[tuple[str, Callable[[float], Window]]]:
     """Start brokers and load generators; give what puts each load on for some seconds, by its name."""
-    comet = stack.enter_context(peers.cometmq(folder / "cometmq", ended_by=signal.SIGKILL))
+    comet = stack.enter_context(peers.cometmq(folder / "cometmq", peers.PATIENT, ended_by=signal.SIGKILL))
     asyncio.run(make_topics(comet))
     raw = RawBatches(comet, Batches(TOPICS, QUEUES, BODY_SIZE))
     python = stack.enter_context(Load([sys.executable, "-m", "benches.python_load"]))
@@ -186,8 +187,8 @@ async def through_broker(store: Path) -> tuple[float, list[int]]:
             for data in reads:
                 session.data_received(data)
                 server.turn.handle()
-                ends.append(opened.written_offset)
                 await asyncio.sleep(0)  # the index follows in turns of its own
+                ends.append(opened.written_offset)
             seconds += time.thread_time() - begin
     return seconds, ends
 
