@@ -21,6 +21,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -185,14 +186,29 @@ def never_read(port: int, count: int, over: threading.Event) -> None:
 
 def behave(port: int, latencies: list[float], over: threading.Event) -> None:
     """Send a message each time one is due; note how long after that its answer comes."""
+    dues: deque[float] = deque()
     with socket.create_connection((peers.HOST, port)) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        answers = threading.Thread(target=note_answers, args=(connection, dues, latencies))
+        answers.start()
         over.wait(BEGIN_S)
         due = time.perf_counter()
         while not over.wait(max(0.0, due - time.perf_counter())):
-            answer = remoting.ask(connection, send_frame(STEADY, body=bytes(BODY_SIZE)))
-            latencies.append(time.perf_counter() - due if answer.code == 0 else np.nan)
+            dues.append(due)
+            connection.sendall(send_frame(STEADY, body=bytes(BODY_SIZE)))
             due += 1 / STEADY_RATE
+        connection.shutdown(socket.SHUT_WR)  # the broker answers what it has, and closes
+        answers.join()
+
+
+def note_answers(connection: socket.socket, dues: deque[float], latencies: list[float]) -> None:
+    """Note how late each answer is, in the order of the sends, until the broker closes."""
+    with connection.makefile("rb") as stream:
+        while length := stream.read(4):
+            answer = stream.read(int.from_bytes(length, "big"))
+            header = json.loads(answer[4 : 4 + int.from_bytes(answer[1:4], "big")])
+            latency = time.perf_counter() - dues.popleft()
+            latencies.append(latency if header["code"] == 0 else np.nan)
 
 
 def read_back(store: Path) -> tuple[NDArray[np.int64], int]:
