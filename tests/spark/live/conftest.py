@@ -10,6 +10,7 @@ from tests.live import BROKER, in_thread
 from cometmq import blocking
 from cometmq.admin.topics import TopicAdmin
 from cometmq.message import Message, MessageQueue
+from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.options import LiveOptions, parse
 
 
@@ -19,18 +20,16 @@ class Topics(NamedTuple):
     name_server: str
 
     def create(self, topic: str, queues: int = 2) -> None:
+        """Make a topic, or give it more queues, and wait until the name server knows them."""
+
         async def create() -> None:
             async with TopicAdmin(self.name_server) as admin:
                 await admin.create(topic, queues=queues)
 
         asyncio.run(create())
-
-    def delete(self, topic: str) -> None:
-        async def delete() -> None:
-            async with TopicAdmin(self.name_server) as admin:
-                await admin.delete(topic)
-
-        asyncio.run(delete())
+        made = {queue(topic, number) for number in range(queues)}
+        with Cluster(self.options(subscribe=topic, retrySeconds="60")) as cluster:
+            assert made <= cluster.wait_for(made), "the name server does not learn of it"
 
     def send(self, topic: str, bodies: Sequence[bytes], queue_id: int = 0, tags: str | None = None) -> None:
         with blocking.Producer(self.name_server) as producer:
