@@ -45,6 +45,7 @@ SOURCES: Final = (
     "kernels/index",
     "kernels/jit",
     "kernels/json_text",
+    "kernels/keys",
     "kernels/numbering",
     "kernels/ops",
     "kernels/properties",

@@ -9,6 +9,7 @@ from cometmq.kernels import send as sends
 from cometmq.kernels.crc import crc32
 from cometmq.kernels.dispatch import dispatch
 from cometmq.kernels.index import index_find, index_insert
+from cometmq.kernels.keys import read_keys
 from cometmq.kernels.ops import Bytes, Longs, Scan
 from cometmq.kernels.scan import scan
 from cometmq.kernels.selection import select
@@ -28,6 +29,7 @@ __all__ = [
     "java_hash_many",
     "properties",
     "pulls",
+    "read_keys",
     "scan",
     "select",
     "sends",

@@ -8,9 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
-from cometmq.format.index import TAGS_KEY_PREFIX
 from cometmq.format.java_hash import java_hash
-from cometmq.format.properties import KEY_SEPARATOR
 from cometmq.format.sys_flag import (
     TRANSACTION_COMMIT,
     TRANSACTION_MASK,
@@ -38,20 +36,16 @@ from cometmq.kernels.jit import (
     types,
     uint32,
 )
+from cometmq.kernels.keys import keys_max, put_key_hashes, topic_seed
 from cometmq.kernels.numbering import number_texts
 from cometmq.kernels.ops import Dispatch, Scan
 from cometmq.kernels.properties import known_properties
 from cometmq.kernels.send_properties import is_utf8
-from cometmq.kernels.text import hash_on, hash_text
+from cometmq.kernels.text import hash_text
 from cometmq.message import Buffer
 
-_TAGS_PREFIX: Final = tuple(TAGS_KEY_PREFIX.encode())
 _SCHEDULE: Final = tuple(SCHEDULE_TOPIC.encode())
-_TOPIC_END: Final = ord("#")
-"""What stands between topic and key."""
-_BLANK: Final = ord(KEY_SEPARATOR)
 _DIGITS_MAX: Final = 10
-_INT_MAX: Final = 0x7FFF_FFFF
 
 
 def dispatch(
@@ -115,26 +109,12 @@ def _hash_topics(
         begin = positions[records[number]]
         end = begin + lengths[records[number]]
         valid = valid and is_utf8(buffer, begin, end)
-        topic_hash[number] = int32(hash_on(hash_text(uint32(0), buffer, begin, end), _TOPIC_END))
+        topic_hash[number] = int32(topic_seed(buffer, begin, end))
         same = end - begin == len(_SCHEDULE)
         for i in range(len(_SCHEDULE)):
             same = same and byte_at(buffer, begin + i) == _SCHEDULE[i]
         is_delayed[number] = same
     return valid
-
-
-@inlined
-def _key_hash(seed: Any, buffer: Bytes, position: int, end: int) -> Any:
-    """Give the index's hash of a key: Java's absolute value of the least number stays negative, so 0."""
-    value = abs(int64(int32(hash_text(seed, buffer, position, end))))
-    return value if value <= _INT_MAX else 0
-
-
-@inlined
-def _tags_seed(value: Any) -> Any:
-    for i in range(len(_TAGS_PREFIX)):
-        value = hash_on(value, _TAGS_PREFIX[i])
-    return value
 
 
 @inlined
@@ -198,21 +178,15 @@ def _read(
             tags_code[i] = int32(hash_text(uint32(0), buffer, tags, tags_end))
         if not in_index[i]:
             continue
-        seed = uint32(topic_hash[queue[i]])
-        while count + 3 + (keys_end - keys) // 2 > len(key_hash):
+        while count + keys_max(keys, keys_end) > len(key_hash):
             key_hash, key_record = doubled(key_hash), doubled(key_record)
-        if unique_key < unique_key_end:
-            key_hash[count], key_record[count] = _key_hash(seed, buffer, unique_key, unique_key_end), i
-            count += 1
-        while keys < keys_end:
-            key_end = keys
-            while key_end < keys_end and byte_at(buffer, key_end) != _BLANK:
-                key_end += 1
-            if keys < key_end:
-                key_hash[count], key_record[count] = _key_hash(seed, buffer, keys, key_end), i
-                count += 1
-            keys = key_end + 1
-        if tags < tags_end:
-            key_hash[count], key_record[count] = _key_hash(_tags_seed(seed), buffer, tags, tags_end), i
-            count += 1
+        end = put_key_hashes(
+            buffer,
+            uint32(topic_hash[queue[i]]),
+            *(unique_key, unique_key_end, tags, tags_end, keys, keys_end),
+            key_hash,
+            count,
+        )
+        key_record[count:end] = i
+        count = end
     return key_hash[:count].copy(), key_record[:count].copy()

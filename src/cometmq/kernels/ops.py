@@ -94,6 +94,22 @@ class Dispatch(NamedTuple):
     key_record: Longs
 
 
+class Keys(NamedTuple):
+    """What records put into the Index, key by key in its order.
+
+    Attributes:
+        key_hash: as ``format.java_hash.index_key_hash`` gives it.
+        physical_offset: of the key's record.
+        store_time: of the key's record, ms.
+        stop_position: where the first record begins whose keys were not read.
+    """
+
+    key_hash: Ints
+    physical_offset: Longs
+    store_time: Longs
+    stop_position: int
+
+
 class Ops(Protocol):
     """The bulk operations. Buffers are only read, unless said otherwise.
 
@@ -150,6 +166,18 @@ class Ops(Protocol):
 
         Args:
             named: whether the queues are wanted; without, ``queues`` and ``queue`` are empty.
+        """
+        ...
+
+    def read_keys(self, buffer: Buffer | Bytes, *, base_offset: int, start: int, end: int) -> Keys:
+        """Read what records of ``buffer`` put into the Index; checksums are not compared.
+
+        It stops at what is no record, and may stop at one that is unusual: what follows is for ``dispatch``.
+
+        Args:
+            base_offset: CommitLog offset of the buffer's byte 0.
+            start: position of the first record.
+            end: where to stop.
         """
         ...
 

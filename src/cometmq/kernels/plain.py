@@ -20,7 +20,7 @@ from cometmq.format.sys_flag import (
     TRANSACTION_NOT,
     TRANSACTION_ROLLBACK,
 )
-from cometmq.kernels.ops import PAGE_SIZE, TIME_MAX, Bytes, Dispatch, Flags, Ints, Longs, Scan
+from cometmq.kernels.ops import PAGE_SIZE, TIME_MAX, Bytes, Dispatch, Flags, Ints, Keys, Longs, Scan
 from cometmq.message import Buffer
 
 if TYPE_CHECKING:
@@ -129,6 +129,14 @@ def dispatch(
         _ints(key_hash),
         _longs(key_record),
     )
+
+
+def read_keys(buffer: Buffer | Bytes, *, base_offset: int, start: int, end: int) -> Keys:
+    """See ``ops.Ops.read_keys``."""
+    found = scan(buffer, base_offset=base_offset, start=start, end=end, crc=Crc.NONE)
+    keys = dispatch(buffer, found, DelayLevels(()), named=False)
+    record = keys.key_record
+    return Keys(keys.key_hash, found.physical_offset[record], found.store_time[record], found.stop_position)
 
 
 def index_insert(

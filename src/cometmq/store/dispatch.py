@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from cometmq import kernels
 from cometmq.format import properties
 from cometmq.format.consume_queue_ext import pack
 from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
@@ -151,10 +152,25 @@ class Dispatcher:
         """Bring the index up to what is dispatched. Raises OSError; what is done until then stays."""
         if self._index is None or self._indexed_offset >= self.dispatched_offset:
             return
-        scan = LogScan(self._log, self._indexed_offset, self.dispatched_offset, verify_crc=False)
-        for chunk in scan:
+        begin = self._index_usual(self._index)
+        for chunk in LogScan(self._log, begin, self.dispatched_offset, verify_crc=False):
             self._replay.dispatch(chunk)
         self._indexed_offset = self.dispatched_offset
+
+    def _index_usual(self, index: Index) -> int:
+        """Index records as nearly all are, in the file that holds the next one; give where they end."""
+        begin = self._indexed_offset
+        if (stretch := self._log.stretch(begin)) is None:
+            return begin
+        start, end = stretch
+        keys = kernels.current().read_keys(
+            self._log.chain.file(start).view(),
+            base_offset=start,
+            start=begin - start,
+            end=min(end, self.dispatched_offset) - start,
+        )
+        index.insert(keys.key_hash, keys.physical_offset, keys.store_time)
+        return start + keys.stop_position
 
     def _release(self, end_offset: int, store_time: int, count: int) -> list[Arrival]:
         """Let sends be read; give them if somebody waits for any."""
