@@ -45,7 +45,10 @@ with asyncio.Runner() as runner:
             exec(block, names)
 """
 PATIENCE_S = 60
-RUN_ELSEWHERE = {"docs/guide/spark.md": "tests/spark/test_guide.py, in Spark's session"}
+RUN_ELSEWHERE = {
+    "docs/guide/spark.md": "tests/spark/test_guide.py, in Spark's session",
+    "docs/guide/spark-report.md": "tests/spark/jobs/test_report.py, over stores that a real broker wrote",
+}
 
 
 class Block(NamedTuple):

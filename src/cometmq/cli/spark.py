@@ -5,6 +5,7 @@ import click
 from cometmq.cli.spark_export import export
 from cometmq.cli.spark_find import find
 from cometmq.cli.spark_rebuild import rebuild
+from cometmq.cli.spark_report import report
 from cometmq.cli.spark_verify import verify
 
 
@@ -17,5 +18,5 @@ def spark() -> None:
     """
 
 
-for command in (rebuild, verify, find, export):
+for command in (rebuild, verify, find, export, report):
     spark.add_command(command)

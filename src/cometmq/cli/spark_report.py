@@ -1,0 +1,63 @@
+"""``cometmq spark report``: how much is in many stores, when it came, how late, and under which keys."""
+
+from pathlib import Path
+
+import click
+
+from cometmq.cli.output import json_option, print_json, print_table
+from cometmq.cli.spark_options import master_option, start_spark, stores_argument, task_bar
+from cometmq.cli.store_options import size_text
+
+COLUMNS = (
+    "topic",
+    "messages",
+    "log",
+    "body p50",
+    "p99",
+    "latency p50, ms",
+    "p99",
+    "keys",
+    "on many",
+    "hottest",
+)
+
+
+@click.command()
+@stores_argument
+@click.option(
+    "--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with plots to this file."
+)
+@click.option("--hot", type=click.IntRange(0), default=10, show_default=True, help="Hot keys of each topic.")
+@master_option
+@json_option
+def report(stores: tuple[Path, ...], html: Path | None, hot: int, master: str, as_json: bool) -> None:
+    """Tell what is in the stores in the directories PATH: by topic, queue and hour, and by keys.
+
+    People get a table of topics, programs (--json) a document with all there is. Sizes and latencies, from
+    born time to store time, have percentiles. "On many" are keys that more than one message has. Brokers may
+    serve the stores meanwhile; damage is passed over and told.
+
+    Exit codes: 0 told; 1 a file cannot be read or written; 2 a PATH is no store, or there is no Spark.
+    """
+    spark = start_spark(master)
+    from cometmq.spark.jobs.report import report as report_stores  # noqa: PLC0415 - needs the extra
+    from cometmq.spark.jobs.report_page import page  # noqa: PLC0415 - as above
+
+    with task_bar(as_json=as_json) as progress:
+        found = report_stores(spark, stores, hot_keys=hot, progress=progress)
+    if html is not None:
+        html.write_text(page(found), encoding="utf-8")
+    if as_json:
+        print_json(found)
+        return
+    print_table(
+        COLUMNS,
+        [
+            (
+                *(one.topic, one.messages, size_text(one.bytes), one.body_bytes.p50, one.body_bytes.p99),
+                *(one.latency_ms.p50, one.latency_ms.p99, one.keys, one.duplicate_keys),
+                next((f"{key.key} ({key.messages})" for key in one.hot_keys), "-"),
+            )
+            for one in found.topics
+        ],
+    )

@@ -1,0 +1,78 @@
+"""A row of numbers for each message in the logs of many stores: what a report is made of, without bodies."""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from cometmq import kernels
+from cometmq.kernels.ops import Ops, Scan
+from cometmq.spark.options import BYTES_PER_PARTITION
+from cometmq.spark.source import mapped
+from cometmq.spark.splits import Piece, log_files, splits
+from cometmq.spark.walk import Damage, scans
+
+HOUR_MS: Final = 3_600_000
+GATHERED: Final = ("topic", "queue_id", "unique_id", "keys")
+"""Columns that are the source's own."""
+SCHEMA: Final = (
+    "topic string, queue_id int, unique_id string, keys array<string>, "
+    "store string, hour timestamp, bytes int, body_bytes int, latency_ms bigint"
+)
+"""``hour`` is when the hour of the store time begins; ``bytes`` are the record's, ``body_bytes`` its body's
+as stored; ``latency_ms`` is from born time to store time, below 0 if the clocks say so."""
+
+log = logging.getLogger(__name__)
+
+
+def measures(
+    spark: SparkSession, stores: Sequence[Path], *, bytes_per_task: int = BYTES_PER_PARTITION
+) -> DataFrame:
+    """Give a row for each message; damage is passed over and logged.
+
+    Raises SettingsError or OSError if a store cannot be read.
+    """
+    parts = [
+        (str(store), split)
+        for store in stores
+        for split in splits(log_files(store.absolute()), bytes_per_task)
+    ]
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column("id").to_pylist():
+                yield from measured(*parts[int(number or 0)])
+
+    numbers = spark.range(0, len(parts), 1, max(len(parts), 1))
+    return numbers.mapInArrow(read, SCHEMA)
+
+
+def measured(store: str, pieces: Iterable[Piece]) -> Iterator[pa.RecordBatch]:
+    """Give the rows of some pieces of a store's log. Raises OSError if a file is gone."""
+    ops = kernels.load()
+    for piece in pieces:
+        data = mapped(piece.file)
+        for scan in scans(data, piece, ops, on_damage=_tell):
+            yield _rows(ops, store, data, scan)
+
+
+def _rows(ops: Ops, store: str, data: memoryview, scan: Scan) -> pa.RecordBatch:
+    gathered = ops.arrow(data, scan, np.arange(scan.count), GATHERED)
+    hour_us = (scan.store_time - scan.store_time % HOUR_MS) * 1000
+    columns = {
+        **{name: gathered.column(name) for name in GATHERED},
+        "store": pa.array([store] * scan.count, pa.string()),
+        "hour": pa.array(hour_us, pa.int64()).cast(pa.timestamp("us", tz="UTC")),
+        "bytes": pa.array(scan.size, pa.int32()),
+        "body_bytes": pa.array(scan.body_length, pa.int32()),
+        "latency_ms": pa.array(scan.store_time - scan.born_time, pa.int64()),
+    }
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _tell(damage: Damage) -> None:
+    log.warning("%s", damage)

@@ -1,0 +1,49 @@
+"""How a report is printed; ``tests/spark/jobs/test_report.py`` makes one."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import Run
+from tests.spark.jobs.test_report_page import topic_report, volume
+
+from cometmq.spark.jobs.report import KeyCount, Report
+
+FOUND = Report(["a", "b"], [volume("orders")], [topic_report("orders", KeyCount("k1", 9))])
+
+
+@pytest.fixture(autouse=True)
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Stand in for Spark; give what it was asked."""
+    asked: list[Any] = []
+
+    def report(_: object, stores: tuple[Path, ...], *, hot_keys: int, progress: object) -> Report:
+        asked.append((stores, hot_keys, callable(progress)))
+        return FOUND
+
+    monkeypatch.setattr("cometmq.cli.spark_report.start_spark", lambda _: None)
+    monkeypatch.setattr("cometmq.spark.jobs.report.report", report)
+    return asked
+
+
+def test_people_get_a_table_and_a_page(cometmq: Run, tmp_path: Path, asked: list[Any]) -> None:
+    html = tmp_path / "out.html"
+    ran = cometmq("spark", "report", "a", "b", "--html", str(html), "--hot", "3")
+    assert ran.code == 0
+    assert asked == [((Path("a"), Path("b")), 3, True)]
+    assert ran.out.splitlines()[-1].split() == [
+        *("orders", "1234", "500", "bytes", "1", "3", "1", "3", "5", "1", "k1", "(9)")
+    ]
+    assert html.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_programs_get_one_document(cometmq: Run) -> None:
+    (value,) = cometmq("spark", "report", "a", "b", "--json").values
+    assert value["stores"] == ["a", "b"]
+    assert value["volumes"][0]["latency_ms"] == {"p50": -7, "p90": 1, "p99": 2, "max": 3}
+    assert value["topics"][0]["hot_keys"] == [{"key": "k1", "messages": 9}]
+
+
+def test_a_page_that_cannot_be_written_is_told(cometmq: Run, tmp_path: Path) -> None:
+    ran = cometmq("spark", "report", "a", "--html", str(tmp_path / "nowhere" / "out.html"))
+    assert ran.failed(1, "No such file")

@@ -1,0 +1,95 @@
+"""The page on reports runs as it stands, over stores that a real broker wrote, and tells what is in them.
+
+One run for all that needs Spark: it would be the slowest of the tests otherwise.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.docs.test_pages import ROOT, blocks_of
+from tests.spark.jobs.test_measures import EPOCH, plain_measures
+
+from cometmq.spark.jobs.report import KeyCount, Report, Spread, TopicReport, Volume
+
+STORES = {"broker-a/store": "store-clean", "broker-b/store": "store-killed"}
+HOT = 10
+
+Row = dict[str, Any]
+
+
+def spread(numbers: Iterable[int]) -> Spread:
+    ordered = sorted(numbers)
+    p50, p90, p99 = (ordered[ceil(part * len(ordered) / 100) - 1] for part in (50, 90, 99))
+    return Spread(p50, p90, p99, ordered[-1])
+
+
+def volume(rows: list[Row]) -> Row:
+    return {
+        "messages": len(rows),
+        "bytes": sum(row["bytes"] for row in rows),
+        "body_bytes": spread(row["body_bytes"] for row in rows),
+        "latency_ms": spread(row["latency_ms"] for row in rows),
+    }
+
+
+def plain_volumes(rows: list[Row]) -> list[Volume]:
+    by_hour = defaultdict(list)
+    for row in rows:
+        hour = round((row["hour"] - EPOCH).total_seconds() * 1000)
+        by_hour[row["store"], row["topic"], row["queue_id"], hour].append(row)
+    return [
+        Volume(store=store, topic=topic, queue_id=queue_id, hour=hour, **volume(of_hour))
+        for (store, topic, queue_id, hour), of_hour in sorted(by_hour.items())
+    ]
+
+
+def plain_topic(topic: str, rows: list[Row]) -> TopicReport:
+    keys = Counter(key for row in rows for key in set(row["keys"]))
+    ids = Counter(row["unique_id"] for row in rows if row["unique_id"] is not None)
+    doubled = {key: count for key, count in keys.items() if count > 1}
+    hottest = sorted(doubled.items(), key=lambda one: (-one[1], one[0].encode()))[:HOT]
+    return TopicReport(
+        topic=topic,
+        **volume(rows),
+        keys=len(keys),
+        duplicate_keys=len(doubled),
+        repeated_ids=ids.total() - len(ids),
+        hot_keys=[KeyCount(*one) for one in hottest],
+    )
+
+
+def plain_report(stores: Mapping[str, Path]) -> Report:
+    rows = [row for name, store in stores.items() for row in plain_measures(name, store)]
+    topics = [
+        plain_topic(topic, [row for row in rows if row["topic"] == topic])
+        for topic in {row["topic"] for row in rows}
+    ]
+    return Report(list(stores), plain_volumes(rows), sorted(topics, key=lambda one: (-one.bytes, one.topic)))
+
+
+@pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
+def test_what_the_guide_shows_is_what_a_plain_reader_counts(
+    spark: SparkSession,
+    golden: Mapping[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert spark.sparkContext.master == "local[2]"  # the one that the page's session() finds
+    monkeypatch.chdir(tmp_path)
+    for name, store in STORES.items():
+        place = tmp_path / name
+        place.parent.mkdir()
+        place.symlink_to(golden[store])
+    names: dict[str, object] = {"__name__": "page"}
+    for block in blocks_of((ROOT / "docs" / "guide" / "spark-report.md").read_text()):
+        exec(compile(block.code, f"the block at line {block.line}", "exec"), names)
+        printed = capsys.readouterr().out
+        assert block.printed in (None, printed), f"line {block.line}"
+    assert names["found"] == plain_report({name: golden[store] for name, store in STORES.items()})
+    assert "<svg" in (tmp_path / "report.html").read_text()
