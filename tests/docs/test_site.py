@@ -33,7 +33,7 @@ def entries(page: Path) -> Iterator[Path]:
     for table in TOCTREE.findall(page.read_text()):
         for line in table.splitlines():
             if line and not line.startswith(":"):
-                yield page.parent / f"{line}.md"
+                yield from page.parent.glob(f"{line}.md")
 
 
 def reached_from(page: Path) -> set[Path]:
