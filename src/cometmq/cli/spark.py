@@ -5,6 +5,7 @@ import click
 from cometmq.cli.spark_export import export
 from cometmq.cli.spark_find import find
 from cometmq.cli.spark_rebuild import rebuild
+from cometmq.cli.spark_replay import replay
 from cometmq.cli.spark_report import report
 from cometmq.cli.spark_verify import verify
 
@@ -18,5 +19,5 @@ def spark() -> None:
     """
 
 
-for command in (rebuild, verify, find, export, report):
+for command in (rebuild, verify, find, export, report, replay):
     spark.add_command(command)

@@ -1,4 +1,4 @@
-"""The page on reports runs as it stands, over stores that a real broker wrote, and tells what is in them.
+"""The page on reports and replays runs as it stands, over stores that a real broker wrote.
 
 One run for all that needs Spark: it would be the slowest of the tests otherwise.
 """
@@ -11,13 +11,22 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.docs.test_pages import ROOT, blocks_of
+from tests.docs.test_pages import NAME_SERVER, ROOT, blocks_of
+from tests.live import in_thread
 from tests.spark.jobs.test_measures import EPOCH, plain_measures
+from tests.spark.live.conftest import Topics
+from tests.spark.test_source import plain_rows
 
+from cometmq import blocking
+from cometmq.format.properties import RESERVED
+from cometmq.message import StoredMessage
 from cometmq.spark.jobs.report import KeyCount, Report, Spread, TopicReport, Volume
 
 STORES = {"broker-a/store": "store-clean", "broker-b/store": "store-killed"}
 HOT = 10
+TOPIC, TAG, QUEUES = "GoldenA", "TagA", 4
+"""What the page replays; the topic has the queues that it had."""
+ADDED = {"IDEMPOTENCE_KEY", "ORIGIN_BORN_TIME"}
 
 Row = dict[str, Any]
 
@@ -72,6 +81,28 @@ def plain_report(stores: Mapping[str, Path]) -> Report:
     return Report(list(stores), plain_volumes(rows), sorted(topics, key=lambda one: (-one.bytes, one.topic)))
 
 
+def as_sent(message: StoredMessage) -> Row:
+    """Give what a replay keeps of a message, and what it adds."""
+    return {
+        "queue_id": message.queue_id,
+        "tags": message.tags,
+        "keys": list(message.keys),
+        "body": message.body,
+        "flag": message.flag,
+        "properties": {
+            name: value for name, value in message.properties.items() if name in ADDED or name not in RESERVED
+        },
+    }
+
+
+def expected(row: Row) -> Row:
+    kept = {name: value for name, value in row["properties"].items() if name not in RESERVED}
+    origin = f"{row['topic']}/{row['queue_id']}/{row['queue_offset']}/{row['store_host']}"
+    added = {"IDEMPOTENCE_KEY": origin, "ORIGIN_BORN_TIME": str(row["born_time"])}
+    names = ("queue_id", "tags", "keys", "body", "flag")
+    return {name: row[name] for name in names} | {"properties": kept | added}
+
+
 @pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
 def test_what_the_guide_shows_is_what_a_plain_reader_counts(
     spark: SparkSession,
@@ -87,9 +118,21 @@ def test_what_the_guide_shows_is_what_a_plain_reader_counts(
         place.parent.mkdir()
         place.symlink_to(golden[store])
     names: dict[str, object] = {"__name__": "page"}
-    for block in blocks_of((ROOT / "docs" / "guide" / "spark-report.md").read_text()):
-        exec(compile(block.code, f"the block at line {block.line}", "exec"), names)
-        printed = capsys.readouterr().out
-        assert block.printed in (None, printed), f"line {block.line}"
+    with in_thread(tmp_path / "live") as live:
+        Topics(live.name_server).create(TOPIC, QUEUES)
+        for block in blocks_of((ROOT / "docs" / "guide" / "spark-report.md").read_text()):
+            code = block.code.replace(NAME_SERVER, live.name_server)
+            exec(compile(code, f"the block at line {block.line}", "exec"), names)
+            printed = capsys.readouterr().out
+            assert block.printed in (None, printed), f"line {block.line}"
+        with blocking.PullConsumer(live.name_server, "judge") as consumer:
+            replayed = [one for queue in consumer.queues(TOPIC) for one in consumer.messages(queue)]
     assert names["found"] == plain_report({name: golden[store] for name, store in STORES.items()})
     assert "<svg" in (tmp_path / "report.html").read_text()
+    rows = [row for row in plain_rows(golden["store-clean"]) if (row["topic"], row["tags"]) == (TOPIC, TAG)]
+    rows.sort(key=lambda row: (row["queue_id"], row["queue_offset"]))
+    replayed.sort(key=lambda one: (one.queue_id, one.queue_offset))
+    first: dict[str, StoredMessage] = {}
+    for one in replayed:  # a slow send is repeated
+        first.setdefault(one.properties["IDEMPOTENCE_KEY"], one)
+    assert [as_sent(one) for one in first.values()] == [expected(row) for row in rows]

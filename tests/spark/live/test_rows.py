@@ -40,6 +40,7 @@ def test_every_column_becomes_what_it_means() -> None:
         "properties": pa.map_(pa.string(), pa.string()),
         "sharding_key": pa.string(),
         "delay": pa.int32(),
+        "flag": pa.int32(),
     }
     batch = pa.RecordBatch.from_pylist(
         [
@@ -56,12 +57,13 @@ def test_every_column_becomes_what_it_means() -> None:
                 ],
                 "sharding_key": "ann",
                 "delay": 2,
+                "flag": 7,
             }
         ],
         pa.schema(kinds),
     )
     properties = {"size": "3", "IDEMPOTENCE_KEY": "k"}
-    message = Message("orders", b"1", "paid", ("a", "b"), properties, 0, 2, "ann")
+    message = Message("orders", b"1", "paid", ("a", "b"), properties, 7, 2, "ann")
     assert rows_of(batch, None, iter(["k"])) == [Row(message, None)]
 
 

@@ -11,6 +11,7 @@ properties     map<string,string>  further properties; RocketMQ's own, as reads 
 queue_id       int                 which queue of the topic
 sharding_key   string              … or the key whose messages stay in order in one queue
 delay          int                 level of the delay after which consumers get it
+flag           int                 the application's own number
 =============  ==================  =======================================================================
 """
 
@@ -33,6 +34,7 @@ TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "queue_id": ("int",),
     "sharding_key": ("string",),
     "delay": ("int",),
+    "flag": ("int",),
 }
 
 
@@ -82,6 +84,7 @@ def _row(row: Mapping[str, Any], topic: str | None, key: str) -> Row:
         tags=row.get("tags"),
         keys=tuple(row.get("keys") or ()),
         properties=properties | {IDEMPOTENCE_KEY: key},
+        flag=row.get("flag") or 0,
         delay_level=row.get("delay") or 0,
         sharding_key=row.get("sharding_key"),
     )

@@ -17,7 +17,7 @@ retrySeconds            how long what could not be sent is tried again; 60 when 
 
 import asyncio
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Final, NamedTuple
@@ -41,6 +41,9 @@ BATCH_ID: Final = "streaming.sql.batchId"
 QUERY_ID: Final = "sql.streaming.queryId"
 SPARKS_OWN: Final = frozenset({"checkpointlocation"})
 """Options of a stream's writer that are Spark's."""
+
+
+FindQueue = Callable[[Producer, str, int], Awaitable[MessageQueue]]
 
 
 class SinkOptions(NamedTuple):
@@ -119,20 +122,40 @@ async def _send(options: SinkOptions, key_prefix: str, batches: Iterator[pa.Reco
     async with Producer(";".join(options.name_servers), options.group) as producer:
         for batch in batches:
             rows = rows_of(batch, options.topic, keys)
-            await _send_rows(producer, rows, options.retry_s)
+            await send_rows(producer, rows, options.retry_s)
             sent += len(rows)
     return Sent(sent)
 
 
-async def _send_rows(producer: Producer, rows: Sequence[Row], retry_s: int) -> None:
-    """Send rows, and again those that could not be sent: their order within a sharding key stays."""
+async def the_queue(producer: Producer, topic: str, queue_id: int) -> MessageQueue:
+    """Find the one queue of a topic with a number. Raises SettingsError if there is none, or more."""
+    found = [queue for queue in await producer.queues(topic) if queue.queue_id == queue_id]
+    if len(found) != 1:
+        brokers = ", ".join(queue.broker_name for queue in found) or "no broker"
+        raise SettingsError(
+            f"topic {topic}: queue {queue_id} is on {brokers}, it must be on one: use sharding_key"
+        )
+    return found[0]
+
+
+async def send_rows(
+    producer: Producer, rows: Sequence[Row], retry_s: int, find_queue: FindQueue = the_queue
+) -> None:
+    """Send rows, and again those that could not be sent: their order within a sharding key, or queue, stays.
+
+    Args:
+        retry_s: for how long.
+        find_queue: gives the queue of rows with a ``queue_id``, by topic and that.
+
+    Raises like ``send``.
+    """
     left = [row.message for row in rows]
     queue_ids = {id(row.message): row.queue_id for row in rows}
 
     async def send_left() -> None:
         nonlocal left
         places = {(one.topic, queue_id) for one in left if (queue_id := queue_ids[id(one)]) is not None}
-        queues = {place: await _queue(producer, *place) for place in places}
+        queues = {place: await find_queue(producer, *place) for place in places}
 
         def queue_of(message: Message) -> MessageQueue | None:
             queue_id = queue_ids[id(message)]
@@ -153,17 +176,6 @@ async def _send_rows(producer: Producer, rows: Sequence[Row], retry_s: int) -> N
             raise NetworkError(str(error)) from error
 
     await patiently("messages cannot be sent", retry_s, send_left)
-
-
-async def _queue(producer: Producer, topic: str, queue_id: int) -> MessageQueue:
-    """Find the one queue of a topic with a number."""
-    found = [queue for queue in await producer.queues(topic) if queue.queue_id == queue_id]
-    if len(found) != 1:
-        brokers = ", ".join(queue.broker_name for queue in found) or "no broker"
-        raise SettingsError(
-            f"topic {topic}: queue {queue_id} is on {brokers}, it must be on one: use sharding_key"
-        )
-    return found[0]
 
 
 def _task() -> TaskContext:
