@@ -286,6 +286,35 @@ def test_a_batch_goes_in_bulk_however_many_reads_bring_it() -> None:
     assert taken == 2 * len(frame)
 
 
+@pytest.mark.parametrize("frame", FRAMES)
+def test_sends_with_an_idempotence_key_step_aside_and_the_others_go_in_bulk(
+    frame: Callable[..., bytes],
+) -> None:
+    def batch_of(opaque: int, *keys: str) -> bytes:
+        members = [
+            batch.BatchMessage(b"x" * 9, b"UNIQ_KEY\x01K\x02WAIT\x01true\x02" + key.encode()) for key in keys
+        ]
+        fields = USUAL | {"i": "UNIQ_KEY\x01B\x02", "m": "true"}
+        return frame(fields, opaque, batch.encode(members), code=RequestCode.SEND_BATCH_MESSAGE)
+
+    usual = frame(USUAL, 1), batch_of(2, "", ""), frame(USUAL, 3)
+    keyed = (
+        frame(USUAL | {"i": USUAL["i"] + "IDEMPOTENCE_KEY\x01k\x02"}, 4),
+        batch_of(5, "", "", "IDEMPOTENCE_KEY\x01l\x02"),
+        batch_of(6, "IDEMPOTENCE_KEY\x01k\x02", "IDEMPOTENCE_KEY\x01l\x02", ""),
+    )
+    reads = [
+        b"".join(usual),
+        keyed[0] + b"".join(usual),
+        keyed[1] + keyed[2] + usual[0],
+        b"".join(usual) + keyed[1],
+    ]
+    plain, bulk, taken = asyncio.run(both(reads))
+    assert plain == bulk
+    assert plain.stored == 2 * 4 * len(TOPICS) + 4 + (1 + 4) + (3 + 1 + 1) + (4 + 2)
+    assert taken == 3 * len(b"".join(usual)) + len(usual[0])
+
+
 PROPERTIES = [
     USUAL["i"],
     "UNIQ_KEY\x01abc\x02",
@@ -301,6 +330,9 @@ PROPERTIES = [
     "UNIQ_KEY\x01abc",
     "KEYS\x01k1\x02",
     "",
+    "UNIQ_KEY\x01abc\x02IDEMPOTENCE_KEY\x01k\x02",
+    "IDEMPOTENCE_KEY\x01k\x02UNIQ_KEY\x01abc\x02IDEMPOTENCE_KEY\x01l\x02",
+    "UNIQ_KEY\x01abc\x02IDEMPOTENCE_KEYS\x01k\x02",
     *(
         f"UNIQ_KEY\x01abc\x02{name}\x01{value}\x02"
         for name, value in [

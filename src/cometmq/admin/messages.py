@@ -41,6 +41,7 @@ OF_ITS_JOURNEY = (
     properties.TRACE_ON,
     properties.CLUSTER,
     properties.TRANSACTION_PREPARED,
+    properties.IDEMPOTENCE_KEY,
 )
 """Properties that say what became of a message: one that begins anew has none of them."""
 

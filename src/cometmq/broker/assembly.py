@@ -14,6 +14,7 @@ from cometmq.broker.client_requests import ClientRequests
 from cometmq.broker.consumer_filters import ConsumerFilters
 from cometmq.broker.consumers import Consumers
 from cometmq.broker.groups import Groups
+from cometmq.broker.idempotence import Idempotence
 from cometmq.broker.lock_requests import LockRequests
 from cometmq.broker.locks import QueueLocks
 from cometmq.broker.offsets import Offsets
@@ -123,11 +124,13 @@ class Assembly:
             peers_clock,
             notify=own.notify_consumer_ids_changed_enable,
         )
+        self.idempotence = Idempotence(store, table("idempotence"), own, clock)
         sends = Sends(
             store,
             Targets(self.topics, groups, self.locks, permission=permission),
             _additions(own, host, clock),
             self.rates,
+            self.idempotence,
             own,
             store_host=host,
             constants={"MSG_REGION": own.region_id, "TRACE_ON": str(own.trace_on).lower()},

@@ -109,6 +109,7 @@ class Broker:
                 self._settings, store, self._files, self._clock, ip, self.port, self._peers_clock
             )
             stack.callback(self._save_tables, parts)
+            await asyncio.to_thread(parts.idempotence.load)
             server.handler, server.bulk = parts.requests, parts.bulk
             stack.push_async_callback(parts.lock_requests.stop)
             stack.push_async_callback(self._finish_tasks)

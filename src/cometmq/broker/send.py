@@ -15,6 +15,7 @@ from cometmq.broker.bulk_sends import BulkSends
 from cometmq.broker.delayed import delayed
 from cometmq.broker.disk_wait import DiskWaits
 from cometmq.broker.fast_failure import FastFailure
+from cometmq.broker.idempotence import Idempotence, Keys
 from cometmq.broker.rates import Rates
 from cometmq.broker.refused import Refused, code_of
 from cometmq.broker.settings import BrokerSettings
@@ -26,6 +27,7 @@ from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
 from cometmq.format.message_id import offset_message_id
 from cometmq.format.properties import (
     DELAY,
+    IDEMPOTENCE_KEY,
     TAGS,
     TIMER_DELAY_MS,
     TIMER_DELAY_SEC,
@@ -56,7 +58,10 @@ _RARE: Final = frozenset({TRANSACTION_PREPARED, DELAY, *_TIMERS})
 
 
 class _Sent(NamedTuple):
-    """One send on its way: which of the batch's messages are its own, and what its answer says."""
+    """One send on its way: which of the batch's messages are its own, and what its answer says.
+
+    With ``keys``, one of each of its messages, it may be one that is stored already.
+    """
 
     command: Command
     begin: int
@@ -64,6 +69,7 @@ class _Sent(NamedTuple):
     queue_id: int
     unique_key: str
     wait: bool
+    keys: Keys = ()
 
 
 class Sends:
@@ -83,6 +89,7 @@ class Sends:
         targets: Targets,
         additions: Additions,
         rates: Rates,
+        idempotence: Idempotence,
         settings: BrokerSettings,
         *,
         store_host: bytes,
@@ -92,6 +99,7 @@ class Sends:
         self._targets = targets
         self._additions = additions
         self._rates = rates
+        self._idempotence = idempotence
         self._store_host = store_host
         self._host_id = store_host.hex().upper()
         self._constants = constants
@@ -126,10 +134,18 @@ class Sends:
         for command in commands:
             begin = len(messages)
             try:
-                sends.append(self._take(session, command, messages))
+                sent = self._take(session, command, messages)
             except CometMQError as error:
                 self._refuse(session, command, code_of(error), str(error))
                 del messages[begin:]
+                continue
+            if not sent.keys:
+                sends.append(sent)
+                continue
+            if begin:
+                self._append(session, sends, messages[:begin])
+            self._append_new(session, sent, messages[begin:])
+            sends, messages = [], []
         if messages:
             self._append(session, sends, messages)
 
@@ -145,8 +161,8 @@ class Sends:
             )
         begin = len(messages)
         if header.batch or command.code == RequestCode.SEND_BATCH_MESSAGE:
-            unique_key, wait = self._take_batch(session, header, target, queue_id, body, messages)
-            return _Sent(command, begin, len(messages), queue_id, unique_key, wait)
+            unique_key, wait, keys = self._take_batch(session, header, target, queue_id, body, messages)
+            return _Sent(command, begin, len(messages), queue_id, unique_key, wait, keys)
         data, named = self._additions.complete(header.properties)
         message = NewMessage(
             target.topic,
@@ -165,7 +181,8 @@ class Sends:
             _check_rare(header, named)
             message = self._wait(message)
         messages.append(message)
-        return _Sent(command, begin, begin + 1, queue_id, named[UNIQ_KEY], named.get(WAIT) != "false")
+        keys = self._idempotence.keys_of(target.topic, [named]) if IDEMPOTENCE_KEY in named else ()
+        return _Sent(command, begin, begin + 1, queue_id, named[UNIQ_KEY], named.get(WAIT) != "false", keys)
 
     def _queue_id(self, wanted: int, target: Target) -> int:
         """Give the queue that a send goes to: the one it names, or any in turn. Raises Refused."""
@@ -195,14 +212,16 @@ class Sends:
         queue_id: int,
         body: bytes,
         messages: list[NewMessage],
-    ) -> tuple[str, bool]:
-        """Add the messages of a batch; give its own unique key and whether it waits for the disk."""
+    ) -> tuple[str, bool, Keys]:
+        """Add the messages of a batch; give its unique key, whether it waits for the disk, and their keys."""
         _, named = self._additions.complete(header.properties)
         rare = header.sys_flag & TRANSACTION_MASK or not _RARE.isdisjoint(named)
         if rare or header.topic.startswith(RETRY_PREFIX):
             raise MessageIllegal(
                 f"a batch takes no delayed, transactional or {RETRY_PREFIX} messages: send them one by one"
             )
+        members = batch.decode(body)
+        each = [properties.decode(member.properties) for member in members]
         messages += [
             NewMessage(
                 target.topic,
@@ -212,14 +231,14 @@ class Sends:
                 header.born_time,
                 session.born_host,
                 self._store_host,
-                properties.decode(member.properties).get(TAGS),
+                of_member.get(TAGS),
                 member.flag,
                 header.sys_flag,
                 header.reconsume_times,
             )
-            for member in batch.decode(body)
+            for member, of_member in zip(members, each, strict=True)
         ]
-        return named[UNIQ_KEY], named.get(WAIT) != "false"
+        return named[UNIQ_KEY], named.get(WAIT) != "false", self._idempotence.keys_of(target.topic, each)
 
     def _append(self, session: Session, sends: list[_Sent], messages: list[NewMessage]) -> None:
         begun_ms = self._rates.put_times.begin()
@@ -235,11 +254,35 @@ class Sends:
                 own = messages[sent.begin : sent.end]
                 self._append(session, [sent._replace(begin=0, end=len(own))], own)
         else:
-            self._fast_failure.note_append(self._rates.put_times.since(begun_ms))
-            self.bulk.learn(messages)
-            self._rates.stored.total += len(messages)
-            self._rates.stored_bytes.total += self._store.written_offset - appended[0].physical_offset
+            self._note(messages, appended, begun_ms)
             self._answer_when_safe(session, sends, appended, begun_ms)
+
+    def _append_new(self, session: Session, sent: _Sent, messages: list[NewMessage]) -> None:
+        """Append what of a send with idempotence keys is new; for the rest answer where the first is.
+
+        That is written before: so if answers wait for the disk, it is there by then.
+        """
+        begun_ms = self._rates.put_times.begin()
+
+        def append(new: Sequence[NewMessage]) -> list[Appended]:
+            appended = self._store.append(new)
+            self._note(new, appended, begun_ms)
+            return appended
+
+        try:
+            places = self._idempotence.append(sent.keys, sent.queue_id, messages, append)
+        except (StoreNotWritable, MessageIllegal) as error:
+            self._refuse(session, sent.command, code_of(error), str(error))
+            return
+        sent = sent._replace(begin=0, end=len(places), queue_id=places[0].queue_id)
+        self._answer_when_safe(session, [sent], [place.appended for place in places], begun_ms)
+
+    def _note(self, messages: Sequence[NewMessage], appended: Sequence[Appended], begun_ms: int) -> None:
+        """Note what was appended."""
+        self._fast_failure.note_append(self._rates.put_times.since(begun_ms))
+        self.bulk.learn(messages)
+        self._rates.stored.total += len(messages)
+        self._rates.stored_bytes.total += self._store.written_offset - appended[0].physical_offset
 
     def _answer_when_safe(
         self, session: Session, sends: list[_Sent], appended: list[Appended], begun_ms: int
@@ -258,7 +301,7 @@ class Sends:
         self, session: Session, sends: list[_Sent], appended: list[Appended], unsafe: str | None = None
     ) -> None:
         """Answer success, or FLUSH_DISK_TIMEOUT with the reason ``unsafe``."""
-        for command, begin, end, queue_id, unique_key, _ in sends:
+        for command, begin, end, queue_id, unique_key, _, _ in sends:
             if command.is_oneway:
                 continue
             first = appended[begin]

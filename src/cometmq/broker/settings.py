@@ -73,6 +73,11 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         notify_consumer_ids_changed_enable: tell consumers of a group that its members changed.
         flush_consumer_offset_interval: how often committed offsets are saved.
         flush_delay_offset_interval: how often is saved how far delayed messages have been given out.
+        idempotence_window_ms: for how long a message with the same IDEMPOTENCE_KEY as one of its topic is not
+            stored; 0 for not at all. Not RocketMQ's, as are the next two.
+        idempotence_keys_max: so many keys are known at most; each takes 200 bytes of memory.
+        idempotence_read_back_bytes: how much of the log's end is searched for keys when the broker starts,
+            which takes a second if it is full of them.
         register_name_server_period: how often the broker registers.
         register_broker_timeout_mills: how long a name server may take to answer.
         broker_fast_failure_enable: whether sends are refused that cannot be handled soon …
@@ -118,6 +123,9 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     notify_consumer_ids_changed_enable: bool = True
     flush_consumer_offset_interval: Milliseconds = 5_000
     flush_delay_offset_interval: Milliseconds = 10_000
+    idempotence_window_ms: Annotated[int, Meta(ge=0, le=86_400_000)] = 600_000
+    idempotence_keys_max: Annotated[int, Meta(ge=2, le=100_000_000)] = 500_000
+    idempotence_read_back_bytes: Annotated[int, Meta(ge=0)] = 32 * 1024 * 1024
     register_name_server_period: Annotated[int, Meta(ge=10_000, le=60_000)] = 30_000
     register_broker_timeout_mills: Milliseconds = 24_000
     broker_fast_failure_enable: bool = True

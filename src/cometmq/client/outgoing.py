@@ -3,7 +3,7 @@
 Source: RocketMQ ``client/Validators.java``, ``DefaultMQProducerImpl.java`` (sendKernelImpl).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from cometmq.errors import MessageIllegal
@@ -45,7 +45,12 @@ _GROUP, _TOPIC, _QUEUE_ID, _SYS_FLAG, _BORN_TIME, _FLAG, _PROPERTIES, _BATCH, _B
 
 
 class Outgoing(NamedTuple):
-    """A message, or a batch, ready to be sent to any queue of its topic."""
+    """A message, or a batch, ready to be sent to any queue of its topic.
+
+    Attributes:
+        idempotence_key: of the message, or of the first of a batch in which each has one: it may be sent
+            again to the same queue.
+    """
 
     topic: str
     message_ids: tuple[str, ...]
@@ -55,6 +60,12 @@ class Outgoing(NamedTuple):
     sys_flag: int
     is_batch: bool
     sharding_key: str | None = None
+    idempotence_key: str | None = None
+
+    @property
+    def queue_key(self) -> str | None:
+        """Decides on the queue, if there is one."""
+        return self.sharding_key if self.sharding_key is not None else self.idempotence_key
 
     @property
     def message_id(self) -> str:
@@ -96,7 +107,17 @@ def one(
         body = compression.compress(body, compression_type)
         flags = sys_flag.compressed_with(0, compression_type)
     text = sent.properties_of(message, _own(unique_id)).decode()
-    return Outgoing(message.topic, (unique_id,), text, body, message.flag, flags, False, message.sharding_key)
+    return Outgoing(
+        message.topic,
+        (unique_id,),
+        text,
+        body,
+        message.flag,
+        flags,
+        is_batch=False,
+        sharding_key=message.sharding_key,
+        idempotence_key=message.properties.get(properties.IDEMPOTENCE_KEY),
+    )
 
 
 def many(messages: Sequence[Message], unique_ids: Sequence[str], batch_id: str) -> Outgoing:
@@ -110,7 +131,7 @@ def many(messages: Sequence[Message], unique_ids: Sequence[str], batch_id: str) 
     if len(topics) != 1:
         raise MessageIllegal(f"batch for the topics {sorted(topics)}: all must have the same one")
     members = [member(message, unique_id) for message, unique_id in zip(messages, unique_ids, strict=True)]
-    return together(messages[0].topic, members, unique_ids, batch_id)
+    return together(messages[0].topic, members, unique_ids, batch_id, common_idempotence_key(messages))
 
 
 def member(message: Message, unique_id: str) -> bytes:
@@ -121,14 +142,21 @@ def member(message: Message, unique_id: str) -> bytes:
     return batch.encode_one(message.body, sent.properties_of(message, _own(unique_id)), message.flag)
 
 
-def together(topic: str, members: Sequence[bytes], unique_ids: Sequence[str], batch_id: str) -> Outgoing:
+def together(
+    topic: str,
+    members: Sequence[bytes],
+    unique_ids: Sequence[str],
+    batch_id: str,
+    idempotence_key: str | None = None,
+) -> Outgoing:
     """Make a batch of the members of one topic. Raises MessageIllegal if it is too long."""
     body = b"".join(members)
     if len(body) > BODY_SIZE_MAX:
         raise MessageIllegal(
             f"batch of {len(body)} bytes: a broker takes at most {BODY_SIZE_MAX}; send fewer at once"
         )
-    return Outgoing(topic, tuple(unique_ids), _own(batch_id), body, 0, 0, is_batch=True)
+    ids = tuple(unique_ids)
+    return Outgoing(topic, ids, _own(batch_id), body, 0, 0, is_batch=True, idempotence_key=idempotence_key)
 
 
 def common_sharding_key(messages: Sequence[Message]) -> str | None:
@@ -137,6 +165,24 @@ def common_sharding_key(messages: Sequence[Message]) -> str | None:
     if others:
         raise MessageIllegal("batch with several sharding keys: they may belong to different queues")
     return first
+
+
+def common_idempotence_key(messages: Iterable[Message]) -> str | None:
+    """Give the idempotence key of the first message if all of a batch have one."""
+    first = None
+    for message in messages:
+        key = message.properties.get(properties.IDEMPOTENCE_KEY)
+        if key is None:
+            return None
+        first = first or key
+    return first
+
+
+def queue_key(message: Message) -> str | None:
+    """Give what decides on a message's queue: its sharding key, else its idempotence key, if it has one."""
+    if message.sharding_key is not None:
+        return message.sharding_key
+    return message.properties.get(properties.IDEMPOTENCE_KEY)
 
 
 def _own(unique_id: str) -> str:

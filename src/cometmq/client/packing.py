@@ -66,12 +66,16 @@ def pack(
     def single(place: int, unique_id: str) -> Part:
         return Part(compress(messages[place], unique_id), [place], [unique_id])
 
+    def batch_of(topic: str, some: list[int], ids: list[str], members: list[bytes]) -> Outgoing:
+        key = outgoing.common_idempotence_key(messages[place] for place in some)
+        return outgoing.together(topic, members, ids, new_id(), key)
+
     lanes = [Lane(queue_of(messages[place]), [single(place, new_id())]) for place in alone]
     for (topic, queue), places in groups.items():
         parts = [
             single(some[0], ids[0])
             if len(some) == 1
-            else Part(outgoing.together(topic, members, ids, new_id()), some, ids)
+            else Part(batch_of(topic, some, ids, members), some, ids)
             for some, ids, members in _cut(messages, places, new_id, batch_bytes)
         ]
         lanes += [Lane(None, [one]) for one in parts] if queue is None else [Lane(queue, parts)]
@@ -80,7 +84,7 @@ def pack(
 
 def may_wait(message: Message) -> bool:
     """Whether a message can share a batch with any others of its topic."""
-    return message.sharding_key is None and not _travels_alone(message)
+    return outgoing.queue_key(message) is None and not _travels_alone(message)
 
 
 def _travels_alone(message: Message) -> bool:

@@ -10,11 +10,13 @@ import asyncio
 import os
 import secrets
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Final, Literal, Self
 
 from cometmq.client import outgoing, packing
 from cometmq.client.accumulator import Accumulator
 from cometmq.client.hooks import Hooks, SendHook
+from cometmq.client.idempotence_key import IdempotentBy, key_by
 from cometmq.client.identity import client_id, own_address
 from cometmq.client.outgoing import Outgoing
 from cometmq.client.packing import Lane
@@ -28,6 +30,7 @@ from cometmq.cluster.route import queue_of_key
 from cometmq.errors import CometMQError, PartlySent, SettingsError
 from cometmq.format.layout import valid_group
 from cometmq.format.message_id import UniqueIdMaker
+from cometmq.format.properties import IDEMPOTENCE_KEY
 from cometmq.format.sys_flag import CompressionType
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import Message, MessageQueue
@@ -53,9 +56,12 @@ class Producer:
         hooks: look at each try of a send (see ``client/hooks.py``).
         trace: whether to tell RMQ_SYS_TRACE_TOPIC of each message.
         linger_ms: how long a single send may wait for others of its topic to share a batch with; None for
-            not at all. What is delayed, has a sharding key or a named queue does not wait.
+            not at all. What is delayed, has a sharding or idempotence key or a named queue does not wait.
         batch_bytes: a batch of so many bytes waits no longer.
         latency_fault_tolerance: whether slow brokers are left alone for a while (see ``cluster/fault.py``).
+        idempotent_by: what makes a message the same as one that was sent before, so that a CometMQ broker
+            does not store it again: ``message_id`` (only what this producer tries again is the same),
+            ``keys``, or a function of the message that gives a key, or None for its id.
     """
 
     def __init__(
@@ -73,6 +79,7 @@ class Producer:
         trace: bool = False,
         linger_ms: int | None = None,
         batch_bytes: int = packing.BATCH_BYTES,
+        idempotent_by: IdempotentBy | None = None,
         clock: Clock | None = None,
     ) -> None:
         if in_flight_max < 1:
@@ -92,6 +99,7 @@ class Producer:
         self._is_traced = trace
         self._linger_ms = linger_ms
         self._batch_bytes = batch_bytes
+        self._key_of = None if idempotent_by is None else key_by(idempotent_by)
         self._clock = clock or SystemClock()
         self._ids = UniqueIdMaker(own_address(), os.getpid(), secrets.randbits(31))
 
@@ -141,6 +149,7 @@ class Producer:
             RemoteError: the broker refuses.
             NetworkError: no broker answers; the message may be stored nevertheless.
         """
+        message = self._keyed(message)
         if self._accumulator is not None and queue is None and packing.may_wait(message):
             return await self._accumulator.add(message)
         return await self._send(self._prepare(message), queue)
@@ -163,7 +172,7 @@ class Producer:
             NoRoute, NetworkError: the queue of a sharding key cannot be found; nothing was sent.
             PartlySent: some were not stored, or may not be; it has the result or the error of each.
         """
-        outcomes = await self._send_each(list(messages), queue_of)
+        outcomes = await self._send_each(self._all_keyed(messages), queue_of)
         results = [outcome for outcome in outcomes if isinstance(outcome, SendResult)]
         if len(results) < len(outcomes):
             raise PartlySent(outcomes)
@@ -174,6 +183,7 @@ class Producer:
 
         Raises like ``send``.
         """
+        messages = self._all_keyed(messages)
         ids = [self._new_id() for _ in messages]
         ready = outgoing.many(messages, ids, self._new_id())
         if queue is None:
@@ -182,7 +192,7 @@ class Producer:
 
     async def send_oneway(self, message: Message, queue: Where = None) -> None:
         """Send a message without waiting for an answer: it can be lost unseen. Raises like ``send``."""
-        await self._sender.oneway(self._prepare(message), queue)
+        await self._sender.oneway(self._prepare(self._keyed(message)), queue)
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Give the queues that a topic's messages are sent to. Raises NoRoute or NetworkError."""
@@ -206,11 +216,13 @@ class Producer:
         return [outcomes[place] for place in range(len(messages))]
 
     async def _queues_of_keys(self, messages: Sequence[Message]) -> Callable[[Message], MessageQueue | None]:
-        keyed = {message.topic for message in messages if message.sharding_key is not None}
+        keyed = {message.topic for message in messages if outgoing.queue_key(message) is not None}
+        if not keyed:
+            return lambda _: None
         queues = {topic: await self.queues(topic) for topic in keyed}
 
         def queue_of(message: Message) -> MessageQueue | None:
-            key = message.sharding_key
+            key = outgoing.queue_key(message)
             return None if key is None else queue_of_key(queues[message.topic], key)
 
         return queue_of
@@ -228,6 +240,16 @@ class Producer:
                     outcomes.update(zip(part.places, of_each(result, part.ids), strict=True))
             if failure is not None:
                 outcomes.update(dict.fromkeys(part.places, failure))
+
+    def _all_keyed(self, messages: Iterable[Message]) -> list[Message]:
+        return list(messages) if self._key_of is None else [self._keyed(message) for message in messages]
+
+    def _keyed(self, message: Message) -> Message:
+        """Give a message with its idempotence key, if it shall have one."""
+        if self._key_of is None or IDEMPOTENCE_KEY in message.properties:
+            return message
+        key = self._key_of(message) or self._new_id()
+        return replace(message, properties={**message.properties, IDEMPOTENCE_KEY: key})
 
     def _prepare(self, message: Message) -> Outgoing:
         return self._compressed(message, self._new_id())

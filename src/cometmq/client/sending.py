@@ -85,7 +85,8 @@ class Sender:
     async def send(self, ready: Outgoing, where: Where = None) -> SendResult:
         """Send and wait for the answer. Raises like ``Producer.send``."""
         failed: set[str] = set()
-        tries = self._settings.tries if where is None and ready.sharding_key is None else 1
+        is_free = where is None and ready.sharding_key is None
+        tries = self._settings.tries if is_free or ready.idempotence_key is not None else 1
         while True:
             tries -= 1
             queue, address = await self._choose(ready, where, failed)
@@ -159,8 +160,8 @@ class Sender:
             )
         if selector is not None:
             return selector(queues)
-        if ready.sharding_key is not None:
-            return queue_of_key(queues, ready.sharding_key)
+        if (key := ready.queue_key) is not None:
+            return queue_of_key(queues, key)
         turn = self._next_turn(route.topic)
         if self._faults is not None:
             return self._faults.choose(queues, turn, failed, self._clock.monotonic_ms())

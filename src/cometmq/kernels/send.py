@@ -118,17 +118,23 @@ def take(
         if end_size > len(records) or answered + answer_size(send, constants, bounds) > len(answers):
             return sends_end, sends_end if count else end, count, size, answered
         row = first_row + count
-        message = send.body_at
+        message, begin_size, is_usual = send.body_at, size, True
         for i in range(send.message_count):
             send.physical_offset = physical_offset + size
             send.queue_offset = next_offsets[send.queue]
             next_offsets[send.queue] += 1
             if send.is_batch:
-                message = read_message(data, message, send)
+                message, is_usual = read_message(data, message, send)
+                if not is_usual:
+                    next_offsets[send.queue] -= i + 1
+                    break
                 size = put_record(data, send, data, born_host, constants, bounds, store_time, records, size)
             else:
                 size = put_record(data, send, texts, born_host, constants, bounds, store_time, records, size)
             put_entry(send, entries, row + i)
+        if not is_usual:  # as if it had not been begun
+            size, position = begin_size, end
+            continue
         count += send.message_count
         if not send.is_oneway:
             answered = put_answer(send, entries, row, texts, constants, bounds, answers, answered)

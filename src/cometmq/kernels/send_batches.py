@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from cometmq.kernels.jit import Bytes, inlined, int64, int_at, short_at
-from cometmq.kernels.send_properties import tags_code_in
+from cometmq.kernels.send_properties import read_member
 
 HEAD_SIZE: Final = 20
 SIZE_MIN: Final = 22
@@ -36,7 +36,7 @@ def batch_count(data: Bytes, position: int, end: int) -> Any:
 def read_message(data: Bytes, position: int, send: Any) -> Any:
     """Read a message whose lengths fit: what it has of its own takes the place of what its batch has.
 
-    Gives where it ends.
+    Gives where it ends, and whether it is usual.
     """
     send.flag = int64(int_at(data, position + _FLAG_AT))
     send.body_at = position + HEAD_SIZE
@@ -45,5 +45,5 @@ def read_message(data: Bytes, position: int, send: Any) -> Any:
     send.properties_at = properties_length_at + _PROPERTIES_LENGTH_SIZE
     send.properties_length = int64(short_at(data, properties_length_at))
     end = send.properties_at + send.properties_length
-    send.tags_code = tags_code_in(data, send.properties_at, end)
-    return end
+    send.tags_code, is_usual = read_member(data, send.properties_at, end)
+    return end, is_usual

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from cometmq.format import properties
-from cometmq.kernels.jit import Bytes, inlined, int32, int64, uint32
+from cometmq.kernels.jit import Bytes, byte_at, inlined, int32, int64, uint32
 from cometmq.kernels.json_text import checked_size
 from cometmq.kernels.properties import next_property
 from cometmq.kernels.text import hash_text
@@ -21,8 +21,9 @@ _UNIQ_KEY: Final = _code("UNIQ_KEY")
 _WAIT: Final = _code("WAIT")
 _FALSE_BEGINS: Final = ord("f")
 _UNUSUAL: Final = tuple(map(_code, ("DELAY", "TRAN_MSG", "TRACE_ON", "CLUSTER", "POP_CK")))
-_UNUSUAL_LONG: Final = tuple(int.from_bytes(name, "big") for name in (b"TIMER_DE", b"MSG_REGI"))
-"""How longer names begin that stand for something unusual: TIMER_DELAY_SEC, MSG_REGION."""
+_UNUSUAL_LONG: Final = tuple(int.from_bytes(name, "big") for name in (b"TIMER_DE", b"MSG_REGI", b"IDEMPOTE"))
+"""How longer names begin that stand for something unusual: TIMER_DELAY_SEC, MSG_REGION, IDEMPOTENCE_KEY."""
+_IDEMPOTENCE_KEY: Final = _UNUSUAL_LONG[-1]
 
 
 @inlined
@@ -40,10 +41,7 @@ def read_properties(texts: Bytes, begin: int, end: int, send: Any) -> bool:
             elif code == _TAGS:
                 tags, tags_end = name_end + 1, value_end
             elif code == -1:
-                code = int64(0)
-                for i in range(_CODED_MAX):
-                    code = code << 8 | texts[position + i]
-                if _is_one_of(code, _UNUSUAL_LONG):
+                if _is_one_of(_long_code(texts, position), _UNUSUAL_LONG):
                     return False
             elif code == _WAIT:
                 if texts[name_end + 1] == _FALSE_BEGINS:
@@ -61,15 +59,27 @@ def read_properties(texts: Bytes, begin: int, end: int, send: Any) -> bool:
 
 
 @inlined
-def tags_code_in(buffer: Bytes, position: int, end: int) -> Any:
-    """Give the hash of the tags in a properties string, 0 without any."""
+def read_member(buffer: Bytes, position: int, end: int) -> Any:
+    """Read the properties of a batch's message: the hash of its tags, 0 without any; whether it is usual."""
     tags = tags_end = position
+    is_usual = True
     while position < end:
         code, name_end, value_end = next_property(buffer, position, end)
         if code == _TAGS and position < name_end < value_end - 1:
             tags, tags_end = name_end + 1, value_end
+        elif code == -1 and _long_code(buffer, position) == _IDEMPOTENCE_KEY:
+            is_usual = False
         position = value_end + 1
-    return _hash_of(buffer, tags, tags_end)
+    return _hash_of(buffer, tags, tags_end), is_usual
+
+
+@inlined
+def _long_code(buffer: Bytes, position: int) -> Any:
+    """Give the number of the first bytes of a longer name."""
+    code = int64(0)
+    for i in range(_CODED_MAX):
+        code = code << 8 | byte_at(buffer, position + i)
+    return code
 
 
 @inlined

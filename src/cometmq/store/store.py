@@ -6,16 +6,18 @@ files may be synced in a thread of the caller's.
 """
 
 import logging
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
 from cometmq.errors import IllegalName, MessageIllegal, StoreLocked, StoreNotWritable
 from cometmq.format import layout
+from cometmq.format.record import RecordHead
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import Disk, FileLayer
 from cometmq.io.open_files import OpenFiles
+from cometmq.message import Buffer
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.bulk_append import BulkAppend
 from cometmq.store.commit_log import describe
@@ -31,6 +33,7 @@ from cometmq.store.progress import Progress, ProgressLines
 from cometmq.store.query import QueryResult
 from cometmq.store.reading import Step, run
 from cometmq.store.readings import TIME_MAX, Readings
+from cometmq.store.recent import recent_records
 from cometmq.store.recover import recover
 from cometmq.store.retention import Retention
 from cometmq.store.settings import StoreSettings
@@ -259,6 +262,14 @@ class MessageStore(Messages, HasPointers):
             self._queues.delete(topic)
         except OSError as error:
             raise StoreNotWritable(describe(error, self.root)) from error
+
+    def recent(self, since_ms: int, bytes_max: int, having: bytes) -> Iterator[tuple[Buffer, RecordHead]]:
+        """Find records near the log's end by bytes in them: see ``recent.recent_records``. For any thread."""
+        return recent_records(self._log, since_ms, bytes_max, having)
+
+    def deleted_before(self, topic: str) -> int:
+        """Give the CommitLog offset before which a topic's records are those of a deleted one; 0 for none."""
+        return self._parts.ledger.deleted.get(topic, 0)
 
     # Keeping up
 

@@ -70,9 +70,7 @@ def test_rows_that_cannot_be_sent_are_named(topics: Topics) -> None:
 
 
 @pytest.mark.timeout(400)
-def test_a_stream_is_written_with_keys_that_a_repetition_repeats(
-    spark: SparkSession, orders: Topics, tmp_path: Path
-) -> None:
+def test_what_a_stream_repeats_is_stored_once(spark: SparkSession, orders: Topics, tmp_path: Path) -> None:
     orders.create("copies")
 
     def copy() -> list[int]:
@@ -100,5 +98,4 @@ def test_a_stream_is_written_with_keys_that_a_repetition_repeats(
     assert copy() == [60]
     found = stored(orders, "copies", 2)
     keys = [one.properties[KEY] for one in found]
-    assert (len(found), len(set(keys))) == (200, 140)
-    assert len({(one.properties[KEY], one.body) for one in found}) == 140
+    assert len(keys) == len(set(keys)) == 140  # the broker knew those that came again

@@ -1,0 +1,63 @@
+"""Which idempotence keys were stored of late, and where: what is sent again is then not stored again.
+
+Two tables hold them. When the younger one has become as old as the window, or is full, it takes the place of
+the older, which is dropped as a whole. So a key is known for the window, unless too many come.
+"""
+
+from hashlib import blake2b
+from struct import Struct
+from typing import Final, NamedTuple
+
+from cometmq.store.append import Appended
+
+_PLACE: Final = Struct(">iqqiq")
+_DIGEST_SIZE: Final = 16
+
+
+class Place(NamedTuple):
+    """Where the first message of a key is, as its producer was told."""
+
+    queue_id: int
+    appended: Appended
+
+
+def digest(topic: str, life: int, key: str) -> bytes:
+    """Give what a key of a topic is known by, of one length; ``life`` tells topics of the same name apart."""
+    text = f"{topic}\0{life}\0{key}".encode("utf-8", "surrogatepass")
+    return blake2b(text, digest_size=_DIGEST_SIZE).digest()
+
+
+class StoredKeys:
+    """The keys of the last while.
+
+    Args:
+        window_ms: how long a key is known, from the store time of its message.
+        keys_max: so many are known at most; of the oldest half some may be forgotten earlier.
+    """
+
+    def __init__(self, window_ms: int, keys_max: int) -> None:
+        self._window_ms = window_ms
+        self._half = max(keys_max // 2, 1)
+        self._young: dict[bytes, bytes] = {}
+        self._old: dict[bytes, bytes] = {}
+        self._young_since_ms = 0
+
+    def __len__(self) -> int:
+        """How many are held."""
+        return len(self._young) + len(self._old)
+
+    def find(self, key: bytes, now_ms: int) -> Place | None:
+        """Give where the message with a key is, None if none was stored inside the window."""
+        packed = self._young.get(key) or self._old.get(key)
+        if packed is None:
+            return None
+        queue_id, *fields = _PLACE.unpack(packed)
+        place = Place(queue_id, Appended(*fields))
+        return place if now_ms - place.appended.store_time < self._window_ms else None
+
+    def add(self, key: bytes, place: Place) -> None:
+        """Know a key from now on; they are added in the order of their store times."""
+        store_time = place.appended.store_time
+        if len(self._young) >= self._half or store_time - self._young_since_ms >= self._window_ms:
+            self._old, self._young, self._young_since_ms = self._young, {}, store_time
+        self._young[key] = _PLACE.pack(place.queue_id, *place.appended)
