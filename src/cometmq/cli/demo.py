@@ -168,7 +168,8 @@ def send_and_kill(place: Place) -> set[int]:
     with broker(place) as process:
         asyncio.run(send_and_consume(place.name_server))
         say("Kill it with SIGKILL, in the middle of another send")
-        acknowledged = asyncio.run(send_until_killed(place.name_server, process))
+        with errors_to(place.log):  # the producer warns that its broker is gone
+            acknowledged = asyncio.run(send_until_killed(place.name_server, process))
         check(process.wait(PATIENCE_S) == -signal.SIGKILL, "the broker was not killed")
     detail(f"{len(acknowledged):,} messages of it had been acknowledged")
     return acknowledged
@@ -249,7 +250,7 @@ def analyse(place: Place) -> None:
 
 @contextmanager
 def errors_to(log: Path) -> Iterator[None]:
-    """Let what Java and Spark write to standard error go to a file."""
+    """Let what is written to standard error, by Java and Spark too, go to a file."""
     kept = os.dup(STANDARD_ERROR)
     with log.open("ab") as file:
         os.dup2(file.fileno(), STANDARD_ERROR)
