@@ -6,19 +6,12 @@ import click
 
 from cometmq.cli.output import json_option, printable
 from cometmq.cli.spark_options import master_option, start_spark, stores_argument, task_bar
-from cometmq.cli.store_find import LIMIT, show
-from cometmq.cli.times import HELP, TimeRange, parse_range
-from cometmq.errors import SettingsError
-from cometmq.store.find import Wanted
+from cometmq.cli.store_find import LIMIT, show, wanted_of, wanted_options
 
 
 @click.command()
 @stores_argument
-@click.option("--id", "message_id", metavar="ID", help="Offset id, or the producer's unique id.")
-@click.option("--key", help="One of the message's keys.")
-@click.option("--topic", help="Topic; makes a search by key or id faster.")
-@click.option("--tag", help="Tag.")
-@click.option("--time", "time_range", metavar="TIME[..TIME]", help=HELP)
+@wanted_options
 @click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True, help="Of each store.")
 @click.option("--scan", is_flag=True, help="Read the whole logs and trust no index: it may be damaged.")
 @master_option
@@ -42,10 +35,7 @@ def find(
     Exit codes: 0 found; 1 not found, or a store cannot be read; 2 the question cannot be used, or there is
     no Spark.
     """
-    times = parse_range(time_range) if time_range is not None else TimeRange()
-    wanted = Wanted(message_id, key, topic, tag, *times)
-    if wanted == Wanted():
-        raise SettingsError("nothing is asked for: give --id, --key, --topic, --tag or --time")
+    wanted = wanted_of(message_id, key, topic, tag, time_range)
     spark = start_spark(master)
     from cometmq.spark.jobs.find import find as find_in_stores  # noqa: PLC0415 - needs the extra
 

@@ -1,8 +1,9 @@
 """``cometmq store find``: messages by id, key, time, topic and tag, in a store that no broker need serve."""
 
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import click
 
@@ -20,15 +21,39 @@ from cometmq.store.find import find as find_messages
 from cometmq.store.finding import Severity
 
 LIMIT: Final = 32
+CommandT = TypeVar("CommandT", bound=Callable[..., object])
+
+
+def wanted_options(command: CommandT) -> CommandT:
+    """Add the options that say which messages are wanted: see ``wanted_of``."""
+    for option in reversed(_WANTED):
+        command = option(command)
+    return command
+
+
+_WANTED: Final = (
+    click.option("--id", "message_id", metavar="ID", help="Offset id, or the producer's unique id."),
+    click.option("--key", help="One of the message's keys."),
+    click.option("--topic", help="Topic; makes a search by key or id faster."),
+    click.option("--tag", help="Tag."),
+    click.option("--time", "time_range", metavar="TIME[..TIME]", help=HELP),
+)
+
+
+def wanted_of(
+    message_id: str | None, key: str | None, topic: str | None, tag: str | None, time_range: str | None
+) -> Wanted:
+    """Say what is wanted by the options. Raises SettingsError if that is nothing."""
+    times = parse_range(time_range) if time_range is not None else TimeRange()
+    wanted = Wanted(message_id, key, topic, tag, *times)
+    if wanted == Wanted():
+        raise SettingsError("nothing is asked for: give --id, --key, --topic, --tag or --time")
+    return wanted
 
 
 @click.command()
 @path_argument
-@click.option("--id", "message_id", metavar="ID", help="Offset id, or the producer's unique id.")
-@click.option("--key", help="One of the message's keys.")
-@click.option("--topic", help="Topic; makes a search by key or id faster.")
-@click.option("--tag", help="Tag.")
-@click.option("--time", "time_range", metavar="TIME[..TIME]", help=HELP)
+@wanted_options
 @click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True, help="At most so many.")
 @click.option("--scan", is_flag=True, help="Read the whole log and trust no index: it may be damaged.")
 @click.option("--body-out", type=click.Path(path_type=Path, dir_okay=False), help="Write the body to a file.")
@@ -53,10 +78,7 @@ def find(
 
     Exit codes: 0 found; 3 not found; 2 the question cannot be used, or PATH is no store.
     """
-    times = parse_range(time_range) if time_range is not None else TimeRange()
-    wanted = Wanted(message_id, key, topic, tag, *times)
-    if wanted == Wanted():
-        raise SettingsError("nothing is asked for: give --id, --key, --topic, --tag or --time")
+    wanted = wanted_of(message_id, key, topic, tag, time_range)
     with StoreDirectory(path, load_settings(config)) as store:
         for finding in store.findings:
             if finding.severity is Severity.DAMAGE:
