@@ -17,5 +17,6 @@ def test_messages_are_told_with_their_stores(
     assert ran.code == 0
     assert f"{stores[0]}:" in ran.out.splitlines()
     assert ran.out.count("queue_offset") >= 2
-    assert cometmq(*command, "--key", "there is none").err.splitlines()[-1] == "not found"
+    nothing = cometmq(*command, "--key", "there is none")
+    assert (nothing.code, nothing.err.splitlines()[-1]) == (3, "not found")
     assert cometmq("spark", "find", stores[0]).failed(2, "nothing is asked for")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from cometmq.cli.main import EXIT_FAILED, EXIT_NOT_FOUND
 from cometmq.cli.output import json_option, printable
 from cometmq.cli.spark_options import master_option, start_spark, stores_argument, task_bar
 from cometmq.cli.store_find import LIMIT, show, wanted_of, wanted_options
@@ -32,8 +33,8 @@ def find(
 ) -> None:
     """Find messages in the stores in the directories PATH, many at once; all that is asked for must hold.
 
-    Exit codes: 0 found; 1 not found, or a store cannot be read; 2 the question cannot be used, or there is
-    no Spark.
+    Exit codes: 0 found; 1 a store cannot be read; 3 not found; 2 the question cannot be used, or there is no
+    Spark.
     """
     wanted = wanted_of(message_id, key, topic, tag, time_range)
     spark = start_spark(master)
@@ -48,7 +49,10 @@ def find(
             click.echo(f"{hits.store}:")
         for found in hits.found:
             show(found, as_json=as_json)
-    if not any(hits.found for hits in all_hits):
+    is_found = any(hits.found for hits in all_hits)
+    if not is_found:
         click.echo("not found", err=True)
-    if any(hits.error for hits in all_hits) or not any(hits.found for hits in all_hits):
-        context.exit(1)
+    if any(hits.error for hits in all_hits):
+        context.exit(EXIT_FAILED)
+    elif not is_found:
+        context.exit(EXIT_NOT_FOUND)
