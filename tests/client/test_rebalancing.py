@@ -13,7 +13,7 @@ from cometmq.admin.topics import TopicAdmin
 from cometmq.client import rebalancing
 from cometmq.client.consumed import ConsumedQueue
 from cometmq.client.heartbeat import beat
-from cometmq.client.locks import Locks
+from cometmq.client.locks import Locked, Locks
 from cometmq.client.offset_store import OffsetStore, RemoteOffsets
 from cometmq.client.rebalancing import Rebalancing
 from cometmq.cluster.rebalance import Strategy, averagely
@@ -227,6 +227,32 @@ def test_a_lock_of_which_the_broker_has_not_heard_is_given_back_again(tmp_path: 
             while not (await two.lock([QUEUE])).granted:
                 assert not locking.done()
                 await asyncio.sleep(0.05)
+
+    asyncio.run(main())
+
+
+def test_a_renewal_that_no_broker_answered_is_tried_again_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rebalancing, "LOCK_RENEWAL_S", 3_600.0)  # soon is what does not wait for this
+
+    async def main() -> None:
+        async with asyncio.timeout(60), locked(tmp_path) as (_, one, locking):
+            lock, renewed, tries = one._locks.lock, asyncio.Event(), 0
+
+            async def lose_first(queues: Iterable[MessageQueue]) -> Locked:
+                nonlocal tries
+                tries += 1
+                if tries == 1:
+                    return Locked([], [])
+                decided = await lock(queues)
+                renewed.set()
+                return decided
+
+            one._locks.lock = lose_first  # type: ignore[method-assign]  # the first is not answered
+            one._locks_wanted.set()
+            await renewed.wait()
+            assert one.owned() == [QUEUE] and not locking.done()
 
     asyncio.run(main())
 

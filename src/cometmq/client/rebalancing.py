@@ -28,7 +28,7 @@ UNSETTLED_S: Final = 1.0
 """How soon to look again when the share could not be found out or had as a whole."""
 LOCK_RENEWAL_S: Final = 20.0
 LOCK_AGAIN_S: Final = 0.5
-"""How soon to ask again for a lock that somebody else has."""
+"""How soon to ask again for a lock that somebody else has, or of which no broker said anything."""
 SETTLE_S: Final = 0.5
 """How long a queue that may have had another owner rests before its offset is asked for."""
 LAST_COMMITS: Final = 3
@@ -112,11 +112,9 @@ class Rebalancing:
         """Take and renew locks."""
         while True:
             self._locks_wanted.clear()
-            await self._lock()
-            await wait_within(
-                self._locks_wanted,
-                LOCK_AGAIN_S if self._owed or self._assignment.to_begin() else LOCK_RENEWAL_S,
-            )
+            is_decided = await self._lock()
+            is_settled = is_decided and not (self._owed or self._assignment.to_begin())
+            await wait_within(self._locks_wanted, LOCK_RENEWAL_S if is_settled else LOCK_AGAIN_S)
 
     async def round(self) -> bool:
         """Find out the share of each topic; tell whether all is as it shall be."""
@@ -253,16 +251,17 @@ class Rebalancing:
         self._owed.difference_update(heard)
         self._owed |= locks.difference(heard)
 
-    async def _lock(self) -> None:
+    async def _lock(self) -> bool:
+        """Take, renew and give back locks; tell whether the brokers have answered for all that are wanted."""
         self._owed.difference_update(self._assignment.to_lock())
         if self._owed:
             await self._give_back(set(self._owed))
         queues = [queue for queue in self._assignment.to_lock() if queue not in self._unlocking]
         asked_ms = self._clock.monotonic_ms()
-        if queues:
-            decided = await self._locks.lock(queues)
-            self._follow(self._assignment.granted(decided.asked, decided.granted, asked_ms))
+        decided = await self._locks.lock(queues)
+        self._follow(self._assignment.granted(decided.asked, decided.granted, asked_ms))
         self._follow(self._assignment.expire(self._clock.monotonic_ms()))
+        return len(decided.asked) == len(queues)
 
     def _is_locked(self, topic: str) -> bool:
         return self._strategy is not None and self._topics.get(topic, False)
