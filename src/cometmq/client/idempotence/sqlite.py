@@ -10,6 +10,7 @@ this one::
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -63,6 +64,7 @@ class SqliteClaims:
             self._connection.close()
             raise
         self._thread = ThreadPoolExecutor(1, "cometmq-claims")
+        self._turn = threading.Lock()
         self._claims = 0
 
     async def claim(self, key: str, now_ms: int, lease_ms: int) -> Claimed:
@@ -91,7 +93,11 @@ class SqliteClaims:
             PutOff: the key is done already; nothing is to be written.
             sqlite3.Error: the file cannot be used, or others held it for 30 s.
         """
-        with closing(_connect(self._path, "FULL")) as connection, _transaction(connection):
+        with (
+            self._in_turn(),
+            closing(_connect(self._path, "FULL")) as connection,
+            _transaction(connection),
+        ):
             if is_done(_found(connection, key), now_ms):
                 raise PutOff(delay_level=1)  # when the message comes again, its mark is seen
             connection.execute(_PUT, (key, State.DONE, until_ms))
@@ -101,6 +107,16 @@ class SqliteClaims:
         """Wait for what is being written, and close the file."""
         self._thread.shutdown()
         self._connection.close()
+
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        """Let one handler write after the other: SQLite lets those who wait sleep, and most take no time."""
+        if not self._turn.acquire(timeout=BUSY_TIMEOUT_S):
+            raise sqlite3.OperationalError(f"{self._path}: others held it for {BUSY_TIMEOUT_S:.0f} s")
+        try:
+            yield
+        finally:
+            self._turn.release()
 
     async def _run(self, statement: str, *values: object) -> int:
         """Give how many rows changed."""
