@@ -4,8 +4,9 @@
 
 Members as processes join, leave and are killed, topics get more queues and fewer, and the broker is restarted
 and killed, all under load. Each strategy has a group with an ordered topic and a concurrent one, and all
-strategies live through each history; intervals are a tenth of what they are else (``hurry.py``). A lost
-message, or an ordered queue with two owners or out of order, ends the run; its seed shows it again.
+strategies live through each history (``by_circle`` is what the literature calls round robin); intervals are
+a tenth of what they are else (``hurry.py``). A lost message, or an ordered queue with two owners or out of
+order, ends the run; its seed shows it again.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from tests.rebalance.campaign import live_through
-from tests.rebalance.history import Size
+from tests.rebalance.history import Kind, Size, draw
 from tests.rebalance.hurry import hurry
 
 COLUMNS = "| strategy | way | histories | handled | lost | two owners | disordered | duplicates |"
@@ -30,6 +31,7 @@ def main() -> None:
     hurry()
     print(f"seed {options.seed}, {_size(options)}", flush=True)
     sums, wrong = asyncio.run(_live(options))
+    print("\n" + ", ".join(f"{count} times {kind.value}" for kind, count in _happened(options).items()))
     print(f"\n{COLUMNS}\n|---|---" + "|---:" * 6 + "|")
     for (strategy, way), counts in sums.items():
         cells = (
@@ -73,6 +75,12 @@ async def _live(options: argparse.Namespace) -> tuple[dict[tuple[str, str], Coun
     return sums, wrong
 
 
+def _happened(options: argparse.Namespace) -> Counter[Kind]:
+    """Count what the histories consist of."""
+    seeds = range(options.seed, options.seed + options.histories)
+    return Counter(step.kind for seed in seeds for step in draw(seed, _size(options)))
+
+
 def _size(options: argparse.Namespace) -> Size:
     return Size(options.members, options.queues, options.steps)
 
@@ -81,7 +89,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.rebalance", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--histories", type=int, default=100)
-    parser.add_argument("--members", type=int, default=Size().members, help="most at a time")
+    parser.add_argument("--members", type=int, default=Size().members, help="at first and at most")
     parser.add_argument("--queues", type=int, default=Size().queues, help="of each topic at the beginning")
     parser.add_argument("--steps", type=int, default=Size().steps, help="of each history")
     parser.add_argument("--at-once", type=int, default=2, help="histories side by side")

@@ -7,7 +7,7 @@ one, and each process is a member of all groups.
 import asyncio
 import json
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from itertools import product
@@ -30,6 +30,7 @@ Kinds = list[tuple[str, str]]
 KINDS: Kinds = list(product(STRATEGIES, WAYS))
 TOPICS = [topic_of(*kind) for kind in KINDS]
 PATIENCE_S = 120
+SHRUNK_S = 600
 AGAIN_S = 0.2
 LOAD_PAUSE_S = 0.02
 
@@ -75,13 +76,12 @@ class Crew:
         await asyncio.gather(*(self.end(0, signal.SIGTERM) for _ in range(len(self._members))))
 
     async def have_seen(self, sent: dict[str, set[int]], patience_s: float) -> None:
-        """Wait until all that was sent was handled, or the patience is at its end."""
-        deadline = asyncio.get_running_loop().time() + patience_s
+        """Wait until all that was sent was handled, or nothing was for so long."""
         while not all(numbers <= self.seen[topic].numbers for topic, numbers in sent.items()):
-            if (left := deadline - asyncio.get_running_loop().time()) <= 0:
-                return
             self._news.clear()
-            await wait_within(self._news, left)
+            await wait_within(self._news, patience_s)
+            if not self._news.is_set():
+                return
 
 
 class Member:
@@ -145,6 +145,8 @@ class Topics:
     def __init__(self, name_server: str, queues: int) -> None:
         self._name_server = name_server
         self._queues = queues
+        self._most = queues
+        """So many a topic may have yet: of a shrink that is stopped nobody knows how far it came."""
         self._shrinking: asyncio.Task[None] | None = None
 
     async def make(self) -> None:
@@ -156,7 +158,7 @@ class Topics:
         if self._shrinking is not None:
             self._shrinking.cancel()
             await asyncio.wait((self._shrinking,))
-        self._queues += by
+        self._queues = by + (self._queues if by < 0 else self._most)
         work = self._shrink() if by < 0 else self._create()
         self._shrinking = asyncio.create_task(work)
         if by >= 0:
@@ -170,20 +172,26 @@ class Topics:
     async def _create(self) -> None:
         async with TopicAdmin(self._name_server) as admin:
             for topic in TOPICS:
-                await admin.create(topic, queues=self._queues)
+                await _surely(partial(admin.create, topic, queues=self._queues))
+        self._most = self._queues
 
     async def _shrink(self) -> None:
+        settle_s = SETTLE_S / TIMES
         async with TopicAdmin(self._name_server) as admin:
-            await asyncio.gather(*(self._shrink_one(admin, topic) for topic in TOPICS))
+            works = [partial(shrink, admin, topic, self._queues, settle_s=settle_s) for topic in TOPICS]
+            await asyncio.gather(*map(_surely, works))
+        self._most = self._queues
 
-    async def _shrink_one(self, admin: TopicAdmin, topic: str) -> None:
-        while True:
-            try:
-                await shrink(admin, topic, self._queues, timeout_s=PATIENCE_S, settle_s=SETTLE_S / TIMES)
-            except CometMQError:
-                await asyncio.sleep(AGAIN_S)  # the broker is away: it can be run again
-            else:
-                return
+
+async def _surely(work: Callable[[], Awaitable[object]]) -> None:
+    """Do what can be done again until it succeeds: the broker may be away, or very busy."""
+    while True:
+        try:
+            await work()
+        except CometMQError:
+            await asyncio.sleep(AGAIN_S)
+        else:
+            return
 
 
 async def live_through(seed: int, size: Size, directory: Path) -> dict[tuple[str, str], Verdict]:
@@ -199,14 +207,14 @@ async def live_through(seed: int, size: Size, directory: Path) -> dict[tuple[str
     sent: dict[str, set[int]] = {topic: set() for topic in TOPICS}
     try:
         await topics.make()
-        await asyncio.gather(*(crew.join() for _ in range(size.first_members)))
+        await crew.fill()
         async with _load(broker.name_server, sent):
             for step in draw(seed, size):
                 await asyncio.sleep(step.pause_s)
                 await _happen(step, broker, crew, topics)
             await crew.fill()
         await crew.have_seen(sent, PATIENCE_S)
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(SHRUNK_S):
             await topics.are_as_wanted()
     finally:
         await crew.end_all()

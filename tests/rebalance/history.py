@@ -40,17 +40,12 @@ class Step(NamedTuple):
 
 
 class Size(NamedTuple):
-    """How large a history is: members at a time, queues at first, steps, and seconds between these."""
+    """How large a history is: members at first and at most, queues at first, steps, seconds between these."""
 
     members: int = 8
     queues: int = 64
     steps: int = 8
     pause_s_max: float = 1.0
-
-    @property
-    def first_members(self) -> int:
-        """How many members there are at first."""
-        return max(1, self.members // 2)
 
     @property
     def queues_max(self) -> int:
@@ -60,7 +55,7 @@ class Size(NamedTuple):
 
 def draw(seed: int, size: Size) -> list[Step]:
     """Give the history of a seed: there is always a member and a queue, and no more members than may be."""
-    dice, members, queues = random.Random(seed), size.first_members, size.queues
+    dice, members, queues = random.Random(seed), size.members, size.queues
     steps: list[Step] = []
     while len(steps) < size.steps:
         kind = dice.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]

@@ -21,7 +21,7 @@ from typing import Any, Final
 from tests.interop.peers import HOST
 from tests.processes import BrokerProcess, Process
 from tests.soak.clients import TOPICS, run
-from tests.soak.judge import Sample, own_memory
+from tests.soak.judge import Sample, memory
 from tests.soak.ledger import Ledger
 from tests.soak.proxy import Proxy
 
@@ -45,7 +45,7 @@ LARGE: Final[dict[str, Any]] = {
 """Files that last for a soak, so that their number stays what it is."""
 COLUMNS: Final = (
     "| minute | sent | failed | handled | twice | waiting | halved | swallowed | cut | restarts "
-    "| clients KiB | broker KiB | tasks | files |"
+    "| clients KiB | broker KiB | without files | tasks | files |"
 )
 
 
@@ -108,8 +108,8 @@ class Soak:
             await self._be_wild()
             calm_since = self._now()
             await asyncio.sleep(CALM_S)
-            if late := self._ledger.waiting(sent_before=calm_since):
-                self.wrong.append(f"minute {minute}: {late} messages are stuck after {CALM_S:.0f} s of calm")
+            if late := self._ledger.waiting_in(sent_before=calm_since):
+                self.wrong.append(f"minute {minute}: after {CALM_S:.0f} s of calm are stuck {late}")
             sample = await self._sample()
             self._print(minute, sample)
             if minute <= WARM_MINUTES and minute < minutes:
@@ -119,8 +119,8 @@ class Soak:
             if not self._ledger.waiting():
                 break
             await asyncio.sleep(LOOK_S)
-        if lost := self._ledger.waiting():
-            self.wrong.append(f"{lost} messages are lost")
+        if lost := self._ledger.waiting_in():
+            self.wrong.append(f"messages are lost: {lost}")
         if self._ledger.disordered:
             self.wrong.append(f"{self._ledger.disordered} messages passed over one of their queue")
         if warm is not None:
@@ -146,7 +146,12 @@ class Soak:
     async def _sample(self) -> Sample:
         self._counted.clear()
         await self._counted.wait()
-        rss = {"clients": own_memory(self._clients.pid), "broker": own_memory(self._steady.pid)}
+        broker = self._steady.pid
+        rss = {
+            "clients": memory(self._clients.pid),
+            "broker": memory(broker),
+            "broker without files": memory(broker, "RssAnon"),
+        }
         return Sample(rss, self._tasks, self._files)
 
     def _print(self, minute: int, sample: Sample) -> None:
@@ -163,7 +168,8 @@ class Soak:
             self._tasks, self._files = what
             self._counted.set()
         elif event == "sent":
-            self._ledger.note_sent(what[1], self._now())
+            number, queue = what
+            self._ledger.note_sent(number, self._now(), queue)
         elif event == "failed":
             self._ledger.failed += 1
         else:

@@ -69,11 +69,12 @@ class _Clients:
             while not self._ending.is_set():
                 number = next(self._numbers)
                 try:
-                    await producer.send(Message(topic, b"%d" % number))
+                    result = await producer.send(Message(topic, b"%d" % number))
                 except CometMQError:
                     self._say("failed", topic, number)
                 else:
-                    self._say("sent", topic, number)
+                    queue = result.queue
+                    self._say("sent", number, f"{topic} queue {queue.queue_id} of {queue.broker_name}")
                 await asyncio.sleep(PAUSE_S)
 
     async def _count(self) -> None:

@@ -32,13 +32,13 @@ class Sample(NamedTuple):
         return grown
 
 
-def own_memory(pid: int) -> int:
-    """Give the bytes of memory that a process has to itself.
+def memory(pid: int, name: str = "VmRSS") -> int:
+    """Give the bytes of memory that a process has, or, by ``RssAnon``, those that it has to itself.
 
-    Pages of the log that it has mapped are not counted: they are the page cache's.
+    The rest are pages of files: its programs, and of a broker the log, which are the page cache's.
     """
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        name, _, value = line.partition(":")
-        if name == "RssAnon":
+        found, _, value = line.partition(":")
+        if found == name:
             return int(value.split()[0]) << 10
-    raise ValueError(f"process {pid} has no memory of its own")
+    raise ValueError(f"process {pid} tells no {name}")

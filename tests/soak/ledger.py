@@ -1,6 +1,6 @@
 """What was sent and handled in a soak: how much of it is late, came again, or came out of order."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 
 class Ledger:
@@ -12,17 +12,17 @@ class Ledger:
         self.handled = 0
         self.duplicates = 0
         self.disordered = 0
-        self._waiting: dict[int, float] = {}
-        """When each message was sent that was not handled yet."""
+        self._waiting: dict[int, tuple[float, str]] = {}
+        """When and whereto each message was sent that was not handled yet."""
         self._done: set[int] = set()
         self._next: dict[str, int] = defaultdict(int)
         """The queue offset that must come next in each ordered queue, or one that came before."""
 
-    def note_sent(self, number: int, at: float) -> None:
+    def note_sent(self, number: int, at: float, queue: str = "") -> None:
         """Note that a broker has a message."""
         self.sent += 1
         if number not in self._done:
-            self._waiting[number] = at
+            self._waiting[number] = at, queue
 
     def note_handled(self, number: int) -> None:
         """Note that a message was handled."""
@@ -38,4 +38,9 @@ class Ledger:
 
     def waiting(self, sent_before: float = float("inf")) -> int:
         """Give how many messages that were sent before a time were not handled."""
-        return sum(at < sent_before for at in self._waiting.values())
+        return sum(at < sent_before for at, _ in self._waiting.values())
+
+    def waiting_in(self, sent_before: float = float("inf")) -> str:
+        """Tell of these how many are in which queue."""
+        queues = Counter(queue for at, queue in self._waiting.values() if at < sent_before)
+        return ", ".join(f"{count} in {queue}" for queue, count in queues.most_common())
