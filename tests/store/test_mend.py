@@ -7,7 +7,7 @@ from cometmq.format import layout
 from cometmq.format.java_hash import tags_code
 from cometmq.format.queue_entry import SIZE
 from cometmq.format.record import QUEUE_ID_AT, QUEUE_OFFSET_AT
-from cometmq.store import MessageStore
+from cometmq.store import MessageStore, ledger
 from cometmq.store.mend import mend
 from cometmq.testing.memory_disk import MemoryDisk
 
@@ -53,12 +53,15 @@ def test_a_damaged_entry_has_its_queue_made_anew(
     assert f"{QUEUE}, byte {5 * SIZE}" in caplog.text
 
 
-def test_a_damaged_index_file_is_made_anew_with_those_behind_it(
-    closed: MemoryDisk, open_store: OpenStore
+@pytest.mark.parametrize("at", [18, 60], ids=["where it begins", "a slot"])
+def test_an_index_of_which_a_file_is_damaged_is_made_anew(
+    closed: MemoryDisk, open_store: OpenStore, at: int
 ) -> None:
+    """As flip 51187 of ``tests/damage``: by its header the first file of a killed store was the last."""
     names = closed.names(layout.index_dir(ROOT))
     path = layout.index_dir(ROOT) / names[0]
-    closed.open(path, writable=True).write(60, b"\x7f\x00")
+    closed.open(path, writable=True).write(at, b"\x7f\x00")
+    closed.remove(layout.config_path(ROOT, ledger.NAME))
     assert all_are_there(open_store(files=closed))
     assert len(closed.names(ROOT / "setaside")) == len(names) == 2
 

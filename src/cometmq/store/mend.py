@@ -50,7 +50,7 @@ def mend(root: Path, settings: StoreSettings, layer: FileLayer) -> bool:
             places = [found for found in verified.findings if found.position is not None]
             damages = [found for found in places if found.severity is Severity.DAMAGE]
             queues = {found.path.parent for found in damages if _is_unsound_queue(store, found)}
-            index = _with_later_files(store, {found.path for found in places})
+            index = _unsound_index(store, {found.path for found in places})
     except SettingsError:
         return False
     for found in damages:
@@ -90,14 +90,14 @@ def _is_unsound_queue(store: StoreDirectory, found: Finding) -> bool:
     return False
 
 
-def _with_later_files(store: StoreDirectory, damaged: set[Path]) -> set[Path]:
-    """Give the index files that are damaged, and all behind the first of them: keys go in by their order.
+def _unsound_index(store: StoreDirectory, damaged: set[Path]) -> set[Path]:
+    """Give all index files if one of them is damaged: keys go in by the order of the log.
 
-    What a kill leaves of an index cannot be told from damage, and is made anew too.
+    Where in that order a file belongs says its header, which may be what is damaged. What a kill leaves of an
+    index cannot be told from damage, and is made anew too.
     """
-    paths = [view.path for view in store.index([])]
-    first = next((number for number, path in enumerate(paths) if path in damaged), len(paths))
-    return set(paths[first:])
+    paths = {view.path for view in store.index([])}
+    return set() if paths.isdisjoint(damaged) else paths
 
 
 def _entry(store: StoreDirectory, topic: str, queue_id: int, queue_offset: int) -> QueueEntry | None:
