@@ -1,13 +1,35 @@
+"""What is said of lost messages; at the end, of those that a retention run takes from under a query."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 import pytest
+from tests.live import in_thread
+from tests.spark.live.conftest import Topics, queue
 
 from cometmq.errors import StoreDamaged
 from cometmq.message import MessageQueue
+from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.loss import joined, tell_loss
-from cometmq.spark.live.options import parse
+from cometmq.spark.live.offsets import Written
+from cometmq.spark.live.options import Earliest, parse
 from cometmq.spark.live.ranges import Range
+from cometmq.spark.live.stream import LiveStreamReader
+from cometmq.testing.clock import MovableClock
 
 FIRST, SECOND = (MessageQueue("t", "b", number) for number in range(2))
 OPTIONS = {"namesrv": "a:1", "subscribe": "t"}
+PATIENCE_S = 90
+EXPIRING = {
+    "mapped_file_size_commit_log": 1 << 18,
+    "file_reserved_time": 0,
+    "delete_when": ";".join(map(str, range(24))),
+    "clean_resource_interval": 1,
+}
+A_MINUTE_S = 61.0
+"""So long after its start a store removes nothing, and then what it has written down thoroughly."""
 
 
 def test_a_loss_is_an_error_that_names_it_and_the_remedy() -> None:
@@ -30,3 +52,61 @@ def test_ranges_of_a_queue_that_follow_on_each_other_are_joined() -> None:
         Range(FIRST, 6, 7),
         Range(SECOND, 4, 5),
     ]
+
+
+def test_what_retention_takes_from_under_a_query_is_named_or_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = MovableClock()
+    with in_thread(tmp_path / "store", clock=clock, store=EXPIRING) as live:
+        topics = Topics(live.name_server)
+        topics.create("expiring", queues=1)
+        for first in range(0, 300, 20):
+            topics.send("expiring", [b"%03d" % (first + number) + bytes(1000) for number in range(20)])
+        with querying(topics, failOnDataLoss="true") as fails, querying(topics) as goes_on:
+            for query in (fails, goes_on):
+                assert next_batch(query, query.initialOffset()) == (at(10), list(range(10)))
+            clock.advance(A_MINUTE_S)
+            left = first_left(topics)  # of the log's two files one is gone, the other is written to
+            lost = f"messages are lost: topic expiring, broker broker-a, queue 0, offsets 10 to {left - 1}:"
+            with pytest.raises(StoreDamaged, match=lost):
+                next_batch(fails, at(10))
+            assert next_batch(goes_on, at(10)) == (at(left + 10), list(range(left, left + 10)))
+    assert lost in caplog.text
+
+
+@contextmanager
+def querying(topics: Topics, **options: str) -> Iterator[LiveStreamReader]:
+    """Give what Spark asks for the plan of each micro-batch, as long as a query runs."""
+    limits = {
+        "subscribe": "expiring",
+        "startingOffsets": "earliest",
+        "maxOffsetsPerTrigger": "10",
+        "retrySeconds": "60",
+    }
+    reader = LiveStreamReader(topics.options(**limits, **{"failOnDataLoss": "false"} | options), ("body",))
+    try:
+        yield reader
+    finally:
+        reader.stop()
+
+
+def next_batch(query: LiveStreamReader, start: Written) -> tuple[Written, list[int]]:
+    """Plan and read a micro-batch; give where it ends, and the numbers of its messages."""
+    end = query.latestOffset(start, query.getDefaultReadLimit())
+    batches = [batch for part in query.partitions(start, end) for batch in query.read(part)]
+    return end, [int(row["body"][:3]) for batch in batches for row in batch.to_pylist()]
+
+
+def at(offset: int) -> Written:
+    return {"expiring": {"broker-a": {"0": offset}}}
+
+
+def first_left(topics: Topics) -> int:
+    """Give the first queue offset that is left, once something has been removed."""
+    deadline = time.monotonic() + PATIENCE_S
+    one = queue("expiring")
+    with Cluster(topics.options(subscribe="expiring", retrySeconds="60")) as cluster:
+        while (first := cluster.resolve(Earliest(), [one], "")[one]) == 0:
+            assert time.monotonic() < deadline
+    return first

@@ -172,6 +172,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         waiting = sum(max(end - begins[queue], 0) for queue, end in ends.items())
         if self._waits_for_more(waiting):
             return begins
+        begins = begins | self._first_left(begins, ends)
         if self._options.offsets_per_trigger is not None:
             ends = admit(begins, ends, self._options.offsets_per_trigger)
         if self._options.bytes_per_trigger is not None:
@@ -179,6 +180,12 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             sizes = self._cluster.record_sizes(ranges)
             ends = admit(begins, ends, self._options.bytes_per_trigger, lambda queue: sizes[queue])
         return ends
+
+    def _first_left(self, begins: Offsets, ends: Offsets) -> Offsets:
+        """Give from where there is something to read: what is gone is told at once, and takes up no limit."""
+        waiting = [queue for queue, end in ends.items() if end > begins[queue]]
+        firsts = self._cluster.resolve(Earliest(), waiting, "")
+        return {queue: min(max(begins[queue], first), ends[queue]) for queue, first in firsts.items()}
 
     def _waits_for_more(self, waiting: int) -> bool:
         """Whether there are too few messages yet for a micro-batch, and they have not waited for too long."""
