@@ -134,7 +134,7 @@ def goal_of(root: Path) -> Goal:
         return Goal(path, last.written_end() * SIZE - start, len(index), index[-1].header.next_entry)
 
 
-def java_rebuild_s(store: Path, goal: Goal) -> float:
+def java_rebuild_s(store: Path, goal: Goal, timeout_s: float = REBUILD_TIMEOUT_S) -> float:
     """Start the Java broker without derived files; give the seconds until they are whole again."""
     for path in (layout.consume_queues_dir(store), layout.index_dir(store)):
         shutil.rmtree(path)
@@ -150,7 +150,7 @@ def java_rebuild_s(store: Path, goal: Goal) -> float:
         try:
             while not goal.is_reached(store):
                 assert broker.poll() is None, "the Java broker ended"
-                assert time.perf_counter() < begin + REBUILD_TIMEOUT_S, "the Java broker does not get there"
+                assert time.perf_counter() < begin + timeout_s, "the Java broker does not get there"
                 time.sleep(POLL_S)
             return time.perf_counter() - begin
         finally:

@@ -1,14 +1,18 @@
-"""Rebuilding ConsumeQueues and Index by Spark, beside the same on one machine: times, memory, bytes.
+"""Rebuilding ConsumeQueues and Index by Spark, beside the same on one machine and by the Java broker.
 
     python -m benches.bench_spark_rebuild [--files 8] [--file-mib 1024] [--queues 1000] [--master MASTER]
+        [--no-java]
 
-A store is filled. What is derived is rebuilt by ``cometmq store rebuild``, a process of its own, and then by
+A store is filled. What is derived is rebuilt by ``cometmq store rebuild``, a process of its own; then by
 ``cometmq.spark.jobs.rebuild`` on a Spark that runs already, by default on two executors that are processes
-of their own. What both made is compared byte for byte. Memory is the most that was resident: of the single
-process, and of the largest of Spark's Python workers.
+of their own; then by a start of the Java broker without ``consumequeue/``, ``index/`` and ``checkpoint``,
+until the last entry is in its files. What was made is compared byte for byte. Memory is the most that was
+resident: of the single process, and of each executor, its Java and its Python processes added up.
 """
 
 import argparse
+import contextlib
+import os
 import resource
 import shutil
 import subprocess
@@ -16,21 +20,28 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
+from benches.bench_rebuild import compare as compare_names_apart
+from benches.bench_rebuild import goal_of, java_rebuild_s
 from benches.fill import Fill
 from rich.console import Console
 from rich.table import Table
+from tests.interop import jvm
 
 from cometmq.format import layout
 from cometmq.spark import session
-from cometmq.spark.jobs.rebuild import rebuild
+from cometmq.spark.jobs.memory import peak_bytes
+from cometmq.spark.jobs.rebuild import Rebuilt, rebuild
 from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
 
 TOPICS: Final = 125
 MB: Final = 1e6
 MIB: Final = 1 << 20
+TASKS: Final = 8
+EXECUTOR: Final = b"CoarseGrainedExecutorBackend"
+JAVA_TIMEOUT_S: Final = 1_800
 
 
 def main() -> None:
@@ -42,30 +53,38 @@ def main() -> None:
     parser.add_argument("--file-mib", type=int, default=1024, help="length of each")
     parser.add_argument("--queues", type=int, default=1_000)
     parser.add_argument("--master", default="local-cluster[2,1,1024]")
+    parser.add_argument("--java", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--directory", type=Path, help="where the store is made; it is removed")
     options = parser.parse_args()
     subprocess.run([sys.executable, "-m", "cometmq.kernels"], check=True, stdout=subprocess.DEVNULL)
     with tempfile.TemporaryDirectory(prefix="cometmq-bench-", dir=options.directory) as folder:
         store, alone = Path(folder, "store"), Path(folder, "alone")
         messages = fill(store, options.files, options.file_mib, options.queues)
+        on_disk()
         seconds, peak = rebuild_alone(store)
         for made in (layout.consume_queues_dir, layout.index_dir):
             shutil.copytree(made(store), made(alone), copy_function=copy_sparse)
-        spark = session(options.master, "bench", work_dir=Path(folder))
-        spark.range(1).count()
-        begin = time.perf_counter()
-        rebuilt = rebuild(spark, store)
-        spark_seconds = time.perf_counter() - begin
-        spark.stop()
+        on_disk()
+        by_spark = rebuild_by_spark(store, options.master)
+        compared = [f"one process and Spark: {compare(alone, store)}"]
+        java = None
+        if options.java:
+            goal = goal_of(store)
+            on_disk()
+            java = java_rebuild_s(store, goal, JAVA_TIMEOUT_S)
+            compared.append(f"one process and Java: {compare_names_apart(alone, store)}")
+        rebuilt = by_spark.rebuilt
         title = f"{messages:,} messages, {rebuilt.bytes / MB:,.0f} MB, {rebuilt.queues:,} queues"
-        table = Table(title=title, caption=compare(alone, store))
-        for column in ("", "one process", f"Spark {options.master}", "ratio"):
+        table = Table(title=title, caption="\n".join(compared))
+        for column in ("", "one process", f"Spark {options.master}", f"RocketMQ {jvm.rocketmq_version()}"):
             table.add_column(column, justify="right")
-        ratio = f"{seconds / spark_seconds:.2f}"
-        table.add_row("s", f"{seconds:.1f}", f"{spark_seconds:.1f}", ratio)
-        rates = (rebuilt.bytes / MB / taken for taken in (seconds, spark_seconds))
-        table.add_row("MB/s", *(f"{rate:,.0f}" for rate in rates), ratio)
-        table.add_row("MiB resident", f"{peak / MIB:,.0f}", f"{rebuilt.peak_bytes / MIB:,.0f}", "")
+        times = (seconds, by_spark.seconds, java)
+        table.add_row("s", *(f"{taken:.1f}" if taken else "" for taken in times))
+        table.add_row("MB/s", *(f"{rebuilt.bytes / MB / taken:,.0f}" if taken else "" for taken in times))
+        table.add_row("of one process", *(f"{taken / seconds:.2f}" if taken else "" for taken in times))
+        by_executor = ", ".join(f"{executor / MIB:,.0f}" for executor in by_spark.executors)
+        table.add_row("MiB resident", f"{peak / MIB:,.0f}", by_executor, "")
+        table.add_row("of a worker", "", f"{rebuilt.peak_bytes / MIB:,.0f}", "")
         Console().print(table)
 
 
@@ -85,6 +104,61 @@ def rebuild_alone(store: Path) -> tuple[float, int]:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     seconds = time.perf_counter() - begin
     return seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+
+
+class BySpark(NamedTuple):
+    """A rebuild by Spark; ``executors`` are the most bytes that each had resident."""
+
+    seconds: float
+    rebuilt: Rebuilt
+    executors: list[int]
+
+
+def rebuild_by_spark(store: Path, master: str) -> BySpark:
+    """Rebuild on a Spark that runs, and whose Python workers do."""
+    spark = session(master, "bench", work_dir=store.parent)
+    spark.range(TASKS).mapInArrow(lambda batches: batches, "id bigint").count()
+    begin = time.perf_counter()
+    rebuilt = rebuild(spark, store, progress=Steps())
+    seconds = time.perf_counter() - begin
+    executors = [sum(map(peak_bytes, family)) for family in executor_families(os.getpid())]
+    spark.stop()
+    return BySpark(seconds, rebuilt, executors)
+
+
+class Steps:
+    """Prints when each step of a rebuild was first seen to run."""
+
+    def __init__(self) -> None:
+        self._begin = time.perf_counter()
+        self._seen = ""
+
+    def __call__(self, step: str, _done: int, tasks: int) -> None:
+        """Take up the news of the job."""
+        if step != self._seen:
+            self._seen = step
+            print(f"{time.perf_counter() - self._begin:6.1f} s  {step}, {tasks} tasks", flush=True)
+
+
+def executor_families(driver: int) -> list[list[int]]:
+    """Give the processes of each executor below a driver's: its Java, and what descends from that."""
+    children: dict[int, list[int]] = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it may have ended
+            parent = int(status.read_text().rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(int(status.parent.name))
+
+    def family(process: int) -> list[int]:
+        return [process, *(one for child in children.get(process, []) for one in family(child))]
+
+    below = family(driver)
+    found = [process for process in below if EXECUTOR in Path(f"/proc/{process}/cmdline").read_bytes()]
+    return [family(process) for process in found] or [below]
+
+
+def on_disk() -> None:
+    """Have all that was written on the disk: nobody shall wait for what another one wrote."""
+    subprocess.run(["sync"], check=True)
 
 
 def copy_sparse(source: str, target: str) -> None:

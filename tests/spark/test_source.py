@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from shutil import copytree
 from typing import Any
@@ -12,49 +12,13 @@ import pytest
 from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
+from tests.log_rows import Row, plain_rows
 
 from cometmq.errors import SettingsError, StoreDamaged
-from cometmq.format.compression import decompress
-from cometmq.format.host import host_text
-from cometmq.format.message_id import offset_message_id
-from cometmq.format.properties import decode, split_keys
-from cometmq.format.record import record_at
-from cometmq.format.scan import scan
 from cometmq.spark.options import ReadOptions
 from cometmq.spark.schema import COLUMNS
 from cometmq.spark.source import LogReader, RocketMQSource
 from cometmq.spark.splits import log_files
-
-Row = dict[str, Any]
-
-
-def plain_rows(store: Path) -> Iterator[Row]:
-    """Read a sound store record by record, as ``format`` defines it."""
-    for file in log_files(store):
-        data = file.path.read_bytes()
-        for head in scan(data, base_offset=file.base_offset):
-            record = record_at(data, head)
-            properties = decode(record.properties)
-            yield {
-                "topic": record.topic,
-                "queue_id": record.queue_id,
-                "queue_offset": record.queue_offset,
-                "physical_offset": record.physical_offset,
-                "offset_id": offset_message_id(record.store_host, record.physical_offset),
-                "unique_id": properties.get("UNIQ_KEY"),
-                "tags": properties.get("TAGS"),
-                "keys": split_keys(properties.get("KEYS", "")),
-                "properties": properties,
-                "body": decompress(record.body, record.sys_flag),
-                "born_time": record.born_time,
-                "store_time": record.store_time,
-                "born_host": host_text(record.born_host),
-                "store_host": host_text(record.store_host),
-                "reconsume_times": record.reconsume_times,
-                "sys_flag": record.sys_flag,
-                "flag": record.flag,
-                "body_crc": record.body_crc,
-            }
 
 
 def as_rows(batches: list[pa.RecordBatch]) -> list[Row]:
@@ -79,13 +43,47 @@ def offsets(batches: list[pa.RecordBatch]) -> list[int]:
     return [row["physical_offset"] for row in as_rows(batches)]
 
 
-@pytest.mark.parametrize("store", ["store-clean", "store-killed-recovered"])
-@pytest.mark.parametrize("bytes_per_partition", [10_000, 1 << 30])
-def test_every_column_of_a_real_store_is_what_the_format_says(
-    golden: Mapping[str, Path], store: str, bytes_per_partition: int
+@pytest.mark.parametrize(
+    "store", ["store-clean", "store-killed", "store-killed-recovered", "store-extended", "store-property-crc"]
+)
+def test_every_column_of_a_real_store_is_what_the_format_says(golden: Mapping[str, Path], store: str) -> None:
+    assert as_rows(read(ReadOptions(golden[store]))) == list(plain_rows(golden[store]))
+
+
+@pytest.fixture
+def torn(golden: Mapping[str, Path], tmp_path: Path) -> Path:
+    """Give a store with damage in the middle, in the tail of its first file, and a torn record at its end."""
+    store = Path(copytree(golden["store-clean"], tmp_path / "torn"))
+    first, last = log_files(store)
+    rows = [row["physical_offset"] for row in plain_rows(store)]
+    for offset, lost in (
+        (rows[500], b"\xff" * 60),
+        (rows[900], bytes(5_000)),
+        (first.end - 30, b"\xff" * 38),
+    ):
+        with first.path.open("r+b") as file:
+            file.seek(offset)
+            file.write(lost)
+    with last.path.open("r+b") as file:
+        file.truncate(rows[-1] - last.base_offset + 40)
+        file.truncate(last.size)
+    assert len(list(plain_rows(store))) < len(rows) - 3
+    return store
+
+
+@pytest.mark.timeout(600)  # some thousand small reads, on a machine that is busy
+@pytest.mark.parametrize("store", ["store-killed", "torn"])
+def test_every_column_is_the_same_in_any_number_of_partitions(
+    golden: Mapping[str, Path], torn: Path, store: str
 ) -> None:
-    batches = read(ReadOptions(golden[store], bytes_per_partition=bytes_per_partition))
-    assert as_rows(batches) == list(plain_rows(golden[store]))
+    path = torn if store == "torn" else golden[store]
+    expected = pa.Table.from_batches(read(ReadOptions(path)))
+    assert as_rows(expected.to_batches()) == list(plain_rows(path))
+    total = sum(file.end for file in log_files(path))
+    for count in range(1, 65):
+        options = ReadOptions(path, bytes_per_partition=-(-total // count))
+        assert len(LogReader(options, ("topic",)).partitions()) == count
+        assert pa.Table.from_batches(read(options)).equals(expected), f"in {count} partitions"
 
 
 def test_bodies_are_those_that_were_sent(golden: Mapping[str, Path], golden_facts: Mapping[str, Any]) -> None:

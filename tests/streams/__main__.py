@@ -3,8 +3,10 @@
     python -m tests.streams [--kills 20] [--messages 1000000] [--seed N]
 
 Messages come in while a process with two streams (``query.py``) is killed with SIGKILL, Spark's Java with
-it, and started again from its checkpoints. In the end the rows in Parquet must be the topic's messages
-exactly, and so must be the copies in the other topic: the broker knows what is sent again by its key.
+it, and started again from its checkpoints. Then both streams drain the topic with AvailableNow, which must
+end while more comes in; and again, when nothing does. In the end the rows in Parquet must be the topic's
+messages exactly, and so must be the copies in the other topic: the broker knows what is sent again by its
+key. No micro-batch may have been larger than its limit: messages for the one stream, bytes for the other.
 """
 
 import argparse
@@ -17,8 +19,14 @@ import sys
 import tempfile
 import time
 from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 from typing import Final
+
+from tests.streams import checkpoints
+from tests.streams.query import BYTES_MAX, COPIES, OFFSETS_MAX, ROWS, START_AGAIN
 
 from cometmq.admin.topics import TopicAdmin
 from cometmq.client import Producer
@@ -29,6 +37,9 @@ QUEUES: Final = 4
 LOOK_S: Final = 0.05
 KILL_WITHIN_S: Final = 3.0
 """How long after a micro-batch a kill may come: long enough to hit any moment of the next one."""
+AT_ONCE: Final = 1_000
+TRICKLE_S: Final = 2.0
+"""So often some messages come in while the streams drain."""
 
 
 def main() -> None:
@@ -40,72 +51,145 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
     options = parser.parse_args()
     print(f"seed {options.seed}, {options.kills} kills, {options.messages:,} messages", flush=True)
-    begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="cometmq-streams-") as folder:
-        found = asyncio.run(
-            campaign(options.kills, options.messages, random.Random(options.seed), Path(folder))
-        )
-    print(found, f"{time.monotonic() - begin:.0f} s")
-    if wrong := {name: number for name, number in found.items() if number != options.messages}:
-        sys.exit(f"FAILED: {wrong}, where there should be {options.messages}")
-    print("all there, once")
+        campaign = Campaign(Path(folder), random.Random(options.seed))
+        sent, found = asyncio.run(campaign.run(options.kills, options.messages))
+        wrong = campaign.limits_passed()
+    print(f"{sent:,} messages were sent; found: {found}")
+    wrong += [f"{name} {number}, not {sent}" for name, number in found.items() if number != sent]
+    if wrong:
+        sys.exit(f"FAILED: {'; '.join(wrong)}")
+    print(f"all there, once, within limits: {campaign.seconds():.0f} s")
 
 
-async def campaign(kills: int, messages: int, chance: random.Random, folder: Path) -> dict[str, int]:
-    """Kill the streams ``kills`` times while messages come in; give what they have made in the end."""
-    port, namesrv_port = free_port(), free_port()
-    name_server = f"127.0.0.1:{namesrv_port}"
-    command = ["cometmq.cli.main", "dev", "--store", str(folder / "store")]
-    broker = await python(*command, "--port", str(port), "--namesrv-port", str(namesrv_port))
-    try:
-        assert broker.stdout is not None
-        await broker.stdout.readline()
-        async with TopicAdmin(name_server) as admin:
-            for topic in ("numbers", "copies"):
-                await admin.create(topic, queues=QUEUES)
-        numbers = [messages * part // (kills + 1) for part in range(kills + 2)]
-        await send(name_server, 0, numbers[1])
-        for kill in range(kills):
-            sending = asyncio.create_task(send(name_server, numbers[kill + 1], numbers[kill + 2]))
-            await run_and_kill(name_server, folder, chance)
-            await sending
-            print(f"kill {kill + 1}", flush=True)
-        last = await python("tests.streams.query", name_server, str(folder), "--drain")
-        output, _ = await last.communicate()
-        assert last.returncode == 0, "the streams have failed"
-        found: dict[str, int] = json.loads(output.splitlines()[-1])
-        return found
-    finally:
-        broker.terminate()
-        await broker.wait()
+class Campaign:
+    """A broker in a process of its own, and streams that are killed."""
 
+    def __init__(self, folder: Path, chance: random.Random) -> None:
+        self._folder = folder
+        self._chance = chance
+        self._begin = time.monotonic()
+        self._within = dict.fromkeys((ROWS, COPIES), 0)
+        port, namesrv_port = free_port(), free_port()
+        self._name_server = f"127.0.0.1:{namesrv_port}"
+        self._ports = ("--port", str(port), "--namesrv-port", str(namesrv_port))
 
-async def send(name_server: str, begin: int, end: int) -> None:
-    """Send numbers, some at a time."""
-    async with Producer(name_server) as producer:
-        for first in range(begin, end, 1_000):
-            numbers = range(first, min(first + 1_000, end))
-            await producer.send_many(Message("numbers", b"%d" % number) for number in numbers)
+    async def run(self, kills: int, messages: int) -> tuple[int, dict[str, int]]:
+        """Kill the streams, then drain; give how many messages were sent, and what was made of them."""
+        broker = await python("cometmq.cli.main", "dev", "--store", str(self._store), *self._ports)
+        try:
+            assert broker.stdout is not None
+            await broker.stdout.readline()
+            async with TopicAdmin(self._name_server) as admin:
+                for topic in ("numbers", "copies"):
+                    await admin.create(topic, queues=QUEUES)
+            numbers = [messages * part // (kills + 1) for part in range(kills + 2)]
+            await self._send(0, numbers[1])
+            for kill in range(kills):
+                sending = asyncio.create_task(self._send(numbers[kill + 1], numbers[kill + 2]))
+                await self._run_and_kill()
+                await sending
+                self._tell(f"kill {kill + 1}")
+            sent = await self._drain_while_more_comes(messages)
+            found: dict[str, int] = json.loads((await self._drain("--count")).splitlines()[-1])
+            self._tell("drained")
+            return sent, found
+        finally:
+            broker.terminate()
+            await broker.wait()
 
+    def limits_passed(self) -> list[str]:
+        """Print how large the micro-batches were; give those limits that were not kept."""
+        rows = checkpoints.messages(self._checkpoint(ROWS))
+        copies = checkpoints.sizes(self._checkpoint(COPIES), self._store, "numbers")
+        print(f"killed within a micro-batch, which was repeated then: {self._within}")
+        passed = []
+        for stream, of_batches, unit, most in (
+            (ROWS, rows, "messages", OFFSETS_MAX),
+            (COPIES, copies, "bytes", BYTES_MAX),
+        ):
+            largest = of_batches.max()
+            said = f"{stream}: {len(of_batches)} micro-batches of at most {largest:,} {unit}, limit {most:,}"
+            print(said)
+            if largest > most:
+                passed.append(said)
+        return passed
 
-async def run_and_kill(name_server: str, folder: Path, chance: random.Random) -> None:
-    """Start the streams, let them make one micro-batch at least if there is one to make, and kill them."""
-    before = batches(folder)
-    process = await python("tests.streams.query", name_server, str(folder))
-    try:
-        while batches(folder) == before:
-            assert process.returncode is None, "the streams have failed"
-            await asyncio.sleep(LOOK_S)
-        await asyncio.sleep(chance.uniform(0, KILL_WITHIN_S))
-    finally:
-        if process.returncode is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+    def seconds(self) -> float:
+        """Give how long it took up to now."""
+        return time.monotonic() - self._begin
 
+    @property
+    def _store(self) -> Path:
+        return self._folder / "store"
 
-def batches(folder: Path) -> set[Path]:
-    """Give the marks of the micro-batches that are done."""
-    return set(folder.glob("*-checkpoint/commits/[0-9]*"))
+    def _checkpoint(self, stream: str) -> Path:
+        return self._folder / f"{stream}-checkpoint"
+
+    def _done(self) -> set[Path]:
+        return checkpoints.done(self._checkpoint(ROWS)) | checkpoints.done(self._checkpoint(COPIES))
+
+    def _read(self, stream: str) -> int:
+        return int(checkpoints.ends(self._checkpoint(stream))[-1].sum())
+
+    def _tell(self, what: str) -> None:
+        read = ", ".join(f"{stream} {self._read(stream):,}" for stream in self._within)
+        print(f"{self.seconds():4.0f} s  {what}: read by {read}", flush=True)
+
+    async def _send(self, begin: int, end: int) -> None:
+        """Send numbers, some at a time."""
+        async with Producer(self._name_server) as producer:
+            for first in range(begin, end, AT_ONCE):
+                numbers = range(first, min(first + AT_ONCE, end))
+                await producer.send_many(Message("numbers", b"%08d" % number) for number in numbers)
+
+    async def _run_and_kill(self) -> None:
+        """Start the streams, let them make one micro-batch at least, and kill them."""
+        before = self._done()
+        async with self._query() as process:
+            while self._done() <= before:
+                if process.returncode == START_AGAIN:
+                    await self._run_and_kill()
+                    return
+                assert process.returncode is None, "the streams have failed"
+                await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(self._chance.uniform(0, KILL_WITHIN_S))
+        for stream in self._within:
+            self._within[stream] += checkpoints.is_within_batch(self._checkpoint(stream))
+
+    async def _drain(self, *arguments: str) -> str:
+        """Let the streams read all that is there, and end; give what they print."""
+        async with self._query("--drain", *arguments) as process:
+            output, _ = await process.communicate()
+        if process.returncode == START_AGAIN:
+            return await self._drain(*arguments)
+        assert process.returncode == 0, "the streams have failed"
+        return output.decode()
+
+    @asynccontextmanager
+    async def _query(self, *arguments: str) -> AsyncIterator[Process]:
+        """Start the streams; kill them, and Spark's Java with them, if they still run in the end."""
+        process = await python("tests.streams.query", self._name_server, str(self._folder), *arguments)
+        try:
+            yield process
+        finally:
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+
+    async def _drain_while_more_comes(self, sent: int) -> int:
+        """Drain, which must not wait for what comes meanwhile; give how many messages were sent in all."""
+        draining = asyncio.create_task(self._drain())
+        for first in count(sent, AT_ONCE):
+            await asyncio.wait([draining], timeout=TRICKLE_S)
+            if draining.done():
+                break
+            await self._send(first, first + AT_ONCE)
+        await draining
+        self._tell(f"AvailableNow drained {sent:,} and ended; {first - sent:,} more came meanwhile")
+        for stream in self._within:
+            assert sent <= self._read(stream) < first, f"{stream} was not drained, or read what came later"
+        return first
 
 
 async def python(module: str, *arguments: str) -> Process:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.test_source import plain_rows
+from tests.log_rows import plain_rows
 
 from cometmq.format import layout
 from cometmq.io.files import Disk

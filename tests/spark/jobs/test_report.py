@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.docs.test_pages import NAME_SERVER, ROOT, blocks_of
 from tests.live import in_thread
+from tests.log_rows import plain_rows
 from tests.spark.jobs.test_measures import EPOCH, plain_measures
 from tests.spark.live.conftest import Topics
-from tests.spark.test_source import plain_rows
 
 from cometmq import blocking
 from cometmq.format.properties import RESERVED

@@ -1,14 +1,19 @@
-"""How much memory a Python worker has taken."""
+"""How much memory a process has taken."""
 
 from pathlib import Path
 from typing import Final
 
-STATUS: Final = Path("/proc/self/status")
+PROCESSES: Final = Path("/proc")
 
 
-def peak_bytes() -> int:
-    """Give the most memory that this process ever had resident (Linux: VmHWM); 0 where nothing tells."""
-    if not STATUS.exists():
+def peak_bytes(process: int | None = None) -> int:
+    """Give the most memory that a process ever had resident (Linux: VmHWM); 0 where nothing tells.
+
+    Args:
+        process: its id; by default this process.
+    """
+    status = PROCESSES / ("self" if process is None else str(process)) / "status"
+    if not status.exists():
         return 0
-    lines = STATUS.read_text().splitlines()
+    lines = status.read_text().splitlines()
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
