@@ -7,10 +7,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from fakeredis import FakeServer, FakeStrictRedis
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cometmq.client.idempotence import ClaimStore, MemoryClaims, SqliteClaims
+from cometmq.client.idempotence import ClaimStore, MemoryClaims, RedisClaims, SqliteClaims
 from cometmq.cluster.claims import Mark, State, claim
 
 LEASE_MS = 10
@@ -41,7 +42,16 @@ def sqlite() -> Iterator[list[ClaimStore]]:
         yield [stack.enter_context(closing(SqliteClaims(Path(directory) / "claims.db"))) for _ in range(2)]
 
 
-each_store = pytest.mark.parametrize("stores", [memory, sqlite])
+@contextmanager
+def redis() -> Iterator[list[ClaimStore]]:
+    """Give a server with two clients, as of two machines."""
+    server = FakeServer()
+    with ExitStack() as stack:
+        clients = [stack.enter_context(closing(FakeStrictRedis(server=server))) for _ in range(2)]
+        yield [stack.enter_context(closing(RedisClaims(client))) for client in clients]
+
+
+each_store = pytest.mark.parametrize("stores", [memory, sqlite, redis])
 
 
 @each_store
