@@ -50,6 +50,7 @@ class ColdDisk(Disk):
     """A disk that turns, or stands still: then who reads from it waits."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.cold = self.broken = False
         self.turns, self.asked = Event(), Event()
 
@@ -61,7 +62,7 @@ class ColdDisk(Disk):
 
     def _cold(self, file: File) -> File:
         assert isinstance(file, DiskFile)
-        cold = ColdFile(file.path, file._fd)
+        cold = ColdFile(file.path, file._fd, self._pages)
         cold.disk = self
         return cold
 

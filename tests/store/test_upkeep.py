@@ -1,6 +1,7 @@
 """Keeping up: what is written back when, what the checkpoint vouches for, what a bad disk does to it."""
 
 import errno
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -300,7 +301,12 @@ def test_what_the_index_read_does_not_stay_mapped_between_ticks(
     monkeypatch.setattr(upkeep, "MAPPED_MAX_BYTES", 10_000)
     store = open_store()
     dropped: list[int] = []
-    monkeypatch.setattr(store._parts.files, "drop_pages", lambda: dropped.append(store.dispatched_offset))
+
+    def note_drop() -> Callable[[], None]:
+        dropped.append(store.dispatched_offset)
+        return lambda: None
+
+    monkeypatch.setattr(store._parts.files, "unused_pages", note_drop)
     while store.dispatched_offset < 50_000:
         store.append([new_message(body=bytes(500))])
     gaps = [later - earlier for earlier, later in zip([0, *dropped], dropped, strict=False)]

@@ -3,11 +3,12 @@
 import errno
 import mmap
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from cometmq.io import memory
-from cometmq.io.mapped import MappedFile
+from cometmq.io.mapped import MappedFile, MappedPages
 from cometmq.message import Buffer
 
 _CANNOT_TELL: Final = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
@@ -42,12 +43,17 @@ class DiskWindow:
 
 
 class DiskFile:
-    """A real file."""
+    """A real file.
 
-    def __init__(self, path: Path, fd: int) -> None:
+    Args:
+        pages: how much is mapped of this file and others.
+    """
+
+    def __init__(self, path: Path, fd: int, pages: MappedPages) -> None:
         self.path = path
         self.size = os.fstat(fd).st_size
         self._fd = fd
+        self._pages = pages
         self._mapped: MappedFile | None = None
         self._tells = True  # whether the file system reads what is cached and nothing else; tmpfs does not
 
@@ -105,6 +111,10 @@ class DiskFile:
         if self._mapped is not None:
             self._mapped.let_go()
 
+    def unused_pages(self) -> Callable[[], None] | None:
+        """Give what lets go of the pages that were not read since the last call, if any may be mapped."""
+        return None if self._mapped is None else self._mapped.next_round()
+
     def data_end(self, position: int) -> int:
         """Give where the last data at or behind ``position`` ends, without reading holes."""
         end = position
@@ -120,6 +130,8 @@ class DiskFile:
         """Let the file go."""
         os.close(self._fd)
         self._fd = -1  # so that a late use fails, and gets at no other file that has this number by then
+        if self._mapped is not None:
+            self._mapped.let_go()
         self._mapped = None  # unmapped when the last view is gone
 
     def _read_cached(self, position: int, size: int) -> Buffer | None:
@@ -136,5 +148,5 @@ class DiskFile:
 
     def _map(self) -> MappedFile | None:
         if self.size:
-            self._mapped = MappedFile(self._fd, self.size)
+            self._mapped = MappedFile(self._fd, self.size, self._pages)
         return self._mapped

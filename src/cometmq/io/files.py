@@ -10,11 +10,13 @@ what the others did.
 import fcntl
 import os
 import struct
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from cometmq.io.disk_file import DiskFile
+from cometmq.io.mapped import MappedPages
 from cometmq.message import Buffer
 
 TEMPORARY_SUFFIX = ".tmp"
@@ -124,7 +126,11 @@ class File(Protocol):
         ...
 
     def drop_pages(self) -> None:
-        """Let go of the memory that reading through views took; it comes back as it is read again."""
+        """Let go of the memory that reading through maps took; it comes back as it is read again."""
+        ...
+
+    def unused_pages(self) -> Callable[[], None] | None:
+        """Give what lets go of the same, but for what was looked at since the last call. For any thread."""
         ...
 
     def data_end(self, position: int) -> int:
@@ -224,14 +230,15 @@ class FileLayer(Protocol):
 
 _LOCKED: Final[dict[int, tuple[int, int]]] = {}
 """Device and inode of the files that this process has locked, by descriptor."""
-
-
 _FLOCK: Final = struct.Struct("hhqqi4x")
 """Linux's struct flock: kind, whence, start, length, process id."""
 
 
 class Disk:
     """The real file system."""
+
+    def __init__(self) -> None:
+        self._pages = MappedPages()
 
     def create(self, path: Path, size: int, *, durable: bool = True) -> File:
         """Make a sparse file of ``size`` zero bytes: under a temporary name first, then renamed."""
@@ -244,7 +251,7 @@ class Disk:
                 self.rename(temporary, path)
             else:
                 os.replace(temporary, path)
-            return DiskFile(path, fd)
+            return DiskFile(path, fd, self._pages)
         except BaseException:
             os.close(fd)
             temporary.unlink(missing_ok=True)
@@ -252,7 +259,8 @@ class Disk:
 
     def open(self, path: Path, *, writable: bool) -> File:
         """Open an existing file at the length it has."""
-        return DiskFile(path, os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC))
+        fd = os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
+        return DiskFile(path, fd, self._pages)
 
     def save(self, path: Path, data: bytes) -> None:
         """Replace the content of ``path`` by write, sync, rename, sync of the directory."""

@@ -43,6 +43,14 @@ def note_resident(address: int, pages: "ctypes.Array[ctypes.c_ubyte]") -> None:
         ctypes.memset(pages, 0, len(pages))
 
 
+def unmap(address: int, size: int) -> None:
+    """Let go of the pages of a map of a file, from the one at ``address`` on: they stay in the page cache.
+
+    Other threads go on meanwhile; who reads there finds the same bytes.
+    """
+    _libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(size), mmap.MADV_DONTNEED)
+
+
 def lock(memory: mmap.mmap, begin: int, end: int) -> bool:
     """Keep the pages from being swapped out; tell whether the system allows it (RLIMIT_MEMLOCK)."""
     return _call(_libc.mlock, memory, begin, end) == 0

@@ -9,7 +9,7 @@ while it is held can be read to the end of the hold, as the system keeps what a 
 
 import resource
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -94,10 +94,21 @@ class OpenFiles:
                 self._let_go(file)
 
     def drop_pages(self) -> None:
-        """Let go of the memory that reading through views took; mapped pages count as the process's."""
+        """Let go of the memory that reading through maps took; mapped pages count as the process's."""
         with self._lock:
             for file in self._open.values():
                 file.drop_pages()
+
+    def unused_pages(self) -> Callable[[], None]:
+        """Give what lets go of the same, but for what was looked at since the last call. For any thread."""
+        with self._lock:
+            unused = [let_go for file in self._open.values() if (let_go := file.unused_pages()) is not None]
+
+        def let_go_all() -> None:
+            for let_go in unused:
+                let_go()
+
+        return let_go_all
 
     def close(self) -> None:
         """Close them all."""

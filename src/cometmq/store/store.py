@@ -131,10 +131,13 @@ class MessageStore(Messages, HasPointers):
         self.bulk = BulkAppend(
             parts, self._dispatcher, clock, self._begin_append, self._end_append, lambda: self.confirm_offset
         )
-        self._upkeep = Upkeep(parts, self._dispatcher, self.flusher, settings, clock, self.recovered.begin)
+        self._readers = ThreadPoolExecutor(READ_THREADS, "cometmq-read")
+        self._upkeep = Upkeep(
+            *(parts, self._dispatcher, self.flusher, settings, clock, self._readers.submit),
+            vouched_offset=self.recovered.begin,
+        )
         self.retention = Retention(parts, self.flusher, self._upkeep, settings, clock)
         self.readings = Readings(parts, settings, self._upkeep.catch_up, lambda: self.confirm_offset)
-        self._readers = ThreadPoolExecutor(READ_THREADS, "cometmq-read")
         self.flusher.start()
 
     def __enter__(self) -> Self:

@@ -11,7 +11,7 @@ Source: RocketMQ ``store/DefaultMessageStore.java`` (FlushConsumeQueueService).
 
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cometmq.errors import StoreNotWritable
@@ -38,6 +38,9 @@ MAPPED_MAX_BYTES = 32 * 1024 * 1024
 class Upkeep:
     """Writes back, syncs and vouches.
 
+    Args:
+        in_thread: calls a function soon, in another thread.
+
     Attributes:
         failed: why the derived files cannot be written now, or None.
         vouched_offset: CommitLog offset before which all that is derived from records is on the disk.
@@ -50,6 +53,7 @@ class Upkeep:
         flusher: Flusher,
         settings: StoreSettings,
         clock: Clock,
+        in_thread: Callable[[Callable[[], None]], object],
         vouched_offset: int = 0,
     ) -> None:
         self.failed: StoreNotWritable | None = None
@@ -64,6 +68,7 @@ class Upkeep:
         self._flusher = flusher
         self._settings = settings
         self._clock = clock
+        self._in_thread = in_thread
         self._last_write_back_ms = self._last_thorough_ms = clock.monotonic_ms()
         self._round: deque[ConsumeQueue] | None = None  # what the thorough round has still to write back
         self._round_time = 0
@@ -82,7 +87,7 @@ class Upkeep:
             return []
         if is_due:
             self._last_write_back_ms = now
-            self._files.drop_pages()
+            self._drop_unused_pages()
         if self._round is None and (
             now - self._last_thorough_ms >= settings.flush_consume_queue_thorough_interval
         ):
@@ -103,7 +108,7 @@ class Upkeep:
             self.catch_up()
             if self._dispatcher.dispatched_offset - self._dropped_offset >= MAPPED_MAX_BYTES:
                 self._dropped_offset = self._dispatcher.dispatched_offset
-                self._files.drop_pages()
+                self._drop_unused_pages()
 
     def catch_up(self) -> None:
         """Bring the index up to what is dispatched, in memory; on a full disk as far as it goes."""
@@ -208,6 +213,9 @@ class Upkeep:
             return False
         self.failed = None
         return waiting is self._round and not waiting
+
+    def _drop_unused_pages(self) -> None:
+        self._in_thread(self._files.unused_pages())  # to unmap a gigabyte takes some 30 ms
 
     def _write_index(self) -> None:
         if self._index is not None:

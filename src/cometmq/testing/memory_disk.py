@@ -96,6 +96,9 @@ class MemoryFile:
     def drop_pages(self) -> None:
         """Nothing to let go: here memory is the disk."""
 
+    def unused_pages(self) -> None:
+        """Nothing to let go: here memory is the disk."""
+
     def data_end(self, position: int) -> int:
         """Give where the last data at or behind ``position`` ends."""
         last = max(self._content.blocks, default=-1)
