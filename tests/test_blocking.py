@@ -4,14 +4,15 @@ import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from tests.live import in_thread
 
 from cometmq import Message, Start
-from cometmq.blocking import Consumer, Producer, PullConsumer
-from cometmq.errors import MessageIllegal, NetworkError
+from cometmq.blocking import Consumer, LitePullConsumer, Producer, PullConsumer
+from cometmq.errors import MessageIllegal, NetworkError, SettingsError
 
 PATIENCE_S = 30
 
@@ -40,6 +41,39 @@ def test_what_is_sent_can_be_pulled(name_server: str) -> None:
             assert consumer.committed(queue) == 2
             assert (consumer.min_offset(queue), consumer.offset_by_time(queue, 0)) == (0, 0)
             assert consumer.max_offset(queue) >= 3
+
+
+def test_messages_can_be_polled(name_server: str) -> None:
+    with Producer(name_server) as producer, LitePullConsumer(name_server, "readers") as consumer:
+        queue = producer.send(Message("Orders", b"0")).queue
+        producer.send(Message("Orders", b"1"), queue)
+        consumer.assign([queue])
+        consumer.seek(queue, 1)
+
+        def poll() -> list[bytes]:
+            return [message.body for message in consumer.poll(PATIENCE_S * 1000, max_count=1)]
+
+        assert (consumer.queues, poll()) == ([queue], [b"1"])
+        consumer.commit()
+        consumer.seek(queue, 0)
+        consumer.pause(queue)
+        assert consumer.poll(0) == []
+        consumer.resume(queue)
+        assert poll() == [b"0"]
+        with pytest.raises(SettingsError):
+            consumer.subscribe("Orders")
+
+
+def test_what_the_last_poll_gave_is_done_unless_there_was_an_exception(name_server: str) -> None:
+    with Producer(name_server) as producer, PullConsumer(name_server, "readers") as puller:
+        queue = producer.send(Message("Orders", b"0")).queue
+        for failure, committed in ((KeyError, {0, None}), (None, {1})):
+            with suppress(KeyError), LitePullConsumer(name_server, "readers", start=Start.FIRST) as consumer:
+                consumer.subscribe("Orders")
+                assert [message.body for message in consumer.poll(PATIENCE_S * 1000)] == [b"0"]
+                if failure is not None:
+                    raise failure
+            assert puller.committed(queue) in committed
 
 
 def test_threads_share_a_producer(name_server: str) -> None:

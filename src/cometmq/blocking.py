@@ -21,11 +21,12 @@ from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
 from cometmq import client
 from cometmq.client.consumer import HandlerT
+from cometmq.client.lite_pull import POLL_TIMEOUT_MS
 from cometmq.client.sending import Where
 from cometmq.client.subscription import Handler
 from cometmq.message import Message, MessageQueue, StoredMessage
 
-__all__ = ["Consumer", "Producer", "PullConsumer"]
+__all__ = ["Consumer", "LitePullConsumer", "Producer", "PullConsumer"]
 
 _T = TypeVar("_T")
 
@@ -73,6 +74,14 @@ class _LoopThread:
                 self._loop.call_soon_threadsafe(self._cancel, answer)
             raise
 
+    def call(self, function: Callable[..., _T], *arguments: Any) -> _T:
+        """Give what a function gives, called in the loop."""
+
+        async def work() -> _T:
+            return function(*arguments)
+
+        return self.run(work())
+
     def _begin(self) -> None:
         self._is_called = False
         while self._asked:
@@ -100,7 +109,7 @@ _LOOP: Final = _LoopThread()
 class _Client(Protocol):
     async def __aenter__(self) -> Any: ...
 
-    async def __aexit__(self, *_: object) -> None: ...
+    async def __aexit__(self, kind: object, *_: object) -> None: ...
 
 
 _ClientT = TypeVar("_ClientT", bound=_Client)
@@ -122,10 +131,10 @@ class _Blocking(Generic[_ClientT]):
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *failure: object) -> None:
         """Close it."""
         try:
-            _LOOP.run(self._client.__aexit__())
+            _LOOP.run(self._client.__aexit__(kind, *failure))
         finally:
             _LOOP.leave()
 
@@ -200,6 +209,46 @@ class PullConsumer(_Blocking[client.PullConsumer]):
     def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
         """Give the queue offset of the first message stored at or after ``time_ms`` since the epoch."""
         return _LOOP.run(self._client.offset_by_time(queue, time_ms))
+
+
+class LitePullConsumer(_Blocking[client.LitePullConsumer]):
+    """Polls messages; takes the arguments of ``cometmq.LitePullConsumer``, whose methods these are."""
+
+    def __init__(self, name_servers: str, group: str, **options: Any) -> None:
+        super().__init__(client.LitePullConsumer(name_servers, group, **options))
+
+    def subscribe(self, topic: str, tags: str = "*", **options: Any) -> None:
+        """Share a topic's queues with the group."""
+        _LOOP.run(self._client.subscribe(topic, tags, **options))
+
+    def assign(self, queues: Iterable[MessageQueue]) -> None:
+        """Read these queues and no others, whoever else does."""
+        _LOOP.run(self._client.assign(list(queues)))
+
+    def poll(self, timeout_ms: int = POLL_TIMEOUT_MS, **options: Any) -> list[StoredMessage]:
+        """Give the next messages of one queue; what the poll before gave is done."""
+        return _LOOP.run(self._client.poll(timeout_ms, **options))
+
+    def commit(self) -> None:
+        """Commit all that polls have given."""
+        _LOOP.run(self._client.commit())
+
+    def seek(self, queue: MessageQueue, queue_offset: int) -> None:
+        """Go on in a queue at another offset."""
+        _LOOP.call(self._client.seek, queue, queue_offset)
+
+    def pause(self, *queues: MessageQueue) -> None:
+        """Give no messages of these queues until they are resumed."""
+        _LOOP.call(self._client.pause, *queues)
+
+    def resume(self, *queues: MessageQueue) -> None:
+        """Give messages of these queues again."""
+        _LOOP.call(self._client.resume, *queues)
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        """The queues that are consumed."""
+        return _LOOP.call(lambda: self._client.queues)
 
 
 class Consumer(_Blocking[client.Consumer]):

@@ -87,6 +87,17 @@ def test_queues_can_be_assigned_sought_and_paused(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_a_seek_counts_before_it_is_known_where_the_group_stands(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path, queues=2) as here, lite(here, commit_ms=None) as consumer:
+            await here.send(b"0", b"1", queue=QUEUE)
+            await consumer.assign([QUEUE])
+            consumer.seek(QUEUE, 1)
+            assert bodies(await consumer.poll(LONG_MS)) == [b"1"]
+
+    asyncio.run(main())
+
+
 def test_members_share_queues_and_a_further_topic_joins(tmp_path: Path) -> None:
     async def main() -> None:
         async with shop(tmp_path, queues=2) as here, lite(here) as one:

@@ -106,11 +106,15 @@ class Pulling:
 
     def restart(self, queue_offset: int) -> None:
         """Go on at another offset; what waits is dropped, and so is the answer to a pull that is held."""
-        if self.waiting is not None and not self.stopped:
+        if self.stopped:
+            return
+        if self.waiting is None:
+            self.waiting = ProcessQueue(queue_offset)
+        else:
             self.waiting.restart(queue_offset)
-            if self._task is not None:
-                self._task.cancel()
-                self.begin()
+        if self._task is not None:
+            self._task.cancel()
+            self.begin()
 
     @property
     def to_commit(self) -> int | None:
