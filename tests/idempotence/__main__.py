@@ -17,6 +17,7 @@ marked as done, a kill between the two doubles a row: they are counted.
 import argparse
 import asyncio
 import contextlib
+import logging
 import random
 import signal
 import sqlite3
@@ -43,6 +44,7 @@ DELAYED_S: Final = 5.0
 def main() -> None:
     """Run the campaign."""
     options = _options()
+    logging.disable(logging.WARNING)  # that connections are cut is what this is about
     with tempfile.TemporaryDirectory() as directory, EmbeddedBroker() as broker:
         campaign = Campaign(options, broker, Path(directory) / "effects.db")
         asyncio.run(campaign.run())

@@ -145,7 +145,7 @@ class Soak:
 
     async def _sample(self) -> Sample:
         self._counted.clear()
-        await self._counted.wait()
+        await self._clients.until(self._counted)
         broker = self._steady.pid
         rss = {
             "clients": memory(self._clients.pid),

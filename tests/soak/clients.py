@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from typing import Final
 
 from cometmq import Consumer, Message, Producer, Start, StoredMessage
-from cometmq.errors import CometMQError
+from cometmq.errors import CometMQError, NetworkError
 
 TOPICS: Final = {"concurrent": False, "ordered": True}
 """The topics, each with a group of its name, and whether that consumes in order."""
@@ -46,7 +46,7 @@ class _Clients:
         async with AsyncExitStack() as clients:
             for topic in TOPICS:
                 for _ in range(MEMBERS):
-                    await clients.enter_async_context(self._consumer(topic))
+                    await self._start(clients, self._consumer(topic))
             counting = asyncio.create_task(self._count())
             sending = [asyncio.create_task(self._send(topic)) for topic in TOPICS for _ in range(PRODUCERS)]
             await self._leaving.wait()
@@ -63,6 +63,15 @@ class _Clients:
             self._say("handled", topic, int(message.body), queue, message.queue_offset)
 
         return consumer
+
+    async def _start(self, clients: AsyncExitStack, consumer: Consumer) -> None:
+        while True:
+            try:
+                await clients.enter_async_context(consumer)
+            except NetworkError:
+                await asyncio.sleep(PAUSE_S)  # its connection was cut
+            else:
+                return
 
     async def _send(self, topic: str) -> None:
         async with Producer(self._name_server, "makers") as producer:
