@@ -205,6 +205,20 @@ def test_an_ordered_queue_is_handed_over_only_when_its_message_is_handled(tmp_pa
     asyncio.run(main())
 
 
+def test_who_leaves_hears_that_it_has_no_queues_before_another_has_them(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path, queues=2) as here, AsyncExitStack() as members:
+            shares = Shares()
+            one = here.consumer(instance="1", on_rebalance=shares.of("one"))
+            one.on("Orders", ordered=True)(Basket().put)
+            await members.enter_async_context(one)
+            await shares.are(one=2)
+            await one.stop()
+            await shares.are(one=0)
+
+    asyncio.run(main())
+
+
 def test_broadcasting_gives_each_member_all_and_remembers_where_it_was(tmp_path: Path) -> None:
     async def main() -> None:
         async with shop(tmp_path / "store", queues=2) as here:

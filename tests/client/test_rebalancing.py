@@ -203,7 +203,7 @@ def test_an_ordered_queue_is_had_with_its_lock(tmp_path: Path) -> None:
             assert one.holds(QUEUE)
             assert await one.round()
             locking.cancel()
-            await one.unlock()
+            await one.give_up()
             await one.stop()
 
     asyncio.run(main())

@@ -86,8 +86,6 @@ async def _run(name_server: str, mine: dict[str, Strategy], say: Say) -> None:
             await _start(members, _member(name_server, name, strategy, say))
         say("joined")
         await leave.wait()
-        for name in mine:
-            say("owns", topic_of(name, "ordered"), [])
 
 
 async def _start(members: AsyncExitStack, consumer: Consumer) -> None:

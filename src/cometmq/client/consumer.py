@@ -67,7 +67,7 @@ class Consumer:
             defaults: 16, and for ordered topics never.
         suspend_ms: how long an ordered queue pauses when its handler fails.
         pull: limits of what may wait here, and how much is pulled at once.
-        on_rebalance: called with the queues that are this member's, whenever they change.
+        on_rebalance: called with the queues that are this member's, whenever they change; none as it leaves.
         stop_timeout_ms: how long a stop waits for handlers before it cancels them.
         instance: makes the client id ``ip@instance``; None for one that nobody else has. Two processes
             must not have the same.

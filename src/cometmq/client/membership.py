@@ -155,11 +155,11 @@ class Membership:
         await self.rebalancing.stop()
 
     async def leave(self, *, commit: bool = True) -> None:
-        """Stop pulling, commit, give back all locks, and leave the group."""
+        """Stop pulling, commit, give up all queues, and leave the group."""
         await asyncio.gather(*(queue.pulling.stop() for queue in self.rebalancing.queues.values()))
         if commit:
             await self.rebalancing.commit_at_last()
-        await self.rebalancing.unlock()
+        await self.rebalancing.give_up()
         if self._wanted:
             me, group = self._settings.client_id, self._settings.group
             await say_goodbye(self.connections, self.routes.brokers(), me, consumer_group=group)

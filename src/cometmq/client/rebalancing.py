@@ -163,8 +163,10 @@ class Rebalancing:
             await asyncio.sleep(COMMIT_AGAIN_S)
         await self.commit(queues)
 
-    async def unlock(self) -> None:
-        """Give back all locks."""
+    async def give_up(self) -> None:
+        """Have no queue any more, and give back all locks."""
+        if self._assignment.owned():
+            self._on_change([])
         await self._locks.unlock(self._assignment.to_lock())
 
     async def stop(self) -> None:
