@@ -83,14 +83,15 @@ def measure(store: Path, mib: int, rate: int, seconds: float, rounds: int) -> in
         for _ in range(rounds):
             let_go(store, broker.pid)
             windows[ALONE].append(asyncio.run(produce(port, rate, for_seconds(seconds))))
-            before = disk_bytes(broker.pid)
+            before, waits_before = disk_bytes(broker.pid), loop_waits(broker.pid)
             cold, given = beside_consumer(port, rate)
-            read = disk_bytes(broker.pid) - before
+            read, waits = disk_bytes(broker.pid) - before, loop_waits(broker.pid) - waits_before
             windows[BESIDE_COLD].append(cold)
             windows[BESIDE_WARM].append(beside_consumer(port, rate)[0])
             print(
                 f"consumed {given['messages']:,} messages, {given['bytes'] >> 20} MiB in "
-                f"{given['seconds']:.1f} s; {read >> 20} MiB came from the disk"
+                f"{given['seconds']:.1f} s; {read >> 20} MiB came from the disk; "
+                f"the broker's loop waited for it {waits} times"
             )
     ratio = median_of(windows[BESIDE_COLD], percentile_99) / median_of(windows[ALONE], percentile_99)
     Console().print(table_of(windows, rate))
@@ -137,6 +138,12 @@ def disk_bytes(pid: int) -> int:
     """Give how much a process has had read from the disk."""
     lines = Path(f"/proc/{pid}/io").read_text().splitlines()
     return int(dict(line.split(": ") for line in lines)["read_bytes"])
+
+
+def loop_waits(pid: int) -> int:
+    """Give how often the first thread of a process has waited for a page (proc(5), majflt)."""
+    fields = Path(f"/proc/{pid}/task/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[9])
 
 
 class Answers(asyncio.Protocol):

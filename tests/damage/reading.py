@@ -138,7 +138,7 @@ def _places_of(store: MessageStore, sample: Sample, disk: MemoryDisk) -> Sequenc
 
 def _state_of(file: IndexFile, disk: MemoryDisk) -> bytes:
     """Tell all that finding looks at: a digest of what is in memory and in the file."""
-    numbers = (file._written, file._full_header, file._image is None, len(file._tail))
+    numbers = (file._written, file.header, file._image is None, len(file._tail))
     state = blake2b(repr(numbers).encode())
     for part in (b"" if file._image is None else file._image.data, file._tail, disk._files[file.path].data):
         state.update(part)

@@ -29,9 +29,13 @@ from cometmq.wire.headers import (
     fields,
     parse,
 )
+from cometmq.wire.template import NumbersTemplate
 
 UNIQUE_KEY_COUNT_MAX: Final = 32
 """Most messages that a query by unique key gives (RocketMQ: ``defaultQueryMaxNum``)."""
+_FOUND_BY_ID: Final = NumbersTemplate(None, ())
+_FOUND_BY_KEY: Final = NumbersTemplate(None, ("indexLastUpdateTimestamp", "indexLastUpdatePhyoffset"))
+"""What ``QueryMessageResponseHeader`` says of a query that finds something."""
 
 
 class Queries:
@@ -50,13 +54,13 @@ class Queries:
         """VIEW_MESSAGE_BY_ID: the record that begins at a CommitLog offset."""
         header = parse(ViewMessageHeader, command.ext_fields)
 
-        def make(record: bytes | None) -> Command:
+        def make(record: bytes | None) -> None:
             if record is None:
                 raise Refused(
                     ResponseCode.SYSTEM_ERROR,
                     f"can not find message by the offset, {header.physical_offset}",
                 )
-            return response(command, body=record)
+            _found(session, command, _FOUND_BY_ID.encode(command, (), len(record)), record)
 
         reading = self._store.readings.record(header.physical_offset)
         return self._reads.answer(session, command, reading, make)
@@ -65,14 +69,15 @@ class Queries:
         """QUERY_MESSAGE: the records with a key or a unique key, stored within a time range."""
         header = parse(QueryMessageHeader, command.ext_fields)
 
-        def make(result: QueryResult) -> Command:
-            answer = fields(
-                QueryMessageResponseHeader(result.index_last_update_time, result.index_last_update_offset)
-            )
-            if not result.records:
+        def make(result: QueryResult) -> Command | None:
+            records, *last_update = result
+            if not records:
                 remark = "can not find message, maybe time range not correct"
+                answer = fields(QueryMessageResponseHeader(*last_update))
                 return response(command, ResponseCode.QUERY_NOT_FOUND, remark, answer)
-            return response(command, ext_fields=answer, body=b"".join(result.records))
+            size = sum(map(len, records))
+            _found(session, command, _FOUND_BY_KEY.encode(command, (*last_update,), size), *records)
+            return None
 
         reading = self._store.readings.query(
             header.topic,
@@ -157,6 +162,12 @@ class Queries:
             return False
         first = yield from self._store.readings.get(topic, queue_id, 0, 1)
         return not first.is_far_behind if first.runs else self._store.max_queue_offset(topic, queue_id) == 0
+
+
+def _found(session: Session, command: Command, *parts: bytes) -> None:
+    """Answer with a frame that is encoded already."""
+    if not command.is_oneway:
+        session.send(b"".join(parts))
 
 
 def _offset(command: Command, offset: int) -> Command:

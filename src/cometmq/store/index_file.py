@@ -55,7 +55,7 @@ class IndexFile:
         self._entry_count = entry_count
         self._image_size = slot_position(slot_count)
         self._image: Bytes | None = None  # header and slots; of a full file the slots are on the disk only
-        self._full_header: IndexHeader | None = None
+        self._header: IndexHeader | None = None  # as it was last looked at, if that is how it is
         self._dirty = np.zeros(-(-self._image_size // PAGE_SIZE), np.bool_)
         self._tail = bytearray()
         self._written = FIRST_ENTRY  # number of the first entry that is not in the file yet
@@ -81,7 +81,7 @@ class IndexFile:
             )
         self._written = header.next_entry
         if header.next_entry >= self._entry_count:
-            self._full_header = header
+            self._header = header
         else:
             self._load_image()
             self._put_header(header)
@@ -131,10 +131,10 @@ class IndexFile:
     @property
     def header(self) -> IndexHeader:
         """What the file says about itself."""
-        if self._image is not None:
-            return IndexHeader.unpack(self._image[:HEADER_SIZE].tobytes())
-        assert self._full_header is not None, "the file is not loaded"
-        return self._full_header
+        if self._header is None:
+            assert self._image is not None, "the file is not loaded"
+            self._header = IndexHeader.unpack(self._image[:HEADER_SIZE].tobytes())
+        return self._header
 
     @property
     def is_full(self) -> bool:
@@ -145,6 +145,7 @@ class IndexFile:
         """Insert keys in order; gives how many fitted."""
         assert self._image is not None, "a full file takes no keys"
         entries = np.empty(len(key_hashes) * ENTRY_SIZE, np.uint8)
+        self._header = None
         taken = kernels.current().index_insert(
             self._image,
             self._dirty,
@@ -240,7 +241,7 @@ class IndexFile:
 
     def seal(self) -> None:
         """Let the memory of a full file go that has been written back."""
-        self._full_header = self.header
+        self._header = self.header
         self._image = None
 
     def _load_image(self) -> None:
@@ -262,6 +263,7 @@ class IndexFile:
 
     def _put_header(self, header: IndexHeader) -> None:
         assert self._image is not None
+        self._header = None
         self._image[:HEADER_SIZE] = np.frombuffer(header.pack(), np.uint8)
         self._dirty[0] = True
 

@@ -112,13 +112,13 @@ class ResponseTemplate:
 
 
 class NumbersTemplate:
-    """A success answer with a remark and a body, whose fields are numbers.
+    """A success answer with a body, and perhaps a remark, whose fields are numbers.
 
     Args:
         names: of the fields.
     """
 
-    def __init__(self, remark: str, names: tuple[str, ...]) -> None:
+    def __init__(self, remark: str | None, names: tuple[str, ...]) -> None:
         numbers = range(_SENTINEL_OPAQUE + 1, _SENTINEL_OPAQUE + 1 + len(names))
         fields = {name: str(number) for name, number in zip(names, numbers, strict=True)}
         sample = Command(
@@ -132,7 +132,7 @@ class NumbersTemplate:
         self._binary = _BINARY_HEAD.pack(0, 0, ResponseCode.SUCCESS, _LANGUAGE_NUMBER, VERSION)[
             _PREFIX.size :
         ]
-        self._flag_and_remark = _INT.pack(RESPONSE_FLAG) + _binary_text(remark, _INT)
+        self._flag_and_remark = _INT.pack(RESPONSE_FLAG) + _binary_text(remark or "", _INT)
 
     def encode(self, request: Command, numbers: tuple[int, ...], body_size: int) -> bytes:
         """Write the frame that answers ``request``, but for the body, which goes behind it."""
