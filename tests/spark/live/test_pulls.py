@@ -1,6 +1,8 @@
 import asyncio
+from pathlib import Path
 
 import pytest
+from tests.live import in_thread
 from tests.spark.live.conftest import Topics, queue
 
 from cometmq.errors import NetworkError
@@ -39,6 +41,18 @@ def test_ranges_come_in_order_and_in_parts(orders: Topics) -> None:
         *(b"paid %d" % n for n in range(10, 95)),
         b"new 5",
     ]
+
+
+def test_slices_grow_to_what_a_broker_gives_at_once(tmp_path: Path) -> None:
+    generous = {f"max_transfer_count_on_message_in_{where}": 200 for where in ("memory", "disk")}
+    with in_thread(tmp_path, store=generous) as live:
+        topics = Topics(live.name_server)
+        topics.create("many", queues=1)
+        topics.send("many", [b"%d" % n for n in range(4_000)])
+        (pieces,) = pull(topics.options(subscribe="many"), Range(queue("many"), 3, 3_990))
+    assert bodies(pieces) == [b"%d" % n for n in range(3, 3_990)]
+    at_once = [len(list(decode_many(body))) for piece in pieces for body in piece.bodies]
+    assert at_once[0] == 32 and max(at_once) == 200
 
 
 def test_brokers_filter(orders: Topics) -> None:

@@ -13,6 +13,7 @@ from tests.spark.live.conftest import Topics, queue
 
 from cometmq import blocking
 from cometmq.errors import NoRoute, StoreDamaged
+from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.offsets import Written
 from cometmq.spark.live.options import LiveOptions
 from cometmq.spark.live.stream import LiveStreamReader
@@ -139,6 +140,9 @@ def test_progress_is_committed_for_the_group(orders: Topics) -> None:
         reader.commit(at(31, 21))  # there is no group to commit for
     with blocking.PullConsumer(orders.name_server, "pipeline") as consumer:
         assert [consumer.committed(queue("orders", number)) for number in range(2)] == [30, 20]
+    retries = queue("%RETRY%pipeline")  # by which tools know that there is such a group
+    with Cluster(orders.options(subscribe=retries.topic, retrySeconds="60")) as cluster:
+        assert cluster.wait_for({retries}) == {retries}
 
 
 def test_a_commit_that_fails_does_not_end_the_query(orders: Topics, caplog: pytest.LogCaptureFixture) -> None:

@@ -7,6 +7,8 @@ from functools import partial
 from itertools import repeat
 from typing import Any, Final, Self, TypeVar
 
+from cometmq.client.heartbeat import beat, say_goodbye
+from cometmq.client.identity import client_id
 from cometmq.client.offset_store import RemoteOffsets
 from cometmq.client.queue_requests import QueueRequests
 from cometmq.client.routes import Routes
@@ -29,6 +31,7 @@ from cometmq.spark.live.options import (
 )
 from cometmq.spark.live.patience import is_retriable, patiently
 from cometmq.spark.live.ranges import Range
+from cometmq.wire.bodies.heartbeat import ConsumerData, ConsumeType, Heartbeat
 
 T = TypeVar("T")
 
@@ -94,18 +97,38 @@ class Cluster:
 
     def commit(self, offsets: Mapping[MessageQueue, int]) -> None:
         """Commit offsets for the group. Raises CometMQError if a broker does not take them."""
-        self._run(RemoteOffsets(self._requests).write(offsets))
+        self._run(self._commit(offsets))
 
     async def _open(self) -> None:
         self._connections = Connections()
         self._routes = Routes(self._connections, self._options.name_servers)
         self._requests = self._requests_of(self._options.group or READER_GROUP)
+        self._is_introduced = False
 
     def _requests_of(self, group: str) -> QueueRequests:
         return QueueRequests(self._connections, self._routes, group, REQUEST_TIMEOUT_MS)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(work)
+
+    async def _commit(self, offsets: Mapping[MessageQueue, int]) -> None:
+        await RemoteOffsets(self._requests).write(offsets)
+        if not self._is_introduced:
+            await self._introduce(self._requests.group)
+            self._is_introduced = True
+
+    async def _introduce(self, group: str) -> None:
+        """Have brokers make the group, if there is none: tools find groups by their retry topics.
+
+        They make it for who says to be a member; true members would leave queues to it, so it leaves at once.
+        """
+        try:
+            await self._routes.get(RETRY_PREFIX + group)
+        except NoRoute:
+            me, brokers = client_id(), self._routes.brokers(masters_only=True)
+            member = ConsumerData(group, consume_type=ConsumeType.CONSUME_ACTIVELY)
+            await beat(self._connections, brokers, Heartbeat(me, consumers=[member]))
+            await say_goodbye(self._connections, brokers, me, consumer_group=group)
 
     async def _queues(self, subscription: Subscription) -> set[MessageQueue]:
         if subscription.queues is not None:

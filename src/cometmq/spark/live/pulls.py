@@ -1,8 +1,10 @@
 """Pulling a range of a queue: several requests under way at once, answers in order.
 
-A broker gives at most 32 messages for a request, whatever is asked for, and 8 if they are not in its memory.
-So the range is cut into slices of 32 offsets, each of which is asked for without waiting for the one before;
-one that comes short is asked for again from where it ended.
+A broker gives at most 32 messages for a request, whatever is asked for, and 8 if they are not in its memory,
+unless its settings say more (``maxTransferCountOnMessageInMemory`` and the like). So the range is cut into
+slices of 32 offsets, each of which is asked for without waiting for the one before. As long as they come
+whole, the next ones are larger; one that comes short is asked for again from where it ended, and tells how
+much comes.
 """
 
 import asyncio
@@ -20,12 +22,15 @@ from cometmq.spark.live.options import READER_GROUP, LiveOptions
 from cometmq.spark.live.patience import patiently
 from cometmq.spark.live.ranges import Range
 
-UNDER_WAY: Final = 16
-"""Requests of one task: more bring nothing, as its own core is busy then."""
+UNDER_WAY: Final = 512
+"""Messages that one task has asked for: more bring nothing, as its own core is busy then …"""
+UNDER_WAY_MIN: Final = 4
+"""… but for so many slices, however large they are."""
+SLICE_MAX: Final = 8_192
 FILTERED_SLICE: Final = 512
 """Offsets of a slice where brokers filter: a request gives 32 messages that pass."""
 REQUEST_TIMEOUT_MS: Final = 10_000
-BYTES_MAX: Final = 4 * 1024 * 1024
+BYTES_MAX: Final = 1024 * 1024
 """Most that is asked for at once; the brokers' own limit is a quarter of a MiB unless it was raised."""
 
 
@@ -48,7 +53,8 @@ class Pulls:
     def __init__(self, options: LiveOptions) -> None:
         self._options = options
         self._expression = tag.ALL if options.tags is None else " || ".join(sorted(options.tags))
-        self._slice = PULL_COUNT if options.tags is None and options.sql is None else FILTERED_SLICE
+        self._is_filtered = options.tags is not None or options.sql is not None
+        self._slice = FILTERED_SLICE if self._is_filtered else PULL_COUNT
         self._connections = Connections()
         self._routes = Routes(self._connections, options.name_servers)
         group = options.group or READER_GROUP
@@ -58,11 +64,7 @@ class Pulls:
 
     def begin(self, ranges: Iterable[Range]) -> None:
         """Say what is to be pulled, in this order."""
-        self._to_ask += (
-            Range(queue, at, min(at + self._slice, end))
-            for queue, start, end in ranges
-            for at in range(start, end, self._slice)
-        )
+        self._to_ask += (one for one in ranges if one.size)
 
     async def next(self, bytes_max: int) -> list[Piece]:
         """Give the next pieces, in order, of about so many bytes; none at the end.
@@ -74,8 +76,9 @@ class Pulls:
         pieces: list[Piece] = []
         size = 0
         while size < bytes_max and (self._to_ask or self._under_way):
-            while self._to_ask and len(self._under_way) < UNDER_WAY:
-                self._under_way.append(asyncio.create_task(self._pull(self._to_ask.popleft())))
+            at_once = PULL_COUNT if self._is_filtered else self._slice
+            while self._to_ask and len(self._under_way) < max(UNDER_WAY // at_once, UNDER_WAY_MIN):
+                self._under_way.append(asyncio.create_task(self._pull(self._cut())))
             pieces.append(await self._under_way[0])
             self._under_way.popleft()
             size += sum(map(len, pieces[-1].bodies))
@@ -87,6 +90,21 @@ class Pulls:
             task.cancel()
         await asyncio.gather(*self._under_way, return_exceptions=True)
         await self._connections.close()
+
+    def _cut(self) -> Range:
+        """Take the next slice of what is to be asked for."""
+        whole = self._to_ask.popleft()
+        first = whole._replace(end=min(whole.start + self._slice, whole.end))
+        if first.end < whole.end:
+            self._to_ask.appendleft(whole._replace(start=first.end))
+        return first
+
+    def _learn(self, asked: int, came: int) -> None:
+        """Make the next slices about as large as what comes at once."""
+        if came < asked:
+            self._slice = max(came, PULL_COUNT)
+        elif asked >= self._slice:
+            self._slice = min(2 * self._slice, SLICE_MAX)
 
     async def _pull(self, one: Range) -> Piece:
         piece = Piece(one, [], [])
@@ -100,6 +118,8 @@ class Pulls:
                 before_retry=partial(self._routes.forget, one.queue.topic),
             )
             offset = pulled.next_offset if pulled.next_offset > offset else one.end
+            if not self._is_filtered:
+                self._learn(left.size, offset - left.start)
             if pulled.body:
                 piece.bodies.append(pulled.body)
             if pulled.status not in (PullStatus.FOUND, PullStatus.NO_MATCHED_MESSAGE):
@@ -113,7 +133,7 @@ class Pulls:
             left.start,
             tags=self._expression,
             sql=self._options.sql,
-            max_count=min(left.size, PULL_COUNT),
+            max_count=min(left.size, PULL_COUNT) if self._is_filtered else left.size,
             max_bytes=BYTES_MAX,
         )
         if pulled.next_offset <= left.start and pulled.max_offset >= left.end:

@@ -35,16 +35,17 @@ def read(options: LiveOptions, columns: Sequence[str], ranges: Sequence[Range]) 
     """
     left = options.limit or sys.maxsize
     with asyncio.Runner() as runner:
-        pulls = runner.run(_opened(options))
+        run = runner.get_loop().run_until_complete  # Runner.run would make a text of all that it gives
+        pulls = run(_opened(options))
         try:
             pulls.begin(ranges)
-            while left and (pieces := runner.run(pulls.next(BATCH_BYTES))):
+            while left and (pieces := run(pulls.next(BATCH_BYTES))):
                 for batch in _batches(options, columns, pieces):
                     if left:
                         yield batch[:left]
                         left -= min(batch.num_rows, left)
         finally:
-            runner.run(pulls.close())
+            run(pulls.close())
 
 
 async def _opened(options: LiveOptions) -> Pulls:

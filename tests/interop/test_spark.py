@@ -1,0 +1,129 @@
+"""Spark reads what a Java consumer reads, from either broker, and is seen by either side's tools."""
+
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from tests.cli import conftest as cli
+from tests.interop.jvm import Run
+from tests.interop.peers import Peer
+
+from cometmq import Message
+from cometmq.blocking import Producer
+from cometmq.format.sys_flag import COMPRESSED
+from cometmq.spark.live.cluster import Cluster
+from cometmq.spark.live.options import parse
+from cometmq.spark.source import RocketMQSource
+
+pytestmark = pytest.mark.interop
+
+COUNT, QUEUES = 120, 4
+WAITING = 40
+PATIENCE_S = 60
+
+cometmq = cli.cometmq
+
+
+def test_spark_gives_the_rows_that_a_java_consumer_gets(broker: Peer, run_java: Run) -> None:
+    run_java("CreateTopic", broker.namesrv, broker.broker, QUEUES, "SparkRows")
+    run_java("SendKeyed", broker.namesrv, "SparkRows", "row", COUNT)
+    expected = [line for line in run_java("ReadAll", broker.namesrv, "SparkRows") if "keys" in line]
+    for line in expected:
+        assert line.pop("storeSize")  # Spark has no such column
+        line["sysFlag"] &= ~COMPRESSED  # Java's client takes the bit off with the compression
+    for records_max in ("50", "100000"):
+        source = RocketMQSource(
+            {"namesrv": broker.namesrv, "subscribe": "SparkRows", "maxRecordsPerPartition": records_max}
+        )
+        reader = source.reader(source.schema())
+        parts = reader.partitions()
+        rows = rows_of(reader, parts)
+        assert [as_java_tells_it(row) for row in rows] == expected
+        print(f"\n{broker.name}: {COUNT} rows in {len(parts)} parts", end="")
+
+
+def test_the_lag_of_a_stream_is_seen(
+    broker: Peer, run_java: Run, cometmq: cli.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, group = "SparkLag", "SparkPipeline"
+    run_java("CreateTopic", broker.namesrv, broker.broker, QUEUES, topic)
+    send(broker, topic, COUNT)
+    source = RocketMQSource(
+        {"namesrv": broker.namesrv, "subscribe": topic, "startingOffsets": "earliest", "group": group}
+    )
+    stream = source.streamReader(source.schema())
+    try:
+        read_batch(stream, stream.initialOffset())
+        until_known(broker, f"%RETRY%{group}")
+        send(broker, topic, WAITING)
+        commands = tmp_path / "commands"
+        commands.write_text(f"consumerProgress -g {group}")
+        (told,) = run_java("Mqadmin", broker.namesrv, commands)
+        lines = [line.split() for line in told["output"].splitlines() if line.startswith(topic)]
+        assert len(lines) == QUEUES, told["output"]
+        assert (sum(int(line[4]) for line in lines), sum(int(line[5]) for line in lines)) == (COUNT, WAITING)
+        monkeypatch.setenv("NAMESRV_ADDR", broker.namesrv)
+        (ours,) = cometmq("lag", group, "--json").values
+        assert [(sum(one[name] for one in ours["queues"])) for name in ("committed", "lag")] == [
+            COUNT,
+            WAITING,
+        ]
+    finally:
+        stream.stop()
+    print(f"\n{broker.name}: {WAITING} behind, both say", end="")
+
+
+def read_batch(stream: DataSourceStreamReader, start: dict[str, Any]) -> None:
+    """Do as Spark does with a micro-batch: plan it, read it, and ask for the next one."""
+    end = stream.latestOffset(start, stream.getDefaultReadLimit())
+    assert len(rows_of(stream, stream.partitions(start, end))) == COUNT
+    stream.latestOffset(end, stream.getDefaultReadLimit())
+
+
+def rows_of(
+    reader: DataSourceReader | DataSourceStreamReader, parts: Sequence[InputPartition]
+) -> list[dict[str, Any]]:
+    batches = [batch for part in parts for batch in reader.read(part)]
+    return [row for batch in batches if isinstance(batch, pa.RecordBatch) for row in batch.to_pylist()]
+
+
+def until_known(broker: Peer, topic: str) -> None:
+    """Wait until the name server knows a topic: brokers tell it of new ones soon."""
+    deadline = time.monotonic() + PATIENCE_S
+    with Cluster(parse({"namesrv": broker.namesrv, "subscribe": topic})) as cluster:
+        while not cluster.queues():
+            assert time.monotonic() < deadline
+
+
+def as_java_tells_it(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a row's columns under the names and in the forms of ``ReadAll.java``."""
+    return {
+        "topic": row["topic"],
+        "queueId": row["queue_id"],
+        "queueOffset": row["queue_offset"],
+        "physicalOffset": row["physical_offset"],
+        "messageId": row["unique_id"],
+        "offsetMessageId": row["offset_id"],
+        "tags": row["tags"],
+        "keys": " ".join(row["keys"]),
+        "bodySha1": hashlib.sha1(row["body"]).hexdigest(),
+        "bodyCrc": row["body_crc"],
+        "flag": row["flag"],
+        "sysFlag": row["sys_flag"] & ~COMPRESSED,
+        "bornTime": round(row["born_time"].timestamp() * 1000),
+        "bornHost": row["born_host"].rpartition(":")[0],
+        "storeTime": round(row["store_time"].timestamp() * 1000),
+        "storeHost": "/" + row["store_host"],
+        "reconsumeTimes": row["reconsume_times"],
+        "properties": dict(row["properties"]),
+    }
+
+
+def send(broker: Peer, topic: str, count: int) -> None:
+    with Producer(broker.namesrv) as producer:
+        producer.send_many(Message(topic, b"%d" % number) for number in range(count))
