@@ -3,7 +3,7 @@ from tests.cli.conftest import Run
 
 def test_each_spark_command_says_what_its_exit_codes_mean(cometmq: Run) -> None:
     listed = cometmq("spark", "--help").out
-    for name in ("rebuild", "verify", "find", "export", "report", "replay"):
+    for name in ("rebuild", "verify", "find", "export", "archive", "report", "replay"):
         assert name in listed
         ran = cometmq("spark", name, "--help")
         assert ran.code == 0

@@ -2,6 +2,7 @@
 
 import click
 
+from cometmq.cli.spark_archive import archive
 from cometmq.cli.spark_export import export
 from cometmq.cli.spark_find import find
 from cometmq.cli.spark_rebuild import rebuild
@@ -19,5 +20,5 @@ def spark() -> None:
     """
 
 
-for command in (rebuild, verify, find, export, report, replay):
+for command in (rebuild, verify, find, export, archive, report, replay):
     spark.add_command(command)

@@ -12,6 +12,7 @@ from tests.log_rows import plain_rows
 from cometmq.format import layout
 from cometmq.io.files import Disk
 from cometmq.spark.jobs.export import STATE, export
+from cometmq.spark.jobs.paths import spark_path
 
 pytestmark = pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
 
@@ -19,7 +20,7 @@ SPLIT = 700_000
 
 
 def offsets(spark: SparkSession, target: Path) -> list[int]:
-    return sorted(row["physical_offset"] for row in spark.read.parquet(target.as_uri()).collect())
+    return sorted(row["physical_offset"] for row in spark.read.parquet(spark_path(target)).collect())
 
 
 def test_runs_export_what_is_new_and_take_up_what_was_killed(
@@ -60,12 +61,12 @@ def test_runs_export_what_is_new_and_take_up_what_was_killed(
 def test_a_run_without_new_messages_changes_nothing_and_a_loss_is_told(
     spark: SparkSession, golden: Mapping[str, Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store, target = tmp_path / "store", tmp_path / "target"
+    store, target = tmp_path / "store", tmp_path / "a target 100%"
     shutil.copytree(golden["store-clean"], store)
     rows = [row for row in plain_rows(store) if row["topic"] == "GoldenB"]
     done = export(spark, store, target, topics=["GoldenB"], columns=["tags"], bytes_per_task=SPLIT)
     assert done.messages == {"GoldenB": len(rows)}
-    found = spark.read.parquet(target.as_uri()).orderBy("physical_offset")
+    found = spark.read.parquet(spark_path(target)).orderBy("physical_offset")
     assert found.columns == ["physical_offset", "tags", "store_time", "topic", "day"]
     assert [row["tags"] for row in found.collect()] == [row["tags"] for row in rows]
     layout.commitlog_path(store, 0).unlink()

@@ -26,6 +26,7 @@ from pyspark.sql.functions import max as greatest
 
 from cometmq.format.layout import offset_name
 from cometmq.io.files import Disk, FileLayer
+from cometmq.spark.jobs.paths import spark_path
 from cometmq.spark.jobs.ranges import Range, records
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.options import BYTES_PER_PARTITION
@@ -107,7 +108,7 @@ def export(
         files = new.withColumn("day", day).repartition("topic", "day", part)
         with watched(spark, "export", progress):
             ordered = files.sortWithinPartitions("topic", "day", "physical_offset")
-            ordered.write.partitionBy("topic", "day").mode("overwrite").parquet(run.as_uri())
+            ordered.write.partitionBy("topic", "day").mode("overwrite").parquet(spark_path(run))
         summary = _summary(spark, run, begin, missing)
         layer.save(run / SUMMARY, msgspec.json.encode(summary))
     return _publish(layer, place, run)
@@ -120,7 +121,7 @@ def _load_next(layer: FileLayer, state: Path) -> int:
 
 def _summary(spark: SparkSession, run: Path, begin: int, missing: int) -> Exported:
     """Tell from a run's files what they hold."""
-    frame = spark.read.schema("topic string, physical_offset bigint").parquet(run.as_uri())
+    frame = spark.read.schema("topic string, physical_offset bigint").parquet(spark_path(run))
     found = frame.groupBy("topic").agg(
         count("*").alias("messages"), greatest("physical_offset").alias("last")
     )

@@ -37,6 +37,7 @@ from cometmq.spark.jobs import entries, index_files, queue_files
 from cometmq.spark.jobs.entries import Row, Rules
 from cometmq.spark.jobs.index_files import Keys, blocks_of, ranked
 from cometmq.spark.jobs.memory import peak_bytes
+from cometmq.spark.jobs.paths import spark_path
 from cometmq.spark.jobs.queue_files import Part
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.options import BYTES_PER_PARTITION
@@ -205,12 +206,12 @@ class _Job:
 
             scanned = self._spark.range(0, len(parts), 1, max(len(parts), 1)).mapInArrow(scan, entries.SCHEMA)
             with watched(self._spark, "scan", self._progress):
-                scanned.write.partitionBy("kind").mode("overwrite").parquet(place.as_uri())
+                scanned.write.partitionBy("kind").mode("overwrite").parquet(spark_path(place))
         pieces = self._read(entries.PIECE).drop("topic", "queue_id", "data").collect()
         return [row.asDict() for row in pieces]
 
     def _read(self, kind: str) -> DataFrame:
-        place = (self._building / SCANNED).as_uri()
+        place = spark_path(self._building / SCANNED)
         return self._spark.read.schema(entries.SCHEMA).parquet(place).filter(col("kind") == kind)
 
     def _write_queues(self) -> int:

@@ -25,6 +25,7 @@ from cometmq.client.producer import Producer
 from cometmq.errors import SettingsError
 from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue
+from cometmq.spark.jobs.paths import spark_path
 from cometmq.spark.jobs.ranges import Range, records
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.live.cluster import is_users
@@ -194,7 +195,7 @@ def _messages(
         there = {"topic", *read_schema(exported).names}
         if missing := [name for name in columns if name not in there]:
             raise SettingsError(f"{source} has no column {', '.join(missing)}: export all columns")
-        found = spark.read.schema(spark_schema(columns)).parquet(source.as_uri())
+        found = spark.read.schema(spark_schema(columns)).parquet(spark_path(source))
     conditions = [f.expr("unix_millis(store_time)").between(wanted.begin_time, wanted.end_time)]
     for name, values in (("topic", wanted.topics), ("tags", wanted.tags)):
         if values is not None:

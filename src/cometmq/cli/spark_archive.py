@@ -1,0 +1,40 @@
+"""``cometmq spark archive``: closed CommitLog files as Parquet, before retention removes them."""
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from cometmq.cli.output import json_option, print_json
+from cometmq.cli.spark_options import master_option, start_spark, task_bar
+from cometmq.cli.store_options import path_argument
+
+
+@click.command()
+@path_argument
+@click.argument("target", type=click.Path(path_type=Path, file_okay=False))
+@master_option
+@json_option
+def archive(path: Path, target: Path, master: str, as_json: bool) -> None:
+    """Archive the closed CommitLog files of the store in directory PATH as Parquet files under TARGET.
+
+    A file is closed once messages lie in a later one. What TARGET has is not archived again: run it more
+    often than retention removes files, also while a broker serves the store. A run that is killed leaves
+    nothing half done where readers look, and the next one goes on. Give each store a TARGET of its own.
+
+    Exit codes: 0 archived, also if there was nothing new; 1 not, and the next run goes on, or another job
+    fills TARGET; 2 PATH is no store, or there is no Spark.
+    """
+    spark = start_spark(master)
+    from cometmq.spark.jobs.archive import archive as archive_store  # noqa: PLC0415 - needs the extra
+
+    with task_bar(as_json=as_json) as progress:
+        done = archive_store(spark, path, target, progress=progress)
+    if as_json:
+        print_json({"path": str(path), "target": str(target)} | msgspec.structs.asdict(done))
+        return
+    if done.missing:
+        click.echo(f"lost: {done.missing} bytes of log were removed before they were archived")
+    if done.damages:
+        click.echo(f"damaged: {done.damages} stretches of the log are no messages")
+    click.echo(f"{target}: {done.messages} messages of {done.files} files, up to offset {done.end}")
