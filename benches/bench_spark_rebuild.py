@@ -13,7 +13,6 @@ resident: of the single process, and of each executor, its Java and its Python p
 import argparse
 import contextlib
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -23,8 +22,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from benches.bench_rebuild import compare as compare_names_apart
-from benches.bench_rebuild import goal_of, java_rebuild_s
-from benches.fill import Fill
+from benches.bench_rebuild import equal, goal_of, java_rebuild_s
 from rich.console import Console
 from rich.table import Table
 from tests.interop import jvm
@@ -33,8 +31,6 @@ from cometmq.format import layout
 from cometmq.spark import session
 from cometmq.spark.jobs.memory import peak_bytes
 from cometmq.spark.jobs.rebuild import Rebuilt, rebuild
-from cometmq.store.settings import StoreSettings
-from cometmq.store.store import MessageStore
 
 TOPICS: Final = 125
 MB: Final = 1e6
@@ -89,21 +85,22 @@ def main() -> None:
 
 
 def fill(store: Path, files: int, file_mib: int, queues: int) -> int:
-    """Fill a store of so many files; give how many messages it has."""
-    settings = StoreSettings(mapped_file_size_commit_log=file_mib * MIB)
-    with MessageStore.open(store, settings) as opened:
-        filling = Fill(opened, TOPICS, -(-queues // TOPICS))
-        filling.up_to(files * file_mib * MIB)
-        return filling.count
+    """Fill a store of so many files in a process of its own; give how many messages it has."""
+    arguments = {"--topics": TOPICS, "--queues": -(-queues // TOPICS), "--file-mib": file_mib}
+    command = [sys.executable, "-m", "benches.fill", str(store), str(files * file_mib)]
+    command += [str(word) for argument in arguments.items() for word in argument]
+    return int(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
 def rebuild_alone(store: Path) -> tuple[float, int]:
     """Rebuild in a process of its own; give the seconds, and the bytes that it had resident."""
     begin = time.perf_counter()
     command = [sys.executable, "-m", "cometmq.cli.main", "store", "rebuild", str(store), "--json"]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    seconds = time.perf_counter() - begin
-    return seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, "the rebuild has failed"
+    return time.perf_counter() - begin, usage.ru_maxrss * 1024
 
 
 class BySpark(NamedTuple):
@@ -170,7 +167,7 @@ def compare(alone: Path, store: Path) -> str:
     """Say where the derived files of two stores differ."""
     made = [{path.relative_to(root) for path in files(root)} for root in (alone, store)]
     both = made[0] & made[1]
-    differing = sum((alone / name).read_bytes() != (store / name).read_bytes() for name in both)
+    differing = sum(not equal(alone / name, store / name) for name in both)
     return f"{len(both)} files compared, {differing} differ, {len(made[0] ^ made[1])} only in one"
 
 

@@ -1,6 +1,6 @@
 """Fills a store fast: frames as the Java client sends them, read and appended in bulk, without sockets.
 
-    python -m benches.fill DIRECTORY MIB [--topics 64] [--queues 8] [--kill]
+    python -m benches.fill DIRECTORY MIB [--topics 64] [--queues 8] [--file-mib 1024] [--kill]
 
 With ``--kill`` the process ends by SIGKILL once the messages are appended, as if it had crashed.
 """
@@ -44,9 +44,11 @@ def main() -> None:
     parser.add_argument("mib", type=int)
     parser.add_argument("--topics", type=int, default=64)
     parser.add_argument("--queues", type=int, default=8)
+    parser.add_argument("--file-mib", type=int, default=1024, help="length of a CommitLog file")
     parser.add_argument("--kill", action="store_true")
     options = parser.parse_args()
-    with MessageStore.open(options.directory, StoreSettings()) as store:
+    settings = StoreSettings(mapped_file_size_commit_log=options.file_mib << 20)
+    with MessageStore.open(options.directory, settings) as store:
         fill = Fill(store, options.topics, options.queues)
         fill.up_to(options.mib << 20)
         print(fill.count, flush=True)

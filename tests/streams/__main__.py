@@ -22,11 +22,12 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
+from operator import lt
 from pathlib import Path
 from typing import Final
 
 from tests.streams import checkpoints
-from tests.streams.query import BYTES_MAX, COPIES, OFFSETS_MAX, ROWS, START_AGAIN
+from tests.streams.query import BYTES_MAX, COPIES, OFFSETS_MAX, ROWS
 
 from cometmq.admin.topics import TopicAdmin
 from cometmq.client import Producer
@@ -126,8 +127,8 @@ class Campaign:
     def _checkpoint(self, stream: str) -> Path:
         return self._folder / f"{stream}-checkpoint"
 
-    def _done(self) -> set[Path]:
-        return checkpoints.done(self._checkpoint(ROWS)) | checkpoints.done(self._checkpoint(COPIES))
+    def _done(self) -> list[set[Path]]:
+        return [checkpoints.done(self._checkpoint(stream)) for stream in self._within]
 
     def _read(self, stream: str) -> int:
         return int(checkpoints.ends(self._checkpoint(stream))[-1].sum())
@@ -144,13 +145,10 @@ class Campaign:
                 await producer.send_many(Message("numbers", b"%08d" % number) for number in numbers)
 
     async def _run_and_kill(self) -> None:
-        """Start the streams, let them make one micro-batch at least, and kill them."""
+        """Start the streams, let each make one micro-batch at least, and kill them."""
         before = self._done()
         async with self._query() as process:
-            while self._done() <= before:
-                if process.returncode == START_AGAIN:
-                    await self._run_and_kill()
-                    return
+            while not all(map(lt, before, self._done())):
                 assert process.returncode is None, "the streams have failed"
                 await asyncio.sleep(LOOK_S)
             await asyncio.sleep(self._chance.uniform(0, KILL_WITHIN_S))
@@ -161,8 +159,6 @@ class Campaign:
         """Let the streams read all that is there, and end; give what they print."""
         async with self._query("--drain", *arguments) as process:
             output, _ = await process.communicate()
-        if process.returncode == START_AGAIN:
-            return await self._drain(*arguments)
         assert process.returncode == 0, "the streams have failed"
         return output.decode()
 

@@ -6,13 +6,14 @@ With ``--drain`` it ends when everything is read, and with ``--count`` prints wh
 """
 
 import json
-import os
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from cometmq.spark import drop_duplicates, session
 
@@ -21,9 +22,9 @@ OFFSETS_MAX: Final = 10_000
 """Of a micro-batch of the stream to Parquet."""
 BYTES_MAX: Final = 2_000_000
 """Of a micro-batch of the stream to the other topic."""
+LOOK_S: Final = 1
 TOO_SLOW: Final = "Python worker failed to connect back"
 """Spark gives a stream's worker ten seconds to start, which a machine that is busy may not keep."""
-START_AGAIN: Final = os.EX_TEMPFAIL
 CONF: Final = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.minBatchesToRetain": "100000",  # the campaign looks at all of them
@@ -42,26 +43,35 @@ def main(name_server: str, folder: Path, *, drain: bool, count: bool) -> None:
 
     rows = numbers("maxOffsetsPerTrigger", OFFSETS_MAX, ROWS).select("queue_id", "queue_offset", "body")
     copies = numbers("maxBytesPerTrigger", BYTES_MAX, COPIES).select("body")
-    queries = [
+    starts = [
         rows.writeStream.format("parquet")
         .option("checkpointLocation", str(folder / f"{ROWS}-checkpoint"))
+        .option("path", str(folder / ROWS))
         .trigger(**trigger)
-        .start(str(folder / ROWS)),
+        .start,
         copies.writeStream.format("rocketmq")
         .options(namesrv=name_server, topic="copies")
         .option("checkpointLocation", str(folder / f"{COPIES}-checkpoint"))
         .trigger(**trigger)
-        .start(),
+        .start,
     ]
-    try:
-        for query in queries:
-            query.awaitTermination()
-    except StreamingQueryException as error:
-        if TOO_SLOW not in str(error):
-            raise
-        sys.exit(START_AGAIN)
+    run(starts)
     if count:
         print(json.dumps(found(spark, name_server, folder)))
+
+
+def run(starts: Sequence[Callable[[], StreamingQuery]]) -> None:
+    """Run streams to their end; one again, if its worker did not start in time."""
+    queries = {start: start() for start in starts}
+    while queries:
+        for start, query in list(queries.items()):
+            try:
+                if query.awaitTermination(LOOK_S):
+                    del queries[start]
+            except StreamingQueryException as error:
+                if TOO_SLOW not in str(error):
+                    raise
+                queries[start] = start()
 
 
 def found(spark: SparkSession, name_server: str, folder: Path) -> dict[str, int]:
