@@ -1,4 +1,4 @@
-"""Every Python block in ``docs/`` runs, and prints what the page says it prints.
+"""Every Python block in ``docs/`` and in README.md runs, and prints what the page says it prints.
 
 The blocks of a page run in their order, as one program, in an empty directory. A ``text`` block right behind
 one is what it prints. A block that begins with a comment ``# not run: REASON`` need only be Python.
@@ -23,8 +23,9 @@ import pytest
 from tests.live import in_thread
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted((ROOT / "docs").rglob("*.md"))
-LINKING = [*PAGES, *sorted(ROOT.glob("*.md"))]
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
+LINKING = [*PAGES, *sorted({*ROOT.glob("*.md")} - {README})]
 LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]+)")
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NOT_RUN = re.compile(r"# not run: \w+")
@@ -110,6 +111,8 @@ def test_what_a_page_shows_is_what_happens(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     blocks = list(blocks_of((ROOT / page).read_text()))
+    if ROOT / page == README:
+        blocks = [block for block in blocks if SPARK not in block.code]  # what is left is the guide's
     if not blocks or page in RUN_ELSEWHERE:
         return
     with ExitStack() as stack:
