@@ -2,229 +2,40 @@
 
 import asyncio
 import json
-import struct
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.broker.conftest import SMALL, SYNC, GatedDisk, pull_header
+from tests.broker.conftest import SYNC, GatedDisk, pull_header
 from tests.broker.conftest import bodies as bodies_of
+from tests.broker.desk import (
+    ROOT,
+    TOPICS,
+    USUAL,
+    V2,
+    Desk,
+    Wire,
+    binary_frame,
+    both,
+    desk,
+    framed,
+    json_frame,
+)
 
 from cometmq import kernels
-from cometmq.broker.assembly import Assembly
-from cometmq.broker.settings import BrokerSettings, Settings
 from cometmq.errors import StoreNotWritable
-from cometmq.format import layout
-from cometmq.format.host import pack_host
 from cometmq.format.record import decode
-from cometmq.io.clock import ManualClock
-from cometmq.io.files import Disk, FileLayer
-from cometmq.net.server import Server, Session
-from cometmq.net.turn import Read
-from cometmq.store.settings import StoreSettings
-from cometmq.store.store import MessageStore
+from cometmq.net.server import Session
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire import batch
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.connection import FrameReader
-from cometmq.wire.frame import ONEWAY_FLAG, Command, SerializeType, encode
+from cometmq.wire.frame import ONEWAY_FLAG, Command, encode
 from cometmq.wire.headers import fields as fields_of
-
-V2 = RequestCode.SEND_MESSAGE_V2
-ROOT = Path("/disk/store")
-TOPICS = ["TopicA", "TopicB", "t" * 127]
-USUAL = {
-    "a": "group",
-    "b": "TopicA",
-    "c": "TBW102",
-    "d": "4",
-    "e": "0",
-    "f": "0",
-    "g": "1795255006748",
-    "h": "0",
-    "i": "KEYS\x01k1 k2\x02UNIQ_KEY\x01C000020224773824AFC66920\x02WAIT\x01true\x02TAGS\x01TagA\x02",
-    "j": "0",
-    "k": "false",
-    "m": "false",
-    "n": "broker-a",
-}
-
-
-class Wire:
-    """The far end of a session: takes what is sent."""
-
-    def __init__(self, host: str) -> None:
-        self.data = b""
-        self.is_closed = False
-        self.packed = pack_host(host, 50123)
-        self._peer = (host, 50123)
-
-    def get_extra_info(self, _: str) -> tuple[str, int]:
-        return self._peer
-
-    def set_write_buffer_limits(self, *, high: int, low: int) -> None:
-        assert high > low
-
-    def get_write_buffer_size(self) -> int:
-        return 0
-
-    def pause_reading(self) -> None:
-        pass
-
-    def resume_reading(self) -> None:
-        pass
-
-    def write(self, data: bytes) -> None:
-        self.data += data
-
-    def writelines(self, data: Sequence[bytes]) -> None:
-        self.data += b"".join(data)
-
-    def is_closing(self) -> bool:
-        return self.is_closed
-
-    def close(self) -> None:
-        self.is_closed = True
-
-    abort = close
-
-
-class Result(NamedTuple):
-    """What came of some reads."""
-
-    answers: list[bytes]
-    log: bytes
-    queues: dict[tuple[str, int], bytes]
-    next_offsets: dict[tuple[str, int], int]
-    keys: list[bytes]
-    stored: int
-    is_closed: bool
-
-
-class Desk:
-    """A broker's parts without a socket."""
-
-    def __init__(self, store: MessageStore, server: Server, parts: Assembly, host: str) -> None:
-        self.store, self.server, self.parts, self.wire = store, server, parts, Wire(host)
-        self.bulk = Counting(parts.bulk)
-        self.session = Session(server)
-        self.session.connection_made(self.wire)  # type: ignore[arg-type]  # it is one as far as a session cares
-
-    def read(self, data: bytes) -> None:
-        if data and not self.wire.is_closed:
-            self.session.data_received(data)
-            while self.session.has_received:
-                self.server.turn.handle()
-
-    async def on_disk(self) -> None:
-        """Wait until all who wait for the disk are answered."""
-        await asyncio.wrap_future(self.store.wait_flushed())
-        await asyncio.sleep(0)
-
-    def result(self, root: Path, files: FileLayer) -> Result:
-        answers = FrameReader().receive_data(self.wire.data)
-        directory = layout.commitlog_dir(root)
-        log = b"".join(files.load(directory / name) for name in files.names(directory))
-        return Result(
-            sorted(map(encode, answers)),
-            log.rstrip(b"\0"),  # the next file may have been made already
-            {(queue.topic, queue.queue_id): queue.read(0, 10_000) for queue in self.store._queues},
-            {(queue.topic, queue.queue_id): queue.next_offset for queue in self.store._queues},
-            self.store.query("TopicA", "k1", 1000).records,
-            self.parts.rates.stored.total,
-            self.wire.is_closed,
-        )
-
-
-class Counting:
-    """Counts the bytes that go in bulk."""
-
-    def __init__(self, bulk: Any) -> None:
-        self.taken = 0
-        self._bulk = bulk
-
-    def take(self, reads: Sequence[Read]) -> None:
-        begins = [read.position for read in reads]
-        self._bulk.take(reads)
-        self.taken += sum(read.position - begin for read, begin in zip(reads, begins, strict=True))
-
-
-@contextmanager
-def desk(
-    root: Path, *, bulk: bool, host: str = "127.0.0.1", files: FileLayer | None = None, **changes: Any
-) -> Iterator[Desk]:
-    """Open a broker's parts whose topics have had a message in each queue."""
-    files, clock = files or Disk(), ManualClock()
-    small = SMALL | {"max_message_size": 3000, "mapped_file_size_commit_log": 1 << 14} | changes
-    store_settings = StoreSettings(**small)
-    loop = asyncio.get_running_loop()
-    with MessageStore.open(
-        root, store_settings, files=files, clock=clock, run_soon=loop.call_soon_threadsafe
-    ) as store:
-        own = BrokerSettings(broker_name="broker-a")
-        parts = Assembly(Settings(own, store_settings), store, files, clock, "10.1.2.3", 10911)
-        server = Server(parts.requests, clock=clock)
-        made = Desk(store, server, parts, host)
-        if bulk:
-            server.bulk = made.bulk
-        for topic in TOPICS * 2:  # so that each queue has two messages
-            for queue_id in range(4):
-                made.read(json_frame(USUAL | {"b": topic, "e": str(queue_id)}))
-        try:
-            yield made
-        finally:
-            server.remove(made.session)
-
-
-def json_frame(
-    fields: dict[str, Any], opaque: int = 1, body: bytes = b"body", *, code: int = V2, flag: int = 0
-) -> bytes:
-    """Write a frame as the Java client does."""
-    header = {
-        "code": code,
-        "extFields": fields,
-        "flag": flag,
-        "language": "JAVA",
-        "opaque": opaque,
-        "serializeTypeCurrentRPC": "JSON",
-        "version": 479,
-    }
-    return framed(json.dumps(header, separators=(",", ":")).encode(), body)
-
-
-def framed(header: bytes, body: bytes = b"body") -> bytes:
-    return struct.pack(">iI", 4 + len(header) + len(body), len(header)) + header + body
-
-
-def binary_frame(
-    fields: dict[str, str], opaque: int = 1, body: bytes = b"body", *, code: int = V2, flag: int = 0
-) -> bytes:
-    return encode(
-        Command(code, opaque, flag, ext_fields=fields, body=body, serialize_type=SerializeType.ROCKETMQ)
-    )
-
-
-async def both(reads: Sequence[bytes], **changes: Any) -> tuple[Result, Result, int]:
-    """Give what comes of reads on the plain path, and in bulk, and how many bytes went in bulk."""
-    kernels.load()
-    results, taken = [], 0
-    for bulk in (False, True):
-        files = MemoryDisk()
-        with desk(ROOT, bulk=bulk, files=files, **changes) as made:
-            made.bulk.taken = 0
-            for data in reads:
-                made.read(data)
-                await made.on_disk()
-            results.append(made.result(ROOT, files))
-            taken = made.bulk.taken
-    return results[0], results[1], taken
-
 
 FRAMES: list[Callable[..., bytes]] = [json_frame, binary_frame]
 
@@ -311,7 +122,7 @@ def test_sends_with_an_idempotence_key_step_aside_and_the_others_go_in_bulk(
     ]
     plain, bulk, taken = asyncio.run(both(reads))
     assert plain == bulk
-    assert plain.stored == 2 * 4 * len(TOPICS) + 4 + (1 + 4) + (3 + 1 + 1) + (4 + 2)
+    assert plain.counts[0] == 2 * 4 * len(TOPICS) + 4 + (1 + 4) + (3 + 1 + 1) + (4 + 2)
     assert taken == 3 * len(b"".join(usual)) + len(usual[0])
 
 

@@ -111,3 +111,27 @@ def test_the_last_member_that_leaves_is_told() -> None:
     assert empty == []
     consumers.closed("b")
     assert empty == ["g"]
+
+
+def test_a_change_of_what_a_group_wants_is_told_and_nothing_else_is() -> None:
+    clock, told = ManualClock(), []
+    consumers = Consumers[str](clock)
+    consumers.on_change.append(lambda: told.append(1))
+
+    def changes(channel: str, what: ConsumerData) -> int:
+        before = len(told)
+        consumers.heartbeat(channel, what, member(clock))
+        return len(told) - before
+
+    assert changes("a", data(ALL_OF_T)) == 1
+    assert changes("a", data(ALL_OF_T)) == changes("b", data(tag_subscription("T", "*", 1))) == 0
+    assert changes("b", data(tag_subscription("T", "TagA", 2))) == 1
+    assert changes("a", data(ALL_OF_T)) == 0, "it is older"
+    assert changes("a", data(ALL_OF_T, model=MessageModel.BROADCASTING)) == 1
+    assert changes("a", data(model=MessageModel.BROADCASTING)) == 1
+    for channel in "ab":
+        consumers.unregister(channel, "g")
+    assert len(told) == 4
+    clock.advance(EMPTY_GROUP_MS_MAX + 1)
+    consumers.forget_empty()
+    assert len(told) == 5

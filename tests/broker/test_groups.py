@@ -75,3 +75,14 @@ def test_when_the_disk_refuses_nothing_changes(tmp_path: Path) -> None:
     with pytest.raises(StoreNotWritable):
         groups.put(GroupConfig(group="g"))
     assert groups.find("g") is None
+
+
+def test_a_change_is_told_once_it_holds(tmp_path: Path) -> None:
+    groups, told = load(tmp_path), []
+    groups.on_change.append(lambda: told.append(groups.find("g")))
+    group = groups.find_or_create("g")
+    assert told == [group]
+    groups.find_or_create("g")
+    assert told == [group]
+    groups.delete("g")
+    assert told == [group, None]

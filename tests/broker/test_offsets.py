@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from cometmq.broker.offsets import Offsets
+from cometmq.broker.offsets import Offsets, key_of
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk
 from cometmq.store.tables import JsonTable
@@ -131,3 +131,23 @@ def test_a_clone_goes_its_own_way(tmp_path: Path) -> None:
     offsets.clone("nobody", "g", "T")
     offsets.commit("g", "T", 0, 9)
     assert (offsets.committed("g", "T", 0), offsets.committed("h", "T", 0)) == (9, 7)
+
+
+def test_many_pulls_are_noted_as_one_by_one(tmp_path: Path) -> None:
+    offsets, others = load(tmp_path), load(tmp_path)
+    key = key_of("g", "T")
+    offsets.note_pulls([(key, 0, 5, 8), (key, 1, -1, 3), (key, 2, 7, -1), (key, 0, 6, 9)])
+    for queue_id, offset in [(0, 5), (2, 7), (0, 6)]:
+        others.commit("g", "T", queue_id, offset)
+    assert offsets.as_plain() == others.as_plain()
+    assert [offsets.pulled("g", "T", queue_id) for queue_id in range(3)] == [9, 3, None]
+    assert offsets.take_changed() is not None
+
+
+def test_who_has_not_heard_of_a_reset_is_known(tmp_path: Path) -> None:
+    offsets, key = load(tmp_path), key_of("g", "T")
+    assert not offsets.awaits_reset(key)
+    offsets.reset("g", "T", 1, 5)
+    assert offsets.awaits_reset(key) and not offsets.awaits_reset(key_of("h", "T"))
+    assert offsets.take_reset("g", "T", 1) == 5
+    assert not offsets.awaits_reset(key)

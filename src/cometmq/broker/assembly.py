@@ -10,6 +10,7 @@ from cometmq.broker.admin_groups import GroupAdmin
 from cometmq.broker.admin_offsets import OffsetAdmin
 from cometmq.broker.admin_store import StoreAdmin
 from cometmq.broker.admin_topics import TopicAdmin
+from cometmq.broker.bulk import Bulk
 from cometmq.broker.client_requests import ClientRequests
 from cometmq.broker.consumer_filters import ConsumerFilters
 from cometmq.broker.consumers import Consumers
@@ -169,7 +170,7 @@ class Assembly:
             StoreAdmin(self.topics, store, self.offsets),
             self.schedule,
         )
-        self.bulk = sends.bulk
+        self.bulk = Bulk(sends.bulk, self.pulls.bulk)
         self.requests = Requests(
             sends.handle,
             handlers,

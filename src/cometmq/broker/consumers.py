@@ -73,16 +73,21 @@ class Consumers(Generic[ChannelT]):
 
     Args:
         on_empty: called with the name of a group whose last member is gone.
+
+    Attributes:
+        on_change: called when what a group wants, or how its members share it, has changed.
     """
 
     def __init__(self, clock: Clock, on_empty: Callable[[str], None] = lambda _: None) -> None:
         self._clock = clock
         self._on_empty = on_empty
+        self.on_change: list[Callable[[], object]] = []
         self._groups: dict[str, ConsumerGroup[ChannelT]] = {}
 
     def heartbeat(self, channel: ChannelT, data: ConsumerData, member: Member) -> Notify[ChannelT] | None:
         """Note that a client is in a group and what it subscribes to."""
         group = self._groups.setdefault(data.group, ConsumerGroup())
+        before = group.message_model, group.subscriptions.copy()
         group.consume_type = data.consume_type
         group.message_model = data.message_model
         group.consume_from_where = data.consume_from_where
@@ -90,6 +95,8 @@ class Consumers(Generic[ChannelT]):
         is_new = channel not in group.members
         group.members[channel] = member
         changed = group.subscribe(data.subscriptions)
+        if before != (group.message_model, group.subscriptions):
+            self._tell_change()
         return self._notify(data.group) if is_new or changed else None
 
     def unregister(self, channel: ChannelT, name: str) -> Notify[ChannelT] | None:
@@ -133,6 +140,11 @@ class Consumers(Generic[ChannelT]):
         for name, group in list(self._groups.items()):
             if group.empty_since_ms is not None and group.empty_since_ms < oldest:
                 del self._groups[name]
+                self._tell_change()
+
+    def _tell_change(self) -> None:
+        for notice in self.on_change:
+            notice()
 
     def _notify(self, name: str) -> Notify[ChannelT] | None:
         group = self._groups[name]

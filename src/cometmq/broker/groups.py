@@ -1,12 +1,12 @@
 """The settings of consumer groups: ``config/subscriptionGroup.json``.
 
 A group is replaced, never changed in place. A change counts up the table's version, is saved, and only
-then holds; if the disk refuses, nothing changes.
+then holds, and the callbacks in ``on_change`` are told; if the disk refuses, nothing changes.
 (RocketMQ: SubscriptionGroupManager.java.)
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from msgspec.structs import replace
@@ -37,6 +37,7 @@ class Groups:
     """All consumer groups of one broker, by name."""
 
     def __init__(self, table: JsonTable, clock: Clock, *, auto_create: bool) -> None:
+        self.on_change: list[Callable[[], object]] = []
         self._table = table
         self._clock = clock
         self._auto_create = auto_create
@@ -98,3 +99,5 @@ class Groups:
         saved.save(self._table, GroupConfigs(version, self._forbidden, groups))
         self._version = version
         self._groups = groups
+        for notice in self.on_change:
+            notice()

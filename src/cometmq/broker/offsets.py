@@ -10,7 +10,7 @@ stop, so a killed broker may hand out messages again that a consumer had already
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from cometmq.broker import saved
@@ -70,22 +70,45 @@ class Offsets(ChangingTable):
 
         After a reset nothing counts until the group's next pull: its members have not heard of it yet.
         """
-        key = f"{topic}{SEPARATOR}{group}"
+        key = key_of(group, topic)
         if self._reset and queue_id in self._reset.get(key, ()):
             return
         self._changed = True
         self._committed.setdefault(key, {})[queue_id] = offset
 
+    def awaits_reset(self, key: str) -> bool:
+        """Tell whether a group may not have heard of a reset in a topic yet."""
+        return key in self._reset
+
+    def note_pulls(self, pulls: Iterable[tuple[str, int, int, int]]) -> None:
+        """Note many pulls that await no reset, as ``commit`` and ``note_pulled`` do.
+
+        Args:
+            pulls: of each the key of group and topic, the queue id, the offset to commit and the one that the
+                group has been given all before; -1 for none.
+        """
+        committed, pulled = self._committed, self._pulled
+        for key, queue_id, commit_offset, next_offset in pulls:
+            if commit_offset >= 0:
+                self._changed = True
+                if (queues := committed.get(key)) is None:
+                    queues = committed[key] = {}
+                queues[queue_id] = commit_offset
+            if next_offset >= 0:
+                if (queues := pulled.get(key)) is None:
+                    queues = pulled[key] = {}
+                queues[queue_id] = next_offset
+
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Let ``group`` go on at ``offset``, whatever its members commit until they hear of it."""
-        key = f"{topic}{SEPARATOR}{group}"
+        key = key_of(group, topic)
         self._reset.get(key, {}).pop(queue_id, None)
         self.commit(group, topic, queue_id, offset)
         self._reset.setdefault(key, {})[queue_id] = offset
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
         """Give the offset of a reset that the group has not heard of, once; None if there is none."""
-        if not self._reset or (queues := self._reset.get(key := f"{topic}{SEPARATOR}{group}")) is None:
+        if not self._reset or (queues := self._reset.get(key := key_of(group, topic))) is None:
             return None
         offset = queues.pop(queue_id, None)
         if not queues:
@@ -100,16 +123,16 @@ class Offsets(ChangingTable):
 
     def committed(self, group: str, topic: str, queue_id: int) -> int | None:
         """Give the committed offset, or None if there is none."""
-        queues = self._committed.get(f"{topic}{SEPARATOR}{group}")
+        queues = self._committed.get(key_of(group, topic))
         return None if queues is None else queues.get(queue_id)
 
     def note_pulled(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Note that ``group`` has been given all before ``offset``: for operators only, not saved."""
-        self._pulled.setdefault(f"{topic}{SEPARATOR}{group}", {})[queue_id] = offset
+        self._pulled.setdefault(key_of(group, topic), {})[queue_id] = offset
 
     def pulled(self, group: str, topic: str, queue_id: int) -> int | None:
         """Give how far the group has pulled since the broker started, or None."""
-        return self._pulled.get(f"{topic}{SEPARATOR}{group}", {}).get(queue_id)
+        return self._pulled.get(key_of(group, topic), {}).get(queue_id)
 
     def groups_of(self, topic: str) -> set[str]:
         """Give the groups that have committed offsets in ``topic``."""
@@ -139,3 +162,8 @@ class Offsets(ChangingTable):
             for key in [key for key in table if key.startswith(start) and key.endswith(end)]:
                 del table[key]
                 self._changed = True
+
+
+def key_of(group: str, topic: str) -> str:
+    """Give the key of a group's offsets in a topic."""
+    return f"{topic}{SEPARATOR}{group}"

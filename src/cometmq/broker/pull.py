@@ -9,16 +9,17 @@ want.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from cometmq.broker.asked_pull import AskedPull
+from cometmq.broker.bulk_pulls import BulkPulls
 from cometmq.broker.offsets import Offsets
 from cometmq.broker.rates import Rates
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
-from cometmq.broker.subscriptions import Subscriptions, Wanted
-from cometmq.cluster.hold import HeldPull, PullHold
+from cometmq.broker.subscriptions import Subscriptions
+from cometmq.cluster.hold import PullHold
 from cometmq.io.clock import Clock
 from cometmq.net.boundary import attempt
 from cometmq.net.server import Session
@@ -26,16 +27,12 @@ from cometmq.store.dispatch import Arrival
 from cometmq.store.get_result import GetResult, GetStatus
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.frame import FRAME_LENGTH_MAX, Command, response
+from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import PullFlag, PullHeader, PullResponseHeader, fields, parse
 from cometmq.wire.template import NumbersTemplate
 
 SUSPEND_MS_MAX: Final = 120_000
 """No pull is held for longer, whatever it asks for: after so long a silent connection is closed."""
-
-BYTES_MIN: Final = 100
-BYTES_MAX: Final = FRAME_LENGTH_MAX - 65_536
-"""Bounds of what a pull may ask for; RocketMQ has 128 MiB, which no client's frame could hold."""
 
 CODES: Final = {
     GetStatus.FOUND: ResponseCode.SUCCESS,
@@ -55,29 +52,15 @@ _FOUND: Final = NumbersTemplate(
 _EMPTY: Final = (GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE)
 
 
-@dataclass(slots=True, eq=False)
-class _Pull:
-    """A pull that passed the checks.
-
-    Attributes:
-        queue_offset: where to look: behind what was looked at before it was held.
-        deadline_ms: when it has been held long enough, on the monotonic clock; 0 unless it is held.
-    """
-
-    session: Session
-    command: Command
-    header: PullHeader
-    wanted: Wanted
-    queue_offset: int
-    deadline_ms: int = 0
-
-
 class Pulls:
     """Answers pulls and holds those that wait.
 
     Args:
         short_polling_ms: how long to hold instead of what the pull asks for, or None.
         lite_pull: whether LITE_PULL_MESSAGE is answered.
+
+    Attributes:
+        bulk: takes pulls before anybody makes commands of them, once the kernels are loaded.
     """
 
     def __init__(
@@ -100,8 +83,18 @@ class Pulls:
         self._clock = clock
         self._short_polling_ms = short_polling_ms
         self._lite_pull = lite_pull
-        self._hold = PullHold[_Pull]()
-        self._awake: list[_Pull] = []
+        self._hold = PullHold[AskedPull]()
+        self._awake: list[AskedPull] = []
+        self.bulk = BulkPulls(
+            store.readings.bulk,
+            subscriptions,
+            offsets,
+            rates,
+            _FOUND.pieces(),
+            lite_pull=lite_pull,
+            look=partial(self._do_safely, self._look),
+            finish=self._finish,
+        )
         store.on_arrival(self.arrive, is_awaited=lambda: len(self._hold) > 0)
 
     @property
@@ -117,7 +110,7 @@ class Pulls:
                 "LITE_PULL_MESSAGE is switched off here: set litePullMessageEnable, or send PULL_MESSAGE",
             )
         header = parse(PullHeader, command.ext_fields)
-        pull = _Pull(session, command, header, self._subscriptions.wanted(header), header.queue_offset)
+        pull = AskedPull(session, command, header, self._subscriptions.wanted(header), header.queue_offset)
         if self._is_told_of_reset(pull):
             return
         if header.sys_flag & PullFlag.COMMIT_OFFSET and header.commit_offset >= 0:
@@ -150,22 +143,22 @@ class Pulls:
 
     def _answer_awake(self) -> None:
         awake, self._awake = self._awake, []
-        for pull in awake:
+        for pull in self.bulk.answer(awake):
             again = self._answer if pull.wanted.record_filter is None else self._look_again
             self._do_safely(again, pull)
 
-    def _do_safely(self, action: Callable[[_Pull], None], pull: _Pull) -> None:
+    def _do_safely(self, action: Callable[[AskedPull], None], pull: AskedPull) -> None:
         session = pull.session
         if session.congested:
             session.when_drained(partial(action, pull), pull.command)
         elif not session.closed:
             attempt(session, (pull.command,), action, pull)
 
-    def _answer_reset(self, pull: _Pull) -> None:
+    def _answer_reset(self, pull: AskedPull) -> None:
         if not self._is_told_of_reset(pull):
             self._answer(pull)  # another member's pull was held, too, and that one knows now
 
-    def _is_told_of_reset(self, pull: _Pull) -> bool:
+    def _is_told_of_reset(self, pull: AskedPull) -> bool:
         """Answer a pull by the offset to go on from, if that was reset.
 
         Also if it begins there: what its client has pulled and not handled yet does not count any more.
@@ -183,23 +176,24 @@ class Pulls:
         pull.session.send(response(pull.command, ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET", answer))
         return True
 
-    def _look(self, pull: _Pull) -> None:
+    def _look(self, pull: AskedPull) -> None:
         """Look for the first time: answer, or hold if nothing is new."""
         self._read(pull, self._answer_or_hold)
 
-    def _look_again(self, pull: _Pull) -> None:
+    def _look_again(self, pull: AskedPull) -> None:
         """Look at what has come: answer, or hold on if none of it is wanted."""
         self._read(pull, self._answer_or_hold_on)
 
-    def _answer(self, pull: _Pull) -> None:
+    def _answer(self, pull: AskedPull) -> None:
         """Look again and answer, whatever is found."""
         self._read(pull, self._send)
 
-    def _read(self, pull: _Pull, then: Callable[[_Pull, GetResult], None]) -> None:
+    def _read(self, pull: AskedPull, then: Callable[[AskedPull, GetResult], None]) -> None:
         header, (tags_codes, record_filter), readings = pull.header, pull.wanted, self._store.readings
-        most = BYTES_MAX if header.max_message_bytes is None else header.max_message_bytes
-        count, size = max(header.max_message_count, 1), min(max(most, BYTES_MIN), BYTES_MAX)
-        where = header.topic, header.queue_id, pull.queue_offset, count, size, tags_codes
+        where = (
+            *(header.topic, header.queue_id, pull.queue_offset),
+            *(pull.max_count, pull.max_bytes, tags_codes),
+        )
         if record_filter is None and (result := readings.get_at_hand(*where)) is not None:
             then(pull, result)
             return
@@ -208,21 +202,25 @@ class Pulls:
         if refusal is not None:
             pull.session.send(refusal)
 
-    def _answer_or_hold(self, pull: _Pull, result: GetResult) -> None:
+    def _answer_or_hold(self, pull: AskedPull, result: GetResult) -> None:
         if _code(pull, result) is not ResponseCode.PULL_NOT_FOUND or not self._wait(pull):
             self._send(pull, result)
 
-    def _answer_or_hold_on(self, pull: _Pull, result: GetResult) -> None:
+    def _finish(self, pull: AskedPull, result: GetResult) -> None:
+        """Answer a pull that found nothing, or hold it."""
+        attempt(pull.session, (pull.command,), self._answer_or_hold, pull, result)
+
+    def _answer_or_hold_on(self, pull: AskedPull, result: GetResult) -> None:
         header = pull.header
         end = self._store.max_queue_offset(header.topic, header.queue_id)  # it may have grown meanwhile
         is_behind_all = result.next_offset >= end
         if result.status is GetStatus.NO_MATCHED_MESSAGE and is_behind_all:
             pull.queue_offset = result.next_offset
-            if self._clock.monotonic_ms() < pull.deadline_ms and self._hold.hold(_held(pull)):
+            if self._clock.monotonic_ms() < pull.deadline_ms and self._hold.hold(pull.held()):
                 return
         self._send(pull, result)
 
-    def _wait(self, pull: _Pull) -> bool:
+    def _wait(self, pull: AskedPull) -> bool:
         """Hold a pull, if it may wait and there is room."""
         header = pull.header
         wait_ms = min(header.suspend_timeout_ms, SUSPEND_MS_MAX)
@@ -233,9 +231,9 @@ class Pulls:
         if self._is_told_of_reset(pull):  # it came while the pull was being read for
             return True
         pull.deadline_ms = self._clock.monotonic_ms() + wait_ms
-        return self._hold.hold(_held(pull))
+        return self._hold.hold(pull.held())
 
-    def _send(self, pull: _Pull, result: GetResult) -> None:
+    def _send(self, pull: AskedPull, result: GetResult) -> None:
         header = pull.header
         self._offsets.note_pulled(header.consumer_group, header.topic, header.queue_id, result.next_offset)
         where = 0, result.next_offset, result.min_offset, result.max_offset
@@ -250,19 +248,7 @@ class Pulls:
         pull.session.send(response(pull.command, _code(pull, result), result.status.name, answer))
 
 
-def _held(pull: _Pull) -> HeldPull[_Pull]:
-    return HeldPull(
-        ticket=pull,
-        owner=pull.session,
-        topic=pull.header.topic,
-        queue_id=pull.header.queue_id,
-        queue_offset=pull.queue_offset,
-        tags_codes=pull.wanted.tags_codes,
-        deadline_ms=pull.deadline_ms,
-    )
-
-
-def _code(pull: _Pull, result: GetResult) -> ResponseCode:
+def _code(pull: AskedPull, result: GetResult) -> ResponseCode:
     """Give the response code of a read; of an empty queue the first offset is right, and any other is not."""
     if result.status in _EMPTY and pull.header.queue_offset == 0:
         return ResponseCode.PULL_NOT_FOUND

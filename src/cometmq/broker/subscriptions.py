@@ -3,7 +3,7 @@
 The checks come in RocketMQ's order, with its codes. (RocketMQ: PullMessageProcessor.java.)
 """
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import NamedTuple
 
 from cometmq.broker.consumer_filters import ConsumerFilters, compile_filter, is_tag
@@ -56,6 +56,12 @@ class Subscriptions:
         self._permission = permission
         self._property_filter = property_filter
         self._filter_retry = filter_retry
+
+    def when_changed(self, action: Callable[..., object]) -> None:
+        """Have an action called whenever something changes that ``wanted`` goes by, but for other filters."""
+        self._topics.on_change.append(action)
+        self._groups.on_change.append(action)
+        self._consumers.on_change.append(action)
 
     def check(self, expression_type: str | None, expression: str | None) -> Sql92 | None:
         """Compile a filter; None for one by tags. Raises Refused."""

@@ -28,6 +28,8 @@ from cometmq.kernels.jit import (
     Longs,
     byte_at,
     bytes_in,
+    bytes_out,
+    copy_bytes,
     inlined,
     int64,
     int_at,
@@ -36,10 +38,35 @@ from cometmq.kernels.jit import (
     long_at,
     longs_in,
     longs_out,
+    rows_out,
     types,
     uint32,
 )
-from cometmq.kernels.pulls import LAST, LOOKED_AT, PAGE_SIZE, RUNS, UNUSUAL
+from cometmq.kernels.pull_answers import put_header
+from cometmq.kernels.pull_frames import read
+from cometmq.kernels.pulls import (
+    ANSWER_END,
+    ANSWER_SIZE_MAX,
+    ASK_BYTES,
+    ASK_COUNT,
+    ASK_OFFSET,
+    CODES_AT,
+    CODES_END,
+    COUNT,
+    DONE,
+    ELSEWHERE,
+    ENTRIES_END,
+    FULL,
+    LAST,
+    LOOKED_AT,
+    NEXT_OFFSET,
+    NO_CODES,
+    PAGE_SIZE,
+    RUNS,
+    UNUSUAL,
+)
+
+__all__ = ["answer", "choose", "read"]
 
 _V1: Final = MAGIC_V1
 _V2: Final = MAGIC_V2
@@ -48,10 +75,10 @@ _V6_STORE: Final = int(STORE_HOST_V6)
 
 
 @inlined
-def _has(codes: Longs, code: int) -> bool:
+def _has(codes: Longs, begin: int, end: int, code: int) -> bool:
     """Tell whether a code is among the wanted."""
-    for known in codes:
-        if known == code:
+    for i in range(begin, end):
+        if codes[i] == code:
             return True
     return False
 
@@ -95,17 +122,14 @@ def _is_message(file: Bytes, position: int, size: int, physical_offset: int, que
     return length == 0 or int64(crc32_of(file, body, length) & 0x7FFFFFFF) == crc
 
 
-@kernel(
-    long(
-        *(bytes_in, longs_in, types.boolean, bytes_in, bytes_in),
-        *(long, long, long, long, long, long, long, long),
-        *(longs_out, longs_out, longs_out, longs_out),
-    )
-)
-def choose(
+@inlined
+def _choose(
     entries: Bytes,
+    entries_at: int,
+    entries_end: int,
     codes: Longs,
-    is_filtered: bool,
+    codes_at: int,
+    codes_end: int,
     file: Bytes,
     resident: Bytes,
     begin: int,
@@ -121,11 +145,10 @@ def choose(
     run_sizes: Longs,
     told: Longs,
 ) -> Any:
-    """Choose records and check them: see ``pulls.PullOps.choose``."""
     count, total, looked_at, last = 0, 0, 0, int64(-1)
-    for i in range(len(entries) // SIZE):
-        offset, size = long_at(entries, i * SIZE), int64(int_at(entries, i * SIZE + 8))
-        code = long_at(entries, i * SIZE + 12)
+    for i in range((entries_end - entries_at) // SIZE):
+        at = entries_at + i * SIZE
+        offset, size, code = long_at(entries, at), int64(int_at(entries, at + 8)), long_at(entries, at + 12)
         if count:
             is_near = offset >= near_offset
             if count >= (memory_count if is_near else disk_count):
@@ -136,7 +159,7 @@ def choose(
             return UNUSUAL
         looked_at += 1
         last = offset
-        if is_filtered and not _has(codes, code):
+        if codes_end != NO_CODES and not _has(codes, codes_at, codes_end, code):
             continue
         if count == len(places) or size < MIN_SIZE or not begin <= offset <= end - size:
             return UNUSUAL
@@ -172,3 +195,138 @@ def choose(
     told[LAST] = last
     told[RUNS] = runs
     return count
+
+
+@kernel(
+    long(
+        *(bytes_in, longs_in, types.boolean, bytes_in, bytes_in),
+        *(long, long, long, long, long, long, long, long),
+        *(longs_out, longs_out, longs_out, longs_out),
+    )
+)
+def choose(
+    entries: Bytes,
+    codes: Longs,
+    is_filtered: bool,
+    file: Bytes,
+    resident: Bytes,
+    begin: int,
+    end: int,
+    queue_offset: int,
+    near_offset: int,
+    memory_count: int,
+    memory_size: int,
+    disk_count: int,
+    disk_size: int,
+    places: Longs,
+    sizes: Longs,
+    run_sizes: Longs,
+    told: Longs,
+) -> Any:
+    """Choose records and check them: see ``pulls.PullOps.choose``."""
+    return _choose(
+        entries,
+        0,
+        len(entries),
+        codes,
+        0,
+        len(codes) if is_filtered else NO_CODES,
+        file,
+        resident,
+        begin,
+        end,
+        queue_offset,
+        near_offset,
+        memory_count,
+        memory_size,
+        disk_count,
+        disk_size,
+        places,
+        sizes,
+        run_sizes,
+        told,
+    )
+
+
+@kernel(
+    types.UniTuple(long, 3)(
+        *(bytes_in, longs_in, longs_in),
+        *(longs_out, longs_out, longs_out, longs_out),
+        *(bytes_out, rows_out, bytes_in),
+        *(long, long, long, long, long),
+        *(bytes_in, bytes_in, long, long),
+        *(long, long, long),
+    )
+)
+def answer(
+    constants: Bytes,
+    bounds: Longs,
+    codes: Longs,
+    places: Longs,
+    sizes: Longs,
+    run_sizes: Longs,
+    told: Longs,
+    answers: Bytes,
+    asks: Any,
+    entries: Bytes,
+    memory_count: int,
+    memory_size: int,
+    disk_count: int,
+    disk_size: int,
+    near_offset: int,
+    file: Bytes,
+    resident: Bytes,
+    begin: int,
+    end: int,
+    first: int,
+    count: int,
+    at: int,
+) -> Any:
+    """Answer pulls: see ``pulls.PullOps.answer``."""
+    at = int64(at)
+    for i in range(first, count):
+        ask = asks[i]
+        entries_at = asks[i - 1, ENTRIES_END] if i else int64(0)
+        ask[COUNT], ask[ANSWER_END] = UNUSUAL, at
+        if entries_at == ask[ENTRIES_END]:
+            continue
+        if not begin <= long_at(entries, entries_at) < end:
+            return int64(i), at, int64(ELSEWHERE)
+        found = _choose(
+            entries,
+            entries_at,
+            ask[ENTRIES_END],
+            codes,
+            ask[CODES_AT],
+            ask[CODES_END],
+            file,
+            resident,
+            begin,
+            end,
+            ask[ASK_OFFSET],
+            near_offset,
+            min(ask[ASK_COUNT], memory_count),
+            min(ask[ASK_BYTES], memory_size),
+            min(ask[ASK_COUNT], disk_count),
+            min(ask[ASK_BYTES], disk_size),
+            places,
+            sizes,
+            run_sizes,
+            told,
+        )
+        if found < UNUSUAL:
+            return int64(i), at, FULL + UNUSUAL - found
+        if found < 0:
+            continue
+        ask[NEXT_OFFSET] = ask[ASK_OFFSET] + told[LOOKED_AT]
+        if found:
+            size = int64(0)
+            for run in range(told[RUNS]):
+                size += run_sizes[run]
+            if at + size + len(constants) + ANSWER_SIZE_MAX > len(answers):
+                return int64(i), at, int64(FULL)
+            at = put_header(ask, size, constants, bounds, answers, at)
+            for run in range(told[RUNS]):
+                at = copy_bytes(file, places[run], places[run] + run_sizes[run], answers, at)
+        ask[COUNT], ask[ANSWER_END] = found, at
+    return int64(count), at, int64(DONE)

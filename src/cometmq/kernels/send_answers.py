@@ -51,7 +51,7 @@ def put_answer(
         put_int(out, at, end - at - 4)
     else:
         end = _put_values(out, at, send, entries, row, texts, constants, bounds, JSON_PIECES)
-        end = _put_decimal(out, end, send.opaque)
+        end = put_decimal(out, end, send.opaque)
         end = _put_piece(constants, bounds, JSON_PIECES + 5, out, end)
     header_size = end - begin - _PREFIX_SIZE
     put_int(out, begin, 4 + header_size)
@@ -84,9 +84,9 @@ def _put_values(
         if i == 0:
             end = _put_ids(out, value, entries, row, row + send.message_count, constants, bounds)
         elif i == 1:
-            end = _put_decimal(out, value, send.queue_id)
+            end = put_decimal(out, value, send.queue_id)
         elif i == 2:
-            end = _put_decimal(out, value, entries[row, QUEUE_OFFSET])
+            end = put_decimal(out, value, entries[row, QUEUE_OFFSET])
         else:
             end = copy_bytes(texts, send.key_at, send.key_at + send.key_length, out, value)
         if length_size:
@@ -110,7 +110,7 @@ def _put_ids(
 
 
 @inlined
-def _put_decimal(out: Bytes, at: int, number: int) -> Any:
+def put_decimal(out: Bytes, at: int, number: int) -> Any:
     """Write a number as text; give where the next goes."""
     if number < 0:
         out[at] = uint8(ord("-"))

@@ -38,8 +38,8 @@ _COLON: Final = ord(":")
 _COMMA: Final = ord(",")
 _OPEN: Final = ord("{")
 _CLOSE: Final = ord("}")
-_BINARY_FIXED_SIZE: Final = 21  # with an empty remark: up to the fields
-_REMARK_LENGTH_AT: Final = 13
+BINARY_FIXED_SIZE: Final = 21  # with an empty remark: up to the fields
+REMARK_LENGTH_AT: Final = 13
 _FIELD: Final = b'"?":"'
 """How a field begins, but for its name."""
 _FIELD_SIZE: Final = len(_FIELD)
@@ -51,49 +51,54 @@ _NAMES: Final = [
 _EXT_FIELDS, _CODE_NAME, _FLAG_NAME, _OPAQUE_NAME, _VERSION_NAME = _NAMES
 
 
-@inlined
-def read_json(data: Bytes, position: int, end: int, places: Longs, texts: Bytes, texts_end: int) -> Any:
-    """Read a JSON header into ``places``; gives where the texts end then, -1 if it is not as most are."""
-    if position >= end or byte_at(data, position) != _OPEN:
-        return -1
-    position = skip_blanks(data, position + 1, end)
-    while position < end and byte_at(data, position) == _QUOTE:
-        name = position + 1
-        name_end = plain_end(data, name, end)
-        position = _value_at(data, name_end, end)
-        if position < 0:
+def json_reader(read_fields: Any) -> Any:
+    """Make a reader of JSON headers; ``read_fields`` reads what is in ``extFields``, behind its brace."""
+
+    @inlined
+    def read(data: Bytes, position: int, end: int, places: Longs, texts: Bytes, texts_end: int) -> Any:
+        """Read a JSON header into ``places``; gives where the texts end then, -1 if it is not as most are."""
+        if position >= end or byte_at(data, position) != _OPEN:
             return -1
-        if byte_at(data, position) == _OPEN:
-            if not _is_name(data, name, name_end, _EXT_FIELDS):
-                return -1
-            position, texts_end = _read_fields(data, position + 1, end, places, texts, texts_end)
+        position = skip_blanks(data, position + 1, end)
+        while position < end and byte_at(data, position) == _QUOTE:
+            name = position + 1
+            name_end = plain_end(data, name, end)
+            position = value_at(data, name_end, end)
             if position < 0:
                 return -1
-        elif byte_at(data, position) == _QUOTE:
-            if _number_place(data, name, name_end) != 0:
-                return -1  # a number or the fields, written as a text
-            position = plain_end(data, position + 1, end) + 1
-            if position == 0:
-                return -1
-        else:
-            place = _number_place(data, name, name_end)
-            value_end = number_end(data, position, end)
-            value = number_between(data, position, value_end)
-            if place <= 0 or value < _INT_MIN or value > _INT_MAX:
-                return -1
-            if place < PLACES_SIZE:
-                if places[place] != NOT_A_NUMBER:
+            if byte_at(data, position) == _OPEN:
+                if not _is_name(data, name, name_end, _EXT_FIELDS):
                     return -1
-                places[place] = value
-            position = value_end
-        position = _next_member(data, position, end)
-        if position == end:
-            return texts_end
-    return -1
+                position, texts_end = read_fields(data, position + 1, end, places, texts, texts_end)
+                if position < 0:
+                    return -1
+            elif byte_at(data, position) == _QUOTE:
+                if _number_place(data, name, name_end) != 0:
+                    return -1  # a number or the fields, written as a text
+                position = plain_end(data, position + 1, end) + 1
+                if position == 0:
+                    return -1
+            else:
+                place = _number_place(data, name, name_end)
+                value_end = number_end(data, position, end)
+                value = number_between(data, position, value_end)
+                if place <= 0 or value < _INT_MIN or value > _INT_MAX:
+                    return -1
+                if place < PLACES_SIZE:
+                    if places[place] != NOT_A_NUMBER:
+                        return -1
+                    places[place] = value
+                position = value_end
+            position = _next_member(data, position, end)
+            if position == end:
+                return texts_end
+        return -1
+
+    return read
 
 
 @inlined
-def _value_at(data: Bytes, name_end: int, end: int) -> Any:
+def value_at(data: Bytes, name_end: int, end: int) -> Any:
     """Give where the value of the name that ends at ``name_end`` begins, -1 if nowhere."""
     if name_end < 0:
         return -1
@@ -154,19 +159,19 @@ def _read_fields(data: Bytes, position: int, end: int, places: Longs, texts: Byt
                 return -1, texts_end
             name = position + 1
             name_end = plain_end(data, name, end)
-            position = _value_at(data, name_end, end)
+            position = value_at(data, name_end, end)
             if position < 0 or byte_at(data, position) != _QUOTE:
                 return -1, texts_end
             value = position + 1
             field = int64(byte_at(data, name)) - FIRST_FIELD if name_end == name + 1 else int64(-1)
         if field == PROPERTIES:
             value_end, properties_end = unescape(data, value, end, texts, texts_end)
-            if value_end < 0 or not _put(places, field, texts_end, properties_end):
+            if value_end < 0 or not put_place(places, field, texts_end, properties_end):
                 return -1, texts_end
             texts_end = properties_end
         else:
             value_end = plain_end(data, value, end)
-            if value_end < 0 or not _put(places, field, value, value_end):
+            if value_end < 0 or not put_place(places, field, value, value_end):
                 return -1, texts_end
         position = skip_blanks(data, value_end + 1, end)
         if position >= end:
@@ -179,6 +184,9 @@ def _read_fields(data: Bytes, position: int, end: int, places: Longs, texts: Byt
         position += 1
 
 
+read_json: Final = json_reader(_read_fields)
+
+
 @inlined
 def _short_value(data: Bytes, position: int, end: int) -> Any:
     """Give where the value begins if what stands here is a field as nearly all are, or -1."""
@@ -189,7 +197,7 @@ def _short_value(data: Bytes, position: int, end: int) -> Any:
 
 
 @inlined
-def _put(places: Longs, field: int, begin: int, end: int) -> bool:
+def put_place(places: Longs, field: int, begin: int, end: int) -> bool:
     """Note where a field's value is; False if it has come before. Other fields mean nothing."""
     if field < 0 or field >= FIELD_COUNT:
         return True
@@ -203,8 +211,8 @@ def _put(places: Longs, field: int, begin: int, end: int) -> bool:
 @inlined
 def read_binary(data: Bytes, position: int, end: int, places: Longs, texts: Bytes, texts_end: int) -> Any:
     """Read a ROCKETMQ header into ``places``; gives where the texts end then, -1 if it is not as most are."""
-    fields = position + _BINARY_FIXED_SIZE
-    if fields > end or int_at(data, position + _REMARK_LENGTH_AT) != 0:
+    fields = position + BINARY_FIXED_SIZE
+    if fields > end or int_at(data, position + REMARK_LENGTH_AT) != 0:
         return -1
     places[CODE] = short_at(data, position)
     places[OPAQUE] = int_at(data, position + 5)
@@ -225,10 +233,10 @@ def read_binary(data: Bytes, position: int, end: int, places: Longs, texts: Byte
         field = int64(byte_at(data, name)) - FIRST_FIELD if name_end == name + 1 else int64(-1)
         if field == PROPERTIES:
             properties_end = _copy(data, value, value_end, texts, texts_end)
-            if not _put(places, field, texts_end, properties_end):
+            if not put_place(places, field, texts_end, properties_end):
                 return -1
             texts_end = properties_end
-        elif not is_plain(data, value, value_end) or not _put(places, field, value, value_end):
+        elif not is_plain(data, value, value_end) or not put_place(places, field, value, value_end):
             return -1
         fields = value_end
     return texts_end

@@ -70,7 +70,7 @@ def get_messages(
         record_filter: looks at each record that would be given, or None.
     """
     if queue is None or not queue.min_offset <= queue_offset < queue.max_offset:
-        return _outside(queue, queue_offset)
+        return outside(queue, queue_offset)
     max_count = min(max(max_count, 1), limits.most_count)
     next_file = _next_file(queue, queue_offset)
     wanted = max(limits.scan_count, max_count) if tags_codes or record_filter else max_count
@@ -116,15 +116,22 @@ def get_at_hand(
 ) -> GetResult | None:
     """Give what ``get_messages`` gives, without a filter of records, if that takes only a look at memory."""
     if queue is None or not queue.min_offset <= queue_offset < queue.max_offset:
-        return _outside(queue, queue_offset)
+        return outside(queue, queue_offset)
+    data = entries_at_hand(queue, queue_offset, limits, max_count, is_filtered=bool(tags_codes))
+    return usual.read(queue, queue_offset, data, max_count, max_bytes, tags_codes) if data else None
+
+
+def entries_at_hand(
+    queue: ConsumeQueue, queue_offset: int, limits: Limits, max_count: int, *, is_filtered: bool
+) -> Buffer | None:
+    """Give the entries that a read has to look at, if they are in memory and in one file; or None."""
     if not 0 < max_count <= limits.most_count:
         max_count = min(max(max_count, 1), limits.most_count)
-    wanted = max(limits.scan_count, max_count) if tags_codes else max_count
+    wanted = max(limits.scan_count, max_count) if is_filtered else max_count
     next_file = _next_file(queue, queue_offset)
     if queue_offset + wanted > next_file:
         wanted = next_file - queue_offset
-    data = queue.entries_at_hand(queue_offset, wanted)
-    return usual.read(queue, queue_offset, data, max_count, max_bytes, tags_codes) if data else None
+    return queue.entries_at_hand(queue_offset, wanted)
 
 
 class _Choice:
@@ -281,7 +288,7 @@ def _read_filtered(choice: _Choice, data: Buffer, record_filter: RecordFilter) -
     return wanted
 
 
-def _outside(queue: ConsumeQueue | None, queue_offset: int) -> GetResult:
+def outside(queue: ConsumeQueue | None, queue_offset: int) -> GetResult:
     """Say why nothing is at ``queue_offset``."""
     if queue is None:
         return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0, [])

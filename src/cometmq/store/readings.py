@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Container
 
+from cometmq.store.bulk_reads import BulkReads
 from cometmq.store.get import RecordFilter, get_at_hand, get_messages
 from cometmq.store.get_result import GetResult
 from cometmq.store.limits import Limits
@@ -21,6 +22,9 @@ class Readings:
     Args:
         catch_up: brings the index up to what is dispatched.
         confirm_offset: gives the CommitLog offset before which all may be given to readers.
+
+    Attributes:
+        bulk: answers many reads of queues at a time.
     """
 
     def __init__(
@@ -36,6 +40,7 @@ class Readings:
         self._settings = settings
         self._limits = Limits.of(settings)
         self._usual = UsualReads(parts.log, self._limits)
+        self.bulk = BulkReads(parts.log, parts.queues, self._limits)
         self._catch_up = catch_up
         self._confirm_offset = confirm_offset
 

@@ -124,15 +124,27 @@ class NumbersTemplate:
         sample = Command(
             ResponseCode.SUCCESS, _SENTINEL_OPAQUE, RESPONSE_FLAG, remark=remark, ext_fields=fields
         )
-        text = encode(sample)[_PREFIX.size :].decode().replace("%", "%%")
+        self._json_pieces = []
+        rest = encode(sample)[_PREFIX.size :].decode()
         for number in (*numbers, _SENTINEL_OPAQUE):
-            text = text.replace(str(number), "%d")
-        self._json = text
+            piece, _, rest = rest.partition(str(number))
+            self._json_pieces.append(piece)
+        self._json_pieces.append(rest)
+        self._json = "%d".join(piece.replace("%", "%%") for piece in self._json_pieces)
         self._names = [_binary_text(name, _SHORT) for name in names]
         self._binary = _BINARY_HEAD.pack(0, 0, ResponseCode.SUCCESS, _LANGUAGE_NUMBER, VERSION)[
             _PREFIX.size :
         ]
         self._flag_and_remark = _INT.pack(RESPONSE_FLAG) + _binary_text(remark or "", _INT)
+
+    def pieces(self) -> list[bytes]:
+        """Give what stands between the numbers, for those who write many answers at once.
+
+        JSON: what goes before each number, before the opaque one, and behind it. Then binary: what goes
+        before the opaque number, before the length of the fields, before each number's length, and behind.
+        """
+        json = [piece.encode() for piece in self._json_pieces]
+        return [*json, self._binary, self._flag_and_remark, *self._names, b""]
 
     def encode(self, request: Command, numbers: tuple[int, ...], body_size: int) -> bytes:
         """Write the frame that answers ``request``, but for the body, which goes behind it."""

@@ -1,0 +1,317 @@
+"""Pulls in bulk: the usual ones of a turn are read, and those that find something answered, by kernels.
+
+What is not usual, is refused or fails is left to ``pull.Pulls``, which is also the definition of what happens
+here. What a pull may be given is judged by ``Subscriptions`` alone: its answer is remembered until a topic, a
+group or what a group has subscribed to changes.
+"""
+
+from collections.abc import Callable, Container, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from cometmq.broker.asked_pull import AskedPull, bytes_within_bounds
+from cometmq.broker.offsets import Offsets, key_of
+from cometmq.broker.rates import Rates
+from cometmq.broker.subscriptions import Subscriptions, Wanted
+from cometmq.errors import CometMQError
+from cometmq.kernels.ops import Longs
+from cometmq.kernels.pull_table import KEY_SIZE_MAX, PullTable
+from cometmq.kernels.pulls import (
+    COMMIT_OFFSET,
+    FRAME_AT,
+    FRAME_END,
+    HASH,
+    IS_BINARY,
+    MAX_BYTES,
+    MAX_COUNT,
+    NO_CODES,
+    NO_TARGET,
+    NUMBER,
+    PULL_SIZE,
+    PULLS_MAX,
+    QUEUE_OFFSET,
+    SUSPEND_MS,
+    SYS_FLAG,
+    TARGET,
+    UNKNOWN_AT,
+    UNKNOWN_END,
+    PullOps,
+    constants_of,
+)
+from cometmq.kernels.sends import PLACES_SIZE
+from cometmq.net.server import Session
+from cometmq.net.turn import Read
+from cometmq.store.bulk_reads import Answered, BulkReads
+from cometmq.store.get_result import GetResult, GetStatus
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import Command, SerializeType, decode
+from cometmq.wire.headers import PullFlag, PullHeader, parse
+
+TARGETS_MAX: Final = 100_000
+"""So much is remembered."""
+
+
+class _Target(NamedTuple):
+    """A queue, and what somebody may be given of it.
+
+    Attributes:
+        key: of group and topic among the offsets.
+        codes: where the hashes of the wanted tags stand, and where they end.
+    """
+
+    code: int
+    group: str
+    topic: str
+    queue_id: int
+    key: str
+    wanted: Wanted
+    codes: tuple[int, int]
+
+
+class _Job(NamedTuple):
+    """A pull that is taken.
+
+    Attributes:
+        row: its numbers: see ``kernels.pulls``.
+        outside: why nothing is where it begins, or None.
+    """
+
+    read: Read
+    row: list[int]
+    target: _Target
+    outside: GetResult | None
+
+
+class BulkPulls:
+    """Takes the usual pulls.
+
+    Args:
+        pieces: the constant parts of answers: see ``NumbersTemplate.pieces``.
+        lite_pull: whether LITE_PULL_MESSAGE is answered.
+        look: does a pull the plain way.
+        finish: answers a pull that found nothing, or holds it.
+    """
+
+    def __init__(
+        self,
+        reads: BulkReads,
+        subscriptions: Subscriptions,
+        offsets: Offsets,
+        rates: Rates,
+        pieces: list[bytes],
+        *,
+        lite_pull: bool,
+        look: Callable[[AskedPull], None],
+        finish: Callable[[AskedPull, GetResult], None],
+    ) -> None:
+        self._reads = reads
+        self._subscriptions = subscriptions
+        self._offsets = offsets
+        self._rates = rates
+        self._constants = constants_of(pieces)
+        self._lite_pull = lite_pull
+        self._look = look
+        self._finish = finish
+        self._rows: Longs = np.empty((0, PULL_SIZE), np.int64)
+        self._places: Longs = np.empty(PLACES_SIZE, np.int64)
+        self._table = PullTable()
+        subscriptions.when_changed(self.forget)
+        self.forget()
+
+    def forget(self, *_: object) -> None:
+        """Forget what pulls may be given: something has changed that it depends on."""
+        self._table.clear()
+        self._targets: list[_Target | None] = []  # None is for those that are done the plain way
+        self._codes: Longs = np.empty(0, np.int64)
+        self._code_places: dict[frozenset[int], tuple[int, int]] = {}
+
+    def take(self, reads: Sequence[Read], ends: Sequence[int]) -> list[Read]:
+        """Answer or hold the pulls at the ``position`` of reads, up to another frame or to ``ends``.
+
+        Moves ``position`` and sets ``commands_end`` as a ``net.turn.BulkHandler`` does. Gives the reads that
+        do not begin with a usual pull; of these ``commands_end`` is where the next one begins.
+        """
+        others: list[Read] = []
+        ops = self._reads.ops()
+        if ops is None:
+            for read, end in zip(reads, ends, strict=True):
+                read.commands_end = end
+            return list(reads)
+        if not len(self._rows):
+            self._rows = np.empty((PULLS_MAX, PULL_SIZE), np.int64)
+            self._unknown = np.zeros(PULLS_MAX * KEY_SIZE_MAX, np.uint8)
+        self._reads.begin()
+        jobs: list[_Job] = []
+        for read, end in zip(reads, ends, strict=True):
+            if len(jobs) >= PULLS_MAX:
+                read.commands_end = read.position  # its turn comes when these are answered
+            elif read.session.congested:
+                read.commands_end = end
+            elif not self._read(ops, read, end, jobs):
+                others.append(read)
+        self._done(jobs, self._reads.answer(ops, self._constants, self._codes))
+        return others
+
+    def answer(self, pulls: Sequence[AskedPull]) -> list[AskedPull]:
+        """Answer held pulls for which something has come; give those that are to be done the plain way."""
+        ops = self._reads.ops()
+        if ops is None:
+            return list(pulls)
+        waiting = sorted(pulls, key=lambda pull: id(pull.session))
+        rest: list[AskedPull] = []
+        while waiting:
+            self._reads.begin()
+            asked: list[AskedPull] = []
+            for pull in waiting[:PULLS_MAX]:
+                (asked if self._ask(pull) else rest).append(pull)
+            answered = self._reads.answer(ops, self._constants, self._codes)
+            waiting = asked[len(answered) :] + waiting[PULLS_MAX:]
+            asked = asked[: len(answered)]
+            rest += [pull for pull, one in zip(asked, answered, strict=True) if one.found <= 0]
+            self._send([pull.session for pull in asked], answered)
+            self._offsets.note_pulls(
+                (
+                    key_of(pull.header.consumer_group, pull.header.topic),
+                    pull.header.queue_id,
+                    -1,
+                    one.next_offset,
+                )
+                for pull, one in zip(asked, answered, strict=True)
+                if one.found > 0
+            )
+        return rest
+
+    def _read(self, ops: PullOps, read: Read, end: int, jobs: list[_Job]) -> bool:
+        """Read the pulls of a read; tell whether it begins with one, whoever is to answer it."""
+        table = self._table
+        count, _, read.commands_end = ops.read(
+            *(read.data, read.position, end, self._rows, self._places, self._unknown),
+            *(table.keys, table.rows, table.slots),
+        )
+        targets = self._targets
+        for row in self._rows[:count].tolist():
+            target = targets[row[TARGET]] if row[TARGET] != NO_TARGET else self._learn(read, row)
+            if target is None or self._offsets.awaits_reset(target.key):
+                if row[FRAME_AT] == read.position:
+                    read.commands_end = row[FRAME_END]
+                break
+            outside = self._reads.add(
+                *(target.topic, target.queue_id, row[QUEUE_OFFSET]),
+                *(max(row[MAX_COUNT], 1), bytes_within_bounds(row[MAX_BYTES])),
+                *(*target.codes, row[NUMBER], row[IS_BINARY]),
+            )
+            jobs.append(_Job(read, row, target, outside))
+        return count > 0
+
+    def _done(self, jobs: Sequence[_Job], answered: Sequence[Answered]) -> None:
+        """Let pulls be taken as far as there are answers: all is known now, and nobody has been told."""
+        results, taken = iter(answered), 0
+        looked: list[Answered | None] = []
+        for job in jobs:
+            one = None if job.outside is not None else next(results, None)
+            if one is None and job.outside is None:
+                break  # no room for its answer: its turn comes next
+            looked.append(one)
+            job.read.position = job.row[FRAME_END]
+            taken += 1
+        for job in jobs:
+            job.read.commands_end = job.read.position  # what follows is looked at next
+        done = list(zip(jobs[:taken], looked, strict=True))
+        self._offsets.note_pulls(
+            (
+                job.target.key,
+                job.target.queue_id,
+                job.row[COMMIT_OFFSET] if job.row[SYS_FLAG] & PullFlag.COMMIT_OFFSET else -1,
+                one.next_offset if one is not None and one.found > 0 else -1,
+            )
+            for job, one in done
+        )
+        found = [(job.read.session, one) for job, one in done if one is not None]
+        self._send([session for session, _ in found], [one for _, one in found])
+        for job, one in done:
+            if one is None or one.found <= 0:
+                self._finish_job(job, one)
+
+    def _finish_job(self, job: _Job, answered: Answered | None) -> None:
+        """Answer or hold a pull that found nothing; do an unusual one the plain way."""
+        read, row, target, outside = job
+        command = Command(target.code, row[NUMBER], serialize_type=SerializeType(row[IS_BINARY]))
+        header = PullHeader(
+            *(target.group, target.topic, target.queue_id, row[QUEUE_OFFSET], row[MAX_COUNT], row[SYS_FLAG]),
+            *(row[COMMIT_OFFSET], row[SUSPEND_MS]),
+            max_message_bytes=row[MAX_BYTES],
+        )
+        pull = AskedPull(read.session, command, header, target.wanted, row[QUEUE_OFFSET])
+        if outside is not None:
+            self._finish(pull, outside)
+        elif answered is not None and answered.found == 0:
+            where = answered.next_offset, answered.min_offset, answered.max_offset
+            self._finish(pull, GetResult(GetStatus.NO_MATCHED_MESSAGE, *where, []))
+        else:
+            self._look(pull)
+
+    def _send(self, sessions: Sequence[Session], answered: Sequence[Answered]) -> None:
+        """Send answers: those of a session that lie side by side together."""
+        begin = end = 0
+        last: Session | None = None
+        for session, one in zip(sessions, answered, strict=True):
+            if session is not last:
+                if last is not None and end > begin:
+                    last.send(self._reads.answers(begin, end))
+                begin, last = end, session
+            end = one.end
+            if one.found > 0:
+                self._rates.found.total += 1
+                self._rates.given.total += one.found
+        if last is not None and end > begin:
+            last.send(self._reads.answers(begin, end))
+
+    def _ask(self, pull: AskedPull) -> bool:
+        """Add a held pull to those that are answered; False if it is not a usual one."""
+        header, (tags_codes, record_filter), session = pull.header, pull.wanted, pull.session
+        codes = self._place_of(tags_codes)
+        if record_filter is not None or codes is None or session.congested or session.closed:
+            return False
+        outside = self._reads.add(
+            *(header.topic, header.queue_id, pull.queue_offset, pull.max_count, pull.max_bytes, *codes),
+            *(pull.command.opaque, pull.command.serialize_type),
+        )
+        return outside is None
+
+    def _learn(self, read: Read, row: list[int]) -> _Target | None:
+        """Judge a pull that has not been seen, and remember what comes of it."""
+        key = self._unknown[row[UNKNOWN_AT] : row[UNKNOWN_END]]
+        target = self._judged(read.data[row[FRAME_AT] : row[FRAME_END]])  # which may change something
+        if self._table.count >= TARGETS_MAX:
+            self.forget()
+        if self._table.put(key, row[HASH]) == len(self._targets):
+            self._targets.append(target)
+        return target
+
+    def _judged(self, frame: bytes) -> _Target | None:
+        try:
+            command = decode(frame)
+            header = parse(PullHeader, command.ext_fields)
+            wanted = self._subscriptions.wanted(header)
+        except CometMQError:
+            return None  # the plain path says why
+        codes = self._place_of(wanted.tags_codes)
+        is_lite = command.code == RequestCode.LITE_PULL_MESSAGE
+        if wanted.record_filter is not None or codes is None or (is_lite and not self._lite_pull):
+            return None
+        group, topic = header.consumer_group, header.topic
+        return _Target(command.code, group, topic, header.queue_id, key_of(group, topic), wanted, codes)
+
+    def _place_of(self, tags_codes: Container[int] | None) -> tuple[int, int] | None:
+        """Give where hashes of tags stand, put there if need be; None if they are none for kernels."""
+        if tags_codes is None:
+            return 0, NO_CODES
+        if not isinstance(tags_codes, frozenset) or not tags_codes:
+            return None
+        place = self._code_places.get(tags_codes)
+        if place is None:
+            begin = len(self._codes)
+            self._codes = np.append(self._codes, np.array(sorted(tags_codes), np.int64))
+            place = self._code_places[tags_codes] = begin, len(self._codes)
+        return place

@@ -1,0 +1,223 @@
+"""Answering pulls that find records, many with one call of a kernel.
+
+``get`` defines what a read gives. Here are those that nearly all are, as for ``UsualReads``: their entries
+are at hand, their records lie sound in one file of the log, and in memory. Of the others nothing is said.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from cometmq import kernels
+from cometmq.format.checksum import Crc
+from cometmq.io.files import Mapped
+from cometmq.kernels.ops import Bytes, Longs
+from cometmq.kernels.pulls import (
+    ANSWER_END,
+    ANSWERS_SIZE_MAX,
+    COUNT,
+    DONE,
+    ELSEWHERE,
+    ENTRIES_END,
+    FULL,
+    MAX_OFFSET,
+    MIN_OFFSET,
+    NEXT_OFFSET,
+    NO_CODES,
+    TOLD,
+    UNUSUAL,
+    Constants,
+    PullOps,
+)
+from cometmq.message import Buffer
+from cometmq.store.commit_log import CommitLog
+from cometmq.store.consume_queue import ConsumeQueue
+from cometmq.store.get import entries_at_hand, outside
+from cometmq.store.get_result import GetResult
+from cometmq.store.limits import Limits
+from cometmq.store.queues import Queues
+
+_NOTHING: Final = np.empty(0, np.uint8)
+
+
+class Answered(NamedTuple):
+    """What came of a read.
+
+    Attributes:
+        found: how many records it gives; 0 if none is wanted; UNUSUAL if it is to be done the plain way.
+        next_offset: queue offset to read from next; nothing of an unusual one.
+        end: where its answer ends among all; it begins where that of the read before ends.
+    """
+
+    found: int
+    next_offset: int
+    min_offset: int
+    max_offset: int
+    end: int
+
+
+class _File(NamedTuple):
+    """A file of the log, as the kernel takes it."""
+
+    data: Bytes
+    resident: Bytes
+    begin: int
+    end: int
+
+
+_NOWHERE: Final = _File(_NOTHING, _NOTHING, 0, 0)
+
+
+class BulkReads:
+    """Reads of one log, within the same limits. For one thread.
+
+    Between ``begin`` and ``answer`` reads are added; the answers stay until the next ``begin``.
+    """
+
+    def __init__(self, commit_log: CommitLog, queues: Queues, limits: Limits) -> None:
+        self._log = commit_log
+        self._queues = queues
+        self._limits = limits
+        room = max(limits.memory_count, limits.disk_count, TOLD)
+        self._places, self._sizes, self._run_sizes, self._told = np.empty((4, room), np.int64)
+        self._answers = _NOTHING
+        self._mapped: Mapped | None = None
+        self.begin()
+
+    def ops(self) -> PullOps | None:
+        """Give the kernels, None if they are not loaded or check less than this log asks for."""
+        return kernels.current().pulls if self._log.crc is Crc.BODY else None
+
+    def begin(self) -> None:
+        """Begin with no reads."""
+        self._asks: list[tuple[int, ...]] = []
+        self._entries: list[Buffer] = []
+        self._entries_end = 0
+
+    def add(
+        self,
+        topic: str,
+        queue_id: int,
+        queue_offset: int,
+        max_count: int,
+        max_bytes: int,
+        codes_at: int,
+        codes_end: int,
+        number: int,
+        is_binary: int,
+    ) -> GetResult | None:
+        """Add a read; or tell at once why nothing is where it begins.
+
+        Args:
+            max_count: at least 1; as for ``get``, like those before and behind it.
+            codes_at: where the hashes of the wanted tags stand among all codes.
+            codes_end: where they end; NO_CODES if any tag is wanted.
+            number: by which the answer finds its request.
+            is_binary: whether the answer has a ROCKETMQ header.
+        """
+        queue = self._queues.find(topic, queue_id)
+        if queue is None or not queue.min_offset <= queue_offset < queue.max_offset:
+            return outside(queue, queue_offset)
+        entries = self._entries_of(queue, queue_offset, max_count, is_filtered=codes_end != NO_CODES)
+        if entries is not None:
+            self._entries.append(entries)
+            self._entries_end += len(entries)
+        self._asks.append(
+            (
+                *(number, is_binary, queue_offset, max_count, max_bytes, codes_at, codes_end),
+                *(queue.min_offset, queue.max_offset, self._entries_end, 0, 0, 0),
+            )
+        )
+        return None
+
+    def answer(self, ops: PullOps, constants: Constants, codes: Longs) -> list[Answered]:
+        """Answer the reads that were added; if there is no room for all only the first, one at least.
+
+        Args:
+            codes: hashes of tags, those of each read side by side.
+        """
+        if not self._asks:
+            return []
+        if not len(self._answers):
+            self._answers = np.empty(ANSWERS_SIZE_MAX, np.uint8)
+        rows = np.array(self._asks, np.int64)
+        done = len(rows)
+        if self._entries:
+            done = self._answer_rows(ops, constants, codes, rows)
+        else:
+            rows[:, COUNT] = UNUSUAL
+        wanted = rows[:done, (COUNT, NEXT_OFFSET, MIN_OFFSET, MAX_OFFSET, ANSWER_END)]
+        return [Answered(*row) for row in wanted.tolist()]
+
+    def answers(self, begin: int, end: int) -> bytes:
+        """Give a part of the answers."""
+        return bytes(self._answers.data[begin:end])
+
+    def _answer_rows(self, ops: PullOps, constants: Constants, codes: Longs, rows: Longs) -> int:
+        """Answer rows, file by file; give how many are done with."""
+        limits, log = self._limits, self._log
+        entries = np.frombuffer(b"".join(self._entries), np.uint8)
+        given = (
+            *constants,
+            codes,
+            self._places,
+            self._sizes,
+            self._run_sizes,
+            self._told,
+            self._answers,
+            rows,
+            entries,
+            limits.memory_count,
+            limits.memory_size,
+            limits.disk_count,
+            limits.disk_size,
+            log.written_offset - limits.memory_bytes,
+        )
+        first, at, looked, file = 0, 0, -1, _NOWHERE
+        try:
+            while True:
+                first, at, why = ops.answer(*given, *file, first, len(rows), at)
+                if why == DONE or (why == FULL and at):
+                    return first
+                if why == ELSEWHERE:
+                    begin = int(rows[first - 1, ENTRIES_END]) if first else 0
+                    offset = int.from_bytes(entries[begin : begin + 8].tobytes(), "big")
+                    if (other := self._file(offset)) is not None:
+                        file = other
+                        continue
+                elif why > FULL and looked != first:
+                    looked = first
+                    if self._look(why - FULL):
+                        continue
+                first += 1  # it stays unusual
+        finally:
+            self._mapped = None
+
+    def _entries_of(
+        self, queue: ConsumeQueue, queue_offset: int, max_count: int, *, is_filtered: bool
+    ) -> Buffer | None:
+        try:
+            return entries_at_hand(queue, queue_offset, self._limits, max_count, is_filtered=is_filtered)
+        except OSError:
+            return None  # the plain way will say so
+
+    def _file(self, offset: int) -> _File | None:
+        """Give the file of the log that holds an offset; None if it cannot be read."""
+        stretch = self._log.stretch(offset)
+        if stretch is None or offset >= stretch[1]:
+            return None
+        try:
+            self._mapped = mapped = self._log.chain.file(stretch[0]).mapped()
+        except OSError:
+            return None
+        if mapped is None:
+            return None
+        return _File(np.frombuffer(mapped.view, np.uint8), np.frombuffer(mapped.resident, np.uint8), *stretch)
+
+    def _look(self, count: int) -> bool:
+        """Look whether the first ``count`` records noted are in memory."""
+        mapped = self._mapped
+        places, sizes = self._places[:count].tolist(), self._sizes[:count].tolist()
+        return mapped is not None and all(
+            mapped.ready(place, place + size) is not None for place, size in zip(places, sizes, strict=True)
+        )

@@ -1,0 +1,54 @@
+"""Which frames go to whom: reads of sends, of pulls, of both and of others."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+from tests.broker.desk import ROOT, desk
+from tests.broker.test_bulk_pulls import heartbeat, pull, send
+
+from cometmq import kernels
+from cometmq.broker.bulk import Bulk
+from cometmq.net.turn import Read
+from cometmq.testing.memory_disk import MemoryDisk
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import Command, encode
+
+OTHER = encode(Command(RequestCode.GET_BROKER_RUNTIME_INFO, 4))
+
+
+class Seen:
+    """Sees how often one of the bulk paths is asked."""
+
+    def __init__(self, bulk: Any) -> None:
+        self.calls = 0
+        self._bulk = bulk
+
+    def take(self, reads: Sequence[Read], *more: Any) -> Any:
+        self.calls += 1
+        return self._bulk.take(reads, *more)
+
+
+@pytest.mark.parametrize(
+    ("frames", "of_sends", "of_pulls"),
+    [
+        ([send(), send()], 1, 0),
+        ([pull(1), pull(2)], 0, 1),
+        ([OTHER], 1, 1),
+        ([send(), pull(1), pull(2)], 1, 1),
+        ([pull(1), send(), send()], 1, 1),
+    ],
+)
+def test_each_kernel_looks_at_what_may_be_its_own(frames: list[bytes], of_sends: int, of_pulls: int) -> None:
+    async def main() -> None:
+        kernels.load()
+        with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
+            made.read(heartbeat("cg") + send() + pull(9))
+            bulk = made.parts.bulk
+            sends, pulls = Seen(bulk._sends), Seen(bulk._pulls)
+            made.server.bulk = Bulk(cast(Any, sends), cast(Any, pulls))
+            made.read(b"".join(frames))
+            assert (sends.calls, pulls.calls) == (of_sends, of_pulls)
+
+    asyncio.run(main())

@@ -1,0 +1,314 @@
+"""Pulls in bulk get the answers that the plain path gives, and leave the same offsets, for any reads."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from tests.broker.conftest import bodies
+from tests.broker.desk import (
+    ROOT,
+    TOPICS,
+    USUAL,
+    Desk,
+    Result,
+    binary_frame,
+    desk,
+    json_frame,
+)
+from tests.broker.desk import both as both_of
+
+from cometmq import kernels
+from cometmq.format import layout
+from cometmq.format.record import PHYSICAL_OFFSET_AT
+from cometmq.testing.memory_disk import MemoryDisk
+from cometmq.wire.bodies import ConsumerData, Heartbeat, MessageModel, tag_subscription
+from cometmq.wire.bodies import encode as encode_body
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.connection import FrameReader
+from cometmq.wire.frame import Command, encode
+from cometmq.wire.headers import ResetOffsetHeader
+from cometmq.wire.headers import fields as fields_of
+
+PULL, LITE = RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE
+FRAMES: list[Callable[..., bytes]] = [json_frame, binary_frame]
+GROUPS = ["cg", "other"]
+VERSION = 7
+LARGE: dict[str, Any] = {"mapped_file_size_commit_log": 1 << 20}
+
+PUSH = {
+    "queueId": "0",
+    "maxMsgNums": "32",
+    "sysFlag": "3",
+    "suspendTimeoutMillis": "15000",
+    "bname": "broker-a",
+    "queueOffset": "0",
+    "commitOffset": "0",
+    "requestSource": "0",
+    "topic": "TopicA",
+    "subVersion": str(VERSION),
+    "consumerGroup": "cg",
+    "maxMsgBytes": "262144",
+    "expressionType": "TAG",
+}
+"""What the Java push consumer asks."""
+LITE_PULL = PUSH | {"sysFlag": "22", "subscription": "*", "subVersion": "0", "maxMsgBytes": "2147483647"}
+"""What the Java lite pull consumer asks."""
+
+
+def heartbeat(*groups: str, tags: str = "*", version: int = VERSION, **changes: Any) -> bytes:
+    subscriptions = [tag_subscription(topic, tags, version) for topic in TOPICS]
+    consumers = [ConsumerData(group, subscriptions=subscriptions, **changes) for group in groups]
+    return encode(Command(RequestCode.HEART_BEAT, 5, body=encode_body(Heartbeat("c", consumers=consumers))))
+
+
+def send(queue_id: int = 0, topic: str = "TopicA", tag: str = "TagA", body: bytes = b"body") -> bytes:
+    return json_frame(USUAL | {"b": topic, "e": str(queue_id), "i": f"UNIQ_KEY\1k1\2TAGS\1{tag}\2"}, 3, body)
+
+
+def pull(opaque: int = 1, frame: Callable[..., bytes] = json_frame, **changes: str) -> bytes:
+    return frame(PUSH | changes, opaque, b"", code=PULL)
+
+
+def reset(group: str, topic: str = "TopicA") -> bytes:
+    fields = fields_of(ResetOffsetHeader(group, topic, -1, is_force=True))
+    return encode(Command(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, 6, ext_fields=fields))
+
+
+async def both(reads: Sequence[bytes], **changes: Any) -> tuple[Result, Result, int]:
+    """Give what comes of reads on the plain path, and in bulk, and how many bytes went in bulk."""
+    return await both_of([heartbeat(*GROUPS), *reads], **LARGE | changes)
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize(("code", "fields"), [(PULL, PUSH), (LITE, LITE_PULL)])
+def test_what_the_java_clients_ask_goes_in_bulk(
+    frame: Callable[..., bytes], code: RequestCode, fields: dict[str, str]
+) -> None:
+    reads = [
+        b"".join(
+            frame(
+                fields | {"topic": TOPICS[n % 3], "queueId": str(n % 4), "queueOffset": str(n % 3)},
+                read * 100 + n,
+                b"",
+                code=code,
+            )
+            for n in range(read)
+        )
+        for read in (1, 3, 26, 64)
+    ]
+    plain, bulk, taken = asyncio.run(both(reads))
+    assert plain == bulk
+    assert taken == sum(map(len, reads)), "each is judged once, and then remembered"
+    assert plain.held == sum(read // 3 for read in (1, 3, 26, 64)), "a third begins behind the last message"
+
+
+def test_many_messages_of_many_files_are_answered_in_as_many_turns_as_it_takes() -> None:
+    body = bytes(2_000)
+    sends = [b"".join(send(queue_id, body=body) for queue_id in range(4)) for _ in range(80)]
+    pulls = b"".join(pull(n, queueId=str(n % 4), maxMsgNums=str(n)) for n in range(40))
+    plain, bulk, taken = asyncio.run(both([*sends, pulls], mapped_file_size_commit_log=1 << 18))
+    assert plain == bulk
+    assert taken > len(b"".join(sends))
+
+
+def test_a_woken_pull_gets_in_bulk_what_it_gets_the_plain_way() -> None:
+    holds = b"".join(
+        pull(n, FRAMES[n % 2], queueId=str(n % 4), queueOffset="2", consumerGroup=GROUPS[n % 2])
+        for n in range(16)
+    )
+    wakes = [send(0), send(1) + send(2) + send(1), send(3, tag="TagB")]
+    plain, bulk, taken = asyncio.run(both([holds, *wakes]))
+    assert plain == bulk
+    assert bulk.held == 0 and taken == len(holds) + len(b"".join(wakes))
+    assert bulk.pulled["TopicA@other"] == {1: 4, 3: 3}
+
+
+def test_tags_are_chosen_in_bulk() -> None:
+    sends = b"".join(send(0, tag=f"Tag{'ABC'[n % 3]}") for n in range(9))
+    filters = ["*", "TagA", "TagB || TagC", "TagD", "", "TagA||"]
+    pulls = b"".join(
+        frame(LITE_PULL | {"subscription": text, "queueOffset": "1"}, n, b"", code=LITE)
+        for n, (text, frame) in enumerate((text, frame) for text in filters for frame in FRAMES)
+    )
+    plain, bulk, taken = asyncio.run(both([heartbeat("cg", tags="TagB"), sends, pulls, pull(99)]))
+    assert plain == bulk
+    assert taken == len(sends + pulls + pull(99))
+
+
+NUMBERS = ["0", "1", "-1", "3", "04", "x", "", " 1", "2147483647", "2147483648", "9" * 19]
+CHANGES: dict[str, Sequence[Any]] = {
+    "consumerGroup": [*GROUPS, "Unknown", "grüppe", "", 'q"', "no/group"],
+    "topic": [*TOPICS, "Missing", "тема", "", "SCHEDULE_TOPIC_XXXX"],
+    "queueId": ["0", "1", "2", "3", "4", *NUMBERS],
+    "queueOffset": ["2", "4", "9", *NUMBERS],
+    "maxMsgNums": ["2", "32", *NUMBERS],
+    "sysFlag": ["2", "4", "5", "6", "7", "16", "22", *NUMBERS],
+    "commitOffset": ["2", *NUMBERS],
+    "suspendTimeoutMillis": ["15000", *NUMBERS],
+    "subscription": ["*", "TagA", "TagB || TagA", "TagX", "a > 1", "ü", "||", "x" * 2_000],
+    "subVersion": ["6", "7", "8", *NUMBERS],
+    "expressionType": ["TAG", "SQL92", "", "tag", "ü"],
+    "maxMsgBytes": ["300", "-1", *NUMBERS],
+    "zz": ["anything", "ü"],
+    "topiC": ["other"],
+}
+usual = st.builds(
+    lambda kind, group, topic, queue_id, offset: (
+        kind
+        | {"consumerGroup": group, "topic": topic, "queueId": str(queue_id), "queueOffset": str(offset)}
+        | {"commitOffset": str(offset)}
+    ),
+    st.sampled_from([PUSH, PUSH, LITE_PULL, LITE_PULL | {"subscription": "TagA"}]),
+    st.sampled_from(GROUPS),
+    st.sampled_from(TOPICS),
+    st.integers(0, 3),
+    st.integers(0, 4),
+)
+changes = st.lists(st.sampled_from(sorted(CHANGES)), max_size=3, unique=True).flatmap(
+    lambda names: st.fixed_dictionaries({name: st.sampled_from(CHANGES[name]) for name in names})
+)
+fields = st.one_of(
+    usual,
+    usual,
+    st.builds(lambda kept, changed: kept | changed, usual, changes),
+    st.builds(
+        lambda kept, gone: {name: value for name, value in kept.items() if name != gone},
+        usual,
+        st.sampled_from(sorted(PUSH)),
+    ),
+)
+pulls = st.builds(
+    lambda frame, values, opaque, code, flag, body: frame(values, opaque, body, code=code, flag=flag),
+    st.sampled_from(FRAMES),
+    fields,
+    st.integers(-(2**31), 2**31 - 1),
+    st.sampled_from([PULL, PULL, LITE]),
+    st.sampled_from([0] * 10 + [1, 2, 4]),
+    st.sampled_from([b""] * 10 + [b"body"]),
+)
+others = st.sampled_from(
+    [
+        send(),
+        send(1, tag="TagB"),
+        send(2) + send(2, tag=""),
+        heartbeat("cg", version=VERSION),
+        heartbeat("cg", tags="TagA", version=VERSION + 1),
+        heartbeat("Unknown"),
+        heartbeat("other", message_model=MessageModel.BROADCASTING),
+        reset("cg"),
+        reset("other"),
+        encode(Command(RequestCode.DELETE_TOPIC_IN_BROKER, 8, ext_fields={"topic": "TopicB"})),
+        encode(Command(RequestCode.GET_MAX_OFFSET, 8, ext_fields={"topic": "TopicA", "queueId": "0"})),
+    ]
+)
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[bytes]:
+    """Cut frames into reads."""
+    data = b"".join(draw(st.lists(st.one_of(pulls, pulls, pulls, others), min_size=1, max_size=16)))
+    cuts = sorted(draw(st.lists(st.integers(0, len(data)), max_size=3)))
+    return [data[begin:end] for begin, end in pairwise([0, *cuts, len(data)])]
+
+
+@given(streams())
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
+def test_any_reads_give_what_the_plain_path_gives(reads: list[bytes]) -> None:
+    plain, bulk, taken = asyncio.run(both(reads))
+    event(f"bulk: {taken > 0}")
+    assert plain == bulk
+
+
+def answers(made: Desk) -> list[Command]:
+    data, made.wire.data = made.wire.data, b""
+    return FrameReader().receive_data(data)
+
+
+def test_what_a_pull_may_be_given_is_judged_anew_when_something_changes() -> None:
+    async def main() -> None:
+        kernels.load()
+        with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
+
+            def code_of(frame: bytes) -> int:
+                made.read(frame)
+                return answers(made)[-1].code
+
+            asked = pull(queueId="3")
+            made.read(heartbeat("cg"))
+            assert code_of(asked) == code_of(asked) == ResponseCode.SUCCESS
+            topic = made.parts.topics.find("TopicA")
+            assert topic is not None
+            made.parts.topics.put(replace(topic, read_queue_count=1))
+            assert code_of(asked) == ResponseCode.INVALID_PARAMETER
+            made.parts.topics.put(topic)
+            assert code_of(asked) == ResponseCode.SUCCESS
+            made.read(heartbeat("cg", tags="TagX", version=VERSION + 1))
+            assert code_of(asked) == ResponseCode.PULL_RETRY_IMMEDIATELY
+            delete = Command(RequestCode.DELETE_SUBSCRIPTIONGROUP, 8, ext_fields={"groupName": "cg"})
+            create = Command(
+                RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+                8,
+                body=b'{"groupName":"cg","consumeEnable":false}',
+            )
+            made.read(encode(delete) + encode(create))
+            assert code_of(asked) == ResponseCode.NO_PERMISSION
+
+    asyncio.run(main())
+
+
+def test_a_group_hears_of_a_reset_though_its_pulls_go_in_bulk() -> None:
+    async def main() -> None:
+        kernels.load()
+        with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
+            made.read(heartbeat(*GROUPS) + pull() + pull(consumerGroup="other"))
+            made.parts.offsets.reset("cg", "TopicA", 0, 1)
+            answers(made)
+            made.read(pull(1) + pull(2, consumerGroup="other") + pull(3))
+            told = {answer.opaque: answer.remark for answer in answers(made)}
+            assert told == {1: "OFFSET_RESET", 2: "FOUND", 3: "FOUND"}
+
+    asyncio.run(main())
+
+
+def test_a_read_of_more_pulls_than_are_taken_at_once_is_answered_whole() -> None:
+    frames = b"".join(pull(n, queueId=str(n % 4), queueOffset="1") for n in range(700))
+    plain, bulk, taken = asyncio.run(both([frames]))
+    assert plain == bulk
+    assert taken == len(frames)
+
+
+def test_pulls_and_sends_of_one_read_keep_their_order() -> None:
+    frames = pull(1, queueOffset="2") + send() + pull(2, queueOffset="2") + send() + send() + pull(3)
+    plain, bulk, taken = asyncio.run(both([frames, frames + pull(4, queueOffset="9")]))
+    assert plain == bulk
+    assert taken == len(frames + frames + pull(4, queueOffset="9"))
+
+
+def test_records_that_are_damaged_are_passed_over_as_on_the_plain_path() -> None:
+    async def main() -> None:
+        kernels.load()
+        files = MemoryDisk()
+        with desk(ROOT, bulk=True, files=files, **LARGE) as made:
+            made.read(heartbeat("cg"))
+            for n in range(6):
+                made.read(send(body=b"sound %d" % n))
+            await made.on_disk()
+            found = made.store.get("TopicA", 0, 4)
+            offset = int.from_bytes(found.records[0][PHYSICAL_OFFSET_AT:][:8], "big")
+            log = files.open(
+                layout.commitlog_dir(ROOT) / files.names(layout.commitlog_dir(ROOT))[0], writable=True
+            )
+            place = offset + found.records[0].index(b"sound")
+            log.write(place, b"wrong")
+            answers(made)
+            made.read(pull(1, queueOffset="2") + pull(2, queueOffset="5"))
+            first, second = sorted(answers(made), key=lambda answer: answer.opaque)
+            assert bodies(first) == [b"sound 0", b"sound 1"]
+            assert bodies(second) == [b"sound 3", b"sound 4", b"sound 5"]
+
+    asyncio.run(main())

@@ -1,0 +1,99 @@
+"""Frames of pulls, and what the kernel reads of them: what the tests of the kernels of pulls share."""
+
+import json
+import struct
+from typing import Any, Final
+
+import numpy as np
+
+from cometmq.kernels.ops import Ops
+from cometmq.kernels.pull_table import KEY_SIZE_MAX, PullTable
+from cometmq.kernels.pulls import HASH, PULL_SIZE, UNKNOWN_AT, UNKNOWN_END
+from cometmq.kernels.sends import PLACES_SIZE
+
+USUAL: Final = {
+    "queueId": "3",
+    "maxMsgNums": "32",
+    "sysFlag": "3",
+    "suspendTimeoutMillis": "15000",
+    "bname": "broker-a",
+    "queueOffset": "17",
+    "commitOffset": "16",
+    "requestSource": "0",
+    "topic": "T",
+    "subVersion": "1795255006748",
+    "consumerGroup": "group",
+    "maxMsgBytes": "262144",
+    "expressionType": "TAG",
+}
+ROOM: Final = 8
+
+
+class Reader:
+    """Reads pulls with a table of its own.
+
+    Attributes:
+        rows: what was read last.
+        table: has what ``learn`` was called for.
+    """
+
+    def __init__(self, ops: Ops) -> None:
+        assert ops.pulls is not None
+        self._read = ops.pulls.read
+        self.rows: list[list[int]] = []
+        self.table = PullTable()
+        self._unknown = np.zeros(ROOM * KEY_SIZE_MAX, np.uint8)
+
+    def read(self, data: bytes, start: int = 0, end: int | None = None) -> tuple[int, int]:
+        """Read frames: gives where the pulls end, and where the others after them do."""
+        rows, table = np.zeros((ROOM, PULL_SIZE), np.int64), self.table
+        count, pulls_end, others_end = self._read(
+            *(data, start, len(data) if end is None else end),
+            *(rows, np.empty(PLACES_SIZE, np.int64), self._unknown),
+            *(table.keys, table.rows, table.slots),
+        )
+        self.rows = rows[:count].tolist()
+        return pulls_end, others_end
+
+    def reads(self, data: bytes) -> bool:
+        """Tell whether the one frame is read as a pull."""
+        return self.read(data)[0] == len(data)
+
+    def learn(self, number: int = 0) -> int:
+        """Put the key of one that was read into the table."""
+        row = self.rows[number]
+        return self.table.put(self._unknown[row[UNKNOWN_AT] : row[UNKNOWN_END]], row[HASH])
+
+
+def header(fields: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    """Give a JSON header as the Java client writes it."""
+    return {
+        "code": 11,
+        "extFields": USUAL | (fields or {}),
+        "flag": 0,
+        "language": "JAVA",
+        "opaque": 5,
+        "serializeTypeCurrentRPC": "JSON",
+        "version": 479,
+    } | changes
+
+
+def json_frame(fields: dict[str, Any] | None = None, body: bytes = b"", **changes: Any) -> bytes:
+    """Write a frame as the Java client does."""
+    return framed(json.dumps(header(fields, **changes), separators=(",", ":")).encode(), body)
+
+
+def binary_frame(
+    fields: dict[str, str] | None = None, body: bytes = b"", *, code: int = 11, flag: int = 0, opaque: int = 5
+) -> bytes:
+    """Write a frame with a ROCKETMQ header."""
+    parts = b"".join(
+        struct.pack(f">h{len(name)}si", len(name), name.encode(), len(value.encode())) + value.encode()
+        for name, value in (USUAL | (fields or {})).items()
+    )
+    return framed(struct.pack(">hBhiiii", code, 0, 479, opaque, flag, 0, len(parts)) + parts, body, 1)
+
+
+def framed(data: bytes, body: bytes = b"", serialize_type: int = 0) -> bytes:
+    """Put a header and a body into a frame."""
+    return struct.pack(">iI", 4 + len(data) + len(body), serialize_type << 24 | len(data)) + data + body

@@ -1,0 +1,114 @@
+"""Many reads answered at once are those of ``Readings.get``, as far as they are usual."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.store.conftest import new_message
+
+from cometmq import kernels
+from cometmq.format.checksum import Crc
+from cometmq.kernels.pulls import ANSWERS_SIZE_MAX, NO_CODES, UNUSUAL, constants_of
+from cometmq.store.bulk_reads import Answered, BulkReads
+from cometmq.store.get_result import GetResult, GetStatus
+from cometmq.store.settings import StoreSettings
+from cometmq.store.store import MessageStore
+from cometmq.testing.memory_disk import MemoryDisk
+from cometmq.wire.connection import FrameReader
+from cometmq.wire.template import NumbersTemplate
+
+CONSTANTS = constants_of(NumbersTemplate("FOUND", ("a", "b", "c", "d")).pieces())
+NONE = np.empty(0, np.int64)
+FILE_SIZE = 1 << 16
+
+
+@pytest.fixture
+def disk() -> MemoryDisk:
+    return MemoryDisk()
+
+
+@pytest.fixture
+def store(disk: MemoryDisk) -> Iterator[MessageStore]:
+    kernels.load()
+    settings = StoreSettings(mapped_file_size_commit_log=FILE_SIZE, max_message_size=FILE_SIZE)
+    with MessageStore.open(Path("/disk/store"), settings, files=disk) as opened:
+        yield opened
+
+
+def fill(store: MessageStore, count: int, size: int = 100) -> None:
+    for n in range(count):
+        store.append([new_message("T", n % 2, body=bytes([n % 256]) * size)])
+
+
+def add(reads: BulkReads, queue_id: int, offset: int, count: int = 32, number: int = 0) -> GetResult | None:
+    return reads.add("T", queue_id, offset, count, 1 << 30, 0, NO_CODES, number, 0)
+
+
+def answer(reads: BulkReads) -> list[Answered]:
+    ops = reads.ops()
+    assert ops is not None
+    return reads.answer(ops, CONSTANTS, NONE)
+
+
+def test_reads_of_many_files_are_answered_together(store: MessageStore) -> None:
+    fill(store, 3000)
+    reads = store.readings.bulk
+    asked = [(n % 2, (n * 377) % 1500, 1 + n % 32) for n in range(60)]
+    for number, (queue_id, offset, count) in enumerate(asked):
+        assert add(reads, queue_id, offset, count, number) is None
+    answered = answer(reads)
+    frames = FrameReader().receive_data(reads.answers(0, max(one.end for one in answered)))
+    found = {frame.opaque: frame for frame in frames}
+    usual = 0
+    for number, (ask, one) in enumerate(zip(asked, answered, strict=True)):
+        result = store.get("T", *ask)
+        if one.found == UNUSUAL:
+            assert number not in found
+            continue
+        usual += 1
+        assert one[:4] == (len(result.records), result.next_offset, result.min_offset, result.max_offset)
+        assert found[number].body == b"".join(result.runs)
+    assert usual > 40, "few lie in two files"
+
+
+def test_where_nothing_is_that_is_said_at_once(store: MessageStore) -> None:
+    fill(store, 2)
+    reads = store.readings.bulk
+    assert answer(reads) == []
+    for queue_id, offset in [(0, 1), (0, 2), (0, -1), (7, 0)]:
+        assert add(reads, queue_id, offset) == store.get("T", queue_id, offset)
+    assert answer(reads) == []
+
+
+def test_what_does_not_fit_waits_for_the_next_time(store: MessageStore) -> None:
+    fill(store, 80, 30_000)
+    reads = store.readings.bulk
+    for number in range(40):
+        add(reads, 0, number, 1, number)
+    first = answer(reads)
+    assert 10 < len(first) < 40 and first[-1].end <= ANSWERS_SIZE_MAX
+    assert len(FrameReader().receive_data(reads.answers(0, first[-1].end))) == len(first)
+    reads.begin()
+    add(reads, 0, len(first), 1)
+    assert [one.found for one in answer(reads)] == [1]
+
+
+def test_what_is_not_in_memory_is_left_to_the_plain_way(store: MessageStore, disk: MemoryDisk) -> None:
+    fill(store, 8)
+    reads = store.readings.bulk
+    disk.cold = True
+    add(reads, 0, 0)
+    add(reads, 1, 2)
+    assert [one.found for one in answer(reads)] == [UNUSUAL, UNUSUAL]
+
+
+def test_a_log_that_is_checked_otherwise_has_no_kernels(store: MessageStore) -> None:
+    assert store.readings.bulk.ops() is not None
+    store._log.crc = Crc.RECORD
+    assert store.readings.bulk.ops() is None
+
+
+def test_a_read_that_found_nothing_has_the_status_of_get(store: MessageStore) -> None:
+    result = add(store.readings.bulk, 0, 0)
+    assert result is not None and result.status is GetStatus.NO_MATCHED_LOGIC_QUEUE
