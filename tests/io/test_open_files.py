@@ -140,3 +140,26 @@ def test_no_thread_reads_another_files_bytes_while_files_come_and_go(tmp_path: P
     files.close()
     assert not files._holds
     assert not files._leaving
+
+
+def test_what_nobody_has_looked_at_is_unmapped_and_the_rest_is_kept(files: OpenFiles, tmp_path: Path) -> None:
+    size = 1 << 20
+    for name in "xy":
+        files.create(tmp_path / name, size).write(0, b"x" * size)
+    for name in "xy":
+        mapped = files.get(tmp_path / name).mapped()
+        assert mapped is not None and mapped.ready(0, size) == b"x" * size
+    files.unused_pages()()
+    assert min(mapped_kib(tmp_path / name) for name in "xy") > 0
+    mapped = files.get(tmp_path / "x").mapped()
+    assert mapped is not None and mapped.ready(0, size) is not None
+    files.unused_pages()()
+    assert mapped_kib(tmp_path / "x") > 0 and mapped_kib(tmp_path / "y") == 0
+    files.drop_pages()
+    assert mapped_kib(tmp_path / "x") == 0
+
+
+def mapped_kib(path: Path) -> int:
+    """Say how much of a file counts as this process's memory."""
+    _, _, entry = Path("/proc/self/smaps").read_text().partition(f" {path}\n")
+    return int(entry.partition("Rss:")[2].split()[0])
