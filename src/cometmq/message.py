@@ -1,8 +1,12 @@
-"""The values that users of every layer hold: messages and queues. Nothing here does I/O."""
+"""The values that users of every layer hold: messages and queues. Nothing here does I/O.
+
+Messages never change: ``msgspec.structs.replace`` gives changed copies.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import msgspec
 
 Buffer = bytes | bytearray | memoryview
 """Anything that holds bytes, until Python 3.12's ``collections.abc.Buffer`` can be relied on."""
@@ -16,8 +20,7 @@ class MessageQueue(NamedTuple):
     queue_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """What an application sends.
 
     Attributes:
@@ -36,14 +39,13 @@ class Message:
     body: bytes
     tags: str | None = None
     keys: tuple[str, ...] = ()
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = {}
     flag: int = 0
     delay_level: int = 0
     sharding_key: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StoredMessage:
+class StoredMessage(msgspec.Struct, frozen=True):
     """A message as the log holds it: what a consumer gets.
 
     Attributes:

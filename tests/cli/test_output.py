@@ -19,7 +19,7 @@ from cometmq.message import StoredMessage
 
 
 def new_stored(body: bytes = b"body", **changes: Any) -> StoredMessage:
-    values = dict.fromkeys(StoredMessage.__slots__, 0) | {
+    values = dict.fromkeys(StoredMessage.__struct_fields__, 0) | {
         "topic": "T",
         "message_id": "m",
         "offset_id": "o",
@@ -52,7 +52,7 @@ def test_a_message_is_printed_as_json_with_all_that_it_has(capsys: pytest.Captur
     print_json(message_fields(new_stored(b"hello")))
     print_json(message_fields(new_stored(b"\x00\xff")))
     text, raw = map(json.loads, capsys.readouterr().out.splitlines())
-    assert set(text) == set(StoredMessage.__slots__)
+    assert set(text) == set(StoredMessage.__struct_fields__)
     assert (text["body"], text["keys"], text["tags"]) == ("hello", ["a", "b"], None)
     assert raw["body_hex"] == "00ff" and "body" not in raw
 

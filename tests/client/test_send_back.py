@@ -1,8 +1,8 @@
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.live import BROKER
 from tests.shop import PROMPT, QUEUE, Shop, shop
 

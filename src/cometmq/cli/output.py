@@ -63,7 +63,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> "Table":
 
 def message_fields(message: StoredMessage) -> Mapping[str, Any]:
     """Give a message as programs get it: a body that is not text is in hex under ``body_hex``."""
-    values = {name: getattr(message, name) for name in StoredMessage.__slots__ if name != "body"}
+    values = {name: getattr(message, name) for name in StoredMessage.__struct_fields__ if name != "body"}
     text = body_text(message.body)
     return values | ({"body_hex": message.body.hex()} if text is None else {"body": text})
 

@@ -4,9 +4,10 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from cometmq.client.consumed import ConsumedQueue
 from cometmq.client.handling import Handling

@@ -9,10 +9,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from cometmq.client.outcome import DeadLetter, Retry
 from cometmq.client.pulling import Pulling

@@ -9,9 +9,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import replace
 from itertools import takewhile
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from cometmq.client.outcome import DeadLetter, PutOff, Retry
 from cometmq.client.pulling import AFTER_FAILURE_S, Pulling

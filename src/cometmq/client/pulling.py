@@ -7,8 +7,9 @@ message comes as soon as it is there. (RocketMQ: DefaultMQPushConsumerImpl.java,
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from cometmq.client.offset_store import OffsetStore
 from cometmq.client.queue_requests import PULL_COUNT, PullStatus, QueueRequests

@@ -7,11 +7,11 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.pulled import stored
 
 from cometmq.client.idempotence import Deduplicator, MemoryClaims

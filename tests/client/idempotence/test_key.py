@@ -1,5 +1,4 @@
-from dataclasses import replace
-
+from msgspec.structs import replace
 from tests.pulled import stored
 
 from cometmq.client.idempotence.key import key_by

@@ -1,9 +1,9 @@
 """Claims of messages whose handlers take longer than a lease."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from tests.pulled import stored
 
 from cometmq.client.idempotence import Deduplicator, MemoryClaims
