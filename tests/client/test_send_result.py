@@ -9,7 +9,7 @@ def test_a_message_is_stored_by_success_and_by_what_says_how_safely() -> None:
         ResponseCode.FLUSH_DISK_TIMEOUT,
         ResponseCode.FLUSH_SLAVE_TIMEOUT,
         ResponseCode.SLAVE_NOT_AVAILABLE,
-    } == STORED
+    } == set(STORED)
     assert SendStatus(ResponseCode.SUCCESS) is SendStatus.SEND_OK
     assert ResponseCode.SYSTEM_ERROR not in STORED
 

@@ -10,8 +10,9 @@ import asyncio
 import os
 import secrets
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Final, Literal, Self
+
+from msgspec.structs import replace
 
 from cometmq.client import outgoing, packing
 from cometmq.client.accumulator import Accumulator
@@ -108,6 +109,12 @@ class Producer:
         self._connections = Connections()
         routes = Routes(self._connections, self._addresses)
         hooks = Hooks(self._hooks)
+        self._tracer: Tracer | None = None
+        if self._is_traced:
+            settings = self._settings._replace(group=f"{GROUP_PREFIX}-{self.group}-PUB-1")
+            traces = Sender(self._connections, routes, settings, self._clock)
+            self._tracer = Tracer(lambda message: traces.send(self._prepare(message)))
+            hooks.add(self._tracer)
         self._presence = Presence(self._connections, client_id(), self.group)
         self._sender = Sender(
             self._connections, routes, self._settings, self._clock, self._faults, hooks, self._presence
@@ -117,12 +124,6 @@ class Producer:
             self._accumulator = Accumulator(
                 self._send, self._new_id, self._compressed, self._linger_ms, self._batch_bytes
             )
-        self._tracer: Tracer | None = None
-        if self._is_traced:
-            settings = self._settings._replace(group=f"{GROUP_PREFIX}-{self.group}-PUB-1")
-            sender = Sender(self._connections, routes, settings, self._clock)
-            self._tracer = Tracer(lambda message: sender.send(self._prepare(message)))
-            hooks.add(self._tracer)
         self._room = asyncio.Semaphore(self._in_flight_max)
         return self
 
@@ -149,7 +150,8 @@ class Producer:
             RemoteError: the broker refuses.
             NetworkError: no broker answers; the message may be stored nevertheless.
         """
-        message = self._keyed(message)
+        if self._key_of is not None:
+            message = self._keyed(message)
         if self._accumulator is not None and queue is None and packing.may_wait(message):
             return await self._accumulator.add(message)
         return await self._send(self._prepare(message), queue)
@@ -199,8 +201,11 @@ class Producer:
         return await self._sender.queues(topic)
 
     async def _send(self, ready: Outgoing, where: Where = None) -> SendResult:
-        async with self._room:
+        await self._room.acquire()
+        try:
             return await self._sender.send(ready, where)
+        finally:
+            self._room.release()
 
     async def _send_each(
         self,

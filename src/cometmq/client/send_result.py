@@ -17,8 +17,8 @@ class SendStatus(IntEnum):
     SLAVE_NOT_AVAILABLE = ResponseCode.SLAVE_NOT_AVAILABLE
 
 
-STORED: Final = frozenset(status.value for status in SendStatus)
-"""The response codes that say that the message is stored."""
+STORED: Final[dict[int, SendStatus]] = {status.value: status for status in SendStatus}
+"""The response codes that say that the message is stored, and what they mean."""
 
 
 class SendResult(NamedTuple):

@@ -11,7 +11,7 @@ from cometmq.client.hooks import Attempt, Hooks
 from cometmq.client.outgoing import Outgoing
 from cometmq.client.presence import Presence
 from cometmq.client.routes import Routes
-from cometmq.client.send_result import STORED, SendResult, SendStatus
+from cometmq.client.send_result import STORED, SendResult
 from cometmq.cluster.fault import Faults
 from cometmq.cluster.route import Route, choose_queue, queue_of_key
 from cometmq.errors import CometMQError, NetworkError, NoRoute, RemoteError
@@ -79,6 +79,7 @@ class Sender:
         self._faults = faults
         self._presence = presence
         self._hooks = hooks if hooks is not None else Hooks(())
+        self._is_watched = bool(self._hooks) or faults is not None
         self._turns: dict[str, int] = {}
         self._queues: dict[str, tuple[Route, list[MessageQueue]]] = {}
 
@@ -86,30 +87,28 @@ class Sender:
         """Send and wait for the answer. Raises like ``Producer.send``."""
         failed: set[str] = set()
         is_free = where is None and ready.sharding_key is None
-        tries = self._settings.tries if is_free or ready.idempotence_key is not None else 1
+        group, timeout_ms, tries = self._settings
+        if not is_free and ready.idempotence_key is None:
+            tries = 1
         while True:
             tries -= 1
-            queue, address = await self._choose(ready, where, failed)
-            begin_ms = self._clock.monotonic_ms()
+            route = self._routes.fresh(ready.topic) or await self._routes.get_for_sending(ready.topic)
+            queue, address = self._choose(route, ready, where, failed)
             try:
-                result = await self._try(ready, queue, address)
+                if self._is_watched:
+                    return await self._try_watched(ready, queue, address)
+                request = ready.request(group, queue, self._clock.now_ms())
+                return _result(await self._connections.request(address, request, timeout_ms), ready, queue)
             except (NetworkError, RemoteError) as error:
-                refused = isinstance(error, RemoteError)
-                if self._faults is not None:
-                    self._faults.failed(queue.broker_name, self._clock.monotonic_ms(), refused=refused)
                 if tries <= 0 or (isinstance(error, RemoteError) and error.code not in RETRIABLE):
                     raise
                 failed.add(queue.broker_name)
                 self._routes.forget(ready.topic)
-                continue
-            if self._faults is not None:
-                now_ms = self._clock.monotonic_ms()
-                self._faults.answered(queue.broker_name, now_ms - begin_ms, now_ms)
-            return result
 
     async def oneway(self, ready: Outgoing, where: Where = None) -> None:
         """Send without an answer. Raises like ``Producer.send_oneway``."""
-        queue, address = await self._choose(ready, where, set())
+        route = self._routes.fresh(ready.topic) or await self._routes.get_for_sending(ready.topic)
+        queue, address = self._choose(route, ready, where, set())
         attempt = Attempt(self._settings.group, ready, queue, address, self._clock.now_ms())
         self._hooks.before(attempt)
         await self._connections.oneway(address, ready.request(attempt.group, queue, attempt.born_time))
@@ -119,17 +118,15 @@ class Sender:
         """Give the queues that a topic's messages are sent to. Raises NoRoute or NetworkError."""
         return self._queues_of(await self._routes.get_for_sending(topic))
 
-    async def _try(self, ready: Outgoing, queue: MessageQueue, address: str) -> SendResult:
+    async def _try_watched(self, ready: Outgoing, queue: MessageQueue, address: str) -> SendResult:
+        """Try where somebody looks on: hooks, or what learns how soon brokers answer."""
         group, timeout_ms, _ = self._settings
-        born_time = self._clock.now_ms()
-        command = ready.request(group, queue, born_time)
-        if not self._hooks:
-            return _result(await self._connections.request(address, command, timeout_ms), ready, queue)
-        attempt = Attempt(group, ready, queue, address, born_time)
+        attempt = Attempt(group, ready, queue, address, self._clock.now_ms())
+        request = ready.request(group, queue, attempt.born_time)
         self._hooks.before(attempt)
         begin_ms = self._clock.monotonic_ms()
         try:
-            attempt.answer = await self._connections.request(address, command, timeout_ms)
+            attempt.answer = await self._connections.request(address, request, timeout_ms)
             attempt.result = _result(attempt.answer, ready, queue)
         except CometMQError as error:
             attempt.error = error
@@ -138,10 +135,21 @@ class Sender:
             return attempt.result
         finally:
             attempt.cost_ms = self._clock.monotonic_ms() - begin_ms
+            self._learn(attempt)
             self._hooks.after(attempt)
 
-    async def _choose(self, ready: Outgoing, where: Where, failed: set[str]) -> tuple[MessageQueue, str]:
-        route = self._routes.fresh(ready.topic) or await self._routes.get_for_sending(ready.topic)
+    def _learn(self, attempt: Attempt) -> None:
+        if self._faults is None:
+            return
+        broker_name, now_ms = attempt.queue.broker_name, self._clock.monotonic_ms()
+        if attempt.result is not None:
+            self._faults.answered(broker_name, attempt.cost_ms, now_ms)
+        elif isinstance(attempt.error, NetworkError | RemoteError):
+            self._faults.failed(broker_name, now_ms, refused=isinstance(attempt.error, RemoteError))
+
+    def _choose(
+        self, route: Route, ready: Outgoing, where: Where, failed: set[str]
+    ) -> tuple[MessageQueue, str]:
         queue = where if isinstance(where, MessageQueue) else self._choose_queue(route, ready, where, failed)
         address = route.master(queue.broker_name)
         if address is None:
@@ -184,13 +192,10 @@ class Sender:
 
 
 def _result(answer: Command, ready: Outgoing, queue: MessageQueue) -> SendResult:
-    if answer.code not in STORED:
+    status = STORED.get(answer.code)
+    if status is None:
         raise RemoteError(answer.code, answer.remark or "")
     header = parse(SendResponseHeader, answer.ext_fields)
-    return SendResult(
-        SendStatus(answer.code),
-        ready.message_id,
-        header.message_id.split(","),
-        queue._replace(queue_id=header.queue_id),
-        header.queue_offset,
-    )
+    if header.queue_id != queue.queue_id:  # the broker had to choose another
+        queue = queue._replace(queue_id=header.queue_id)
+    return SendResult(status, ready.message_ids[0], header.message_id.split(","), queue, header.queue_offset)

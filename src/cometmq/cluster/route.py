@@ -4,7 +4,7 @@ Source: RocketMQ ``client/impl/factory/MQClientInstance.java`` (topicRouteData2T
 topicRouteData2TopicSubscribeInfo), ``client/impl/producer/TopicPublishInfo.java``.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -73,9 +73,9 @@ def queue_of_key(queues: Sequence[MessageQueue], sharding_key: str) -> MessageQu
     return queues[abs(java_hash(sharding_key)) % len(queues)]
 
 
-def choose_queue(queues: Sequence[MessageQueue], turn: int, avoid: Container[str] = ()) -> MessageQueue:
+def choose_queue(queues: Sequence[MessageQueue], turn: int, avoid: Collection[str] = ()) -> MessageQueue:
     """Give the queue whose turn it is, passing over brokers to ``avoid`` while there are others."""
-    return next_queue(queues, turn, avoid) or queues[turn % len(queues)]
+    return (avoid and next_queue(queues, turn, avoid)) or queues[turn % len(queues)]
 
 
 def next_queue(queues: Sequence[MessageQueue], turn: int, avoid: Container[str]) -> MessageQueue | None:

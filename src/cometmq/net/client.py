@@ -7,8 +7,10 @@ concurrent requests cost one system call.
 import asyncio
 import logging
 import math
-from collections.abc import Callable
-from typing import Final, NamedTuple, cast
+from collections.abc import Awaitable, Callable
+from typing import Final, cast
+
+import msgspec
 
 from cometmq.errors import NetworkError, ProtocolError, RequestTimeout
 from cometmq.message import Buffer
@@ -48,6 +50,7 @@ class Connection(asyncio.Protocol):
 
     Attributes:
         closed: the connection is lost or was closed: no request can be made.
+        is_full: the server leaves so much unread that one should wait until it is ``drained``.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class Connection(asyncio.Protocol):
     ) -> None:
         self.address = address
         self.closed = False
+        self.is_full = False
         self._on_request = on_request
         self._loop = asyncio.get_running_loop()
         self._reader = FrameReader()
@@ -124,14 +128,9 @@ class Connection(asyncio.Protocol):
         if not self.closed:
             self._put(data)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the server leaves so much unread that one should wait until it is ``drained``."""
-        return not self._room.is_set()
-
     async def drained(self) -> None:
         """Wait while the server leaves so much unread that more would only fill our memory."""
-        while not self._room.is_set():  # others who waited may have filled it again
+        while self.is_full:  # others who waited may have filled it again
             await self._room.wait()
 
     async def close(self) -> None:
@@ -156,7 +155,6 @@ class Connection(asyncio.Protocol):
         """Begin (called by asyncio)."""
         transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its ancestry
         self._outbox = Outbox(transport)
-        self._room.set()
 
     def data_received(self, data: bytes) -> None:
         """Take one socket read (called by asyncio)."""
@@ -178,12 +176,13 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """Note that the server reads too slowly (called by asyncio)."""
         self._outbox.congest()
+        self.is_full = not self.closed
         self._room.clear()
 
     def resume_writing(self) -> None:
         """Note that the server has caught up (called by asyncio)."""
         self._outbox.drain()
-        self._room.set()
+        self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End (called by asyncio)."""
@@ -203,13 +202,17 @@ class Connection(asyncio.Protocol):
             return
         _log.debug("the connection to %s is gone: %s", self.address, reason)
         self.closed = True
-        self._room.set()
+        self._make_room()
         if self._timer is not None:
             self._timer.cancel()
         for waiting in self._pending.values():
             if not waiting.answer.done():
                 waiting.answer.set_exception(NetworkError(f"lost {self.address}: {reason}"))
         self._pending.clear()
+
+    def _make_room(self) -> None:
+        self.is_full = False
+        self._room.set()
 
     def _set_timer(self, deadline: float) -> None:
         if self._timer is not None:
@@ -234,7 +237,7 @@ class Connection(asyncio.Protocol):
             self.abort("it answers nothing at all")  # the next request finds out whether it is there
 
 
-class _Waiting(NamedTuple):
+class _Waiting(msgspec.Struct):
     """A request that waits for its answer."""
 
     answer: "asyncio.Future[Command]"
@@ -264,8 +267,10 @@ class Connections:
         self._opening: dict[str, asyncio.Task[Connection]] = {}
         self._closed = False
 
-    async def request(self, address: str, command: Command, timeout_ms: int = REQUEST_TIMEOUT_MS) -> Command:
-        """Ask the server at ``address``, and give its answer, whatever its code.
+    def request(
+        self, address: str, command: Command, timeout_ms: int = REQUEST_TIMEOUT_MS
+    ) -> Awaitable[Command]:
+        """Ask the server at ``address``; to be awaited at once, for its answer, whatever its code.
 
         Raises:
             SettingsError: ``address`` is no address.
@@ -273,10 +278,10 @@ class Connections:
             RequestTimeout: no answer within ``timeout_ms`` from when there was a connection with room.
             ProtocolError: the command cannot be encoded.
         """
-        connection = await self.connect(address)
-        if connection.is_full:
-            await connection.drained()
-        return await connection.request(command, timeout_ms)
+        connection = self._open.get(address)
+        if connection is None or connection.closed or connection.is_full:
+            return self._request_soon(address, command, timeout_ms)
+        return connection.request(command, timeout_ms)
 
     async def oneway(self, address: str, command: Command) -> None:
         """Tell the server at ``address``; waits only for a connection with room. Raises like ``request``."""
@@ -313,6 +318,11 @@ class Connections:
         await asyncio.gather(*opening, return_exceptions=True)
         await asyncio.gather(*(connection.close() for connection in self._open.values()))
         self._open.clear()
+
+    async def _request_soon(self, address: str, command: Command, timeout_ms: int) -> Command:
+        connection = await self.connect(address)
+        await connection.drained()
+        return await connection.request(command, timeout_ms)
 
     async def _connect(self, address: str) -> Connection:
         try:
