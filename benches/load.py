@@ -19,10 +19,10 @@ HEAP: Final = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC")
 class Load:
     """A load generator: see ``java/Window.java``."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str] = os.environ) -> None:
         self._child = subprocess.Popen(
             [*jvm.dies_with_parent(), *command],
-            env=os.environ,
+            env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -1,4 +1,4 @@
-"""A load generator on the Python clients: takes the orders of ``java/Load.java``, for sync, async and batch.
+"""A load generator on the Python clients: takes the orders of ``java/Load.java`` to send and to push.
 
 And one more, linger: single sends that share batches.
 
@@ -13,7 +13,9 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from cometmq import Message, Producer, blocking
+from benches.meter import Meter, Order
+
+from cometmq import Message, Producer, Start, StoredMessage, blocking
 
 WINDOW: Final = 512
 """How many async sends are unanswered at a time, as in ``java/Sends.java``."""
@@ -21,50 +23,7 @@ BATCH: Final = 32
 LINGER_MS: Final = 10
 LINGER_WINDOW: Final = 4_096
 """How many lingering sends are unanswered: 32 to each of 128 topics."""
-RAMP_S: Final = 0.5
-Order = dict[str, Any]
-
-
-class Meter:
-    """Counts messages, their time and this process's CPU time, from the end of the ramp on."""
-
-    def __init__(self, order: Order) -> None:
-        self._body = bytes(97 + place % 26 for place in range(order["bodySize"]))
-        self._topics = [f"bench-{number}" for number in range(order["topics"])]
-        self._sent = 0
-        self._begin = time.perf_counter() + RAMP_S
-        self._end = self._begin + order["seconds"]
-        self._counted = 0
-        self._cpu_s = 0.0
-        self._is_counting = False
-
-    def next(self) -> Message:
-        """Make a message."""
-        self._sent += 1
-        return Message(self._topics[self._sent % len(self._topics)], self._body)
-
-    def goes_on(self, count: int) -> bool:
-        """Count messages that were answered; tell whether to go on."""
-        now = time.perf_counter()
-        if now >= self._end:
-            if self._is_counting:
-                self._is_counting = False
-                self._cpu_s = time.process_time() - self._cpu_s
-                self._end = now
-            return False
-        if self._is_counting:
-            self._counted += count
-        elif now >= self._begin:
-            self._is_counting = True
-            self._begin = now
-            self._cpu_s = time.process_time()
-        return True
-
-    def result(self) -> dict[str, float]:
-        """Say what ``java/Window.java`` says of rate and cost."""
-        count = max(1, self._counted)
-        seconds = self._end - self._begin
-        return {"perSecond": count / seconds, "clientCpuMicros": self._cpu_s / count * 1e6, "failed": 0}
+LOOK_EVERY_S: Final = 0.02
 
 
 def sync(order: Order) -> dict[str, float]:
@@ -75,7 +34,7 @@ def sync(order: Order) -> dict[str, float]:
         def work() -> None:
             count = 0
             while meter.goes_on(count):
-                producer.send(meter.next())
+                producer.send(Message(meter.next_topic(), meter.body))
                 count = 1
 
         threads = [threading.Thread(target=work) for _ in range(order["threads"])]
@@ -102,7 +61,7 @@ async def _singly(order: Order, tasks: int, **settings: Any) -> dict[str, float]
     async def work(producer: Producer) -> None:
         count = 0
         while meter.goes_on(count):
-            await producer.send(meter.next())
+            await producer.send(Message(meter.next_topic(), meter.body))
             count = 1
 
     async with Producer(order["namesrv"], "load", **settings) as producer:
@@ -117,12 +76,28 @@ async def batches(order: Order) -> dict[str, float]:
     async def work(producer: Producer) -> None:
         count = 0
         while meter.goes_on(count):
-            first = meter.next()
-            await producer.send_many([Message(first.topic, first.body) for _ in range(BATCH)])
+            topic = meter.next_topic()
+            await producer.send_many([Message(topic, meter.body) for _ in range(BATCH)])
             count = BATCH
 
     async with Producer(order["namesrv"], "load") as producer:
         await asyncio.gather(*(work(producer) for _ in range(order["threads"])))
+    return meter.result()
+
+
+def push(order: Order) -> dict[str, float]:
+    """Consume as the only member of a new group, from the first messages on, at most 32 at a time."""
+    meter = Meter(order)
+    consumer = blocking.Consumer(order["namesrv"], f"consume-{time.monotonic_ns()}", start=Start.FIRST)
+
+    async def handle(messages: list[StoredMessage]) -> None:
+        meter.goes_on(len(messages))
+
+    for topic in meter.topics:
+        consumer.subscribe(topic, handle, batch_size=BATCH)
+    with consumer:
+        while not meter.is_over:
+            time.sleep(LOOK_EVERY_S)
     return meter.result()
 
 
@@ -131,6 +106,7 @@ MODES: Final[dict[str, Callable[[Order], dict[str, float] | Coroutine[Any, Any, 
     "async": asynchronous,
     "batch": batches,
     "linger": lingering,
+    "push": push,
 }
 
 
