@@ -18,7 +18,7 @@ def packed(messages: list[Message], batch_bytes: int = 1 << 20) -> list[Lane]:
     return pack(
         messages,
         lambda message: QUEUES[int(message.sharding_key)] if message.sharding_key else None,
-        lambda: f"id{next(ids)}",
+        lambda number: [f"id{next(ids)}" for _ in range(number)],
         batch_bytes=batch_bytes,
     )
 

@@ -42,6 +42,8 @@ _GROUP, _TOPIC, _QUEUE_ID, _SYS_FLAG, _BORN_TIME, _FLAG, _PROPERTIES, _BATCH, _B
         *("properties", "batch", "broker_name"),
     )
 )
+_OWN: Final = properties.text_of({properties.UNIQ_KEY: "%s", properties.WAIT: "true"})
+"""The properties that the producer adds."""
 
 
 class Outgoing(NamedTuple):
@@ -106,7 +108,7 @@ def one(
     if compress_over is not None and len(body) >= compress_over:
         body = compression.compress(body, compression_type)
         flags = sys_flag.compressed_with(0, compression_type)
-    text = sent.properties_of(message, _own(unique_id)).decode()
+    text = sent.properties_of(message, _OWN % unique_id).decode()
     return Outgoing(
         message.topic,
         (unique_id,),
@@ -139,7 +141,7 @@ def member(message: Message, unique_id: str) -> bytes:
     sent.check(message, body_size_max=BODY_SIZE_MAX)
     if message.delay_level:
         raise MessageIllegal("batch with a delay level: RocketMQ delays single messages only")
-    return batch.encode_one(message.body, sent.properties_of(message, _own(unique_id)), message.flag)
+    return batch.encode_one(message.body, sent.properties_of(message, _OWN % unique_id), message.flag)
 
 
 def together(
@@ -156,7 +158,7 @@ def together(
             f"batch of {len(body)} bytes: a broker takes at most {BODY_SIZE_MAX}; send fewer at once"
         )
     ids = tuple(unique_ids)
-    return Outgoing(topic, ids, _own(batch_id), body, 0, 0, is_batch=True, idempotence_key=idempotence_key)
+    return Outgoing(topic, ids, _OWN % batch_id, body, 0, 0, is_batch=True, idempotence_key=idempotence_key)
 
 
 def common_sharding_key(messages: Sequence[Message]) -> str | None:
@@ -183,11 +185,3 @@ def queue_key(message: Message) -> str | None:
     if message.sharding_key is not None:
         return message.sharding_key
     return message.properties.get(properties.IDEMPOTENCE_KEY)
-
-
-def _own(unique_id: str) -> str:
-    """Give the properties that the producer adds."""
-    return _OWN % unique_id
-
-
-_OWN: Final = properties.text_of({properties.UNIQ_KEY: "%s", properties.WAIT: "true"})

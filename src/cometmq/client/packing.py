@@ -4,6 +4,7 @@ A batch goes to one queue of one topic. What is delayed or comes from a retry to
 messages that find no company.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -41,8 +42,8 @@ class Lane(NamedTuple):
 
 def pack(
     messages: Sequence[Message],
-    queue_of: Callable[[Message], MessageQueue | None],
-    new_id: Callable[[], str],
+    queue_of: Callable[[Message], MessageQueue | None] | None,
+    new_ids: Callable[[int], list[str]],
     *,
     batch_bytes: int = BATCH_BYTES,
     compress: Callable[[Message, str], Outgoing] = outgoing.one,
@@ -50,33 +51,37 @@ def pack(
     """Put messages into requests.
 
     Args:
-        queue_of: gives the queue of a message that has to go to a certain one.
+        queue_of: gives the queue of a message that has to go to a certain one; None if any will do for all.
+        new_ids: makes some unique ids.
         compress: prepares a message that travels alone.
 
     Raises MessageIllegal or IllegalName if a message breaks a limit.
     """
-    groups: dict[tuple[str, MessageQueue | None], list[int]] = {}
+    groups: defaultdict[tuple[str, MessageQueue | None], list[int]] = defaultdict(list)
     alone: list[int] = []
     for place, message in enumerate(messages):
         if _travels_alone(message):
             alone.append(place)
         else:
-            groups.setdefault((message.topic, queue_of(message)), []).append(place)
+            groups[message.topic, queue_of and queue_of(message)].append(place)
 
     def single(place: int, unique_id: str) -> Part:
         return Part(compress(messages[place], unique_id), [place], [unique_id])
 
     def batch_of(topic: str, some: list[int], ids: list[str], members: list[bytes]) -> Outgoing:
         key = outgoing.common_idempotence_key(messages[place] for place in some)
-        return outgoing.together(topic, members, ids, new_id(), key)
+        return outgoing.together(topic, members, ids, new_ids(1)[0], key)
 
-    lanes = [Lane(queue_of(messages[place]), [single(place, new_id())]) for place in alone]
+    lanes = [
+        Lane(queue_of and queue_of(messages[place]), [single(place, unique_id)])
+        for place, unique_id in zip(alone, new_ids(len(alone)), strict=True)
+    ]
     for (topic, queue), places in groups.items():
         parts = [
             single(some[0], ids[0])
             if len(some) == 1
             else Part(batch_of(topic, some, ids, members), some, ids)
-            for some, ids, members in _cut(messages, places, new_id, batch_bytes)
+            for some, ids, members in _cut(messages, places, new_ids, batch_bytes)
         ]
         lanes += [Lane(None, [one]) for one in parts] if queue is None else [Lane(queue, parts)]
     return lanes
@@ -92,21 +97,19 @@ def _travels_alone(message: Message) -> bool:
 
 
 def _cut(
-    messages: Sequence[Message], places: list[int], new_id: Callable[[], str], batch_bytes: int
+    messages: Sequence[Message], places: list[int], new_ids: Callable[[int], list[str]], batch_bytes: int
 ) -> Iterator[tuple[list[int], list[str], list[bytes]]]:
     """Cut a group where a batch is full: gives places, unique ids, and the messages as a batch has them."""
-    some: list[int] = []
-    ids: list[str] = []
-    members: list[bytes] = []
-    size = 0
-    for place in places:
-        unique_id = new_id()
-        member = outgoing.member(messages[place], unique_id)
-        if some and (size + len(member) > batch_bytes or len(some) == BATCH_COUNT):
-            yield some, ids, members
-            some, ids, members, size = [], [], [], 0
-        some.append(place)
-        ids.append(unique_id)
-        members.append(member)
-        size += len(member)
-    yield some, ids, members
+    for at in range(0, len(places), BATCH_COUNT):
+        some = places[at : at + BATCH_COUNT]
+        ids = new_ids(len(some))
+        members = [
+            outgoing.member(messages[place], unique_id) for place, unique_id in zip(some, ids, strict=True)
+        ]
+        begin = size = 0
+        for end, member in enumerate(members):
+            size += len(member)
+            if size > batch_bytes and end > begin:
+                yield some[begin:end], ids[begin:end], members[begin:end]
+                begin, size = end, len(member)
+        yield some[begin:], ids[begin:], members[begin:]

@@ -186,7 +186,7 @@ class Producer:
         Raises like ``send``.
         """
         messages = self._all_keyed(messages)
-        ids = [self._new_id() for _ in messages]
+        ids = self._new_ids(len(messages))
         ready = outgoing.many(messages, ids, self._new_id())
         if queue is None:
             ready = ready._replace(sharding_key=outgoing.common_sharding_key(messages))
@@ -215,15 +215,17 @@ class Producer:
         queue_of = await self._queues_of_keys(messages) if queue_of is None else queue_of
         outcomes: dict[int, SendResult | CometMQError] = {}
         lanes = packing.pack(
-            messages, queue_of, self._new_id, batch_bytes=self._batch_bytes, compress=self._compressed
+            messages, queue_of, self._new_ids, batch_bytes=self._batch_bytes, compress=self._compressed
         )
         await asyncio.gather(*(self._send_lane(lane, outcomes) for lane in lanes))
         return [outcomes[place] for place in range(len(messages))]
 
-    async def _queues_of_keys(self, messages: Sequence[Message]) -> Callable[[Message], MessageQueue | None]:
+    async def _queues_of_keys(
+        self, messages: Sequence[Message]
+    ) -> Callable[[Message], MessageQueue | None] | None:
         keyed = {message.topic for message in messages if outgoing.queue_key(message) is not None}
         if not keyed:
-            return lambda _: None
+            return None
         queues = {topic: await self.queues(topic) for topic in keyed}
 
         def queue_of(message: Message) -> MessageQueue | None:
@@ -263,6 +265,9 @@ class Producer:
         return outgoing.one(
             message, unique_id, compress_over=self._compress_over, compression_type=self._compression
         )
+
+    def _new_ids(self, number: int) -> list[str]:
+        return self._ids.make_many(self._clock.now_ms(), number)
 
     def _new_id(self) -> str:
         return self._ids.make(self._clock.now_ms())

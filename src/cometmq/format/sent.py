@@ -56,4 +56,4 @@ def properties_of(message: Message, own: str) -> bytes:
         by_name[properties.SHARDING_KEY] = message.sharding_key
     if message.tags:
         by_name[properties.TAGS] = message.tags
-    return properties.encode_text(properties.text_of(by_name) + own if by_name else own)
+    return properties.encode_text(properties.text_of(by_name) + own) if by_name else own.encode()
