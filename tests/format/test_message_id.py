@@ -66,6 +66,14 @@ def test_the_counter_goes_on_from_ms_to_ms_and_wraps() -> None:
     assert len(set(ids)) == len(ids)
 
 
+def test_ids_made_together_are_as_those_made_one_by_one() -> None:
+    maker = UniqueIdMaker(bytes(4), 0, 0, UTC)
+    start = ms("2026-11-21")
+    ids = [maker.make(start), *maker.make_many(start, 3), maker.make(start)]
+    assert len({text[:-4] for text in ids}) == 1
+    assert ids == sorted(set(ids))
+
+
 def test_the_time_begins_anew_with_the_month() -> None:
     maker = UniqueIdMaker(bytes(4), 0, 0, CHINA)
     last = ms("2026-12-31T23:59:59", CHINA)
