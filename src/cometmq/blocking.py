@@ -16,7 +16,6 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
 from cometmq import client
@@ -37,8 +36,7 @@ class _LoopThread:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users = 0
-        self._asked: deque[tuple[Coroutine[Any, Any, Any], Future[Any]]] = deque()
-        self._running: dict[Future[Any], asyncio.Task[None]] = {}
+        self._asked: deque[_Call] = deque()
         self._is_called = False
 
     def join(self) -> None:
@@ -62,17 +60,23 @@ class _LoopThread:
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Give what ``work`` gives, when it is done. An interrupt of the caller, as by Ctrl-C, cancels it."""
-        answer: Future[_T] = Future()
-        self._asked.append((work, answer))
+        call = _Call(work)
+        self._asked.append(call)
         if not self._is_called:  # else the loop has yet to look, and will find it
             self._is_called = True
             self._loop.call_soon_threadsafe(self._begin)
         try:
-            return answer.result()
+            call.answered.acquire()
         except BaseException:
-            if not answer.done():
-                self._loop.call_soon_threadsafe(self._cancel, answer)
+            self._loop.call_soon_threadsafe(call.cancel)
             raise
+        try:
+            if call.error is not None:
+                raise call.error
+            result: _T = call.result
+            return result
+        finally:
+            del call  # the error's traceback would hold it, and it the error
 
     def call(self, function: Callable[..., _T], *arguments: Any) -> _T:
         """Give what a function gives, called in the loop."""
@@ -85,22 +89,39 @@ class _LoopThread:
     def _begin(self) -> None:
         self._is_called = False
         while self._asked:
-            work, answer = self._asked.popleft()
-            self._running[answer] = self._loop.create_task(self._answer(work, answer))
+            call = self._asked.popleft()
+            call.task = self._loop.create_task(call.answer())
 
-    async def _answer(self, work: Coroutine[Any, Any, _T], answer: "Future[_T]") -> None:
+
+class _Call:
+    """What a thread waits for: a future that costs less than those of ``concurrent.futures``.
+
+    Attributes:
+        answered: locked until there is a result or an error.
+    """
+
+    __slots__ = ("_work", "answered", "error", "result", "task")
+
+    def __init__(self, work: Coroutine[Any, Any, Any]) -> None:
+        self._work = work
+        self.answered = threading.Lock()
+        self.answered.acquire()
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    async def answer(self) -> None:
+        """Do the work, in the loop."""
         try:
-            result = await work
+            self.result = await self._work
         except BaseException as error:  # noqa: BLE001 it is the caller's, in another thread
-            answer.set_exception(error)
-        else:
-            answer.set_result(result)
-        finally:
-            del self._running[answer]
+            self.error = error
+        self.answered.release()
 
-    def _cancel(self, answer: "Future[Any]") -> None:
-        if (task := self._running.get(answer)) is not None:
-            task.cancel()
+    def cancel(self) -> None:
+        """Give the work up, in the loop: nobody waits for it any more."""
+        if self.task is not None:
+            self.task.cancel()
 
 
 _LOOP: Final = _LoopThread()
