@@ -1,3 +1,5 @@
+from msgspec.structs import replace
+
 from cometmq.client.send_result import STORED, SendResult, SendStatus, of_each
 from cometmq.message import MessageQueue
 from cometmq.wire.codes import ResponseCode
@@ -17,6 +19,6 @@ def test_a_message_is_stored_by_success_and_by_what_says_how_safely() -> None:
 def test_each_message_of_a_batch_has_a_result_of_its_own() -> None:
     whole = SendResult(SendStatus.SEND_OK, "a", ["A", "B"], MessageQueue("Orders", "broker-a", 1), 7)
     assert of_each(whole, ["a", "b"]) == [
-        whole._replace(offset_ids=["A"]),
-        whole._replace(message_id="b", offset_ids=["B"], queue_offset=8),
+        replace(whole, offset_ids=["A"]),
+        replace(whole, message_id="b", offset_ids=["B"], queue_offset=8),
     ]

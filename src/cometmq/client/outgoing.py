@@ -4,7 +4,9 @@ Source: RocketMQ ``client/Validators.java``, ``DefaultMQProducerImpl.java`` (sen
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from cometmq.errors import MessageIllegal
 from cometmq.format import compression, properties, sent, sys_flag
@@ -46,7 +48,7 @@ _OWN: Final = properties.text_of({properties.UNIQ_KEY: "%s", properties.WAIT: "t
 """The properties that the producer adds."""
 
 
-class Outgoing(NamedTuple):
+class Outgoing(msgspec.Struct, frozen=True):
     """A message, or a batch, ready to be sent to any queue of its topic.
 
     Attributes:

@@ -189,7 +189,7 @@ class Producer:
         ids = self._new_ids(len(messages))
         ready = outgoing.many(messages, ids, self._new_id())
         if queue is None:
-            ready = ready._replace(sharding_key=outgoing.common_sharding_key(messages))
+            ready = replace(ready, sharding_key=outgoing.common_sharding_key(messages))
         return await self._send(ready, queue)
 
     async def send_oneway(self, message: Message, queue: Where = None) -> None:

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from cometmq.message import MessageQueue
 from cometmq.wire.codes import ResponseCode
@@ -21,7 +23,7 @@ STORED: Final[dict[int, SendStatus]] = {status.value: status for status in SendS
 """The response codes that say that the message is stored, and what they mean."""
 
 
-class SendResult(NamedTuple):
+class SendResult(msgspec.Struct, frozen=True):
     """Where a message went.
 
     Attributes:
@@ -39,7 +41,7 @@ class SendResult(NamedTuple):
 
 def of_each(result: SendResult, message_ids: Sequence[str]) -> list[SendResult]:
     """Give the result of each message of a batch, whose unique ids are given, from that of the batch."""
-    status, _, offset_ids, queue, first = result
+    status, offset_ids, queue, first = result.status, result.offset_ids, result.queue, result.queue_offset
     return [
         SendResult(status, message_id, offset_ids[place : place + 1], queue, first + place)
         for place, message_id in enumerate(message_ids)
