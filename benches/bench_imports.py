@@ -86,6 +86,7 @@ def main() -> None:
         console.print(times_table(cells(), rounds, Path(folder)))
         console.print(names_table(rounds))
         console.print(modules_table())
+        console.print(f"import cometmq: {', '.join(imported('import cometmq')[1])}")
         console.print(starts_line(rounds))
         console.print(wheel_line(Path(folder)))
 
