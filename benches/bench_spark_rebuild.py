@@ -7,7 +7,7 @@ A store is filled. What is derived is rebuilt by ``cometmq store rebuild``, a pr
 ``cometmq.spark.jobs.rebuild`` on a Spark that runs already, by default on two executors that are processes
 of their own; then by a start of the Java broker without ``consumequeue/``, ``index/`` and ``checkpoint``,
 until the last entry is in its files. What was made is compared byte for byte. Memory is the most that was
-resident: of the single process, and of each executor, its Java and its Python processes added up.
+resident: of the single process, and of each executor its Java + its Python processes.
 """
 
 import argparse
@@ -37,6 +37,7 @@ MB: Final = 1e6
 MIB: Final = 1 << 20
 TASKS: Final = 8
 EXECUTOR: Final = b"CoarseGrainedExecutorBackend"
+DRIVER: Final = b"org.apache.spark.deploy.SparkSubmit"
 JAVA_TIMEOUT_S: Final = 1_800
 
 
@@ -78,7 +79,9 @@ def main() -> None:
         table.add_row("s", *(f"{taken:.1f}" if taken else "" for taken in times))
         table.add_row("MB/s", *(f"{rebuilt.bytes / MB / taken:,.0f}" if taken else "" for taken in times))
         table.add_row("of one process", *(f"{taken / seconds:.2f}" if taken else "" for taken in times))
-        by_executor = ", ".join(f"{executor / MIB:,.0f}" for executor in by_spark.executors)
+        by_executor = ", ".join(
+            f"{jvm_peak / MIB:,.0f} + {python / MIB:,.0f}" for jvm_peak, python in by_spark.executors
+        )
         table.add_row("MiB resident", f"{peak / MIB:,.0f}", by_executor, "")
         table.add_row("of a worker", "", f"{rebuilt.peak_bytes / MIB:,.0f}", "")
         Console().print(table)
@@ -104,11 +107,11 @@ def rebuild_alone(store: Path) -> tuple[float, int]:
 
 
 class BySpark(NamedTuple):
-    """A rebuild by Spark; ``executors`` are the most bytes that each had resident."""
+    """A rebuild by Spark; ``executors``: the most bytes resident of each one's Java, and of its Python."""
 
     seconds: float
     rebuilt: Rebuilt
-    executors: list[int]
+    executors: list[tuple[int, int]]
 
 
 def rebuild_by_spark(store: Path, master: str) -> BySpark:
@@ -118,7 +121,8 @@ def rebuild_by_spark(store: Path, master: str) -> BySpark:
     begin = time.perf_counter()
     rebuilt = rebuild(spark, store, progress=Steps())
     seconds = time.perf_counter() - begin
-    executors = [sum(map(peak_bytes, family)) for family in executor_families(os.getpid())]
+    families = executor_families(os.getpid())
+    executors = [(peak_bytes(java), sum(map(peak_bytes, pythons))) for java, *pythons in families]
     spark.stop()
     return BySpark(seconds, rebuilt, executors)
 
@@ -138,19 +142,23 @@ class Steps:
 
 
 def executor_families(driver: int) -> list[list[int]]:
-    """Give the processes of each executor below a driver's: its Java, and what descends from that."""
+    """Give the processes of each executor, or of the driver if it is the only one: Java's, then Python's."""
     children: dict[int, list[int]] = {}
-    for status in Path("/proc").glob("[0-9]*/stat"):
+    commands: dict[int, bytes] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it may have ended
-            parent = int(status.read_text().rpartition(")")[2].split()[1])
-            children.setdefault(parent, []).append(int(status.parent.name))
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            commands[int(folder.name)] = (folder / "cmdline").read_bytes()
+            children.setdefault(parent, []).append(int(folder.name))
 
     def family(process: int) -> list[int]:
         return [process, *(one for child in children.get(process, []) for one in family(child))]
 
     below = family(driver)
-    found = [process for process in below if EXECUTOR in Path(f"/proc/{process}/cmdline").read_bytes()]
-    return [family(process) for process in found] or [below]
+    for main_class in (EXECUTOR, DRIVER):
+        if found := [process for process in below if main_class in commands[process]]:
+            return [family(process) for process in found]
+    return []
 
 
 def on_disk() -> None:
