@@ -281,6 +281,34 @@ def test_a_lock_that_is_being_given_back_is_not_renewed(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_a_lock_that_was_granted_before_it_was_given_back_is_not_relied_on(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(60), locked(tmp_path) as (here, one, locking):
+            lock, granted, go_on = one._locks.lock, asyncio.Event(), asyncio.Event()
+
+            async def linger(queues: Iterable[MessageQueue]) -> Locked:
+                decided = await lock(queues)
+                granted.set()
+                await go_on.wait()
+                return decided
+
+            locking.cancel()
+            await asyncio.wait((locking,))
+            one._locks.lock = linger  # type: ignore[method-assign]  # the answer takes its time
+            renewing = asyncio.create_task(one._lock())
+            await granted.wait()
+            one.assign([])
+            one.assign([QUEUE])
+            await asyncio.wait(set(one._tasks))  # it has left, and wants it again
+            two = Locks(here.connections, here.routes, "readers", "two")
+            assert (await two.lock([QUEUE])).granted == [QUEUE]
+            go_on.set()
+            await renewing
+            assert one.owned() == []
+
+    asyncio.run(main())
+
+
 @asynccontextmanager
 async def locked(root: Path) -> AsyncIterator[tuple[Shop, Rebalancing, asyncio.Task[None]]]:
     """Give a member that has the queue in order, and the task that keeps its lock."""

@@ -85,6 +85,8 @@ class Rebalancing:
         self._locks_wanted = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._unlocking: set[MessageQueue] = set()
+        self._unlocked: set[MessageQueue] = set()
+        """What was unlocked since locks were last asked for: the answer does not count, it may be older."""
         self._owed: set[MessageQueue] = set()
         """Locks that were given up, but no broker has heard of it: until then nobody else can get them."""
         self._writing: dict[MessageQueue, asyncio.Task[bool]] = {}
@@ -226,6 +228,7 @@ class Rebalancing:
         if self._is_locked(queue.topic):
             await self.commit_at_last([queue])  # the next owner waits for the lock
             self._unlocking.add(queue)  # a renewal at this moment would take it again, for nobody
+            self._unlocked.add(queue)
             await self._give_back({queue})
             self._unlocking.discard(queue)
             if self._owed:
@@ -259,9 +262,12 @@ class Rebalancing:
         if self._owed:
             await self._give_back(set(self._owed))
         queues = [queue for queue in self._assignment.to_lock() if queue not in self._unlocking]
+        self._unlocked.clear()
         asked_ms = self._clock.monotonic_ms()
         decided = await self._locks.lock(queues)
-        self._follow(self._assignment.granted(decided.asked, decided.granted, asked_ms))
+        self._owed |= self._unlocked.intersection(decided.granted)
+        asked = [queue for queue in decided.asked if queue not in self._unlocked]
+        self._follow(self._assignment.granted(asked, decided.granted, asked_ms))
         self._follow(self._assignment.expire(self._clock.monotonic_ms()))
         return len(decided.asked) == len(queues)
 
