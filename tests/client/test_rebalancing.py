@@ -10,6 +10,7 @@ from tests.pulled import pulled
 from tests.shop import QUEUE, Shop, shop
 
 from cometmq.admin.topics import TopicAdmin
+from cometmq.broker.locks import LOCK_LIFETIME_MS
 from cometmq.client import rebalancing
 from cometmq.client.consumed import ConsumedQueue
 from cometmq.client.heartbeat import beat
@@ -305,6 +306,36 @@ def test_a_lock_that_was_granted_before_it_was_given_back_is_not_relied_on(tmp_p
             go_on.set()
             await renewing
             assert one.owned() == []
+
+    asyncio.run(main())
+
+
+def test_a_lock_that_was_granted_unheard_is_given_back_when_it_is_not_wanted_any_more(tmp_path: Path) -> None:
+    async def main() -> None:
+        # Sooner than the broker would free it by itself.
+        async with asyncio.timeout(LOCK_LIFETIME_MS / 1000 - 10), shop(tmp_path) as here:
+            share = [QUEUE]
+            one = rebalancing_of(here, "one", topics={"Orders": True}, strategy=lambda *_: share)
+            await join(here, "one")
+            lock, granted = one._locks.lock, asyncio.Event()
+
+            async def lose(queues: Iterable[MessageQueue]) -> Locked:
+                await lock(queues)
+                granted.set()
+                return Locked([], [])
+
+            one._locks.lock = lose  # type: ignore[method-assign]  # no answer is heard
+            await one.round()
+            locking = asyncio.create_task(one.run_locks())
+            await granted.wait()
+            share.clear()
+            await one.round()
+            two = Locks(here.connections, here.routes, "readers", "two")
+            while not (await two.lock([QUEUE])).granted:
+                assert not locking.done()
+                await asyncio.sleep(0.05)
+            locking.cancel()
+            await one.stop()
 
     asyncio.run(main())
 

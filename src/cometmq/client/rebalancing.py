@@ -87,8 +87,8 @@ class Rebalancing:
         self._unlocking: set[MessageQueue] = set()
         self._unlocked: set[MessageQueue] = set()
         """What was unlocked since locks were last asked for: the answer does not count, it may be older."""
-        self._owed: set[MessageQueue] = set()
-        """Locks that were given up, but no broker has heard of it: until then nobody else can get them."""
+        self._perhaps_held: set[MessageQueue] = set()
+        """Locks that a broker may have for us: asked for, and since then neither refused nor given back."""
         self._writing: dict[MessageQueue, asyncio.Task[bool]] = {}
 
     def soon(self) -> None:
@@ -115,7 +115,7 @@ class Rebalancing:
         while True:
             self._locks_wanted.clear()
             is_decided = await self._lock()
-            is_settled = is_decided and not (self._owed or self._assignment.to_begin())
+            is_settled = is_decided and not (self._owed() or self._assignment.to_begin())
             await wait_within(self._locks_wanted, LOCK_RENEWAL_S if is_settled else LOCK_AGAIN_S)
 
     async def round(self) -> bool:
@@ -128,7 +128,7 @@ class Rebalancing:
         """Have these queues and no others, whoever else has them."""
         chosen = set(queues)
         for topic in {queue.topic for queue in chosen.union(self.queues)}:
-            self._follow(self._assignment.aim(topic, (queue for queue in chosen if queue.topic == topic)))
+            self._go_on(self._assignment.aim(topic, (queue for queue in chosen if queue.topic == topic)))
 
     def restart(self, offsets: Mapping[MessageQueue, int]) -> None:
         """Go on at other offsets in the queues that are consumed here, and commit these."""
@@ -169,7 +169,7 @@ class Rebalancing:
         """Have no queue any more, and give back all locks."""
         if self._assignment.owned():
             self._on_change([])
-        await self._locks.unlock(self._assignment.to_lock())
+        await self._locks.unlock(self._perhaps_held)
 
     async def stop(self) -> None:
         """Take and give up nothing more."""
@@ -183,7 +183,7 @@ class Rebalancing:
         try:
             queues = sorted((await self._routes.get(topic)).subscribe_queues())
             if self._strategy is None:
-                self._follow(self._assignment.aim(topic, queues))
+                self._go_on(self._assignment.aim(topic, queues))
                 return True
             ids = await members(self._connections, self._routes, topic, self._group)
         except CometMQError as error:
@@ -193,7 +193,7 @@ class Rebalancing:
         if self._client_id not in ids:
             return False  # the broker has not heard of us yet, or not again: what we have is still ours
         self._is_alone = len(ids) == 1
-        self._follow(self._assignment.aim(topic, self._strategy(self._client_id, queues, ids)))
+        self._go_on(self._assignment.aim(topic, self._strategy(self._client_id, queues, ids)))
         return True
 
     def _know_twins(self, last: int) -> bool:
@@ -211,14 +211,18 @@ class Rebalancing:
         self.twins = twins
         return twins == self._twins_seen
 
+    def _go_on(self, moves: Moves) -> None:
+        """Follow, and see to locks that are wanted now, or are not wanted any more."""
+        self._follow(moves)
+        if self._owed() or self._assignment.to_begin():
+            self._locks_wanted.set()
+
     def _follow(self, moves: Moves) -> None:
         for queue in moves.take:
             consumed = self.queues[queue] = self._consume(queue)
             consumed.begin(0.0 if self._is_alone or self._is_locked(queue.topic) else SETTLE_S)
         for queue in moves.leave:
             self._start(self._leave(queue))
-        if self._assignment.to_begin():
-            self._locks_wanted.set()
         if moves.take or moves.leave:
             _log.info("%s of %s: takes %s, leaves %s", self._client_id, self._group, *moves)
             self._on_change(self._assignment.owned())
@@ -231,12 +235,10 @@ class Rebalancing:
             self._unlocked.add(queue)
             await self._give_back({queue})
             self._unlocking.discard(queue)
-            if self._owed:
-                self._locks_wanted.set()
         else:
             await self.commit([queue])
         del self.queues[queue]
-        self._follow(self._assignment.left(queue))
+        self._go_on(self._assignment.left(queue))
 
     async def _write(self, offsets: Mapping[MessageQueue, int]) -> bool:
         try:
@@ -251,21 +253,25 @@ class Rebalancing:
             self.queues[queue].committed(offsets[queue])
         return True
 
+    def _owed(self) -> set[MessageQueue]:
+        """Give the locks that must be given back: until a broker has heard of it nobody else can get them."""
+        return self._perhaps_held.difference(self._assignment.to_lock())
+
     async def _give_back(self, locks: set[MessageQueue]) -> None:
-        heard = await self._locks.unlock(locks)
-        self._owed.difference_update(heard)
-        self._owed |= locks.difference(heard)
+        self._perhaps_held.difference_update(await self._locks.unlock(locks))
 
     async def _lock(self) -> bool:
-        """Take, renew and give back locks; tell whether the brokers have answered for all that are wanted."""
-        self._owed.difference_update(self._assignment.to_lock())
-        if self._owed:
-            await self._give_back(set(self._owed))
+        """Give back, take and renew locks; tell whether the brokers have answered for all that are wanted."""
+        if owed := self._owed():
+            await self._give_back(owed)
         queues = [queue for queue in self._assignment.to_lock() if queue not in self._unlocking]
+        self._perhaps_held.update(queues)
         self._unlocked.clear()
         asked_ms = self._clock.monotonic_ms()
         decided = await self._locks.lock(queues)
-        self._owed |= self._unlocked.intersection(decided.granted)
+        refused = set(decided.asked).difference(decided.granted)
+        self._perhaps_held |= self._unlocked.intersection(queues)
+        self._perhaps_held -= refused
         asked = [queue for queue in decided.asked if queue not in self._unlocked]
         self._follow(self._assignment.granted(asked, decided.granted, asked_ms))
         self._follow(self._assignment.expire(self._clock.monotonic_ms()))
