@@ -2,8 +2,9 @@
 
 To ask the system costs as much as to read a little, and the first touch of a page as much again. So what is
 read again and again stays mapped, and the system's answers hold until the next *round*; the owner begins one
-each second. Then they are asked for anew, and what nobody asked for in a whole round is let go. At first few
-pages are asked about at once; of a chunk about which the questions go on, all, with one question.
+each second, and sooner where the log grows fast. Then they are asked for anew, and what nobody asked for in a
+whole round is let go. At first few pages are asked about at once; of a chunk about which the questions go on,
+all, with one question.
 
 Why an answer may hold for a second: the system takes pages that are mapped and have just been used after all
 others, and of the others those first that were written or read longest ago. If it takes one in that second
@@ -30,7 +31,7 @@ LOOKS: Final = 4
 """This question of a round about a chunk is about all of it: it costs as much as a dozen others."""
 CAREFUL_ROUNDS: Final = 10
 """For so many rounds after a wait for the disk memory counts as short."""
-MAPPED_MAX: Final = max(os.sysconf("SC_PHYS_PAGES") // CHUNK_PAGES // 8, 1)
+MAPPED_CHUNKS_MAX: Final = max(os.sysconf("SC_PHYS_PAGES") // CHUNK_PAGES // 8, 1)
 """So many chunks may be mapped of all files together, an eighth of the memory: all count as the process's."""
 
 
@@ -50,7 +51,7 @@ class MappedPages:
         count: so many chunks are.
     """
 
-    def __init__(self, most: int = MAPPED_MAX, waits: Callable[[], int] = disk_waits) -> None:
+    def __init__(self, most: int = MAPPED_CHUNKS_MAX, waits: Callable[[], int] = disk_waits) -> None:
         self.most = most
         self.waits = waits
         self.count = 0

@@ -32,7 +32,7 @@ WRITE_MS_MAX = 8
 
 
 MAPPED_MAX_BYTES = 32 * 1024 * 1024
-"""What the index may read until its pages are let go: mapped pages count as the process's memory."""
+"""What the index may read until pages that nobody uses are let go: mapped ones count as our memory."""
 
 
 class Upkeep:
