@@ -1,23 +1,24 @@
 """Taking queues away: no message is lost, whoever is slow, away or late."""
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
 from tests.live import BROKER, SMALL, Live, serving
 
 from cometmq.admin import shrink as shrink_module
-from cometmq.admin.shrink import Left, NotDrained, Progress, Step, shrink
+from cometmq.admin.shrink import Left, NotDrained, NotReadable, Progress, Step, shrink
 from cometmq.admin.topics import TopicAdmin, TopicLine
 from cometmq.broker.broker import Broker
 from cometmq.broker.settings import BrokerSettings
 from cometmq.client import Producer, PullConsumer
-from cometmq.errors import NoRoute, RemoteError
+from cometmq.errors import NetworkError, NoRoute, RemoteError
 from cometmq.message import Message, MessageQueue
 from cometmq.net.client import REQUEST_TIMEOUT_MS
 from cometmq.store.settings import StoreSettings
+from cometmq.wire.bodies.topic import TopicConfig
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import CreateTopicHeader, Header
@@ -239,6 +240,119 @@ def test_a_message_of_the_last_moment_raises_the_read_queues_again(tmp_path: Pat
             assert consumed == [b"late"]
             assert admin.changes == [(5, 2), (2, 2), (5, 2), (2, 2)]
             assert await counts(admin) == {BROKER: (2, 2)}
+
+    asyncio.run(main())
+
+
+class _Stopped(_Late):
+    """Does ``look`` before the look for the late message; no change is taken behind it if ``is_deaf``."""
+
+    def __init__(self, live: Live, look: Callable[[], Awaitable[None]], *, is_deaf: bool = False) -> None:
+        super().__init__(live)
+        self._look = look
+        self._is_deaf = is_deaf
+
+    async def ask(
+        self,
+        address: str,
+        code: RequestCode,
+        header: Header | None = None,
+        body: bytes = b"",
+        *,
+        timeout_ms: int = REQUEST_TIMEOUT_MS,
+    ) -> Command:
+        if len(self.changes) == 2:
+            if not isinstance(header, CreateTopicHeader):
+                await self._look()
+            elif self._is_deaf:
+                raise NetworkError("nobody is there")
+        return await super().ask(address, code, header, body, timeout_ms=timeout_ms)
+
+
+async def _lose() -> None:
+    """Look in vain."""
+    raise NetworkError("no answer")
+
+
+@asynccontextmanager
+async def _consumed(root: Path) -> AsyncIterator[Live]:
+    """Serve the topic, all of which is consumed."""
+    async with serving(root) as live, TopicAdmin(live.name_server) as plain:
+        await plain.create("T", queues=QUEUES)
+        await fill(live)
+        await consume(live)
+        yield live
+
+
+def test_a_cancelled_shrink_raises_the_read_queues_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        looking = asyncio.Event()
+
+        async def look() -> None:
+            looking.set()
+            await asyncio.Event().wait()
+
+        async with _consumed(tmp_path) as live, _Stopped(live, look) as admin:
+            shrinking = asyncio.create_task(shrink(admin, "T", 2, settle_s=0))
+            await looking.wait()
+            assert await counts(admin) == {BROKER: (2, 2)}
+            shrinking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await shrinking
+            assert await counts(admin) == {BROKER: (QUEUES, 2)}
+            assert await consume(live) == [b"late"]
+
+    asyncio.run(main())
+
+
+def test_cancellations_wait_until_the_read_queues_are_raised(tmp_path: Path) -> None:
+    async def main() -> None:
+        lowering, may_lower = asyncio.Event(), asyncio.Event()
+
+        class Slow(_Late):
+            async def put(self, address: str, config: TopicConfig) -> None:
+                if len(self.changes) in (1, 2):
+                    lowering.set()
+                    await may_lower.wait()
+                await super().put(address, config)
+
+        async with _consumed(tmp_path) as live, Slow(live) as admin:
+            shrinking = asyncio.create_task(shrink(admin, "T", 2, settle_s=0))
+            await lowering.wait()
+            for _ in range(2):
+                shrinking.cancel()
+                await asyncio.sleep(0)
+            may_lower.set()
+            with pytest.raises(asyncio.CancelledError):
+                await shrinking
+            assert admin.changes == [(5, 2), (2, 2), (5, 2)]
+            assert await consume(live) == [b"late"]
+
+    asyncio.run(main())
+
+
+def test_a_look_that_fails_raises_the_read_queues_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with _consumed(tmp_path) as live, _Stopped(live, _lose) as admin:
+            with pytest.raises(NetworkError, match="no answer"):
+                await shrink(admin, "T", 2, settle_s=0)
+            assert await counts(admin) == {BROKER: (QUEUES, 2)}
+            assert await consume(live) == [b"late"]
+
+    asyncio.run(main())
+
+
+def test_read_queues_that_cannot_be_raised_again_are_told_with_the_remedy(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with _consumed(tmp_path) as live, _Stopped(live, _lose, is_deaf=True) as admin:
+            with pytest.raises(NotReadable) as caught:
+                await shrink(admin, "T", 2, settle_s=0)
+            assert "broker-a: nobody is there" in str(caught.value)
+            assert f"cometmq topic update T --queues {QUEUES}" in str(caught.value)
+            assert await counts(admin) == {BROKER: (2, 2)}
+            async with TopicAdmin(live.name_server) as plain:
+                await plain.update("T", queues=QUEUES)
+            assert await consume(live) == [b"late"]
 
     asyncio.run(main())
 

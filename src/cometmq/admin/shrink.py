@@ -7,18 +7,20 @@
 3. Lower the read queues. From here on brokers refuse what a producer sends there. What came in the last
    moment is looked for: if there is any, the read queues are raised again and the wait goes on.
 
-Whatever stops this in between leaves a topic whose messages all can be read; it can be run again.
+Whatever stops this in between leaves a topic whose messages all can be read; it can be run again. Stopped
+within step 3 it raises the read queues first. If a broker does not take that, or the process is killed in
+that moment, ``cometmq topic update`` raises them.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
 from cometmq.admin.topics import TopicAdmin
-from cometmq.errors import CometMQError, RemoteError
+from cometmq.errors import CometMQError, NetworkError, RemoteError
 from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue
 from cometmq.wire.bodies.body import decode
@@ -104,6 +106,10 @@ class NotDrained(CometMQError):
         self.left = left
 
 
+class NotReadable(CometMQError):
+    """Read queues stay lowered although a message may have come before: says what to run."""
+
+
 class _Broker(NamedTuple):
     """One broker that has the topic."""
 
@@ -150,6 +156,7 @@ async def shrink(
 
     Raises:
         NotDrained: messages would be lost; after ``timeout_s``, or at once if nobody consumes the topic.
+        NotReadable: it was stopped while it lowered the read queues, and a broker does not raise them again.
         NoRoute: no broker has the topic, or one of them has no master now.
         RemoteError: a broker refuses.
         NetworkError: somebody does not answer.
@@ -196,18 +203,38 @@ async def _drain(
 
 
 async def _lower_read(work: "_Shrink") -> _Look | None:
-    """Lower the read queues; raise them again and give None if a message has come in the last moment."""
-    before = {broker.name: broker.config.read_queue_count for broker in work.brokers}
-    await work.put(lambda config: replace(config, read_queue_count=min(config.read_queue_count, work.queues)))
-    look = await work.look()
-    if not look.left:
-        await asyncio.sleep(POLL_S)  # a message that was taken may still be on its way to the disk
+    """Lower the read queues; raise them again and give None if a message has come in the last moment.
+
+    They are raised as well when this is stopped before it knows: then nobody else would look.
+    """
+    before = work.brokers
+    last: _Look | None = None
+    try:
+        await _whole(work.lower_read())
         look = await work.look()
-    if not look.left:
-        return look
-    for broker in work.brokers:
-        await work.put_one(broker, replace(broker.config, read_queue_count=before[broker.name]))
-    return None
+        if not look.left:
+            await asyncio.sleep(POLL_S)  # a message that was taken may still be on its way to the disk
+            look = await work.look()
+        if not look.left:
+            last = look
+    finally:
+        if last is None:
+            await _whole(work.raise_read(before))
+    return last
+
+
+async def _whole(work: Coroutine[Any, Any, None]) -> None:
+    """Do something to its end, even if this is cancelled meanwhile: the next change must not overtake it."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait((task,))
+        except asyncio.CancelledError as error:
+            cancelled = error
+    task.result()
+    if cancelled is not None:
+        raise cancelled
 
 
 class _Shrink:
@@ -247,6 +274,31 @@ class _Shrink:
         for broker in self.brokers:
             if (config := change(broker.config)) != broker.config:
                 await self.put_one(broker, config)
+
+    async def lower_read(self) -> None:
+        """Lower the read queues on every broker."""
+        await self.put(
+            lambda config: replace(config, read_queue_count=min(config.read_queue_count, self.queues))
+        )
+
+    async def raise_read(self, before: Sequence[_Broker]) -> None:
+        """Give the brokers the read queues that they had before, all that take them. Raises NotReadable."""
+        failures = []
+        for broker, had in zip(self.brokers, before, strict=True):
+            if had.config.read_queue_count <= self.queues:
+                continue
+            try:
+                config = replace(broker.config, read_queue_count=had.config.read_queue_count)
+                await self.put_one(broker, config)
+            except (NetworkError, RemoteError) as error:
+                failures.append(f"{broker.name}: {error}")
+        if failures:
+            most = max(had.config.read_queue_count for had in before)
+            raise NotReadable(
+                f"topic {self.topic}: read queues are lowered, and could not be raised again on "
+                f"{'; '.join(failures)}: what came in the last moment cannot be read there; run "
+                f"cometmq topic update {self.topic} --queues {most}, then shrink again"
+            )
 
     async def put_one(self, broker: _Broker, config: TopicConfig) -> None:
         """Change the topic on one broker; its attributes stay as they are."""
