@@ -13,6 +13,11 @@ from cometmq.client.queue_requests import QueueRequests
 from cometmq.client.routes import Routes
 from cometmq.message import Message, MessageQueue
 from cometmq.net.client import Connections
+from cometmq.wire.bodies.body import decode
+from cometmq.wire.bodies.group import ConsumerConnections
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import Command
+from cometmq.wire.headers import ConsumerGroupHeader, fields
 
 QUEUE = MessageQueue("Orders", BROKER, 0)
 PROMPT = {"message_delay_level": "1s 1s 1s 1s 1s"}
@@ -36,6 +41,13 @@ class Shop(NamedTuple):
     def consumer(self, group: str = "readers", **arguments: Any) -> Consumer:
         """Make a consumer that begins with the first message."""
         return Consumer(self.live.name_server, group, **{"start": Start.FIRST} | arguments)
+
+    async def group(self, group: str = "readers") -> ConsumerConnections:
+        """Give what the broker knows of a group."""
+        command = Command(
+            RequestCode.GET_CONSUMER_CONNECTION_LIST, ext_fields=fields(ConsumerGroupHeader(group))
+        )
+        return decode(ConsumerConnections, (await self.connections.request(self.live.broker, command)).body)
 
     async def committed(self, group: str = "readers", queue: MessageQueue = QUEUE) -> int | None:
         """Give what a group has committed."""

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 from tests.live import in_thread
 
-from cometmq import Message, Start
+from cometmq import Message, Start, StoredMessage
 from cometmq.blocking import Consumer, LitePullConsumer, Producer, PullConsumer
 from cometmq.errors import MessageIllegal, NetworkError, SettingsError
 
@@ -102,6 +103,25 @@ def test_a_consumer_handles_messages_in_threads_of_its_own(name_server: str) -> 
             consumer.wait()
             stopper.join()
     assert bodies == [b"paid"]
+
+
+def test_a_running_consumer_subscribes_and_unsubscribes_also_from_its_handlers(name_server: str) -> None:
+    invoices: SimpleQueue[StoredMessage] = SimpleQueue()
+    consumer = Consumer(name_server, "billing", start=Start.FIRST)
+
+    @consumer.on("Orders")
+    async def handle(_: object) -> None:
+        consumer.unsubscribe("Orders")
+        consumer.subscribe("Invoices", invoices.put)
+
+    with Producer(name_server) as producer:
+        producer.send(Message("Orders", b"paid"))
+        producer.send(Message("Invoices", b"sent"))
+        with consumer:
+            assert invoices.get(timeout=PATIENCE_S).body == b"sent"
+            consumer.unsubscribe("Invoices")
+            with pytest.raises(SettingsError, match="no handler"):
+                consumer.unsubscribe("Orders")
 
 
 def test_errors_are_raised_where_they_are_asked_for(name_server: str) -> None:

@@ -16,6 +16,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
 from cometmq import client
@@ -79,11 +80,13 @@ class _LoopThread:
             del call  # the error's traceback would hold it, and it the error
 
     def call(self, function: Callable[..., _T], *arguments: Any) -> _T:
-        """Give what a function gives, called in the loop."""
+        """Give what a function gives, called in the loop; by a handler that runs there, at once."""
 
         async def work() -> _T:
             return function(*arguments)
 
+        if threading.current_thread() is self._thread:
+            return function(*arguments)
         return self.run(work())
 
     def _begin(self) -> None:
@@ -141,6 +144,7 @@ class _Blocking(Generic[_ClientT]):
 
     def __init__(self, asyncio_client: _ClientT) -> None:
         self._client = asyncio_client
+        self._is_open = False
 
     def __enter__(self) -> Self:
         """Open it."""
@@ -150,10 +154,12 @@ class _Blocking(Generic[_ClientT]):
         except BaseException:
             _LOOP.leave()
             raise
+        self._is_open = True
         return self
 
     def __exit__(self, kind: object, *failure: object) -> None:
         """Close it."""
+        self._is_open = False
         try:
             _LOOP.run(self._client.__aexit__(kind, *failure))
         finally:
@@ -283,11 +289,20 @@ class Consumer(_Blocking[client.Consumer]):
 
     def on(self, topic: str, tags: str = "*", **options: Any) -> Callable[[HandlerT], HandlerT]:
         """Make the function below it the handler of a topic."""
-        return self._client.on(topic, tags, **options)
+
+        def decorate(handler: HandlerT) -> HandlerT:
+            self.subscribe(topic, handler, tags, **options)
+            return handler
+
+        return decorate
 
     def subscribe(self, topic: str, handler: Handler, tags: str = "*", **options: Any) -> None:
-        """Let ``handler`` get the messages of a topic."""
-        self._client.subscribe(topic, handler, tags, **options)
+        """Let ``handler`` get the messages of a topic, at once if the consumer has started."""
+        self._change(partial(self._client.subscribe, topic, handler, tags, **options))
+
+    def unsubscribe(self, topic: str) -> None:
+        """Let nobody get the messages of a topic any more: its queues are given up soon."""
+        self._change(partial(self._client.unsubscribe, topic))
 
     def stop(self) -> None:
         """Begin no more handlers, wait for those that run, commit, and leave the group."""
@@ -296,3 +311,9 @@ class Consumer(_Blocking[client.Consumer]):
     def wait(self) -> None:
         """Wait until the consumer is stopped, by ``stop`` in another thread or by Ctrl-C."""
         _LOOP.run(self._client.wait())
+
+    def _change(self, subscriptions: Callable[[], None]) -> None:
+        if self._is_open:
+            _LOOP.call(subscriptions)
+        else:
+            subscriptions()

@@ -67,6 +67,30 @@ def test_a_group_goes_on_where_it_was(name_server: str, topic: str) -> None:
     asyncio.run(main())
 
 
+def test_a_running_consumer_takes_topics_up_and_drops_them(name_server: str, topic: str) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            first, second, again = Basket(), Basket(), Basket()
+            later = f"{topic}_2"
+            consumer = Consumer(name_server, topic, start=Start.FIRST)
+            consumer.on(topic)(first.put)
+            await send(name_server, topic, b"0", queue=0)
+            await send(name_server, later, b"1")
+            async with consumer:
+                await first.has(1)
+                consumer.on(later)(second.put)
+                assert await second.has(1) == [b"1"]
+                consumer.unsubscribe(topic)
+                await send(name_server, topic, b"2", queue=0)
+                await send(name_server, later, b"3")
+                await second.has(2)
+                consumer.on(topic)(again.put)
+                assert await again.has(1) == [b"2"]
+            assert len(first.messages) == 1
+
+    asyncio.run(main())
+
+
 def test_what_fails_comes_again_and_at_last_is_a_dead_letter(name_server: str, topic: str) -> None:
     async def main() -> None:
         async with asyncio.timeout(PATIENCE_S):

@@ -340,6 +340,41 @@ def test_a_lock_that_was_granted_unheard_is_given_back_when_it_is_not_wanted_any
     asyncio.run(main())
 
 
+def test_a_topic_that_is_in_order_no_more_is_given_up_and_taken_anew(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(60), locked(tmp_path) as (here, one, _):
+            before = one.queues[QUEUE]
+            one.subscribe({"Orders": False})
+            while True:
+                if QUEUE not in one.queues:
+                    break
+                await asyncio.sleep(0.05)
+            assert before.pulling.stopped
+            await one.round()
+            assert one.owned() == [QUEUE]
+            two = Locks(here.connections, here.routes, "readers", "two")
+            assert (await two.lock([QUEUE])).granted == [QUEUE]
+
+    asyncio.run(main())
+
+
+def test_a_share_of_a_topic_that_is_given_up_meanwhile_is_not_taken(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+
+            def give_up(*_: object, **__: object) -> list[MessageQueue]:
+                one.subscribe({})
+                return [QUEUE]
+
+            one = rebalancing_of(here, "one", strategy=give_up)
+            await join(here, "one")
+            await one.round()
+            assert one.owned() == []
+            await one.stop()
+
+    asyncio.run(main())
+
+
 @asynccontextmanager
 async def locked(root: Path) -> AsyncIterator[tuple[Shop, Rebalancing, asyncio.Task[None]]]:
     """Give a member that has the queue in order, and the task that keeps its lock."""

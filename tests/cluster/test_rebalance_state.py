@@ -76,6 +76,19 @@ def test_a_lock_that_somebody_else_got_is_left_and_asked_for_again() -> None:
     assert mine.granted([A], [A], 20_002) == Moves([A], [])
 
 
+def test_a_queue_goes_to_its_end_as_it_began() -> None:
+    in_order = {"Orders": True}
+    mine = Assignment(lambda topic: in_order[topic])
+    mine.aim("Orders", [A])
+    mine.granted([A], [A], 0)
+    in_order["Orders"] = False
+    mine.aim("Orders", [])
+    mine.aim("Orders", [A, B])
+    assert (mine.to_lock(), mine.needs_lock(A), mine.needs_lock(B)) == ([A], True, False)
+    assert mine.left(A) == Moves([A], [])
+    assert (mine.to_lock(), mine.owned()) == ([], [A, B])
+
+
 def test_a_lock_is_renewed_while_the_last_message_is_handled() -> None:
     mine = ordered()
     mine.aim("Orders", [A])

@@ -26,7 +26,7 @@ ConsumeDirectly = Callable[[StoredMessage], Awaitable[ConsumedDirectly]]
 
 
 class Member(NamedTuple):
-    """What does not change of a member while it runs.
+    """What does not change of a member while its subscriptions stay as they are.
 
     Attributes:
         ordered: the topics that are handled in order.
@@ -47,6 +47,9 @@ class Asked:
         queues: what is consumed now.
         holds: tells whether an ordered queue's lock is held.
         consume: None where no handler could take a message.
+
+    Attributes:
+        member: who is asked; another one when the subscriptions change.
     """
 
     def __init__(
@@ -56,7 +59,7 @@ class Asked:
         holds: Callable[[MessageQueue], bool],
         consume: ConsumeDirectly | None,
     ) -> None:
-        self._member = member
+        self.member = member
         self._queues = queues
         self._holds = holds
         self._consume = consume
@@ -73,7 +76,7 @@ class Asked:
 
     def running_info(self) -> RunningInfo:
         """Tell how the member is doing."""
-        member = self._member
+        member = self.member
         properties = {
             "PROP_NAMESERVER_ADDR": ";".join(member.name_servers),
             "PROP_CONSUME_TYPE": member.consume_type.value,
@@ -93,7 +96,7 @@ class Asked:
 
     def _running(self, queue: MessageQueue, consumed: ConsumedQueue) -> RunningQueue:
         pulling = consumed.pulling
-        locked = queue.topic in self._member.ordered and self._holds(queue)
+        locked = queue.topic in self.member.ordered and self._holds(queue)
         if (waiting := pulling.waiting) is None:
             return RunningQueue(locked=locked, dropped=pulling.stopped)
         return RunningQueue(

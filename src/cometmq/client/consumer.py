@@ -171,7 +171,7 @@ class Consumer:
         batch_size: int | None = None,
         idempotent_by: "IdempotentBy | None" = None,
     ) -> None:
-        """Let ``handler`` get the messages of a topic.
+        """Let ``handler`` get the messages of a topic, at once if the consumer has started.
 
         Args:
             handler: takes a message, as an async function or as a plain one. When it returns, the message
@@ -185,15 +185,31 @@ class Consumer:
 
         Raises:
             IllegalName, FormatError: the topic or the tags cannot be.
-            SettingsError: the batch size cannot be, the topic has a handler, the consumer has started, or it
-                has no deduplicator, or broadcasts, with ``idempotent_by``.
+            SettingsError: the batch size cannot be, the topic has a handler, or ``idempotent_by`` is given
+                and the consumer has no deduplicator, or broadcasts.
         """
-        if self._at_work is not None:
-            raise SettingsError(f"topic {topic!r}: subscribe before the consumer is started")
         if topic in self._subscriptions:
             raise SettingsError(f"topic {topic!r} has a handler already: a group sees a topic in one way")
         once = None if idempotent_by is None else self._once(topic, idempotent_by, ordered)
         self._subscriptions[topic] = Subscription(topic, handler, tags, sql, ordered, batch_size, once)
+        self._resubscribe()
+
+    def unsubscribe(self, topic: str) -> None:
+        """Let nobody get the messages of a topic any more.
+
+        Its queues are given up soon: no handler is begun any more, and what was handled is committed. In an
+        ordered topic the handlers that run end before; else what they do does not count, and comes again
+        when the group subscribes to the topic again.
+
+        Raises SettingsError if the topic has no handler.
+        """
+        if self._subscriptions.pop(topic, None) is None:
+            raise SettingsError(f"topic {topic!r} has no handler that could be dropped")
+        self._resubscribe()
+
+    def _resubscribe(self) -> None:
+        if self._at_work is not None:
+            self._at_work.resubscribe()
 
     def _once(self, topic: str, idempotent_by: "IdempotentBy", ordered: bool) -> "Once":
         if self._deduplicator is None:

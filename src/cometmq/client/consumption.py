@@ -45,7 +45,7 @@ class Consumption:
     """A consumer at work.
 
     Args:
-        subscriptions: by topic; they stay as they are.
+        subscriptions: by topic; who changes them says so by ``resubscribe``.
     """
 
     def __init__(self, settings: ConsumerSettings, subscriptions: Mapping[str, Subscription]) -> None:
@@ -80,6 +80,11 @@ class Consumption:
         """Wait until something of it fails that should not. Raises what that raised."""
         await self._member.wait()
 
+    def resubscribe(self) -> None:
+        """Follow a change of the subscriptions; queues of those that stay are not disturbed."""
+        self._wanted = self._all_wanted()
+        self._member.subscribe(self._wanted)
+
     async def stop(self) -> None:
         """Handle no more, wait for what is being handled, commit, and leave the group."""
         self._handling.refuse()
@@ -102,7 +107,8 @@ class Consumption:
         }
         if not self._is_broadcasting:
             retries = tag_subscription(RETRY_PREFIX + self._settings.member.group, "*", now_ms)
-            wanted[retries.topic] = Wanted(retries, all(one.ordered for one in wanted.values()))
+            is_ordered = bool(wanted) and all(one.ordered for one in wanted.values())
+            wanted[retries.topic] = Wanted(retries, is_ordered)
         return wanted
 
     def _consume(self, queue: MessageQueue) -> ConsumedQueue:

@@ -87,6 +87,7 @@ class Membership:
     ) -> None:
         self._settings = settings
         self._wanted = wanted
+        self._in_group = bool(wanted)
         self.connections = Connections(self._on_request, on_open=self._on_open)
         self.routes = Routes(self.connections, settings.name_servers)
         self.requests = QueueRequests(self.connections, self.routes, settings.group, REQUEST_TIMEOUT_MS)
@@ -108,13 +109,7 @@ class Membership:
             settings.clock,
         )
         self._asked = Asked(
-            Member(
-                settings.name_servers,
-                settings.consume_type,
-                frozenset(topic for topic, one in wanted.items() if one.ordered),
-                settings.clock.now_ms(),
-                tuple(one.data for one in wanted.values()),
-            ),
+            self._described(settings.clock.now_ms()),
             self.rebalancing.queues,
             self.rebalancing.holds,
             consume_directly,
@@ -128,19 +123,25 @@ class Membership:
             for topic in self._wanted:
                 with suppress(NoRoute):  # it may be made yet
                     await self.routes.get(topic)
-            if self._wanted:
+            if self._in_group:
                 await self._beat()
                 await self.rebalancing.round()
         except BaseException:
             await self.connections.close()
             raise
-        if self._wanted:
+        if self._in_group:
             self._run(self._beat_forever(), "heartbeat")
             self._run(self.rebalancing.run(), "rebalance")
+            self._run(self.rebalancing.run_locks(), "locks")
         if self._settings.commit_ms is not None:
             self._run(self._commit_forever(self._settings.commit_ms / 1000), "commit")
-        if self._settings.strategy is not None and any(one.ordered for one in self._wanted.values()):
-            self._run(self.rebalancing.run_locks(), "locks")
+
+    def subscribe(self, wanted: Mapping[str, Wanted]) -> None:
+        """Want this and nothing else from now on: the brokers hear of it at once."""
+        self._wanted = wanted
+        self._asked.member = self._described(self._asked.member.started_time)
+        self.rebalancing.subscribe({topic: one.ordered for topic, one in wanted.items()})
+        self._heartbeat_wanted.set()
 
     async def wait(self) -> None:
         """Wait until something of it fails that should not. Raises what that raised."""
@@ -160,10 +161,20 @@ class Membership:
         if commit:
             await self.rebalancing.commit_at_last()
         await self.rebalancing.give_up()
-        if self._wanted:
+        if self._in_group:
             me, group = self._settings.client_id, self._settings.group
             await say_goodbye(self.connections, self.routes.brokers(), me, consumer_group=group)
         await self.connections.close()
+
+    def _described(self, started_time: int) -> Member:
+        """Say what operators are told of it."""
+        return Member(
+            self._settings.name_servers,
+            self._settings.consume_type,
+            frozenset(topic for topic, one in self._wanted.items() if one.ordered),
+            started_time,
+            tuple(one.data for one in self._wanted.values()),
+        )
 
     async def _beat(self) -> None:
         settings = self._settings

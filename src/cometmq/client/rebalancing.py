@@ -7,7 +7,7 @@ and each queue goes through its phases in a task of its own: one that is slow to
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from cometmq.client.consumed import ConsumedQueue
@@ -95,6 +95,17 @@ class Rebalancing:
         """Look again soon: something changed."""
         self._wanted.set()
 
+    def subscribe(self, topics: Mapping[str, bool]) -> None:
+        """Consume these topics and no others from now on; what stays as it was is not disturbed.
+
+        The queues of a topic that is now in order, or not any more, are given up and taken anew.
+        """
+        before, self._topics = self._topics, dict(topics)
+        for topic, ordered in before.items():
+            if self._topics.get(topic) is not ordered:
+                self._go_on(self._assignment.aim(topic, ()))
+        self.soon()
+
     def holds(self, queue: MessageQueue) -> bool:
         """Tell whether a queue's next message may be handed out."""
         return self._assignment.holds(queue, self._clock.monotonic_ms())
@@ -179,22 +190,27 @@ class Rebalancing:
             await asyncio.wait(self._tasks)
 
     async def _rebalance(self, topic: str) -> bool:
+        share = await self._share(topic)
+        if share is not None and topic in self._topics:  # else it was given up meanwhile
+            self._go_on(self._assignment.aim(topic, share))
+        return share is not None
+
+    async def _share(self, topic: str) -> Sequence[MessageQueue] | None:
+        """Find out which queues of a topic shall be ours; None if that is not known now."""
         self._routes.forget(topic)
         try:
             queues = sorted((await self._routes.get(topic)).subscribe_queues())
             if self._strategy is None:
-                self._go_on(self._assignment.aim(topic, queues))
-                return True
+                return queues
             ids = await members(self._connections, self._routes, topic, self._group)
         except CometMQError as error:
             _log.debug("the share of %s is not known yet: %s", topic, error)
-            return False
+            return None
         self._twins_seen = max(self._twins_seen, ids.count(self._client_id) - 1)
         if self._client_id not in ids:
-            return False  # the broker has not heard of us yet, or not again: what we have is still ours
+            return None  # the broker has not heard of us yet, or not again: what we have is still ours
         self._is_alone = len(ids) == 1
-        self._go_on(self._assignment.aim(topic, self._strategy(self._client_id, queues, ids)))
-        return True
+        return self._strategy(self._client_id, queues, ids)
 
     def _know_twins(self, last: int) -> bool:
         """Tell whether as many of our name were seen as in the round of before: twins, and no passing thing.
@@ -220,7 +236,7 @@ class Rebalancing:
     def _follow(self, moves: Moves) -> None:
         for queue in moves.take:
             consumed = self.queues[queue] = self._consume(queue)
-            consumed.begin(0.0 if self._is_alone or self._is_locked(queue.topic) else SETTLE_S)
+            consumed.begin(0.0 if self._is_alone or self._assignment.needs_lock(queue) else SETTLE_S)
         for queue in moves.leave:
             self._start(self._leave(queue))
         if moves.take or moves.leave:
@@ -229,14 +245,16 @@ class Rebalancing:
 
     async def _leave(self, queue: MessageQueue) -> None:
         await self.queues[queue].stop()
-        if self._is_locked(queue.topic):
+        if self._assignment.needs_lock(queue):
             await self.commit_at_last([queue])  # the next owner waits for the lock
             self._unlocking.add(queue)  # a renewal at this moment would take it again, for nobody
             self._unlocked.add(queue)
             await self._give_back({queue})
             self._unlocking.discard(queue)
-        else:
+        elif queue.topic in self._topics:
             await self.commit([queue])
+        else:
+            await self.commit_at_last([queue])
         del self.queues[queue]
         self._go_on(self._assignment.left(queue))
 

@@ -48,13 +48,15 @@ class Assignment:
     """The queues of one consumer.
 
     Args:
-        is_ordered: whether a topic's queues are consumed in order, under a lock.
+        is_ordered: whether a topic's queues are consumed in order, under a lock. Asked when a queue is begun:
+            it goes its way to the end as it began.
     """
 
     def __init__(self, is_ordered: Callable[[str], bool]) -> None:
         self._is_ordered = is_ordered
         self._shares: dict[str, frozenset[MessageQueue]] = {}
         self._phases: dict[MessageQueue, Phase] = {}
+        self._in_order: set[MessageQueue] = set()
         self._locked_ms: dict[MessageQueue, int] = {}
 
     def aim(self, topic: str, share: Iterable[MessageQueue]) -> Moves:
@@ -64,7 +66,7 @@ class Assignment:
         gone = sorted(queue for queue in had if queue not in wanted)
         for queue in gone:
             if self._phases[queue] is Phase.LOCKING:
-                del self._phases[queue]
+                self._forget(queue)
         leave = [queue for queue in gone if self._leave(queue)]
         return Moves(self._begin(sorted(wanted - set(had))), leave)
 
@@ -92,8 +94,7 @@ class Assignment:
 
     def left(self, queue: MessageQueue) -> Moves:
         """Note that a queue that was to be left has been; it may be wanted again by now."""
-        self._phases.pop(queue, None)
-        self._locked_ms.pop(queue, None)
+        self._forget(queue)
         wanted = queue in self._shares.get(queue.topic, frozenset())
         return Moves(self._begin([queue]) if wanted else [], [])
 
@@ -104,9 +105,13 @@ class Assignment:
         locked_ms = self._locked_ms.get(queue)
         return locked_ms is None or now_ms - locked_ms < LOCK_TRUSTED_MS
 
+    def needs_lock(self, queue: MessageQueue) -> bool:
+        """Tell whether a queue is consumed in order, under a lock."""
+        return queue in self._in_order
+
     def to_lock(self) -> list[MessageQueue]:
         """Give the queues whose lock is wanted, or must be renewed."""
-        return [queue for queue in self._phases if self._is_ordered(queue.topic)]
+        return [queue for queue in self._phases if queue in self._in_order]
 
     def to_begin(self) -> list[MessageQueue]:
         """Give the queues that wait for their lock."""
@@ -124,7 +129,11 @@ class Assignment:
     def _begin(self, queues: list[MessageQueue]) -> list[MessageQueue]:
         """Give those that can be taken at once."""
         for queue in queues:
-            self._phases[queue] = Phase.LOCKING if self._is_ordered(queue.topic) else Phase.OWNED
+            if self._is_ordered(queue.topic):
+                self._phases[queue] = Phase.LOCKING
+                self._in_order.add(queue)
+            else:
+                self._phases[queue] = Phase.OWNED
         return [queue for queue in queues if self._phases[queue] is Phase.OWNED]
 
     def _leave(self, queue: MessageQueue) -> bool:
@@ -132,3 +141,8 @@ class Assignment:
             return False
         self._phases[queue] = Phase.LEAVING
         return True
+
+    def _forget(self, queue: MessageQueue) -> None:
+        self._phases.pop(queue, None)
+        self._locked_ms.pop(queue, None)
+        self._in_order.discard(queue)
