@@ -21,8 +21,9 @@ from cometmq import kernels
 from cometmq.format import host, layout, properties, record
 from cometmq.spark import session
 from cometmq.spark.options import ReadOptions
+from cometmq.spark.remote import Mapped
 from cometmq.spark.schema import COLUMNS
-from cometmq.spark.source import LogReader, mapped
+from cometmq.spark.source import LogReader
 from cometmq.spark.splits import Piece, log_files
 from cometmq.spark.walk import scans
 
@@ -70,7 +71,7 @@ def scan(store: Path) -> int:
     """Scan the log with the kernel; give the number of records."""
     (file,) = log_files(store)
     whole = Piece(file, 0, file.end, more_follows=False)
-    return sum(part.count for part in scans(mapped(file), whole, kernels.load(), on_damage=print))
+    return sum(part.count for part in scans(Mapped(file.path), whole, kernels.load(), on_damage=print))
 
 
 def to_arrow(store: Path, columns: tuple[str, ...]) -> int:

@@ -40,10 +40,19 @@ def golden_facts() -> Mapping[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+def spark(tmp_path_factory: pytest.TempPathFactory, fsspec_config: Path) -> "Iterator[SparkSession]":
     """Give a session on two threads of this machine, one for all tests: it takes seconds to start."""
     from cometmq.spark import session  # noqa: PLC0415  most tests need no Spark
 
     work_dir = tmp_path_factory.mktemp("spark")
-    with session("local[2]", "tests", work_dir=work_dir, conf={"spark.sql.shuffle.partitions": "2"}) as spark:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("FSSPEC_CONFIG_DIR", str(fsspec_config))  # for the processes of the session
+        spark = session("local[2]", "tests", work_dir=work_dir, conf={"spark.sql.shuffle.partitions": "2"})
+    with spark:
         yield spark
+
+
+@pytest.fixture(scope="session")
+def fsspec_config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the folder in which Spark's workers find how fsspec reaches file systems."""
+    return tmp_path_factory.mktemp("fsspec")

@@ -43,7 +43,6 @@ def test_every_option_is_understood_in_any_case() -> None:
         ("topics", "A", "option topics is not known: did you mean topic?"),
         ("frobnicate", "1", "option frobnicate is not known: use some of path, topic"),
         ("path", "", "option path is missing: give the store directory to load()"),
-        ("path", "hdfs://host/store", "no hdfs address can be read, mount it"),
         ("topic", "a/b", "option topic a/b: topic 'a/b': use only the characters"),
         ("topic", " , ", "option topic is empty: give one name or more"),
         ("columns", "topic,bodi", "there is no column bodi, use some of topic, queue_id"),

@@ -40,8 +40,23 @@ def whole_records(data: bytes, base_offset: int) -> list[int]:
     return positions
 
 
+class Glimpse:
+    """The bytes of a file, of which only those are seen that were needed last."""
+
+    def __init__(self, path: Path) -> None:
+        self._whole = path.read_bytes()
+        self._seen = bytearray(len(self._whole))
+        self._begin = self._end = 0
+        self.data = memoryview(self._seen).toreadonly()
+
+    def need(self, begin: int, end: int) -> None:
+        self._seen[self._begin : self._end] = bytes(self._end - self._begin)
+        self._begin, self._end = begin, max(end, self._end if self._begin <= begin <= self._end else 0)
+        self._seen[self._begin : self._end] = self._whole[self._begin : self._end]
+
+
 def read(file: LogFile, pieces: list[Piece], bytes_max: int = 1 << 20) -> list[int]:
-    data = memoryview(file.path.read_bytes())
+    data = Glimpse(file.path)
     passed_over: list[Damage] = []
     return [
         position
@@ -53,7 +68,7 @@ def read(file: LogFile, pieces: list[Piece], bytes_max: int = 1 << 20) -> list[i
 
 def damages(file: LogFile, *, more_follows: bool) -> list[Damage]:
     found: list[Damage] = []
-    data = memoryview(file.path.read_bytes())
+    data = Glimpse(file.path)
     for _ in scans(data, Piece(file, 0, file.end, more_follows), plain, on_damage=found.append):
         pass
     return found
@@ -138,7 +153,7 @@ def test_scans_are_as_small_as_asked(tmp_path: Path) -> None:
     file = made(tmp_path, data)
     damaged: list[Damage] = []
     found = scans(
-        memoryview(data),
+        Glimpse(file.path),
         Piece(file, 0, file.end, False),
         plain,
         on_damage=damaged.append,
@@ -168,7 +183,7 @@ def test_damage_is_told_by_the_piece_in_which_it_begins(tmp_path: Path) -> None:
     first = record(BASE_OFFSET, b"first")
     file = made(tmp_path, first + bytes(500) + record(BASE_OFFSET + len(first) + 500, b"second"))
     found: list[Damage] = []
-    data = memoryview(file.path.read_bytes())
+    data = Glimpse(file.path)
     for start, end in ((0, 200), (200, 400), (400, file.end)):
         for _ in scans(data, Piece(file, start, end, False), plain, on_damage=found.append):
             pass

@@ -4,7 +4,8 @@
 option                 meaning
 =====================  =========================================================================
 path                   a store directory, its ``commitlog`` folder, or one CommitLog file; what
-                       ``load()`` is given. Each executor must see it at the same place
+                       ``load()`` is given. Each executor must see it at the same place, or reach it
+                       through fsspec: ``s3://bucket/store`` (see ``remote``)
 topic                  topics to read, separated by commas; all when not given
 columns                columns to make, in this order, separated by commas; all when not given.
                        Spark does not tell a Python source which columns a query uses: leaving out
@@ -23,10 +24,10 @@ As in all of Spark, names and the mode are read in any case.
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
-from urllib.parse import unquote, urlsplit
 
 from cometmq.errors import SettingsError
 from cometmq.spark import values
+from cometmq.spark.remote import path_of
 from cometmq.spark.values import Given
 
 BYTES_PER_PARTITION: Final = 128 * 1024 * 1024
@@ -68,7 +69,7 @@ def parse(options: Mapping[str, str]) -> ReadOptions:
     if "path" not in given or not given["path"]:
         raise SettingsError("option path is missing: give the store directory to load()")
     parsed = ReadOptions(
-        path=_path("path", given["path"]),
+        path=path_of(given["path"]),
         topics=given.read("topic", values.topics, None),
         columns=given.read("columns", values.columns, None),
         limit=given.read("limit", values.number, None),
@@ -81,14 +82,3 @@ def parse(options: Mapping[str, str]) -> ReadOptions:
     )
     values.check_times(given, parsed.starting_time, parsed.ending_time)
     return parsed
-
-
-def _path(name: str, text: str) -> Path:
-    scheme = urlsplit(text).scheme
-    if scheme == "file":
-        return Path(unquote(urlsplit(text).path))
-    if scheme:
-        raise SettingsError(
-            f"option {name} {text}: no {scheme} address can be read, mount it and give its folder"
-        )
-    return Path(text)

@@ -9,7 +9,6 @@
 """
 
 import logging
-import mmap
 import sys
 from collections.abc import Iterator
 from typing import Final
@@ -29,8 +28,9 @@ from cometmq.spark.live.rows import check_columns
 from cometmq.spark.live.sink import BatchWriter, StreamWriter
 from cometmq.spark.live.stream import LiveStreamReader
 from cometmq.spark.options import ReadOptions, parse
+from cometmq.spark.remote import opened
 from cometmq.spark.schema import COLUMNS, columns_of, spark_schema
-from cometmq.spark.splits import LogFile, Piece, gaps, log_files, splits
+from cometmq.spark.splits import Piece, gaps, log_files, splits
 from cometmq.spark.walk import Damage, scans
 
 NAMESRV: Final = "namesrv"
@@ -114,8 +114,9 @@ class LogReader(DataSourceReader):
         ops = kernels.load()
         left = self._options.limit or sys.maxsize
         for piece in pieces:
-            data = mapped(piece.file)
-            for scan in scans(data, piece, ops, on_damage=self._tell):
+            found = opened(piece.file.path, piece.file.size)
+            data = found.data
+            for scan in scans(found, piece, ops, on_damage=self._tell):
                 rows = self._select(ops, data, scan)[:left]
                 if len(rows):
                     batch = ops.arrow(data, scan, rows, self._columns)
@@ -138,11 +139,3 @@ class LogReader(DataSourceReader):
         if self._options.fail_on_damage:
             raise StoreDamaged(f"{damage}; mode PERMISSIVE passes over it")
         log.warning("%s", damage)
-
-
-def mapped(file: LogFile) -> memoryview:
-    """Give the bytes of a file, which are read when they are looked at. Raises OSError if it is gone."""
-    with file.path.open("rb") as opened:
-        mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
-    mapped.madvise(mmap.MADV_SEQUENTIAL)
-    return memoryview(mapped)

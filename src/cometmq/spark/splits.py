@@ -20,6 +20,8 @@ from typing import Final, NamedTuple
 from cometmq.errors import FormatError, SettingsError
 from cometmq.format.layout import commitlog_dir, parse_offset_name
 from cometmq.format.record import MAGIC_AT, MAGIC_BLANK, START_SIZE
+from cometmq.message import Buffer
+from cometmq.spark.remote import RemotePath
 
 BLANK_SIZE_MAX: Final = 8 * 1024 * 1024
 """So far from a file's end its BLANK is looked for: twice what the default limit on a body asks for."""
@@ -114,11 +116,20 @@ def _log_file(path: Path) -> LogFile:
         raise SettingsError(
             f"{path}: {error}; rename it to the offset at which it began in its store"
         ) from None
+    if isinstance(path, RemotePath):
+        size = path.length()
+        first = max(size - BLANK_SIZE_MAX, 0)
+        blank = _blank_position(path.fetch(first, size), first, size)
+        return LogFile(path, base_offset, size, size if blank is None else blank)
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
-        return LogFile(
-            path, base_offset, size, _blank_position(file.fileno(), size, _written_end(file.fileno(), size))
-        )
+        end = _written_end(file.fileno(), size)
+        first = max(size - BLANK_SIZE_MAX, 0) // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+        if end <= first:
+            return LogFile(path, base_offset, size, end)
+        with mmap.mmap(file.fileno(), end - first, offset=first, access=mmap.ACCESS_READ) as tail:
+            blank = _blank_position(tail, first, size)
+        return LogFile(path, base_offset, size, end if blank is None else blank)
 
 
 def _written_end(fd: int, size: int) -> int:
@@ -132,15 +143,11 @@ def _written_end(fd: int, size: int) -> int:
     return size
 
 
-def _blank_position(fd: int, size: int, end: int) -> int:
-    """Give where the BLANK that fills the file up begins; ``end`` when there is none."""
-    first = max(size - BLANK_SIZE_MAX, 0) // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
-    if end <= first:
-        return end
-    with mmap.mmap(fd, end - first, offset=first, access=mmap.ACCESS_READ) as tail:
-        for match in _BLANK.finditer(tail, START_SIZE - MAGIC_AT):
-            position = match.start() - MAGIC_AT
-            filled = int.from_bytes(tail[position : position + MAGIC_AT], "big")
-            if first + position + filled == size:
-                return first + position
-    return end
+def _blank_position(tail: Buffer | mmap.mmap, first: int, size: int) -> int | None:
+    """Give where the BLANK that fills a file up begins, if it is in ``tail``, the bytes from ``first`` on."""
+    for match in _BLANK.finditer(tail, START_SIZE - MAGIC_AT):
+        position = match.start() - MAGIC_AT
+        filled = int.from_bytes(tail[position : position + MAGIC_AT], "big")
+        if first + position + filled == size:
+            return first + position
+    return None

@@ -11,13 +11,13 @@ record and has none after it is the end of the log: a broker that was killed lea
 """
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Final, NamedTuple
 
 from cometmq.format.checksum import Crc
-from cometmq.format.record import HEAD_MAX_SIZE, RecordHead
-from cometmq.format.scan import check, find_next_record
+from cometmq.format.record import HEAD_MAX_SIZE, MAGIC_AT, RecordHead
+from cometmq.format.scan import Stop, StopReason, check, find_next_record
 from cometmq.kernels.ops import Ops, Scan
+from cometmq.spark.remote import Bytes
 from cometmq.spark.splits import Piece
 
 BYTES_MAX: Final = 4 * 1024 * 1024
@@ -39,7 +39,7 @@ class Damage(NamedTuple):
 
 
 def scans(
-    data: memoryview,
+    found: Bytes,
     piece: Piece,
     ops: Ops,
     *,
@@ -47,18 +47,20 @@ def scans(
     bytes_max: int = BYTES_MAX,
     crc: Crc = Crc.BODY,
 ) -> Iterator[Scan]:
-    """Scan the records that begin in ``piece`` of the file whose bytes are ``data``, some at a time.
+    """Scan the records that begin in ``piece`` of the file whose bytes are ``found``, some at a time.
 
     Each scan has one record or more, that take at most ``bytes_max`` bytes unless it is a single one.
     ``on_damage`` is told of damage that begins in the piece; it may raise. ``crc`` says which checksum is
     compared.
     """
-    base_offset, file_end = piece.file.base_offset, piece.file.end
-    position = 0 if piece.start == 0 else _next_record(data, piece, piece.start, piece.end, crc)
+    data, base_offset, file_end = found.data, piece.file.base_offset, piece.file.end
+    position = 0 if piece.start == 0 else _next_record(found, piece, piece.start, piece.end, crc)
     while position is not None and position < piece.end:
         window_end = min(position + bytes_max, piece.end)
+        found.need(position, window_end)
         scan = ops.scan(data, base_offset=base_offset, start=position, end=window_end, crc=crc)
         if scan.count == 0:  # the record is larger than the window, or crosses the piece's end
+            _need_record(found, piece, position)
             scan = ops.scan(
                 data, base_offset=base_offset, start=position, end=file_end, max_records=1, crc=crc
             )
@@ -66,29 +68,43 @@ def scans(
             yield scan
             position = scan.stop_position
         else:
-            position = _after_damage(data, piece, position, on_damage, crc)
+            position = _after_damage(found, piece, position, on_damage, crc)
 
 
 def _after_damage(
-    data: memoryview, piece: Piece, position: int, on_damage: Callable[[Damage], None], crc: Crc
+    found: Bytes, piece: Piece, position: int, on_damage: Callable[[Damage], None], crc: Crc
 ) -> int | None:
     """Give the next record of the piece after the bad bytes at ``position``, having told of the damage."""
     file = piece.file
-    found = _next_record(data, piece, position + 1, file.end, crc)
-    if found is not None or piece.more_follows:
-        on_damage(Damage(piece, position, file.end if found is None else found))
-    return found
+    following = _next_record(found, piece, position + 1, file.end, crc)
+    if following is not None or piece.more_follows:
+        on_damage(Damage(piece, position, file.end if following is None else following))
+    return following
 
 
-def _next_record(data: memoryview, piece: Piece, start: int, limit: int, crc: Crc) -> int | None:
+def _next_record(found: Bytes, piece: Piece, start: int, limit: int, crc: Crc) -> int | None:
     """Give the position of the first whole record that begins at ``start`` or later, and before ``limit``."""
-    base_offset, file_end = piece.file.base_offset, piece.file.end
-    search_end = min(limit + HEAD_MAX_SIZE, file_end)
-    find = partial(find_next_record, data, base_offset=base_offset, end=search_end, crc=crc)
-    while (found := find(start)) is not None:
-        if found >= limit:
-            return None
-        if isinstance(check(data, found, file_end, base_offset=base_offset, crc=crc), RecordHead):
-            return found
-        start = found + 1
+    data, base_offset, file_end = found.data, piece.file.base_offset, piece.file.end
+    while start < limit:
+        step_end = min(start + BYTES_MAX, limit)
+        search_end = min(step_end + HEAD_MAX_SIZE, file_end)
+        found.need(start, search_end)
+        position = find_next_record(data, start, base_offset=base_offset, end=search_end, crc=crc)
+        if position is None or position >= step_end:
+            start = step_end
+            continue
+        _need_record(found, piece, position)
+        if isinstance(check(data, position, file_end, base_offset=base_offset, crc=crc), RecordHead):
+            return position
+        start = position + 1
     return None
+
+
+def _need_record(found: Bytes, piece: Piece, position: int) -> None:
+    """See that all of a record can be looked at, if one begins there."""
+    data, head_end = found.data, min(position + HEAD_MAX_SIZE, piece.file.end)
+    found.need(position, head_end)
+    seen = check(data, position, head_end, base_offset=piece.file.base_offset, crc=Crc.NONE)
+    if isinstance(seen, Stop) and seen.reason is StopReason.LIMIT:
+        size = int.from_bytes(data[position : position + MAGIC_AT], "big")
+        found.need(position, min(position + size, piece.file.end))

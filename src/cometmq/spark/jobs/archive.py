@@ -33,6 +33,7 @@ from cometmq.io.files import Disk, FileLayer
 from cometmq.spark.jobs.queue_files import attempt
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.options import BYTES_PER_PARTITION, ReadOptions
+from cometmq.spark.remote import RemotePath, path_of
 from cometmq.spark.schema import COLUMNS
 from cometmq.spark.source import LogReader
 from cometmq.spark.splits import LogFile, Piece, log_files, splits
@@ -49,6 +50,8 @@ ROW_GROUP_BYTES: Final = 32 * 1024 * 1024
 """Of a Parquet file: so much a task keeps in memory before it writes, as readers do later."""
 IN_QUEUE: Final = (TRANSACTION_NOT, TRANSACTION_COMMIT)
 """Transaction types of messages that consumers get."""
+SIZE_BYTES: Final = 4
+"""With which a record begins: they are not all zeros."""
 _SCHEMA: Final = pa.schema([(name, column.arrow) for name, column in COLUMNS.items()])
 
 
@@ -116,7 +119,7 @@ def archive(
         StoreLocked: another job fills the target.
         OSError: the disk refuses; the next run goes on.
     """
-    root, place, layer = Path(store).absolute(), Path(target).absolute(), Disk()
+    root, place, layer = path_of(store).absolute(), Path(target).absolute(), Disk()
     state = place / STATE
     layer.make_directory(state)
     token = layer.lock(state / LOCK)
@@ -208,8 +211,9 @@ class _Run:
 
         if parts:
             kernels.load()  # once, before many workers do: they find it in the cache
-            for file in {part.file for part in parts}:
-                self._layer.sync(file.path)  # else a loss of power could put other messages in their places
+            for path in {part.file.path for part in parts}:
+                if not isinstance(path, RemotePath):
+                    self._layer.sync(path)  # else a loss of power could put other messages in their places
             numbers = self._spark.range(0, len(parts), 1, len(parts))
             numbers.mapInArrow(write, "messages bigint").collect()
 
@@ -295,8 +299,10 @@ def _missing(end: int | None, files: list[LogFile]) -> int:
 def _has_begun(file: LogFile) -> bool:
     if not file.end:
         return False
+    if isinstance(file.path, RemotePath):
+        return any(file.path.fetch(0, SIZE_BYTES))
     with file.path.open("rb") as opened:
-        return any(opened.read(4))  # a record's size
+        return any(opened.read(SIZE_BYTES))
 
 
 def _name(file: LogFile) -> str:

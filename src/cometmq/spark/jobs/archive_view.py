@@ -22,6 +22,7 @@ from cometmq.spark.jobs.ranges import Range, records
 from cometmq.spark.live import options as live_options
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.offsets import EARLIEST, written
+from cometmq.spark.remote import path_of
 from cometmq.spark.schema import COLUMNS, spark_schema
 from cometmq.spark.splits import log_files
 
@@ -40,7 +41,7 @@ def with_files(
 
     Raises SettingsError if there is no store.
     """
-    place, root, chosen = Path(target).absolute(), Path(store).absolute(), tuple(columns)
+    place, root, chosen = Path(target).absolute(), path_of(store).absolute(), tuple(columns)
     end = max((note.end for note in notes(Disk(), place)), default=0)
     first = next((file.base_offset for file in log_files(root)), end)
     if first > end > 0:

@@ -12,7 +12,6 @@ piece   nothing: ``count`` records were found, and ``damages`` between them
 ======= =================================================================
 """
 
-import mmap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -24,6 +23,7 @@ from cometmq.format.checksum import Crc
 from cometmq.format.delay_level import DelayLevels
 from cometmq.kernels.ops import Dispatch
 from cometmq.spark.jobs.memory import peak_bytes
+from cometmq.spark.remote import Mapped
 from cometmq.spark.splits import Piece
 from cometmq.spark.walk import Damage, scans
 from cometmq.store.consume_queue import ENTRY_DTYPE
@@ -108,14 +108,13 @@ def _piece_rows(piece: Piece, rules: Rules) -> Iterator[Row]:
     ops = kernels.current()
     damages: list[Damage] = []
     count, end, end_time = 0, -1, 0
-    with piece.file.path.open("rb") as opened:
-        mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
-    data = memoryview(mapped)
-    found = scans(data, piece, ops, on_damage=damages.append, bytes_max=STRETCH_BYTES, crc=rules.crc)
+    mapped = Mapped(piece.file.path)
+    data = mapped.data
+    found = scans(mapped, piece, ops, on_damage=damages.append, bytes_max=STRETCH_BYTES, crc=rules.crc)
     for scan in found:
         chunk = Chunk(np.frombuffer(data, np.uint8), piece.file.base_offset, scan)
         yield from _stretch_rows(chunk, ops.dispatch(data, scan, rules.delay_levels), indexed=rules.indexed)
-        mapped.madvise(mmap.MADV_DONTNEED)  # pages that were read count as this process's memory
+        mapped.drop()
         count, end, end_time = count + scan.count, chunk.end_offset, int(scan.store_time[-1])
     begin = piece.file.base_offset + piece.start
     ends = {"end": end, "end_time": end_time, "damages": len(damages)}

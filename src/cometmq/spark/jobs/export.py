@@ -30,6 +30,7 @@ from cometmq.spark.jobs.paths import spark_path
 from cometmq.spark.jobs.ranges import Range, records
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.options import BYTES_PER_PARTITION
+from cometmq.spark.remote import path_of
 from cometmq.spark.schema import COLUMNS
 from cometmq.spark.splits import log_files
 from cometmq.store.rebuild import remove_tree
@@ -90,7 +91,7 @@ def export(
         SettingsError: there is no store, or no such column.
         OSError: the disk refuses; the next run goes on.
     """
-    root, place, layer = Path(store).absolute(), Path(target).absolute(), Disk()
+    root, place, layer = path_of(store).absolute(), Path(target).absolute(), Disk()
     state = place / STATE
     layer.make_directory(state)
     begin = _load_next(layer, state)

@@ -12,6 +12,7 @@ from cometmq.format.checksum import Crc
 from cometmq.format.record import decode, encode
 from cometmq.spark.jobs.stores import on_each
 from cometmq.spark.jobs.watch import Progress
+from cometmq.spark.remote import layer_of
 from cometmq.store.directory import StoreDirectory
 from cometmq.store.find import Found, Wanted
 from cometmq.store.find import find as find_in_store
@@ -29,7 +30,7 @@ class Hits(NamedTuple):
 
 def find(
     spark: SparkSession,
-    stores: Sequence[Path],
+    stores: Sequence[Path | str],
     wanted: Wanted,
     *,
     limit: int = LIMIT,
@@ -43,7 +44,7 @@ def find(
     """
 
     def work(path: Path) -> Iterator[bytes]:
-        with StoreDirectory(path) as store:
+        with StoreDirectory(path, layer=layer_of(path)) as store:
             for found in islice(find_in_store(store, wanted, use_index=use_index), limit):
                 yield msgspec.msgpack.encode((encode(found.record), found.damage))
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cometmq import kernels
 from cometmq.kernels.ops import Ops, Scan
 from cometmq.spark.options import BYTES_PER_PARTITION
-from cometmq.spark.source import mapped
+from cometmq.spark.remote import opened, path_of
 from cometmq.spark.splits import Piece, log_files, splits
 from cometmq.spark.walk import Damage, scans
 
@@ -30,16 +30,16 @@ log = logging.getLogger(__name__)
 
 
 def measures(
-    spark: SparkSession, stores: Sequence[Path], *, bytes_per_task: int = BYTES_PER_PARTITION
+    spark: SparkSession, stores: Sequence[Path | str], *, bytes_per_task: int = BYTES_PER_PARTITION
 ) -> DataFrame:
     """Give a row for each message; damage is passed over and logged.
 
     Raises SettingsError or OSError if a store cannot be read.
     """
     parts = [
-        (str(store), split)
+        (str(path_of(store)), split)
         for store in stores
-        for split in splits(log_files(store.absolute()), bytes_per_task)
+        for split in splits(log_files(path_of(store).absolute()), bytes_per_task)
     ]
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -55,9 +55,9 @@ def measured(store: str, pieces: Iterable[Piece]) -> Iterator[pa.RecordBatch]:
     """Give the rows of some pieces of a store's log. Raises OSError if a file is gone."""
     ops = kernels.load()
     for piece in pieces:
-        data = mapped(piece.file)
-        for scan in scans(data, piece, ops, on_damage=_tell):
-            yield _rows(ops, store, data, scan)
+        found = opened(piece.file.path, piece.file.size)
+        for scan in scans(found, piece, ops, on_damage=_tell):
+            yield _rows(ops, store, found.data, scan)
 
 
 def _rows(ops: Ops, store: str, data: memoryview, scan: Scan) -> pa.RecordBatch:

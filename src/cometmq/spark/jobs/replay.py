@@ -33,6 +33,7 @@ from cometmq.spark.live.options import RETRY_SECONDS, name_servers
 from cometmq.spark.live.rows import rows_of
 from cometmq.spark.live.sink import SinkOptions, send_rows
 from cometmq.spark.options import BYTES_PER_PARTITION
+from cometmq.spark.remote import RemotePath, path_of
 from cometmq.spark.schema import spark_schema
 
 GROUP: Final = "cometmq-spark-replay"
@@ -125,7 +126,7 @@ def replay(
     tasks = spark.sparkContext.defaultParallelism
 
     def chosen(columns: tuple[str, ...], wanted: Wanted) -> DataFrame:
-        found = _messages(spark, Path(source).absolute(), columns, wanted, bytes_per_task)
+        found = _messages(spark, path_of(source).absolute(), columns, wanted, bytes_per_task)
         owner = f.pmod(f.hash("topic", "queue_id", "store_host"), f.lit(tasks))
         return found.withColumn("task", owner)
 
@@ -188,7 +189,7 @@ async def queue_like(producer: Producer, topic: str, queue_id: int) -> MessageQu
 def _messages(
     spark: SparkSession, source: Path, columns: tuple[str, ...], wanted: Wanted, bytes_per_task: int
 ) -> DataFrame:
-    exported = next(source.glob(EXPORTED), None)
+    exported = None if isinstance(source, RemotePath) else next(source.glob(EXPORTED), None)
     if exported is None:
         found = records(spark, source, columns, Range(), topics=wanted.topics, bytes_per_task=bytes_per_task)
     else:

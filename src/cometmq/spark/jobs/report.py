@@ -16,6 +16,7 @@ from pyspark.sql import functions as f
 from cometmq.spark.jobs.measures import measures
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.options import BYTES_PER_PARTITION
+from cometmq.spark.remote import path_of
 
 T = TypeVar("T")
 
@@ -102,7 +103,7 @@ class Report(msgspec.Struct, frozen=True):
 
 def report(
     spark: SparkSession,
-    stores: Sequence[Path],
+    stores: Sequence[Path | str],
     *,
     hot_keys: int = HOT_KEYS,
     progress: Progress | None = None,
@@ -126,7 +127,7 @@ def report(
     finally:
         messages.unpersist()
     return Report(
-        [str(store) for store in stores],
+        [str(path_of(store)) for store in stores],
         sorted((_read(row, Volume) for row in by_queue), key=_place),
         sorted((_read(row, TopicReport) for row in by_topic), key=lambda one: (-one.bytes, one.topic)),
     )

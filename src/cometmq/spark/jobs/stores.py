@@ -9,12 +9,13 @@ from pyspark.sql import SparkSession
 
 from cometmq.errors import CometMQError, SettingsError
 from cometmq.spark.jobs.watch import Progress, watched
+from cometmq.spark.remote import path_of
 
 
 def on_each(
     spark: SparkSession,
     step: str,
-    stores: Sequence[Path],
+    stores: Sequence[Path | str],
     work: Callable[[Path], Iterator[bytes]],
     progress: Progress | None = None,
 ) -> list[tuple[Path, list[bytes], str]]:
@@ -24,7 +25,8 @@ def on_each(
     """
     if not stores:
         raise SettingsError("no store is given: give the directories of one or more")
-    paths = [path.absolute() for path in stores]
+    given = [path_of(store) for store in stores]
+    paths = [path.absolute() for path in given]
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -37,7 +39,7 @@ def on_each(
     by_number: dict[int, Any] = {row["number"]: row for row in rows}
     return [
         (store, [bytes(answer) for answer in by_number[number]["answers"]], by_number[number]["error"])
-        for number, store in enumerate(stores)
+        for number, store in enumerate(given)
     ]
 
 

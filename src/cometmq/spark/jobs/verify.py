@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from cometmq.spark.jobs.stores import on_each
 from cometmq.spark.jobs.watch import Progress
+from cometmq.spark.remote import layer_of, path_of
 from cometmq.store.finding import Severity
 from cometmq.store.settings import StoreSettings
 from cometmq.store.verify import State
@@ -56,7 +57,7 @@ class Checked(msgspec.Struct, frozen=True):
 
 def verify(
     spark: SparkSession,
-    stores: Sequence[Path],
+    stores: Sequence[Path | str],
     settings: StoreSettings | None = None,
     *,
     progress: Progress | None = None,
@@ -82,8 +83,8 @@ def _answer(answers: list[bytes], error: str) -> Checked:
 
 
 def _checked(store: Path, settings: StoreSettings | None) -> Checked:
-    found = verify_store(store, settings)
-    places = [Place(one.severity.value, str(one.path), *one[2:]) for one in found.findings]
+    found = verify_store(store, settings, layer=layer_of(store))
+    places = [Place(one.severity.value, str(path_of(one.path)), *one[2:]) for one in found.findings]
     return Checked(
         store=str(store),
         state=found.state.value,

@@ -1,0 +1,237 @@
+"""Stores on any file system that fsspec knows: ``s3://bucket/store``, ``gs://…``, ``abfs://…``, ``hdfs://…``.
+
+Where such a file system is and who may use it, fsspec is told by its own means, on the driver and on each
+executor: environment variables (``AWS_…``, ``FSSPEC_S3_ENDPOINT_URL``) or files in ``~/.config/fsspec``.
+
+A record's place is part of the record, so readers want the bytes of a file where they lie in it. A local
+file is mapped; of another one a window is fetched, into a map as long as the file whose other pages are not
+there: memory is bounded by the window, whatever the file's length. What checks a whole store looks at it in
+no order, so the files that it opens are copied to the temporary folder, for as long as they are open.
+"""
+
+import mmap
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path, PosixPath
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import unquote, urlsplit
+
+from cometmq.errors import SettingsError
+from cometmq.io.disk_file import DiskFile
+from cometmq.io.files import Disk, File, FileLayer
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+BLOCK: Final = 8 * 1024 * 1024
+"""So many bytes, at least, are asked for at once: an object store takes tens of milliseconds for any."""
+
+_ADDRESS: Final = re.compile(r"([a-z][a-z0-9+]+):/+(.*)", re.DOTALL)
+"""A path collapses the slashes; nobody calls a folder ``s3:``."""
+
+
+class RemotePath(PosixPath):
+    """The address of a file or folder that fsspec reads; what else a path can do fails."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        """Give the address."""
+        return f"{self.parts[0]}//{'/'.join(self.parts[1:])}"
+
+    def absolute(self) -> "RemotePath":
+        """Give itself: an address is absolute."""
+        return self
+
+    def exists(self, **_: Any) -> bool:
+        """Tell whether there is something at the address."""
+        system, path = self._found()
+        return bool(system.exists(path))
+
+    def is_file(self) -> bool:
+        """Tell whether it is a file."""
+        system, path = self._found()
+        return bool(system.isfile(path))
+
+    def is_dir(self) -> bool:
+        """Tell whether it is a folder."""
+        system, path = self._found()
+        return bool(system.isdir(path))
+
+    def iterdir(self) -> Iterator["RemotePath"]:  # type: ignore[override]  # typed by the class in later Pythons
+        """Give what is in the folder. Raises FileNotFoundError if it is not there."""
+        system, path = self._found()
+        found = system.ls(path, detail=False)
+        return (self / name for name in {one.rstrip("/").rpartition("/")[2] for one in found})
+
+    def length(self) -> int:
+        """Give the length of the file. Raises FileNotFoundError if it is not there."""
+        system, path = self._found()
+        return int(system.info(path)["size"])
+
+    def fetch(self, begin: int, end: int) -> bytes:
+        """Read a stretch of the file. Raises OSError if it is gone or cannot be read."""
+        system, path = self._found()
+        data = system.cat_file(path, start=begin, end=end) if begin < end else b""
+        if len(data) != end - begin:
+            raise OSError(f"{self}: gave {len(data)} bytes of {end - begin} asked for from {begin} on")
+        return bytes(data)
+
+    def _found(self) -> "tuple[AbstractFileSystem, str]":
+        try:
+            from fsspec.core import url_to_fs  # noqa: PLC0415  an optional package
+
+            system, path = url_to_fs(str(self), use_listings_cache=False)
+        except ImportError as error:
+            raise SettingsError(
+                f"{self}: {error}: pip install 'cometmq[s3]', or what fsspec needs for others"
+            ) from None
+        except ValueError as error:
+            raise SettingsError(f"{self}: {error}") from None
+        return system, str(path)
+
+
+def path_of(text: Path | str) -> Path:
+    """Give the path that a text, or what ``Path`` made of one, stands for: remote if it is an address."""
+    if isinstance(text, RemotePath):
+        return text
+    match = _ADDRESS.fullmatch(str(text))
+    if match is None:
+        return Path(text)
+    scheme, rest = match.groups()
+    if scheme == "file":
+        return Path("/", unquote(urlsplit(f"file:///{rest}").path))
+    return RemotePath(f"{scheme}:", *rest.split("/"))
+
+
+def layer_of(path: Path) -> FileLayer:
+    """Give the file layer that reads what is at ``path``."""
+    return RemoteFiles() if isinstance(path, RemotePath) else Disk()
+
+
+class Bytes(Protocol):
+    """The bytes of a file at the places where they lie in it."""
+
+    @property
+    def data(self) -> memoryview:
+        """As long as the file."""
+        ...
+
+    def need(self, begin: int, end: int) -> None:
+        """See that a stretch can be looked at; what lies before it need not be there any more."""
+        ...
+
+
+class Mapped:
+    """The bytes of a local file, which are read when they are looked at. Raises OSError if it is gone."""
+
+    def __init__(self, path: Path) -> None:
+        with path.open("rb") as opened:
+            self._map = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        self._map.madvise(mmap.MADV_SEQUENTIAL)
+        self.data = memoryview(self._map)
+
+    def need(self, begin: int, end: int) -> None:
+        """Do nothing: all of it is there."""
+
+    def drop(self) -> None:
+        """Let go of the pages that were read: they count as this process's memory."""
+        self._map.madvise(mmap.MADV_DONTNEED)
+
+
+class Window:
+    """The bytes of a remote file; those are there that were needed last.
+
+    Attributes:
+        fetched: how many bytes were fetched.
+    """
+
+    def __init__(self, path: RemotePath, size: int, block: int = BLOCK) -> None:
+        self._path = path
+        self._block = block
+        self._map = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self._begin = self._end = 0
+        self.data = memoryview(self._map).toreadonly()
+        self.fetched = 0
+
+    def need(self, begin: int, end: int) -> None:
+        """Fetch what of a stretch is not there; let go of what is there before it."""
+        kept = begin // mmap.PAGESIZE * mmap.PAGESIZE
+        if not self._begin <= kept <= self._end:
+            self._drop(self._end)
+            self._begin = self._end = kept
+        self._drop(kept)
+        while self._end < end:
+            upto = min(self._end + self._block, len(self.data))
+            self._map[self._end : upto] = self._path.fetch(self._end, upto)
+            self.fetched += upto - self._end
+            self._end = upto
+
+    def _drop(self, end: int) -> None:
+        """Let go of the pages up to a place."""
+        pages = (end // mmap.PAGESIZE * mmap.PAGESIZE) - self._begin
+        if pages > 0:
+            self._map.madvise(mmap.MADV_DONTNEED, self._begin, pages)
+            self._begin += pages
+
+
+def opened(path: Path, size: int) -> Bytes:
+    """Give the bytes of a file that is not empty. Raises OSError if it is gone."""
+    return Window(path, size) if isinstance(path, RemotePath) else Mapped(path)
+
+
+class RemoteFiles(Disk):
+    """A file layer to look at a remote store; nothing can be written through it.
+
+    Addresses may have become plain paths on the way: ``Path`` makes such of any.
+    """
+
+    def open(self, path: Path, *, writable: bool) -> File:
+        """Open a copy of a file, which is gone when it is closed; stretches of zeros are holes in it."""
+        remote = path_of(path)
+        if writable or not isinstance(remote, RemotePath):
+            raise OSError(f"{path}: a store that is not on a local disk cannot be written to")
+        size = remote.length()
+        with tempfile.TemporaryFile(prefix="cometmq-") as copy:
+            os.ftruncate(copy.fileno(), size)
+            for begin in range(0, size, BLOCK):
+                data = remote.fetch(begin, min(begin + BLOCK, size))
+                if any(data):
+                    os.pwrite(copy.fileno(), data, begin)
+            return DiskFile(remote, os.dup(copy.fileno()), self._pages)
+
+    def load(self, path: Path) -> bytes:
+        """Read a small file whole."""
+        remote = _remote(path)
+        return remote.fetch(0, remote.length())
+
+    def size(self, path: Path) -> int:
+        """Give the length of the file at ``path``."""
+        return _remote(path).length()
+
+    def life(self, path: Path) -> str:  # noqa: ARG002  a layer's signature
+        """Name no run of a machine: what is here was once copied."""
+        return ""
+
+    def exists(self, path: Path) -> bool:
+        """Tell whether there is a file or directory at ``path``."""
+        return _remote(path).exists()
+
+    def names(self, directory: Path) -> list[str]:
+        """List the names in ``directory``, sorted; none if it does not exist."""
+        try:
+            return sorted(path.name for path in _remote(directory).iterdir())
+        except FileNotFoundError:
+            return []
+
+    def is_directory(self, path: Path) -> bool:
+        """Tell whether ``path`` is a directory."""
+        return _remote(path).is_dir()
+
+
+def _remote(path: Path) -> RemotePath:
+    remote = path_of(path)
+    assert isinstance(remote, RemotePath), f"{path} is local"
+    return remote

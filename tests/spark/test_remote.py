@@ -1,0 +1,155 @@
+"""Stores behind fsspec: in memory, and on a server that speaks S3, which Spark's executors ask."""
+
+import pickle
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+from fsspec import config, filesystem
+from moto.server import ThreadedMotoServer
+from pyspark.sql import SparkSession
+from tests.docs.test_pages import ROOT, blocks_of
+from tests.spark.test_source import as_rows
+
+from cometmq.errors import SettingsError
+from cometmq.io.files import Disk
+from cometmq.spark import remote
+from cometmq.spark.options import ReadOptions, parse
+from cometmq.spark.remote import RemoteFiles, RemotePath, Window, layer_of, path_of
+from cometmq.spark.source import LogReader
+from cometmq.spark.splits import log_files
+from cometmq.store.verify import verify
+
+COLUMNS = ("physical_offset", "topic", "body")
+
+
+class Stored(NamedTuple):
+    """A store at two places."""
+
+    local: Path
+    address: RemotePath
+
+
+@pytest.fixture
+def stored(golden: Mapping[str, Path], tmp_path: Path) -> Iterator[Stored]:
+    """Give a store with damage in the middle of its first file, and its copy in fsspec's memory."""
+    local = Path(shutil.copytree(golden["store-clean"], tmp_path / "store"))
+    with log_files(local)[0].path.open("r+b") as file:
+        file.seek(400_000)
+        file.write(bytes(50_000))
+    memory = filesystem("memory")
+    memory.put(str(local), "/stores/broker-a", recursive=True)
+    yield Stored(local, address("memory://stores/broker-a"))
+    memory.rm("/stores", recursive=True)
+
+
+def address(text: str) -> RemotePath:
+    path = path_of(text)
+    assert isinstance(path, RemotePath)
+    return path
+
+
+def read(path: Path, split: int) -> list[dict[str, object]]:
+    reader = LogReader(ReadOptions(path, bytes_per_partition=split), COLUMNS)
+    return as_rows([batch for part in reader.partitions() for batch in reader.read(part)])
+
+
+def test_addresses_are_told_from_paths() -> None:
+    for text in ("store", "/a/store", "file:///a/b%20c", "C:/x", "a:b"):
+        assert not isinstance(path_of(text), RemotePath)
+    assert path_of("file:///a/b%20c") == Path("/a/b c")
+    path = path_of(Path("s3://bucket/a/store"))
+    assert str(path) == str(path.absolute()) == "s3://bucket/a/store"
+    assert path_of(path) is path and path == path_of("s3://bucket/a/store/")
+    assert str(path / "commitlog") == "s3://bucket/a/store/commitlog" and (path / "x").parent == path
+    assert pickle.loads(pickle.dumps(path / "x")) == path / "x"
+    assert parse({"path": "s3://bucket/store"}).path == path_of("s3://bucket/store")
+
+
+def test_what_cannot_be_reached_is_told() -> None:
+    with pytest.raises(SettingsError, match="Protocol not known"):
+        log_files(address("nothing://a/b"))
+    with pytest.raises(SettingsError, match="memory://nowhere does not exist"):
+        log_files(address("memory://nowhere"))
+
+
+def test_a_remote_store_is_read_like_a_local_one(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
+    files, there = log_files(stored.local), log_files(stored.address)
+    assert [(file.base_offset, file.size) for file in there] == [
+        (file.base_offset, file.size) for file in files
+    ]
+    assert there[0].end == files[0].end  # its BLANK is found
+    monkeypatch.setattr(remote, "BLOCK", 20_000)
+    for split in (100_000, 1 << 30):
+        rows = read(stored.local, split)
+        assert read(stored.address, split) == rows and len(rows) > 2_000
+
+
+def test_a_window_keeps_only_what_was_needed_last(stored: Stored) -> None:
+    (file, _), data = log_files(stored.address), log_files(stored.local)[0].path.read_bytes()
+    assert isinstance(file.path, RemotePath)
+    window = Window(file.path, file.size, block=10_000)
+    for begin in range(0, 300_000, 7_000):
+        window.need(begin, begin + 9_000)
+        assert window.data[begin : begin + 9_000] == data[begin : begin + 9_000]
+        assert window.data[: begin // 4096 * 4096] == bytes(begin // 4096 * 4096)
+    assert window.fetched < 330_000  # each byte once
+    window.need(50_000, 60_000)
+    assert window.data[50_000:60_000] == data[50_000:60_000]
+    assert not any(window.data[70_000:300_000])
+
+
+def test_a_remote_store_is_checked_like_a_local_one(stored: Stored) -> None:
+    assert isinstance(layer_of(stored.local), Disk)
+    layer = layer_of(stored.address)
+    found, expected = verify(stored.address, layer=layer), verify(stored.local)
+    assert found.state is expected.state and found.messages == expected.messages
+    assert [one.what for one in found.findings] == [one.what for one in expected.findings]
+    with pytest.raises(OSError, match="cannot be written"):
+        RemoteFiles().open(stored.address / "checkpoint", writable=True)
+    assert layer.names(stored.address / "nowhere") == []
+
+
+@pytest.fixture
+def s3(fsspec_config: Path) -> Iterator[None]:
+    """Run a server that speaks S3, with a bucket ``lake``, where this process and Spark's find it."""
+    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    options = {"endpoint_url": f"http://{host}:{port}", "key": "anybody", "secret": "anything"}
+    (fsspec_config / "s3.json").write_bytes(msgspec.json.encode({"s3": options}))
+    before = dict(config.conf)
+    config.set_conf_files(str(fsspec_config), config.conf)
+    try:
+        filesystem("s3").mkdir("lake")
+        yield
+    finally:
+        server.stop()
+        config.conf.clear()
+        config.conf.update(before)
+
+
+@pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
+@pytest.mark.usefixtures("s3")
+def test_what_the_guide_shows_of_s3_is_what_happens(
+    spark: SparkSession, golden: Mapping[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert spark.sparkContext.master == "local[2]"  # the one that the page's session() finds
+    store = tmp_path / "store"
+    shutil.copytree(golden["store-clean"], store, ignore=shutil.ignore_patterns("timer*"))
+    filesystem("s3").put(str(store), "lake/broker-a", recursive=True)
+    monkeypatch.chdir(tmp_path)
+    blocks = list(blocks_of((ROOT / "docs" / "guide" / "spark-remote.md").read_text()))
+    shown = {block.line: block.printed or "" for block in blocks}
+    names: dict[str, object] = {"__name__": "page"}
+    printed: dict[int, str] = {}
+    for block in blocks:
+        with redirect_stdout(StringIO()) as out:
+            exec(compile(block.code, f"the block at line {block.line}", "exec"), names)
+        printed[block.line] = out.getvalue()
+    assert printed == shown
