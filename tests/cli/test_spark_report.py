@@ -7,9 +7,15 @@ import pytest
 from tests.cli.conftest import Run
 from tests.spark.jobs.test_report_page import topic_report, volume
 
+from cometmq.spark.jobs.lags import Lag
 from cometmq.spark.jobs.report import KeyCount, Report
 
-FOUND = Report(["a", "b"], [volume("orders")], [topic_report("orders", KeyCount("k1", 9))])
+FOUND = Report(
+    ["a", "b"],
+    [volume("orders")],
+    [topic_report("orders", KeyCount("k1", 9))],
+    [Lag("a", "shop", "orders", 7)],
+)
 
 
 @pytest.fixture(autouse=True)
@@ -31,9 +37,10 @@ def test_people_get_a_table_and_a_page(cometmq: Run, tmp_path: Path, asked: list
     ran = cometmq("spark", "report", "a", "b", "--html", str(html), "--hot", "3")
     assert ran.code == 0
     assert asked == [((Path("a"), Path("b")), 3, True)]
-    assert ran.out.splitlines()[-1].split() == [
+    assert ran.out.splitlines()[-5].split() == [
         *("orders", "1234", "500", "bytes", "1", "3", "1", "3", "5", "1", "k1", "(9)")
     ]
+    assert ran.out.splitlines()[-1].split() == ["shop", "orders", "7", "a"]
     assert html.read_text().startswith("<!DOCTYPE html>")
 
 
@@ -41,6 +48,7 @@ def test_programs_get_one_document(cometmq: Run) -> None:
     (value,) = cometmq("spark", "report", "a", "b", "--json").values
     assert value["stores"] == ["a", "b"]
     assert value["volumes"][0]["latency_ms"] == {"p50": -7, "p90": 1, "p99": 2, "max": 3}
+    assert value["lags"] == [{"store": "a", "group": "shop", "topic": "orders", "messages": 7}]
     assert value["topics"][0]["hot_keys"] == [{"key": "k1", "messages": 9}]
 
 

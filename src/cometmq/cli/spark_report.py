@@ -20,6 +20,7 @@ COLUMNS = (
     "on many",
     "hottest",
 )
+LAG_COLUMNS = ("group", "topic", "lag", "store")
 
 
 @click.command()
@@ -31,11 +32,12 @@ COLUMNS = (
 @master_option
 @json_option
 def report(stores: tuple[Path, ...], html: Path | None, hot: int, master: str, as_json: bool) -> None:
-    """Tell what is in the stores in the directories PATH: by topic, queue and hour, and by keys.
+    """Tell what is in the stores in the directories PATH: by topic, queue, hour and key; and lags.
 
-    People get a table of topics, programs (--json) a document with all there is. Sizes and latencies, from
-    born time to store time, have percentiles. "On many" are keys that more than one message has. Brokers may
-    serve the stores meanwhile; damage is passed over and told.
+    People get tables of topics and lags, programs (--json) a document with all there is. Sizes and
+    latencies, from born time to store time, have percentiles. "On many" are keys that more than one message
+    has. Lags are by what the stores' consumerOffset.json says. Brokers may serve the stores meanwhile; damage
+    is passed over and told.
 
     Exit codes: 0 told; 1 a file cannot be read or written; 2 a PATH is no store, or there is no Spark.
     """
@@ -61,3 +63,6 @@ def report(stores: tuple[Path, ...], html: Path | None, hot: int, master: str, a
             for one in found.topics
         ],
     )
+    if found.lags:
+        click.echo()
+        print_table(LAG_COLUMNS, [(lag.group, lag.topic, lag.messages, lag.store) for lag in found.lags])

@@ -33,6 +33,8 @@ def plain_measures(name: str, store: Path) -> Iterator[dict[str, Any]]:
                 "bytes": head.size,
                 "body_bytes": len(record.body),
                 "latency_ms": record.store_time - record.born_time,
+                "physical_offset": record.physical_offset,
+                "next_offset": record.queue_offset + 1 if record.sys_flag & 0xC in (0, 8) else None,
             }
 
 

@@ -19,7 +19,9 @@ from tests.spark.live.conftest import Topics
 
 from cometmq import blocking
 from cometmq.format.properties import RESERVED
+from cometmq.io.files import Disk
 from cometmq.message import StoredMessage
+from cometmq.spark.jobs.lags import lags, load_committed
 from cometmq.spark.jobs.report import KeyCount, Report, Spread, TopicReport, Volume
 
 STORES = {"broker-a/store": "store-clean", "broker-b/store": "store-killed"}
@@ -78,7 +80,20 @@ def plain_report(stores: Mapping[str, Path]) -> Report:
         plain_topic(topic, [row for row in rows if row["topic"] == topic])
         for topic in {row["topic"] for row in rows}
     ]
-    return Report(list(stores), plain_volumes(rows), sorted(topics, key=lambda one: (-one.bytes, one.topic)))
+    behind = [
+        lag
+        for name, store in stores.items()
+        for lag in lags(
+            name, load_committed(Disk(), store), plain_ends(row for row in rows if row["store"] == name)
+        )
+    ]
+    by_bytes = sorted(topics, key=lambda one: (-one.bytes, one.topic))
+    return Report(list(stores), plain_volumes(rows), by_bytes, behind)
+
+
+def plain_ends(rows: Iterable[Row]) -> dict[tuple[str, int], int]:
+    in_queue = (row for row in rows if row["next_offset"] is not None)  # in the log's order
+    return {(row["topic"], row["queue_id"]): row["next_offset"] for row in in_queue}
 
 
 def as_sent(message: StoredMessage) -> Row:

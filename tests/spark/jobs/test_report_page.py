@@ -4,6 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from cometmq.spark.jobs.lags import Lag
 from cometmq.spark.jobs.measures import HOUR_MS
 from cometmq.spark.jobs.report import KeyCount, Report, Spread, TopicReport, Volume
 from cometmq.spark.jobs.report_page import BARS_MAX, PLOTTED_MAX, Bar, Plot, by_queue, by_time, page, svg
@@ -122,3 +123,10 @@ def test_bars_are_as_high_as_their_values() -> None:
     Reader(drawn)
     assert [part.split('"')[0] for part in drawn.split(' height="')[2:]] == ["112.0", "56.0", "0.0"]
     assert "<title>five: 5</title>" in drawn
+
+
+def test_lags_are_a_table_of_their_own() -> None:
+    lag = Lag("a/store", "<shop>", "orders", 1_234)
+    text = page(Report(["a/store"], [volume("orders")], [topic_report("orders")], [lag]))
+    assert "<td>&lt;shop&gt;</td><td>orders</td><td>1,234</td><td>a/store</td>" in text
+    assert Reader(text).opened.count("table") == 2

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from cometmq import kernels
+from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_MASK, TRANSACTION_NOT
 from cometmq.kernels.ops import Ops, Scan
 from cometmq.spark.options import BYTES_PER_PARTITION
 from cometmq.spark.remote import opened, path_of
@@ -21,10 +22,12 @@ GATHERED: Final = ("topic", "queue_id", "unique_id", "keys")
 """Columns that are the source's own."""
 SCHEMA: Final = (
     "topic string, queue_id int, unique_id string, keys array<string>, "
-    "store string, hour timestamp, bytes int, body_bytes int, latency_ms bigint"
+    "store string, hour timestamp, bytes int, body_bytes int, latency_ms bigint, "
+    "physical_offset bigint, next_offset bigint"
 )
 """``hour`` is when the hour of the store time begins; ``bytes`` are the record's, ``body_bytes`` its body's
-as stored; ``latency_ms`` is from born time to store time, below 0 if the clocks say so."""
+as stored; ``latency_ms`` is from born time to store time, below 0 if the clocks say so. ``next_offset`` is
+the queue offset behind the message; null for one in no queue, of a transaction that was not committed."""
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +65,7 @@ def measured(store: str, pieces: Iterable[Piece]) -> Iterator[pa.RecordBatch]:
 
 def _rows(ops: Ops, store: str, data: memoryview, scan: Scan) -> pa.RecordBatch:
     gathered = ops.arrow(data, scan, np.arange(scan.count), GATHERED)
+    in_queue = np.isin(scan.sys_flag & TRANSACTION_MASK, (TRANSACTION_NOT, TRANSACTION_COMMIT))
     hour_us = (scan.store_time - scan.store_time % HOUR_MS) * 1000
     columns = {
         **{name: gathered.column(name) for name in GATHERED},
@@ -70,6 +74,8 @@ def _rows(ops: Ops, store: str, data: memoryview, scan: Scan) -> pa.RecordBatch:
         "bytes": pa.array(scan.size, pa.int32()),
         "body_bytes": pa.array(scan.body_length, pa.int32()),
         "latency_ms": pa.array(scan.store_time - scan.born_time, pa.int64()),
+        "physical_offset": pa.array(scan.physical_offset, pa.int64()),
+        "next_offset": pa.array(scan.queue_offset + 1, pa.int64(), mask=~in_queue),
     }
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 

@@ -5,7 +5,8 @@ or on its disk while it counts. Sizes and latencies have percentiles by Spark's 
 that occur, at most a ten-thousandth of the messages away from the true rank.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -13,10 +14,11 @@ import msgspec
 from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as f
 
+from cometmq.spark.jobs.lags import Lag, lags, load_committed
 from cometmq.spark.jobs.measures import measures
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.options import BYTES_PER_PARTITION
-from cometmq.spark.remote import path_of
+from cometmq.spark.remote import layer_of, path_of
 
 T = TypeVar("T")
 
@@ -28,6 +30,7 @@ _NAMES: Final = (
     "concat(transform(array_distinct(keys), name -> struct(false as is_id, name as name)), "
     "array(struct(true as is_id, unique_id as name)))"
 )
+_LAST: Final = "max(if(next_offset is null, null, struct(physical_offset, next_offset)))"
 _NO_KEYS: Final = "cast(array() as array<struct<key: string, messages: bigint>>)"
 
 
@@ -94,11 +97,13 @@ class Report(msgspec.Struct, frozen=True):
     Attributes:
         volumes: by store, topic, queue and hour.
         topics: those with the most bytes first.
+        lags: by store, group and topic, from what the store's ``config/consumerOffset.json`` says.
     """
 
     stores: list[str]
     volumes: list[Volume]
     topics: list[TopicReport]
+    lags: list[Lag] = []
 
 
 def report(
@@ -126,16 +131,26 @@ def report(
             by_topic = topics(messages, hot_keys).collect()
     finally:
         messages.unpersist()
+    ends = _ends(by_queue)
+    paths = {str(path): path.absolute() for path in map(path_of, stores)}
     return Report(
         [str(path_of(store)) for store in stores],
         sorted((_read(row, Volume) for row in by_queue), key=_place),
         sorted((_read(row, TopicReport) for row in by_topic), key=lambda one: (-one.bytes, one.topic)),
+        [
+            lag
+            for store, path in paths.items()
+            for lag in lags(store, load_committed(layer_of(path), path), ends.get(store, {}))
+        ],
     )
 
 
 def volumes(messages: DataFrame) -> DataFrame:
-    """Give a row for each store, topic, queue and hour; ``messages`` are as ``measures`` gives them."""
-    return messages.groupBy("store", "topic", "queue_id", "hour").agg(*_volume())
+    """Give a row for each store, topic, queue and hour; ``messages`` are as ``measures`` gives them.
+
+    The column ``last`` is for lags: the place in the log of the last message, and the queue offset behind it.
+    """
+    return messages.groupBy("store", "topic", "queue_id", "hour").agg(*_volume(), f.expr(_LAST).alias("last"))
 
 
 def topics(messages: DataFrame, hot_keys: int = HOT_KEYS) -> DataFrame:
@@ -177,6 +192,22 @@ def _spread(name: str) -> Column:
 
 def _read(row: Row, kind: type[T]) -> T:
     return msgspec.convert(row.asDict(recursive=True), kind)
+
+
+def _ends(rows: Iterable[Row]) -> dict[str, dict[tuple[str, int], int]]:
+    """Give by store, topic and queue the queue offset behind the message that lies last in the log.
+
+    The highest one could be that of a topic of this name which was deleted.
+    """
+    last: dict[tuple[str, str, int], tuple[int, int]] = {}
+    for row in rows:
+        if row["last"] is not None:
+            queue = (row["store"], row["topic"], row["queue_id"])
+            last[queue] = max(last.get(queue, (-1, 0)), tuple(row["last"]))
+    ends: defaultdict[str, dict[tuple[str, int], int]] = defaultdict(dict)
+    for (store, topic, queue_id), (_, end) in last.items():
+        ends[store][topic, queue_id] = end
+    return ends
 
 
 def _place(volume: Volume) -> tuple[str, str, int, int]:

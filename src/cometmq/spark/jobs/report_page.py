@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Final, NamedTuple
 
+from cometmq.spark.jobs.lags import Lag
 from cometmq.spark.jobs.measures import HOUR_MS
 from cometmq.spark.jobs.report import KeyCount, Report, TopicReport, Volume
 
@@ -23,6 +24,8 @@ COLUMNS: Final = (
     *("topic", "messages", "bytes", "body p50", "p90", "p99", "max"),
     *("latency p50, ms", "p90", "p99", "max", "keys", "duplicate keys", "repeated ids"),
 )
+
+LAG_COLUMNS: Final = ("group", "topic", "lag", "store")
 
 PAGE: Final = """<!DOCTYPE html>
 <html lang="en">
@@ -79,6 +82,7 @@ def page(report: Report) -> str:
     parts = [
         _summary(report),
         _table(COLUMNS, (_cells(topic) for topic in report.topics)),
+        _lags(report.lags),
         *(_section(topic, of_topic[topic.topic]) for topic in plotted),
         f"<p>{left_out:,} topics with fewer bytes have no plots.</p>" if left_out else "",
     ]
@@ -167,6 +171,11 @@ def _section(topic: TopicReport, volumes: Sequence[Volume]) -> str:
     ]
     drawn = "\n".join(map(svg, plots))
     return f"<h2>{escape(topic.topic)}</h2>\n{drawn}\n{_hot_keys(topic.hot_keys)}"
+
+
+def _lags(lags: Sequence[Lag]) -> str:
+    rows = ((lag.group, lag.topic, lag.messages, lag.store) for lag in lags)
+    return _table(LAG_COLUMNS, rows) if lags else ""
 
 
 def _latencies(volumes: Iterable[Volume]) -> Iterable[tuple[int, int]]:

@@ -1,0 +1,61 @@
+"""How far the groups of a store are behind: what they have committed, against where their queues end."""
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from cometmq.errors import FormatError
+from cometmq.format import fastjson, layout
+from cometmq.io.files import FileLayer
+
+TABLE: Final = "consumerOffset"
+SEPARATOR: Final = "@"
+"""Between topic and group; no name can hold it."""
+
+
+class Lag(msgspec.Struct, frozen=True):
+    """How many messages of a topic lie behind what a group has committed, in all queues of a store."""
+
+    store: str
+    group: str
+    topic: str
+    messages: int
+
+
+def lags(
+    store: str, committed: Mapping[str, Mapping[int, int]], ends: Mapping[tuple[str, int], int]
+) -> list[Lag]:
+    """Give the lag of each group and topic, the longest first.
+
+    Args:
+        committed: queue offsets by ``topic@group`` and queue id.
+        ends: the queue offset behind the last message, by topic and queue id. A queue that is not there has
+            no message that could be read.
+    """
+    behind: Counter[tuple[str, str]] = Counter()
+    for name, offsets in committed.items():
+        topic, _, group = name.partition(SEPARATOR)
+        behind[group, topic] += sum(
+            max(ends.get((topic, queue_id), 0) - offset, 0) for queue_id, offset in offsets.items()
+        )
+    found = [Lag(store, group, topic, messages) for (group, topic), messages in behind.items()]
+    return sorted(found, key=lambda lag: (-lag.messages, lag.group, lag.topic))
+
+
+def load_committed(layer: FileLayer, root: Path) -> dict[str, dict[int, int]]:
+    """Give what groups have committed by ``topic@group`` and queue id; nothing if no table can be read."""
+    path = layout.config_path(root, TABLE)
+    for place in (path, layout.backup_path(path)):
+        try:
+            table = msgspec.convert(fastjson.loads(layer.load(place)), _Table, strict=False)
+        except (FileNotFoundError, FormatError, msgspec.ValidationError):
+            continue
+        return table.offsets
+    return {}
+
+
+class _Table(msgspec.Struct):
+    offsets: dict[str, dict[int, int]] = msgspec.field(name="offsetTable", default_factory=dict)
