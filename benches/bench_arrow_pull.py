@@ -33,9 +33,9 @@ from tests.interop.peers import Peer
 
 from cometmq import Message, Producer, PullConsumer, kernels
 from cometmq.client.queue_requests import PullStatus
+from cometmq.kernels.plain_arrow import TYPES
 from cometmq.message import MessageQueue
 from cometmq.spark.pulled import batches
-from cometmq.spark.schema import COLUMNS
 
 MESSAGES: Final = 2_000_000
 QUICK: Final = 100_000
@@ -89,7 +89,7 @@ def main() -> None:
             contextlib.nullcontext() if options.no_kafka else kafka_with(folder, count) as kafka,
         ):
             uvloop.run(fill(broker.namesrv, count))
-            columns = {"columns of a Kafka record": AS_KAFKA, "all columns": tuple(COLUMNS)}
+            columns = {"columns of a Kafka record": AS_KAFKA, "all columns": tuple(TYPES)}
             windows: dict[str, list[Window]] = {which: [] for which in columns}
             kafka_rates: list[float] = []
             for _ in range(ROUNDS):

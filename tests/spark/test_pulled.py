@@ -14,9 +14,9 @@ from cometmq.format.stored import stored_message
 from cometmq.format.sys_flag import CompressionType, compressed_with
 from cometmq.kernels import plain
 from cometmq.kernels.ops import Ops
+from cometmq.kernels.plain_arrow import TYPES, schema
 from cometmq.spark import pulled
 from cometmq.spark.pulled import batches
-from cometmq.spark.schema import COLUMNS
 
 ONE = Record(
     topic="Orders",
@@ -48,8 +48,8 @@ def refuse(damage: str) -> None:
 
 
 def read(body: bytes, ops: Ops | None = None, tags: list[str] | None = None) -> pa.Table:
-    found = batches(body, list(COLUMNS), on_damage=refuse, tags=tags, ops=ops)
-    return pa.Table.from_batches(found, pa.schema([(name, c.arrow) for name, c in COLUMNS.items()]))
+    found = batches(body, on_damage=refuse, tags=tags, ops=ops)
+    return pa.Table.from_batches(found, schema(TYPES))
 
 
 @settings(deadline=None, max_examples=40)

@@ -1,17 +1,18 @@
-import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructType
 
 from cometmq.errors import SettingsError
 from cometmq.kernels import plain_arrow
-from cometmq.spark.schema import COLUMNS, columns_of, spark_schema
+from cometmq.spark.schema import BROKER, COLUMNS, arrow_schema, columns_of, spark_schema
 
 
 def test_batches_are_of_the_types_that_spark_demands() -> None:
     demanded = to_arrow_schema(spark_schema(), timezone="UTC")
-    assert demanded.equals(pa.schema([(name, column.arrow) for name, column in COLUMNS.items()]))
-    assert demanded.equals(plain_arrow.schema(list(COLUMNS)))
+    assert demanded.equals(arrow_schema())
+    gathered = [name for name in COLUMNS if name != BROKER]
+    assert arrow_schema(gathered).equals(plain_arrow.schema(gathered))
+    assert set(gathered) == set(plain_arrow.TYPES)
 
 
 def test_the_words_of_a_message_are_columns() -> None:
@@ -41,8 +42,13 @@ def test_a_schema_of_the_users_own_chooses_columns() -> None:
 
 
 def test_an_unknown_column_is_refused() -> None:
-    with pytest.raises(SettingsError, match="there is no column tag, use some of topic, queue_id"):
+    with pytest.raises(SettingsError, match="there is no column tag, use some of topic, broker"):
         columns_of(StructType().add("tag", StringType()))
+
+
+def test_of_two_ids_the_one_that_is_meant_must_be_named() -> None:
+    with pytest.raises(SettingsError, match=r"no column msg_id, use unique_id, .* or offset_id"):
+        columns_of(StructType().add("msg_id", StringType()))
 
 
 def test_another_type_is_refused() -> None:

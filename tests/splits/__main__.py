@@ -28,9 +28,9 @@ from tests.conftest import GOLDEN
 from tests.log_rows import plain_rows
 from tests.splits.log import write_log
 
-from cometmq.kernels.plain_arrow import TIME_MAX_MS, schema
+from cometmq.kernels.plain_arrow import TIME_MAX_MS
 from cometmq.spark import session
-from cometmq.spark.schema import COLUMNS
+from cometmq.spark.schema import COLUMNS, arrow_schema
 from cometmq.spark.splits import log_files, splits
 
 ROWS_AT_ONCE: Final = 10_000
@@ -108,7 +108,7 @@ def compare(spark: SparkSession, store: Path, splits_max: int) -> None:
 
 def write_rows(store: Path, path: Path) -> None:
     """Write what the plain reader reads to a Parquet file."""
-    with pq.ParquetWriter(path, schema(COLUMNS)) as file:
+    with pq.ParquetWriter(path, arrow_schema()) as file:
         for batch in batches(store):
             file.write_batch(batch)
 
@@ -120,7 +120,7 @@ def batches(store: Path) -> Iterator[pa.RecordBatch]:
         for row in part:
             row["properties"] = list(row["properties"].items())
             row |= {name: 1_000 * max(-TIME_MAX_MS, min(row[name], TIME_MAX_MS)) for name in TIMES}
-        yield pa.RecordBatch.from_pylist(part, schema(COLUMNS))
+        yield pa.RecordBatch.from_pylist(part, arrow_schema())
 
 
 def digest(frame: DataFrame) -> Digest:

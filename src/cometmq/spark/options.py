@@ -10,6 +10,10 @@ topic                  topics to read, separated by commas; all when not given
 columns                columns to make, in this order, separated by commas; all when not given.
                        Spark does not tell a Python source which columns a query uses: leaving out
                        ``body`` and ``properties`` here is what saves time
+decompress             true (default) gives bodies as their producers had them; false as they are
+                       stored: ``sys_flag`` says how they are compressed
+broker                 name of the broker whose store it is, for the column ``broker``; null when
+                       not given, as no file tells it
 limit                  at most so many records, the first ones of the log; they are read in one task
 startingTimestamp      store time of the earliest record to give: ms since the epoch, or ISO 8601
                        with a zone, ``2026-01-31T09:00:00+08:00``
@@ -36,6 +40,8 @@ OPTIONS: Final = (
     "path",
     "topic",
     "columns",
+    "decompress",
+    "broker",
     "limit",
     "startingTimestamp",
     "endingTimestamp",
@@ -60,6 +66,8 @@ class ReadOptions(NamedTuple):
     starting_time: int | None = None
     ending_time: int | None = None
     bytes_per_partition: int = BYTES_PER_PARTITION
+    broker: str | None = None
+    decompress: bool = True
     fail_on_damage: bool = False
 
 
@@ -78,6 +86,8 @@ def parse(options: Mapping[str, str]) -> ReadOptions:
         bytes_per_partition=given.read(
             "maxBytesPerPartition", values.bytes_per_partition, BYTES_PER_PARTITION
         ),
+        broker=given.read("broker", values.text, None),
+        decompress=given.read("decompress", values.flag, True),
         fail_on_damage=given.read("mode", values.fails_on_damage, False),
     )
     values.check_times(given, parsed.starting_time, parsed.ending_time)

@@ -27,7 +27,7 @@ def batches(
     tags: Collection[str] | None = None,
     ops: Ops | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Give the messages of a pull's answer, in its order, in batches of the types of ``schema.COLUMNS``.
+    """Give the messages of a pull's answer, in its order, in batches of the types of the kernels.
 
     Args:
         body: of an answer with code SUCCESS, as it came: CommitLog records back to back, of any places in

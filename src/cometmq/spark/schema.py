@@ -39,8 +39,11 @@ _BYTES: Final = (BinaryType(), pa.binary())
 _TEXTS: Final = (ArrayType(StringType()), pa.list_(pa.field("element", pa.string())))
 _TEXT_BY_TEXT: Final = (MapType(StringType(), StringType()), pa.map_(pa.string(), pa.string()))
 
+BROKER: Final = "broker"
+
 COLUMNS: Final[Mapping[str, Column]] = {
     "topic": Column(*_TEXT, "topic name"),
+    BROKER: Column(*_TEXT, "name of the broker; no file has it: what the option broker says there, or null"),
     "queue_id": Column(*_INT, "which queue of the topic"),
     "queue_offset": Column(*_LONG, "index of the message in its queue"),
     "physical_offset": Column(*_LONG, "first byte of its record in the CommitLog"),
@@ -60,10 +63,25 @@ COLUMNS: Final[Mapping[str, Column]] = {
     "body_crc": Column(*_INT, "CRC-32 of the body as stored, 31 bits"),
 }
 
+AMBIGUOUS: Final = ("msg_id", "message_id")
+"""RocketMQ has two ids for which it uses this word."""
+
 
 def spark_schema(columns: Iterable[str] = COLUMNS) -> StructType:
     """Give the Spark schema of ``columns``, in their order."""
     return StructType([StructField(name, COLUMNS[name].spark) for name in columns])
+
+
+def arrow_schema(columns: Iterable[str] = COLUMNS) -> pa.Schema:
+    """Give the Arrow schema of ``columns``, in their order."""
+    return pa.schema([(name, COLUMNS[name].arrow) for name in columns])
+
+
+def no_column(name: str) -> str:
+    """Say that there is no such column, and which ones there are."""
+    if name in AMBIGUOUS:
+        return f"there is no column {name}, use unique_id, which its producer gave it, or offset_id"
+    return f"there is no column {name}, use some of {', '.join(COLUMNS)}"
 
 
 def columns_of(schema: StructType) -> tuple[str, ...]:
@@ -75,7 +93,7 @@ def columns_of(schema: StructType) -> tuple[str, ...]:
     for field in schema.fields:
         column = COLUMNS.get(field.name)
         if column is None:
-            raise SettingsError(f"schema: there is no column {field.name}, use some of {', '.join(COLUMNS)}")
+            raise SettingsError(f"schema: {no_column(field.name)}")
         if field.dataType != column.spark:
             asked, right = field.dataType.simpleString(), column.spark.simpleString()
             raise SettingsError(

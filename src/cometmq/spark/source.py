@@ -21,6 +21,7 @@ from cometmq import kernels
 from cometmq.errors import SettingsError, StoreDamaged
 from cometmq.kernels.ops import TIME_MAX, Longs, Ops, Scan
 from cometmq.spark.bodies import whole_bodies
+from cometmq.spark.gathering import gather
 from cometmq.spark.live import sink
 from cometmq.spark.live.batch import FilteringReader, LiveReader
 from cometmq.spark.live.options import parse as parse_live
@@ -119,11 +120,17 @@ class LogReader(DataSourceReader):
             for scan in scans(found, piece, ops, on_damage=self._tell):
                 rows = self._select(ops, data, scan)[:left]
                 if len(rows):
-                    batch = ops.arrow(data, scan, rows, self._columns)
-                    yield from whole_bodies(batch, scan.sys_flag[rows], on_damage=self._tell)
+                    yield from self._batches(ops, data, scan, rows)
                 left -= len(rows)
                 if left == 0:
                     return
+
+    def _batches(self, ops: Ops, data: memoryview, scan: Scan, rows: Longs) -> Iterator[pa.RecordBatch]:
+        broker = pa.scalar(self._options.broker, pa.string())
+        batch = gather(ops, data, scan, rows, self._columns, lambda: pa.repeat(broker, len(rows)))
+        if not self._options.decompress:
+            return iter((batch,))
+        return whole_bodies(batch, scan.sys_flag[rows], on_damage=self._tell)
 
     def _select(self, ops: Ops, data: memoryview, scan: Scan) -> Longs:
         begin, end = self._options.starting_time, self._options.ending_time

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from cometmq.errors import IllegalName, SettingsError
 from cometmq.format.layout import valid_topic
-from cometmq.spark.schema import COLUMNS
+from cometmq.spark.schema import COLUMNS, no_column
 
 T = TypeVar("T")
 
@@ -72,12 +72,17 @@ def columns(name: str, text: str) -> tuple[str, ...]:
     chosen = names(name, text)
     for column in chosen:
         if column not in COLUMNS:
-            raise SettingsError(
-                f"option {name}: there is no column {column}, use some of {', '.join(COLUMNS)}"
-            )
+            raise SettingsError(f"option {name}: {no_column(column)}")
         if chosen.count(column) > 1:
             raise SettingsError(f"option {name}: {column} is there more than once, name it once")
     return chosen
+
+
+def text(name: str, given: str) -> str:
+    """Read what may be any text but an empty one."""
+    if not given:
+        raise SettingsError(f"option {name} is empty: give a value, or leave it out")
+    return given
 
 
 def number(name: str, text: str, least: int = 1) -> int:

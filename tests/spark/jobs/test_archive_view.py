@@ -34,11 +34,12 @@ def test_each_message_is_seen_once_however_far_the_archive_goes(spark: SparkSess
             {BROKER: target},
             live.name_server,
             ["orders", "young"],
-            columns=["topic", "queue_id", "queue_offset"],
+            columns=["topic", "queue_id", "queue_offset", "broker"],
         )
         seen = sorted(frame.collect())
         files = with_files(spark, target, store, topics=["orders", "young"], columns=["physical_offset"])
         places = [row["physical_offset"] for row in files.collect()]
+    assert {row["broker"] for row in seen} == {BROKER}
     assert len(set(seen)) == len(seen)  # there may be more than were sent: a slow send is repeated
     for queue, least in ((("orders", 0), MESSAGES // 2), (("orders", 1), MESSAGES // 2), (("young", 0), 1)):
         offsets = [row["queue_offset"] for row in seen if (row["topic"], row["queue_id"]) == queue]

@@ -55,6 +55,17 @@ def test_records_of_any_places_are_found_and_those_behind_their_range_left_out()
     assert answers.missing() == []
 
 
+def test_each_row_has_the_broker_that_was_asked() -> None:
+    there = MessageQueue("orders", "c", 0)
+    pieces = [piece(FIRST, 3, 4, record(FIRST, 3)), piece(there, 5, 7, record(there, 5), record(there, 6))]
+    answers = Answers(plain, pieces)
+    ((scan, rows),) = answers.scans()
+    batch = answers.batch(scan, rows[1:], ("broker", "queue_offset"))
+    assert batch.to_pylist() == [{"broker": "c", "queue_offset": 5}, {"broker": "c", "queue_offset": 6}]
+    assert answers.batch(scan, rows, ("broker",)).column(0).to_pylist() == ["b", "c", "c"]
+    assert answers.batch(scan, rows, ("queue_id",)).schema.names == ["queue_id"]
+
+
 def test_holes_are_named() -> None:
     pieces = [piece(FIRST, 0, 6, record(FIRST, 1) + record(FIRST, 4)), piece(SECOND, 0, 2)]
     answers = Answers(plain, pieces)

@@ -42,6 +42,7 @@ def test_a_batch_takes_its_options() -> None:
             "retrySeconds": "5",
             "tags": "paid || new",
             "columns": "body,topic",
+            "decompress": "false",
             "limit": "7",
             "pushFilters": "true",
             "mode": "FAILFAST",
@@ -58,7 +59,8 @@ def test_a_batch_takes_its_options() -> None:
     assert (parsed.retry_s, parsed.limit, parsed.group) == (5, 7, "readers")
     assert parsed.tags == frozenset({"paid", "new"})
     assert parsed.columns == ("body", "topic")
-    assert parsed.push_filters and parsed.fail_on_damage and not parsed.fail_on_data_loss
+    assert parsed.push_filters and parsed.fail_on_damage
+    assert not parsed.fail_on_data_loss and not parsed.decompress
 
 
 def test_a_stream_takes_its_options() -> None:

@@ -1,7 +1,12 @@
 import pytest
+from tests.live import BROKER
 from tests.spark.live.conftest import Topics, queue
 
+from cometmq import blocking
 from cometmq.errors import StoreDamaged
+from cometmq.format.checksum import body_crc
+from cometmq.format.compression import decompress
+from cometmq.message import Message
 from cometmq.spark.live.options import LiveOptions
 from cometmq.spark.live.ranges import Range
 from cometmq.spark.live.reading import read
@@ -22,7 +27,24 @@ def test_all_columns_are_those_of_the_file_source(orders: Topics) -> None:
     ]
     first = batch.to_pylist()[0]
     assert (first["topic"], first["queue_id"], first["queue_offset"]) == ("orders", 0, 3)
-    assert (first["body"], first["tags"]) == (b"paid 3", "paid")
+    assert (first["body"], first["tags"], first["broker"]) == (b"paid 3", "paid", BROKER)
+    (alone,) = read(orders.options(subscribe="orders"), ("broker",), [Range(PAID, 3, 5)])
+    assert alone.to_pylist() == [{"broker": BROKER}] * 2
+
+
+def test_bodies_come_as_they_are_stored_if_asked(topics: Topics) -> None:
+    topics.create("large")
+    body = b"a long text " * 1_000  # which the producer compresses
+    with blocking.Producer(topics.name_server) as producer:
+        producer.send(Message("large", body), queue("large"))
+    stored = [Range(queue("large"), 0, 1)]
+    assert bodies(topics.options(subscribe="large"), *stored) == [body]
+    (batch,) = read(
+        topics.options(subscribe="large", decompress="false"), ("body", "sys_flag", "body_crc"), stored
+    )
+    (row,) = batch.to_pylist()
+    assert len(row["body"]) < len(body) == len(decompress(row["body"], row["sys_flag"]))
+    assert row["body_crc"] == body_crc(row["body"])
 
 
 def test_tags_limit_and_times_choose_messages(orders: Topics) -> None:

@@ -34,7 +34,7 @@ from cometmq.spark.jobs.queue_files import attempt
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.options import BYTES_PER_PARTITION, ReadOptions
 from cometmq.spark.remote import RemotePath, path_of
-from cometmq.spark.schema import COLUMNS
+from cometmq.spark.schema import COLUMNS, arrow_schema
 from cometmq.spark.source import LogReader
 from cometmq.spark.splits import LogFile, Piece, log_files, splits
 from cometmq.spark.walk import Damage
@@ -52,7 +52,7 @@ IN_QUEUE: Final = (TRANSACTION_NOT, TRANSACTION_COMMIT)
 """Transaction types of messages that consumers get."""
 SIZE_BYTES: Final = 4
 """With which a record begins: they are not all zeros."""
-_SCHEMA: Final = pa.schema([(name, column.arrow) for name, column in COLUMNS.items()])
+_SCHEMA: Final = arrow_schema()
 
 
 class Archived(msgspec.Struct, frozen=True, kw_only=True):

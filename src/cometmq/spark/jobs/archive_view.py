@@ -23,7 +23,7 @@ from cometmq.spark.live import options as live_options
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.offsets import EARLIEST, written
 from cometmq.spark.remote import path_of
-from cometmq.spark.schema import COLUMNS, spark_schema
+from cometmq.spark.schema import BROKER, COLUMNS, spark_schema
 from cometmq.spark.splits import log_files
 
 log = logging.getLogger(__name__)
@@ -80,7 +80,8 @@ def with_live(
         found = notes(Disk(), place)
         for note in found:
             ends |= {MessageQueue(topic, broker_name, queue_id): end for topic, queue_id, end in note.queues}
-        archived.append(_archived(spark, place, max((note.end for note in found), default=0), topics))
+        one = _archived(spark, place, max((note.end for note in found), default=0), topics)
+        archived.append(one.withColumn(BROKER, f.lit(broker_name)))
     asked = {**options, "namesrv": namesrv, "subscribe": ",".join(topics), "columns": ",".join(columns)}
     with Cluster(live_options.parse(asked)) as cluster:
         begins = written({queue: ends.get(queue, EARLIEST) for queue in cluster.queues()})

@@ -1,7 +1,7 @@
 """The answers to pulls, seen by the kernels: which of their records are wanted, and which are not there."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from cometmq.format.scan import Stop, check
 from cometmq.kernels.ops import TIME_MAX, Flags, Longs, Ops, Scan
+from cometmq.spark.gathering import Names, gather
 from cometmq.spark.live.pulls import Piece
 from cometmq.spark.live.ranges import Range
 
@@ -57,7 +58,7 @@ class Answers:
         while position < len(self.data):
             scan = self._ops.scan(self.data, base_offset=None, start=position)
             if scan.count:
-                number = np.searchsorted(self._data_ends, scan.position, side="right")
+                number = self._numbers(scan.position)
                 rows = np.flatnonzero(
                     (scan.queue_offset >= self._begins[number]) & (scan.queue_offset < self._ends[number])
                 )
@@ -78,6 +79,15 @@ class Answers:
         kept: Flags = is_one.to_numpy(zero_copy_only=False)
         return rows[kept]
 
+    def batch(self, scan: Scan, rows: Longs, columns: Collection[str]) -> pa.RecordBatch:
+        """Give columns of some rows, bodies as they are stored."""
+
+        def brokers() -> Names:
+            names = pa.array([piece.range.queue.broker_name for piece in self._pieces], pa.string())
+            return names.take(self._numbers(scan.position[rows]))
+
+        return gather(self._ops, self.data, scan, rows, columns, brokers)
+
     def missing(self) -> list[Range]:
         """Give what of the ranges no scan has found, where brokers did not filter."""
         numbers = np.concatenate([number for number, _ in self._found] or [np.empty(0, np.int64)])
@@ -87,6 +97,10 @@ class Answers:
             found = np.concatenate([offsets[which == number] for which, offsets in self._found] or [[]])
             missing += _gaps(self._pieces[number].range, sorted(found.tolist()))
         return missing
+
+    def _numbers(self, positions: Longs) -> Longs:
+        """Give which piece each position is in."""
+        return np.searchsorted(self._data_ends, positions, side="right")
 
     def _behind_damage(self, position: int) -> int:
         """Give where the next record should begin: what a record says of its own size is all there is."""

@@ -32,6 +32,8 @@ tags                    ``TagA || TagB``: messages with one of these tags
 sql                     a condition over properties, which brokers evaluate
                         (``enablePropertyFilter``): ``size > 3 AND color = 'red'``
 columns                 columns to make, in this order, separated by commas; all when not given
+decompress              true (default) gives bodies as their producers had them; false as they
+                        are stored: ``sys_flag`` says how they are compressed
 limit                   at most so many messages, read in one task; for a batch
 pushFilters             true lets WHERE clauses choose what is pulled, for a batch; Spark's
                         setting ``spark.sql.python.filterPushdown.enabled`` must be on, as it is in
@@ -91,6 +93,7 @@ OPTIONS: Final = (
     "tags",
     "sql",
     "columns",
+    "decompress",
     "limit",
     "pushFilters",
     "mode",
@@ -174,6 +177,7 @@ class LiveOptions:
     tags: frozenset[str] | None = None
     sql: str | None = None
     columns: tuple[str, ...] | None = None
+    decompress: bool = True
     limit: int | None = None
     push_filters: bool = False
     fail_on_damage: bool = False
@@ -210,6 +214,7 @@ def parse(options: Mapping[str, str], *, stream: bool | None = None) -> LiveOpti
         tags=given.read("tags", _tags, None),
         sql=given.read("sql", lambda _, text: text, None),
         columns=given.read("columns", values.columns, None),
+        decompress=given.read("decompress", values.flag, True),
         limit=given.read("limit", values.number, None),
         push_filters=given.read("pushFilters", values.flag, False),
         fail_on_damage=given.read("mode", values.fails_on_damage, False),

@@ -71,8 +71,9 @@ def _batches(
     for scan, rows in answers.scans():
         chosen = answers.choose(scan, rows, wanted)
         if len(chosen):
-            batch = ops.arrow(answers.data, scan, chosen, columns)
-            yield from whole_bodies(batch, scan.sys_flag[chosen], on_damage=tell)
+            batch = answers.batch(scan, chosen, columns)
+            sys_flags = scan.sys_flag[chosen]
+            yield from whole_bodies(batch, sys_flags, on_damage=tell) if options.decompress else (batch,)
     is_filtered = options.tags is not None or options.sql is not None
     gone = [one for piece in pieces for one in piece.gone] if is_filtered else answers.missing()
     tell_loss(options, gone, "the brokers have them no more")

@@ -37,6 +37,9 @@ TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "flag": ("int",),
 }
 
+DELIVER_TIME: Final = "deliver_time"
+"""What RocketMQ's property ``TIMER_DELIVER_MS`` says, which CometMQ's brokers refuse."""
+
 
 class Row(NamedTuple):
     """A message to be sent; ``queue_id`` is None where any queue will do."""
@@ -48,6 +51,10 @@ class Row(NamedTuple):
 def check_columns(schema: StructType, topic: str | None) -> None:
     """Raise SettingsError if a frame's columns are not those of the sink, or do not say enough."""
     for field in schema.fields:
+        if field.name == DELIVER_TIME:
+            raise SettingsError(
+                f"column {DELIVER_TIME}: no message can be sent for a certain time yet, use delay, a level"
+            )
         right = TYPES.get(field.name)
         if right is None:
             raise SettingsError(
