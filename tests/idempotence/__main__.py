@@ -28,6 +28,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from tests.processes import take_sigterm_for_ctrl_c
+
 from cometmq import Message, Producer, PullConsumer
 from cometmq.testing import EmbeddedBroker, Fault
 
@@ -43,6 +45,7 @@ DELAYED_S: Final = 5.0
 
 def main() -> None:
     """Run the campaign."""
+    take_sigterm_for_ctrl_c()
     options = _options()
     logging.disable(logging.WARNING)  # that connections are cut is what this is about
     with tempfile.TemporaryDirectory() as directory, EmbeddedBroker() as broker:

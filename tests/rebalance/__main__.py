@@ -18,6 +18,7 @@ import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
+from tests.processes import take_sigterm_for_ctrl_c
 from tests.rebalance.campaign import live_through
 from tests.rebalance.history import Kind, Size, draw
 from tests.rebalance.hurry import hurry
@@ -27,6 +28,7 @@ COLUMNS = "| strategy | way | histories | handled | lost | two owners | disorder
 
 def main() -> None:
     """Live through the histories; print a line for each, and a Markdown table of all."""
+    take_sigterm_for_ctrl_c()
     options = _options()
     hurry()
     print(f"seed {options.seed}, {_size(options)}", flush=True)

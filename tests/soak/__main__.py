@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.interop.peers import HOST
-from tests.processes import BrokerProcess, Process
+from tests.processes import BrokerProcess, Process, take_sigterm_for_ctrl_c
 from tests.soak.clients import TOPICS, run
 from tests.soak.judge import Sample, memory
 from tests.soak.ledger import Ledger
@@ -51,6 +51,7 @@ COLUMNS: Final = (
 
 def main() -> None:
     """Soak; print a line each minute, and a verdict."""
+    take_sigterm_for_ctrl_c()
     options = _options()
     print(f"seed {options.seed}\n\n{COLUMNS}\n{'|---:' * COLUMNS.count('| ')}|", flush=True)
     with tempfile.TemporaryDirectory() as directory:
