@@ -3,10 +3,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from cometmq.spark import session
 
@@ -38,6 +42,25 @@ def test_a_second_call_gives_the_same_session_and_leaves_its_settings(spark: Spa
     assert again.sparkContext is spark.sparkContext
     assert again.conf.get("spark.sql.session.timeZone") == "Asia/Shanghai"
     spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+@pytest.mark.timeout(400)
+def test_streams_to_topics_start_in_any_thread_that_asks_for_the_session(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def start() -> StreamingQuery:
+        assert session() is spark
+        rows = spark.readStream.format("rate").load().selectExpr("string(value) AS body")
+        return rows.writeStream.format("rocketmq").option("checkpointLocation", str(tmp_path)).start()
+
+    with ThreadPoolExecutor(1) as thread, pytest.raises(CapturedException, match="option namesrv is missing"):
+        thread.submit(start).result().awaitTermination()
+
+
+def test_what_a_cluster_of_this_machine_leaves_is_in_a_home_of_its_own(tmp_path: Path) -> None:
+    home = import_module("cometmq.spark.session")._spark_home(tmp_path / "home")
+    assert (home / "bin" / "spark-submit").is_file() and (home / "jars").is_dir()
+    assert not (home / "work").exists()
 
 
 def test_starts_without_java_on_path_and_leaves_no_file(golden: Mapping[str, Path], tmp_path: Path) -> None:

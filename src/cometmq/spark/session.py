@@ -8,15 +8,17 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pyspark import SparkContext
+from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from cometmq.spark.java import NO_PERF_DATA, find_java, java_home
 
 LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
 STOP_SECONDS_MAX: Final = 20
+WORK: Final = "work"
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 
 LOCAL_DEFAULTS: Final = {
@@ -42,6 +44,9 @@ def session(
 ) -> SparkSession:
     """Give this process's Spark session; start it, and a Java for it, if there is none.
 
+    A thread that starts streams to topics must have called this: Spark looks for sinks that are written in
+    Python in the session of the thread.
+
     Args:
         master: Spark's master URL; ``local[2]`` runs on two threads of this machine.
         app_name: what Spark calls the application.
@@ -60,13 +65,17 @@ def session(
         folder = _temporary_folder(work_dir)
         settings |= {"spark.local.dir": str(folder)}
         conf = {**conf, JAVA_OPTIONS: f"{_java_options(folder)} {conf.get(JAVA_OPTIONS, '')}".strip()}
+        if master.startswith("local-cluster"):
+            environment |= {"SPARK_HOME": str(_spark_home(folder / "home"))}
         environment |= {"JAVA_HOME": str(java_home(find_java(), folder)), "SPARK_LAUNCHER_OPTS": NO_PERF_DATA}
         atexit.register(_end_java)
     builder = SparkSession.builder.master(master).appName(app_name)
     for name, value in {**settings, **conf}.items():
         builder = builder.config(name, value)
     with _environment(environment):
-        return builder.getOrCreate()
+        made: SparkSession = builder.getOrCreate()
+    _let_thread_find(made)
+    return made
 
 
 def _temporary_folder(parent: Path | None) -> Path:
@@ -76,6 +85,20 @@ def _temporary_folder(parent: Path | None) -> Path:
     folder = tempfile.TemporaryDirectory(prefix="cometmq-spark-", dir=parent, ignore_cleanup_errors=True)
     atexit.register(folder.cleanup)
     return Path(folder.name).absolute()
+
+
+def _spark_home(folder: Path) -> Path:
+    """Make a home for Spark: its ``local-cluster`` leaves what executors write there, and nowhere else."""
+    folder.mkdir()
+    for path in Path(_find_spark_home()).absolute().iterdir():
+        if path.name != WORK:
+            (folder / path.name).symlink_to(path)
+    return folder
+
+
+def _let_thread_find(session: Any) -> None:
+    """Do for the calling thread what Spark does for the one that makes a session."""
+    session._get_j_spark_session_class(session._jvm).setActiveSession(session._jsparkSession)  # noqa: SLF001  Spark offers no other way
 
 
 def _java_options(folder: Path) -> str:
