@@ -48,6 +48,7 @@ with asyncio.Runner() as runner:
 PATIENCE_S = 60
 RUN_ELSEWHERE = {
     "docs/guide/spark.md": "tests/spark/test_guide.py, in Spark's session",
+    "docs/guide/spark-streams.md": "tests/spark/test_guide.py, in Spark's session",
     "docs/guide/spark-remote.md": "tests/spark/test_remote.py, with a server that speaks S3",
     "docs/guide/spark-report.md": "tests/spark/jobs/test_report.py, over stores that a real broker wrote",
     "docs/tutorial.md": "test_tutorial.py, with the commands between its programs",
