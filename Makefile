@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint interop bench bench-peers durability rebalance idempotence soak splits streams docs lock setup clean
+.PHONY: demo test lint interop bench bench-peers durability rebalance idempotence soak splits streams clusters docs lock setup clean
 
 demo: setup ; $(BIN)/cometmq demo
 test: setup ; $(BIN)/python -m cometmq.kernels && $(BIN)/pytest
@@ -18,6 +18,7 @@ idempotence: setup ; $(BIN)/python -m tests.idempotence
 soak: setup ; $(BIN)/python -m tests.soak
 splits: setup ; $(BIN)/python -m tests.splits
 streams: setup ; $(BIN)/python -m tests.streams
+clusters: setup ; $(BIN)/python -m tests.clusters
 docs: setup ; $(BIN)/sphinx-build -q -W --keep-going -d build/doctrees docs build/docs && echo build/docs/index.html
 lock: setup ; $(BIN)/python -m pip install -q uv && $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --all-extras --group dev --group docs --no-emit-index-url --custom-compile-command "make lock" -o requirements.lock pyproject.toml
 clean: ; rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,50 @@
+"""Executors that are processes of their own must read and rebuild what one process reads and rebuilds.
+
+    python -m tests.clusters [--master MASTER]
+
+Without a master all of this is done on ``local-cluster[2,1,1024]``, then on a standalone cluster, whose
+master and worker are started by Spark's own scripts. What a program does there is in ``driver.py``.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from tests.clusters import standalone
+
+LOCAL: Final = "local-cluster[2,1,1024]"
+STANDALONE: Final = "standalone"
+
+
+def main() -> None:
+    """Run the driver on each kind of cluster, and print what it says."""
+    parser = argparse.ArgumentParser(prog="python -m tests.clusters", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--master", action="append", help=f"{LOCAL}, {STANDALONE}, or one that runs already")
+    options = parser.parse_args()
+    for master in options.master or (LOCAL, STANDALONE):
+        with tempfile.TemporaryDirectory(prefix="cometmq-clusters-") as folder:
+            begin = time.monotonic()
+            said = run(master, Path(folder))
+            print(f"{master}: {said}, {time.monotonic() - begin:.0f} s", flush=True)
+
+
+def run(master: str, folder: Path) -> str:
+    """Run the driver on a cluster, started for it if need be; give what it says. Raises if it fails."""
+    if master == STANDALONE:
+        with standalone.cluster(folder) as url:
+            return run(url, folder)
+    command = [sys.executable, "-m", "tests.clusters.driver", master, str(folder / "driver")]
+    with (folder / "driver.log").open("w+") as log:
+        ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=log, text=True, check=False)
+        log.seek(0)
+        assert ran.returncode == 0, log.read()
+    return ran.stdout.strip()
+
+
+if __name__ == "__main__":
+    main()
