@@ -18,6 +18,7 @@ from cometmq.kernels.jit import (
     bytes_in,
     bytes_out,
     flags_out,
+    inlined,
     int64,
     int_at,
     ints_in,
@@ -66,6 +67,11 @@ def index_find(
     return offsets
 
 
+@inlined
+def _slot_at(key_hash: Any, slot_count: Any) -> Any:
+    return HEADER_SIZE + key_hash % slot_count * SLOT_SIZE
+
+
 @kernel(long(bytes_out, flags_out, bytes_out, ints_in, longs_in, longs_in, long))
 def _insert(
     image: Bytes,
@@ -82,9 +88,11 @@ def _insert(
     used_slots, next_entry = int64(int_at(image, 32)), int64(int_at(image, 36))
     next_entry = max(next_entry, FIRST_ENTRY)
     taken = min(len(key_hashes), len(entries) // ENTRY_SIZE, max(entry_count - next_entry, 0))
+    for i in range(taken):  # slots are far apart: asked for in a row, they come from memory at once
+        put_int(entries, i * ENTRY_SIZE + 16, int_at(image, _slot_at(key_hashes[i], slot_count)))
     for i in range(taken):
         store_time = store_times[i]
-        slot = HEADER_SIZE + key_hashes[i] % slot_count * SLOT_SIZE
+        slot = _slot_at(key_hashes[i], slot_count)
         previous = int_at(image, slot)
         if previous < NO_ENTRY or previous > next_entry:
             previous = NO_ENTRY
@@ -121,7 +129,7 @@ def _find(
     slot_count = (len(image) - HEADER_SIZE) // SLOT_SIZE
     file_begin = long_at(image, 0)
     next_entry = max(int64(int_at(image, 36)), FIRST_ENTRY)
-    number = int64(int_at(image, HEADER_SIZE + key_hash % slot_count * SLOT_SIZE))
+    number = int64(int_at(image, _slot_at(key_hash, slot_count)))
     count = 0
     last = min(next_entry, (len(written) + len(tail)) // ENTRY_SIZE)
     while NO_ENTRY < number < last and count < len(found):
