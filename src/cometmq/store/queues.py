@@ -43,6 +43,9 @@ class Queues:
         self._root = root
         self._file_size = file_size
         self._queues: dict[QueueKey, ConsumeQueue] = {}
+        self._numbers: dict[
+            str, dict[int, int]
+        ] = {}  # by topic and id: small enough for a cache if they are many
         self._pending: dict[ConsumeQueue, None] = {}  # those with a tail, the longest waiting first
         self.next_offsets = NextOffsets()
         self.by_number: dict[int, ConsumeQueue] = {}
@@ -70,9 +73,13 @@ class Queues:
 
         The queue is made if it is not there; staged entries stay so. Raises IllegalName like ``get``.
         """
-        number = (self._queues.get((topic, queue_id)) or self._new(topic, queue_id)).number
-        queue_offset = self.next_offsets.values[number]
-        self.next_offsets.values[number] = queue_offset + 1
+        try:
+            number = self._numbers[topic][queue_id]
+        except KeyError:
+            number = self._new(topic, queue_id).number
+        next_offsets = self.next_offsets.values
+        queue_offset = next_offsets[number]
+        next_offsets[number] = queue_offset + 1
         return number, queue_offset
 
     def load(
@@ -150,7 +157,7 @@ class Queues:
             queue = self._queues.pop(key)
             queue.begin_anew()  # whoever still has it must not write its tail
             queue.next_offset = GONE
-            del self.by_number[queue.number]
+            del self.by_number[queue.number], self._numbers[queue.topic][queue.queue_id]
             queue.remove()
         for topic in topics - {topic for topic, _ in self._queues}:
             self._files.layer.remove_directory(layout.topic_dir(self._root, topic))
@@ -168,6 +175,7 @@ class Queues:
         ext = self._extension(topic, queue_id)
         queue = ConsumeQueue(chain, topic, queue_id, self.next_offsets, self._pending, ext)
         self.by_number[queue.number] = queue
+        self._numbers.setdefault(topic, {})[queue_id] = queue.number
         return queue
 
     def _extension(self, topic: str, queue_id: int) -> ConsumeQueueExt | None:
