@@ -42,6 +42,7 @@ SOURCES: Final = (
     "kernels/crc",
     "kernels/dispatch",
     "kernels/gather",
+    "kernels/grouping",
     "kernels/index",
     "kernels/jit",
     "kernels/json_text",

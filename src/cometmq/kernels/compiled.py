@@ -8,6 +8,7 @@ from cometmq.kernels import pull as pulls
 from cometmq.kernels import send as sends
 from cometmq.kernels.crc import crc32
 from cometmq.kernels.dispatch import dispatch
+from cometmq.kernels.grouping import group_entries
 from cometmq.kernels.index import index_find, index_insert
 from cometmq.kernels.keys import read_keys
 from cometmq.kernels.ops import Bytes, Longs, Scan
@@ -24,6 +25,7 @@ __all__ = [
     "crc32",
     "dispatch",
     "gather",
+    "group_entries",
     "index_find",
     "index_insert",
     "java_hash_many",

@@ -110,6 +110,19 @@ class Keys(NamedTuple):
     stop_position: int
 
 
+class Grouped(NamedTuple):
+    """Queue entries, queue by queue.
+
+    Attributes:
+        runs: for each queue that has any, a row: its number, the queue offset of its first entry, where its
+            entries begin and end in ``entries``, and where the record of its last one ends in the CommitLog.
+        entries: as they are in ConsumeQueue files.
+    """
+
+    runs: Longs
+    entries: bytes
+
+
 class Ops(Protocol):
     """The bulk operations. Buffers are only read, unless said otherwise.
 
@@ -178,6 +191,14 @@ class Ops(Protocol):
             base_offset: CommitLog offset of the buffer's byte 0.
             start: position of the first record.
             end: where to stop.
+        """
+        ...
+
+    def group_entries(self, rows: Longs) -> Grouped:
+        """Group queue entries by queue, in the order of their numbers; each queue's stay in their order.
+
+        Args:
+            rows: as ``sends`` has them.
         """
         ...
 

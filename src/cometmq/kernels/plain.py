@@ -2,7 +2,8 @@
 
 import zlib
 from collections.abc import Collection, Iterable
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -12,6 +13,7 @@ from cometmq.format.checksum import Crc
 from cometmq.format.delay_level import DelayLevels
 from cometmq.format.dispatch import index_keys, queue_tags_code
 from cometmq.format.java_hash import index_key_hash, java_hash
+from cometmq.format.queue_entry import pack
 from cometmq.format.record import RecordHead
 from cometmq.format.scan import StopReason, check
 from cometmq.format.sys_flag import (
@@ -20,7 +22,7 @@ from cometmq.format.sys_flag import (
     TRANSACTION_NOT,
     TRANSACTION_ROLLBACK,
 )
-from cometmq.kernels.ops import PAGE_SIZE, TIME_MAX, Bytes, Dispatch, Flags, Ints, Keys, Longs, Scan
+from cometmq.kernels.ops import PAGE_SIZE, TIME_MAX, Bytes, Dispatch, Flags, Grouped, Ints, Keys, Longs, Scan
 from cometmq.message import Buffer
 
 if TYPE_CHECKING:
@@ -137,6 +139,21 @@ def read_keys(buffer: Buffer | Bytes, *, base_offset: int, start: int, end: int)
     keys = dispatch(buffer, found, DelayLevels(()), named=False)
     record = keys.key_record
     return Keys(keys.key_hash, found.physical_offset[record], found.store_time[record], found.stop_position)
+
+
+def group_entries(rows: Longs) -> Grouped:
+    """See ``ops.Ops.group_entries``."""
+    entries = bytearray()
+    runs = []
+    in_order = sorted(rows.tolist(), key=itemgetter(0))
+    for number, of_queue in groupby(in_order, key=itemgetter(0)):
+        begin, first, physical_end = len(entries), None, 0
+        for _, queue_offset, physical_offset, size, tags_code in of_queue:
+            first = queue_offset if first is None else first
+            physical_end = physical_offset + size
+            entries += pack(physical_offset, size, tags_code)
+        runs.append((number, first, begin, len(entries), physical_end))
+    return Grouped(np.array(runs, np.int64).reshape(-1, 5), bytes(entries))
 
 
 def index_insert(

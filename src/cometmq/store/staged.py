@@ -10,10 +10,9 @@ from typing import Final
 
 import numpy as np
 
-from cometmq.format.queue_entry import SIZE
+from cometmq import kernels
 from cometmq.kernels.ops import Longs
-from cometmq.kernels.sends import ENTRY_SIZE, PHYSICAL_OFFSET, QUEUE, QUEUE_OFFSET, TAGS_CODE
-from cometmq.store.consume_queue import ENTRY_DTYPE, ConsumeQueue
+from cometmq.store.consume_queue import ConsumeQueue
 
 CAPACITY: Final = 32_768
 """So many entries wait at most: putting them takes some milliseconds …"""
@@ -82,26 +81,8 @@ class Staged:
                 queue.put(queue_offset, physical_offset, size, tags_code)
 
     def _put_by_queue(self, rows: Longs) -> None:
-        narrow = np.uint16 if rows[:, QUEUE].max() < 1 << 16 else np.int64  # numpy sorts short numbers faster
-        rows = rows[np.argsort(rows[:, QUEUE].astype(narrow), kind="stable")]
-        numbers = rows[:, QUEUE]
-        firsts = np.flatnonzero(np.diff(numbers, prepend=-1))
-        lasts = np.append(firsts[1:], len(rows)) - 1
-        entries = np.empty(len(rows), ENTRY_DTYPE)
-        entries["physical_offset"] = rows[:, PHYSICAL_OFFSET]
-        entries["size"] = rows[:, ENTRY_SIZE]
-        entries["tags_code"] = rows[:, TAGS_CODE]
-        data = entries.tobytes()
-        runs = (
-            numbers[firsts],
-            rows[firsts, QUEUE_OFFSET],
-            firsts * SIZE,
-            (lasts + 1) * SIZE,
-            rows[lasts, PHYSICAL_OFFSET] + rows[lasts, ENTRY_SIZE],
-        )
-        for number, queue_offset, begin, end, physical_end in zip(
-            *(run.tolist() for run in runs), strict=True
-        ):
+        runs, entries = kernels.current().group_entries(rows)
+        for number, queue_offset, begin, end, physical_end in runs.tolist():
             queue = self.queues.get(number)
             if queue is not None:
-                queue.put_new(queue_offset, data[begin:end], physical_end)
+                queue.put_new(queue_offset, entries[begin:end], physical_end)
