@@ -16,7 +16,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -36,6 +38,8 @@ QUEUES: Final = 8
 MANY, FEW = 10_000 // QUEUES, 64 // QUEUES
 BULK_MESSAGES: Final = 200_000
 PLAIN_MESSAGES: Final = 40_000
+PLAIN_MESSAGES_AT_ONCE: Final = 2_000
+"""In one turn; by the bulk path it is a message for each queue."""
 PLAIN_AT_ONCE: Final = 20
 """What a socket read brings under load."""
 PROPERTIES: Final = b"UNIQ_KEY\x017F0000010001C0000000000000000000\x02WAIT\x01true\x02"
@@ -73,10 +77,13 @@ def appends(many: Path, few: Path, rounds: int) -> Table:
         fills = {MANY: Fill(store, MANY, QUEUES), FEW: Fill(other, FEW, QUEUES)}
         stores = {MANY: store, FEW: other}
         plains = {topics: plain(stores[topics], fill) for topics, fill in fills.items()}
+        bulks = {topics: partial(bulk, fill) for topics, fill in fills.items()}
         for number in range(rounds + 1):
-            for topics, fill in fills.items():
-                for way, action in (("bulk", lambda fill=fill: bulk(fill)), ("plain", plains[topics])):
-                    cost = measured(action)
+            for way, actions, messages in (
+                ("bulk", bulks, BULK_MESSAGES),
+                ("plain", plains, PLAIN_MESSAGES),
+            ):
+                for topics, cost in in_turn(actions, messages).items():
                     if number:
                         costs.setdefault((way, topics), []).append(cost)
         rss = rss_mib(os.getpid())
@@ -98,8 +105,7 @@ def appends(many: Path, few: Path, rounds: int) -> Table:
 def bulk(fill: Fill) -> int:
     """Append by the bulk path; give how many messages."""
     before = fill.count
-    while fill.count < before + BULK_MESSAGES:
-        fill.round()
+    fill.round()
     return fill.count - before
 
 
@@ -110,19 +116,30 @@ def plain(store: MessageStore, fill: Fill) -> Callable[[], int]:
     turn = cycle([NewMessage(name, queue, body, PROPERTIES, 0, HOST, HOST) for name, queue in queues])
 
     def append() -> int:
-        for _ in range(PLAIN_MESSAGES // PLAIN_AT_ONCE):
+        for _ in range(PLAIN_MESSAGES_AT_ONCE // PLAIN_AT_ONCE):
             store.append(list(islice(turn, PLAIN_AT_ONCE)))
-        return PLAIN_MESSAGES
+        return PLAIN_MESSAGES_AT_ONCE
 
     return append
 
 
-def measured(action: Callable[[], int]) -> Cost:
-    """Do something with messages; give what each has cost."""
-    cpu, wall = time.process_time(), time.perf_counter()
-    count = action()
-    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    return Cost(cpu * 1e6 / count, wall * 1e6 / count)
+def in_turn(actions: Mapping[int, Callable[[], int]], messages: int) -> dict[int, Cost]:
+    """Do things by turns until each has had its messages; give what one has cost each.
+
+    The turns are of milliseconds, so that a moment at which the machine is slow is no one's alone.
+    """
+    counts: dict[int, int] = defaultdict(int)
+    cpu_s: dict[int, float] = defaultdict(float)
+    wall_s: dict[int, float] = defaultdict(float)
+    while min(counts[name] for name in actions) < messages:
+        for name, action in actions.items():
+            cpu, wall = time.process_time(), time.perf_counter()
+            counts[name] += action()
+            cpu_s[name] += time.process_time() - cpu
+            wall_s[name] += time.perf_counter() - wall
+    return {
+        name: Cost(cpu_s[name] * 1e6 / count, wall_s[name] * 1e6 / count) for name, count in counts.items()
+    }
 
 
 # Restarting
