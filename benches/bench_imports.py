@@ -1,10 +1,14 @@
-"""How soon CometMQ is there: imports, the help, the pytest plugin, the embedded broker; and the wheel's size.
+"""How soon CometMQ is there: imports, the help, the pytest plugin and its fixture; and the wheel's size.
 
-    python -m benches.bench_imports [--rounds 15]
+    python -m benches.bench_imports [--rounds 15] [--only-goals]
 
 Programs run in turn, each a process of its own, beside one that does nothing: what is shown is the median
 time, how much that is above the one beside it, and the least CPU time, which says more on a machine that has
-other things to do. What a public name adds is CPU time, measured inside its process.
+other things to do. What a public name adds is CPU time, measured inside its process. The fixture is timed
+inside pytest: from when a test asks for it until its broker takes messages, imports included. All modules are
+compiled by a first run that does not count, as an installation compiles them.
+
+It ends with exit code 1 if a median is above its goal: run it on a machine that has nothing else to do.
 """
 
 import argparse
@@ -16,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -38,18 +43,25 @@ before, begun = set(sys.modules), time.process_time()
 took = time.process_time() - begun
 print(json.dumps([took, sorted(set(sys.modules) - before)]))
 """
-STARTS: Final = """
-import json, time
-begun = time.perf_counter()
-from cometmq.testing import EmbeddedBroker
-cpu = time.process_time()
-times = [time.perf_counter()]
-for _ in range({rounds}):
-    with EmbeddedBroker():
-        times.append(time.perf_counter())
-    times.append(time.perf_counter())
-print(json.dumps([cpu, begun, *times]))
+FIXTURE: Final = "rocketmq"
+FIXTURE_GOAL_MS: Final = 300
+USES: Final = ("first", "second")
+"""A session's first test with the fixture pays the imports."""
+CACHES: Final = {"as it is": {}, "empty": {"NUMBA_CACHE_DIR": "kernels"}}
+"""Kernel caches that the fixture is used with: environment of pytest."""
+CONFTEST: Final = f"""
+import time
+import pytest
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_fixture_setup(fixturedef):
+    cpu, begun = time.process_time(), time.perf_counter()
+    yield
+    if fixturedef.argname == "{FIXTURE}":
+        print()
+        print("ready", time.perf_counter() - begun, time.process_time() - cpu)
 """
+TESTS: Final = "\n".join(f"def test_{use}({FIXTURE}): pass" for use in USES)
 
 
 class Cell(NamedTuple):
@@ -74,21 +86,35 @@ class Run(NamedTuple):
     cpu: float
 
 
+class Shown(NamedTuple):
+    """A table, and what is above its goal."""
+
+    table: Table
+    late: list[str]
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(
         prog="python -m benches.bench_imports", description="How soon it is there"
     )
     parser.add_argument("--rounds", type=int, default=15)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--only-goals", action="store_true", help="only what has a goal")
+    options = parser.parse_args()
     console = Console(width=WIDTH)
     with tempfile.TemporaryDirectory(prefix="cometmq-bench-") as folder:
-        console.print(times_table(cells(), rounds, Path(folder)))
-        console.print(names_table(rounds))
-        console.print(modules_table())
-        console.print(f"import cometmq: {', '.join(imported('import cometmq')[1])}")
-        console.print(starts_line(rounds))
-        console.print(wheel_line(Path(folder)))
+        os.environ |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": f"{folder}/compiled"}
+        programs = times_table(cells(), options.rounds, Path(folder))
+        console.print(programs.table)
+        fixtures = fixture_table(options.rounds, Path(folder))
+        console.print(fixtures.table)
+        if not options.only_goals:
+            console.print(names_table(options.rounds))
+            console.print(modules_table())
+            console.print(f"import cometmq: {', '.join(imported('import cometmq')[1])}")
+            console.print(wheel_line(Path(folder)))
+    if late := programs.late + fixtures.late:
+        sys.exit("\n".join(late))
 
 
 def cells() -> list[Cell]:
@@ -105,7 +131,7 @@ def cells() -> list[Cell]:
     ]
 
 
-def times_table(programs: list[Cell], rounds: int, directory: Path) -> Table:
+def times_table(programs: list[Cell], rounds: int, directory: Path) -> Shown:
     """Run all in turn; show the medians."""
     runs: dict[str, list[Run]] = {cell.name: [] for cell in programs}
     for _ in range(rounds + 1):  # the first, which may have to compile, does not count
@@ -116,15 +142,19 @@ def times_table(programs: list[Cell], rounds: int, directory: Path) -> Table:
         for name, of in runs.items()
     }
     table = Table("program", "median ms", "least CPU ms", "above", "ms more", "CPU ms more", "goal ms")
+    late = []
     for cell in programs:
-        wall, cpu = best[cell.name]
+        wall, cpu = took = best[cell.name]
         goal = "" if cell.goal_ms is None else f"{cell.goal_ms:.0f}"
         more = ("", "")
         if cell.beside is not None:
             beside = best[cell.beside]
-            more = (f"{wall - beside.wall:.1f}", f"{cpu - beside.cpu:.1f}")
+            took = Run(wall - beside.wall, cpu - beside.cpu)
+            more = (f"{took.wall:.1f}", f"{took.cpu:.1f}")
         table.add_row(cell.name, f"{wall:.1f}", f"{cpu:.1f}", cell.beside or "", *more, goal)
-    return table
+        if cell.goal_ms is not None and took.wall > cell.goal_ms:
+            late.append(f"{cell.name} takes {took.wall:.0f} ms: the goal is {cell.goal_ms:.0f} ms")
+    return Shown(table, late)
 
 
 def run(command: list[str], directory: Path) -> Run:
@@ -160,16 +190,46 @@ def modules_table() -> Table:
     return table
 
 
-def starts_line(rounds: int) -> str:
-    """Tell how soon an embedded broker is ready: the first of a process, and the others."""
-    cpu, begun, imported_at, *times = json.loads(output(STARTS.format(rounds=rounds + 1)))
-    ready = [(at - since) * 1000 for since, at in zip([imported_at, *times[1::2]], times[::2], strict=False)]
-    gone = [(at - since) * 1000 for since, at in zip(times[::2], times[1::2], strict=True)]
-    return (
-        f"embedded broker: imported in {(imported_at - begun) * 1000:.0f} ms ({cpu * 1000:.0f} ms CPU with"
-        f" the interpreter), the first ready in {ready[0]:.0f} ms more (goal: 300 ms in all),"
-        f" others in {statistics.median(ready[1:]):.0f} ms; stopped in {statistics.median(gone):.0f} ms"
+def fixture_table(rounds: int, directory: Path) -> Shown:
+    """Show how soon the fixture is ready in sessions of pytest that use it twice."""
+    project = directory / "project"
+    project.mkdir()
+    (project / "conftest.py").write_text(CONFTEST)
+    (project / "test_it.py").write_text(TESTS)
+    runs: dict[tuple[str, str], list[Run]] = {(use, cache): [] for cache in CACHES for use in USES}
+    for number in range(rounds + 1):  # the first, which may have to compile, does not count
+        for cache, environment in CACHES.items():
+            folders = {name: str(directory / f"{folder}-{number}") for name, folder in environment.items()}
+            for use, took in zip(USES, session(project, folders), strict=True):
+                runs[use, cache].append(took)
+    table = Table("use", "kernel cache", "median ms", "most ms", "least CPU ms", "goal ms")
+    table.title = f"The fixture {FIXTURE}"
+    late = []
+    for (use, cache), of in runs.items():
+        walls, cpu = [took.wall for took in of[1:]], min(took.cpu for took in of[1:])
+        median = statistics.median(walls)
+        table.add_row(use, cache, f"{median:.1f}", f"{max(walls):.1f}", f"{cpu:.1f}", str(FIXTURE_GOAL_MS))
+        if median > FIXTURE_GOAL_MS:
+            late.append(
+                f"{FIXTURE}, {use} use, kernel cache {cache}, takes {median:.0f} ms: "
+                f"the goal is {FIXTURE_GOAL_MS} ms"
+            )
+    return Shown(table, late)
+
+
+def session(project: Path, environment: Mapping[str, str]) -> list[Run]:
+    """Run pytest on a project; give what each use of the fixture took."""
+    command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "-p", PLUGIN]
+    ran = subprocess.run(
+        command,
+        cwd=project,
+        env=os.environ | ALONE | dict(environment),
+        capture_output=True,
+        text=True,
+        check=True,
     )
+    said = (line.split() for line in ran.stdout.splitlines() if line.startswith("ready "))
+    return [Run(float(wall) * 1000, float(cpu) * 1000) for _, wall, cpu in said]
 
 
 def wheel_line(directory: Path) -> str:
