@@ -56,3 +56,22 @@ def spark(tmp_path_factory: pytest.TempPathFactory, fsspec_config: Path) -> "Ite
 def fsspec_config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give the folder in which Spark's workers find how fsspec reaches file systems."""
     return tmp_path_factory.mktemp("fsspec")
+
+
+@pytest.fixture(scope="module")
+def name_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Give the end-to-end tests a name server, and a broker that filters by SQL and delays nothing long.
+
+    ``tests/interop`` has a fixture of this name, for the same tests with its brokers.
+    """
+    from tests.live import in_thread  # noqa: PLC0415  most tests need no broker
+    from tests.shop import PROMPT  # noqa: PLC0415  as above
+
+    with in_thread(tmp_path_factory.mktemp("broker"), store=PROMPT, enable_property_filter=True) as live:
+        yield live.name_server
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """Give a topic of the test's own."""
+    return "".join(letter if letter.isalnum() else "_" for letter in request.node.name)[:100]

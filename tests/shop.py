@@ -1,5 +1,6 @@
-"""A live broker with the topic Orders, and somebody who sends to it: what tests of consumers begin with."""
+"""A live broker with a topic, and somebody who sends to it: what tests of consumers begin with."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,52 +24,94 @@ QUEUE = MessageQueue("Orders", BROKER, 0)
 PROMPT = {"message_delay_level": "1s 1s 1s 1s 1s"}
 """Settings of a store whose delayed messages come soon."""
 
+PATIENCE_S = 100
+"""How long a shop is open at most: whoever waits in vain fails."""
+
 
 class Shop(NamedTuple):
-    """Where the broker is, and who sends; the requests are the group ``readers``'s."""
+    """Where the broker is, its topic's queues, and who sends to them; the requests are the group's."""
 
     live: Live
+    queues: list[MessageQueue]
+    group_name: str
     producer: Producer
     connections: Connections
     routes: Routes
     requests: QueueRequests
 
+    @property
+    def queue(self) -> MessageQueue:
+        """The first queue."""
+        return self.queues[0]
+
     async def send(self, *bodies: bytes, tags: str | None = None, queue: MessageQueue | None = None) -> None:
-        """Send a message of each body, to queues in turn or to one."""
+        """Send a message of each body, to queues in turn or to one, and wait until they can be read.
+
+        A Java broker answers before.
+        """
+        ends: dict[MessageQueue, int] = {}
         for body in bodies:
-            await self.producer.send(Message("Orders", body, tags), queue)
+            result = await self.producer.send(Message(self.queue.topic, body, tags), queue)
+            ends[result.queue] = result.queue_offset + 1
+        for one, end in ends.items():
+            await self._arrived(one, end)
 
-    def consumer(self, group: str = "readers", **arguments: Any) -> Consumer:
+    def consumer(self, group: str | None = None, **arguments: Any) -> Consumer:
         """Make a consumer that begins with the first message."""
-        return Consumer(self.live.name_server, group, **{"start": Start.FIRST} | arguments)
+        return Consumer(self.live.name_server, group or self.group_name, **{"start": Start.FIRST} | arguments)
 
-    async def group(self, group: str = "readers") -> ConsumerConnections:
+    async def group(self, group: str | None = None) -> ConsumerConnections:
         """Give what the broker knows of a group."""
-        command = Command(
-            RequestCode.GET_CONSUMER_CONNECTION_LIST, ext_fields=fields(ConsumerGroupHeader(group))
-        )
+        header = ConsumerGroupHeader(group or self.group_name)
+        command = Command(RequestCode.GET_CONSUMER_CONNECTION_LIST, ext_fields=fields(header))
         return decode(ConsumerConnections, (await self.connections.request(self.live.broker, command)).body)
 
-    async def committed(self, group: str = "readers", queue: MessageQueue = QUEUE) -> int | None:
+    async def committed(self, group: str | None = None, queue: MessageQueue | None = None) -> int | None:
         """Give what a group has committed."""
-        async with PullConsumer(self.live.name_server, group) as reader:
-            return await reader.committed(queue)
+        async with PullConsumer(self.live.name_server, group or self.group_name) as reader:
+            return await reader.committed(queue or self.queue)
+
+    async def _arrived(self, queue: MessageQueue, end: int) -> None:
+        while True:
+            if await self.requests.max_offset(queue) >= end:
+                return
+            await asyncio.sleep(0.01)
 
 
 @asynccontextmanager
 async def shop(root: Path, queues: int = 1, **settings: Any) -> AsyncIterator[Shop]:
-    """Open a shop; the arguments are those of ``tests.live.serving``."""
-    connections = Connections()
+    """Open a shop with a broker of its own; the arguments are those of ``tests.live.serving``."""
     async with (
         serving(root, **settings) as live,
-        TopicAdmin(live.name_server) as admin,
-        Producer(live.name_server) as producer,
+        shop_at(live.name_server, QUEUE.topic, "readers", queues) as here,
     ):
-        await admin.create("Orders", queues=queues)
-        routes = Routes(connections, [live.name_server])
+        yield here
+
+
+@asynccontextmanager
+async def shop_at(
+    name_server: str, topic: str, group: str | None = None, queues: int = 1
+) -> AsyncIterator[Shop]:
+    """Open one at a broker that is there, of whatever make; its group is called like its topic."""
+    group = group or topic
+    connections = Connections()
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        TopicAdmin(name_server) as admin,
+        Producer(name_server) as producer,
+    ):
+        await admin.create(topic, queues=queues)
+        ((broker_name, address),) = (await admin.masters()).items()
+        routes = Routes(connections, [name_server])
         try:
             yield Shop(
-                live, producer, connections, routes, QueueRequests(connections, routes, "readers", 3_000)
+                Live(name_server, address),
+                [MessageQueue(topic, broker_name, queue_id) for queue_id in range(queues)],
+                group,
+                producer,
+                connections,
+                routes,
+                QueueRequests(connections, routes, group, 3_000),
             )
         finally:
             await connections.close()

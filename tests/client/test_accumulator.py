@@ -2,11 +2,9 @@
 
 import asyncio
 from itertools import count
-from pathlib import Path
 
 import pytest
 from tests.client.brokers import Broker, cluster
-from tests.live import serving
 
 from cometmq.client import Producer, outgoing
 from cometmq.client.accumulator import Accumulator
@@ -116,20 +114,6 @@ def test_who_has_given_up_keeps_nobody_from_the_results() -> None:
         given_up.cancel()
         assert (await waits).offset_ids == ["at y"]
         assert sent.batches == [[b"x", b"y"]]
-
-    asyncio.run(main())
-
-
-def test_sends_of_a_producer_share_batches_if_that_is_wanted(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as live, Producer(live.name_server, linger_ms=20) as producer:
-            results = await asyncio.gather(
-                *(producer.send(Message("Orders", b"%d" % n)) for n in range(50)),
-                producer.send(Message("Orders", b"ordered", sharding_key="k")),
-                producer.send(Message("Orders", b"late", delay_level=1)),
-            )
-        assert len({result.message_id for result in results}) == 52
-        assert len({result.queue for result in results[:50]}) == 1
 
     asyncio.run(main())
 

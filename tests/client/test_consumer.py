@@ -1,22 +1,16 @@
-"""The push consumer against a live broker."""
+"""What a push consumer refuses, and brokers that are away; the rest is in ``test_consumer_end_to_end``."""
 
 import asyncio
-import logging
-import threading
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
-from itertools import chain
 from pathlib import Path
 
 import pytest
-from tests.consuming import Basket, Shares
-from tests.shop import PROMPT, QUEUE, Shop, shop
+from tests.consuming import Basket
+from tests.shop import shop
 
-from cometmq.client import Consumer, Limits, Model, PullOptions, Start
+from cometmq.client import Consumer, Model
 from cometmq.client.idempotence import Deduplicator, MemoryClaims
-from cometmq.client.offset_store import RemoteOffsets
-from cometmq.errors import FormatError, IllegalName, NetworkError, RequestTimeout, SettingsError
-from cometmq.message import MessageQueue, StoredMessage
+from cometmq.errors import FormatError, IllegalName, NetworkError, SettingsError
+from cometmq.message import StoredMessage
 
 NOBODY = "127.0.0.1:1"
 
@@ -25,22 +19,9 @@ async def ignore(_: StoredMessage) -> None:
     """Handle a message without anything to do."""
 
 
-class Alarm(logging.Handler):
-    """Rings when an error is logged so often."""
+def test_what_comes_later_is_committed_too(tmp_path: Path) -> None:
+    """Not so with RocketMQ's broker: it may take what a pull commits along after what the stop commits."""
 
-    def __init__(self, count: int) -> None:
-        super().__init__(logging.ERROR)
-        self.texts: list[str] = []
-        self.rang = asyncio.Event()
-        self._count = count
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.texts.append(record.getMessage())
-        if len(self.texts) == self._count:
-            self.rang.set()
-
-
-def test_each_message_comes_to_the_handler_and_is_committed(tmp_path: Path) -> None:
     async def main() -> None:
         async with shop(tmp_path) as here:
             basket = Basket()
@@ -52,279 +33,6 @@ def test_each_message_comes_to_the_handler_and_is_committed(tmp_path: Path) -> N
                 await here.send(b"2")
                 assert await basket.has(3) == [b"0", b"1", b"2"]
             assert await here.committed() == 3
-
-    asyncio.run(main())
-
-
-def test_a_commit_that_fails_at_the_stop_does_not_let_all_come_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write, failures = RemoteOffsets.write, [RequestTimeout("no answer within 3000 ms")]
-
-    async def busy(self: RemoteOffsets, offsets: Mapping[MessageQueue, int]) -> None:
-        if failures:
-            raise failures.pop()
-        await write(self, offsets)
-
-    monkeypatch.setattr(RemoteOffsets, "write", busy)
-
-    async def main() -> None:
-        async with shop(tmp_path) as here:
-            await here.send(b"0", b"1")
-            for expected in ([b"0", b"1"], [b"2"]):
-                basket = Basket()
-                consumer = here.consumer()
-                consumer.on("Orders")(basket.put)
-                async with consumer:
-                    assert await basket.has(len(expected)) == expected
-                await here.send(b"2")
-            assert not failures
-
-    asyncio.run(main())
-
-
-def test_only_the_tags_that_are_wanted_come(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with shop(tmp_path) as here:
-            basket = Basket()
-            consumer = here.consumer()
-            consumer.on("Orders", "Aa || C")(basket.put)
-            for tags in ("Aa", "BB", "D", "C"):  # the hash of BB is that of Aa
-                await here.send(tags.encode(), tags=tags)
-            async with consumer:
-                assert await basket.has(2) == [b"Aa", b"C"]
-            assert await here.committed() == 4
-
-    asyncio.run(main())
-
-
-def test_a_plain_function_runs_in_a_thread(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with shop(tmp_path) as here:
-            loop, basket = asyncio.get_running_loop(), Basket()
-            threads: set[int] = set()
-            consumer = here.consumer(max_concurrency=2)
-
-            @consumer.on("Orders")
-            def handle(message: StoredMessage) -> None:
-                threads.add(threading.get_ident())
-                asyncio.run_coroutine_threadsafe(basket.put(message), loop).result()
-
-            await here.send(b"0", b"1", b"2")
-            async with consumer:
-                await basket.has(3)
-            assert threading.get_ident() not in threads
-            assert len(threads) <= 2
-
-    asyncio.run(main())
-
-
-def test_a_batch_comes_as_a_list(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with shop(tmp_path) as here:
-            batches: asyncio.Queue[list[bytes]] = asyncio.Queue()
-            consumer = here.consumer()
-
-            @consumer.on("Orders", batch_size=3)
-            async def handle(messages: list[StoredMessage]) -> None:
-                batches.put_nowait([message.body for message in messages])
-
-            await here.send(b"0", b"1", b"2", b"3")
-            async with consumer:
-                got = [await batches.get()]
-                while sum(map(len, got)) < 4:
-                    got.append(await batches.get())
-            assert sorted(chain.from_iterable(got)) == [b"0", b"1", b"2", b"3"]
-            assert max(map(len, got)) <= 3
-
-    asyncio.run(main())
-
-
-def test_what_a_handler_fails_comes_again_and_becomes_a_dead_letter_at_last(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with shop(tmp_path, store=PROMPT) as here:
-            basket = Basket()
-            consumer = here.consumer(max_reconsume_times=1)
-
-            @consumer.on("Orders")
-            async def handle(message: StoredMessage) -> None:
-                await basket.put(message)
-                raise ValueError("no")
-
-            await here.send(b"bad")
-            async with consumer:
-                assert await basket.has(2) == [b"bad", b"bad"]
-                first, second = basket.messages
-                assert (first.reconsume_times, second.reconsume_times) == (0, 1)
-                assert (second.topic, second.message_id) == ("Orders", first.message_id)
-                assert await dead_letters(here, 1) == [b"bad"]
-            assert len(basket.messages) == 2
-
-    asyncio.run(main())
-
-
-async def dead_letters(here: Shop, count: int) -> list[bytes]:
-    """Wait for the dead letters of the group ``readers``: a topic like any other."""
-    basket = Basket()
-    undertaker = here.consumer("undertaker")
-    undertaker.on("%DLQ%readers")(basket.put)
-    async with undertaker:
-        return await basket.has(count)
-
-
-def test_an_ordered_queue_is_handed_over_only_when_its_message_is_handled(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with shop(tmp_path, queues=2) as here, AsyncExitStack() as members:
-            events: list[str] = []
-            begun, may_end = asyncio.Event(), asyncio.Event()
-            shares, basket = Shares(), Basket()
-            one = here.consumer(instance="1", on_rebalance=shares.of("one"))
-            two = here.consumer(instance="2", on_rebalance=shares.of("two"))
-
-            @one.on("Orders", ordered=True)
-            async def slow(message: StoredMessage) -> None:
-                begun.set()
-                await may_end.wait()
-                events.append(f"one {message.body!r}")
-
-            @two.on("Orders", ordered=True)
-            async def quick(message: StoredMessage) -> None:
-                events.append(f"two {message.body!r}")
-                await basket.put(message)
-
-            await here.send(b"0", b"1", queue=QUEUE._replace(queue_id=1))
-            await members.enter_async_context(one)
-            await begun.wait()
-            await members.enter_async_context(two)
-            await shares.are(one=1)
-            assert len(two.queues) == 0
-            may_end.set()
-            await basket.has(1)
-            assert events == ["one b'0'", "two b'1'"]
-
-    asyncio.run(main())
-
-
-def test_who_leaves_hears_that_it_has_no_queues_before_another_has_them(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with shop(tmp_path, queues=2) as here, AsyncExitStack() as members:
-            shares = Shares()
-            one = here.consumer(instance="1", on_rebalance=shares.of("one"))
-            one.on("Orders", ordered=True)(Basket().put)
-            await members.enter_async_context(one)
-            await shares.are(one=2)
-            await one.stop()
-            await shares.are(one=0)
-
-    asyncio.run(main())
-
-
-def test_broadcasting_gives_each_member_all_and_remembers_where_it_was(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with shop(tmp_path / "store", queues=2) as here:
-            await here.send(b"0", b"1")
-            for instance in ("one", "two"):
-                basket = Basket()
-                consumer = here.consumer(
-                    model=Model.BROADCASTING, instance=instance, offsets_directory=tmp_path / "offsets"
-                )
-                consumer.on("Orders")(basket.put)
-                async with consumer:
-                    assert sorted(await basket.has(2)) == [b"0", b"1"]
-            again = Basket()
-            consumer = here.consumer(
-                model=Model.BROADCASTING, instance="one", offsets_directory=tmp_path / "offsets"
-            )
-            consumer.on("Orders")(again.put)
-            async with consumer:
-                await here.send(b"2")
-                assert await again.has(1) == [b"2"]
-            assert await here.committed() is None
-
-    asyncio.run(main())
-
-
-def test_a_stop_waits_for_handlers_and_commits_what_they_did(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with shop(tmp_path) as here:
-            begun, may_end = asyncio.Event(), asyncio.Event()
-            consumer = here.consumer(max_concurrency=1)
-
-            @consumer.on("Orders")
-            async def handle(_: StoredMessage) -> None:
-                begun.set()
-                await may_end.wait()
-
-            await here.send(b"0", b"1")
-            await consumer.start()
-            waiting = asyncio.create_task(consumer.wait())
-            await begun.wait()
-            stopping = asyncio.create_task(consumer.stop())
-            await waiting
-            assert not stopping.done()
-            may_end.set()
-            await stopping
-            assert await here.committed() == 1  # the second one was not begun
-
-    asyncio.run(main())
-
-
-def test_a_stop_cancels_handlers_that_do_not_end(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with shop(tmp_path) as here:
-            begun = asyncio.Event()
-            consumer = here.consumer(stop_timeout_ms=10)
-
-            @consumer.on("Orders")
-            async def handle(_: StoredMessage) -> None:
-                begun.set()
-                await asyncio.Event().wait()
-
-            await here.send(b"0")
-            async with consumer:
-                await begun.wait()
-            assert await here.committed() in {None, 0}
-
-    asyncio.run(main())
-
-
-def test_no_more_is_pulled_than_the_limits_say(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with shop(tmp_path) as here:
-            basket = Basket()
-            may_end = asyncio.Event()
-            consumer = here.consumer(pull=PullOptions(Limits(messages=4), max_count=2))
-
-            @consumer.on("Orders")
-            async def handle(message: StoredMessage) -> None:
-                await basket.put(message)
-                await may_end.wait()
-
-            await here.send(*(b"%d" % number for number in range(20)))
-            async with consumer:
-                await basket.has(6)
-                await here.committed()
-                assert len(basket.messages) == 6
-                may_end.set()
-                await basket.has(20)
-            assert await here.committed() == 20
-
-    asyncio.run(main())
-
-
-def test_two_of_one_name_are_told(tmp_path: Path) -> None:
-    async def main() -> None:
-        alarm = Alarm(2)
-        logging.getLogger("cometmq.client").addHandler(alarm)
-        async with shop(tmp_path) as here, AsyncExitStack() as members:
-            one, two = here.consumer(instance="same"), here.consumer(instance="same")
-            for consumer in (one, two):
-                consumer.on("Orders")(ignore)
-                await members.enter_async_context(consumer)
-            await alarm.rang.wait()
-            assert (one.twins, two.twins) == (1, 1)
-        logging.getLogger("cometmq.client").removeHandler(alarm)
-        assert all("are called" in text for text in alarm.texts)
 
     asyncio.run(main())
 
@@ -347,22 +55,6 @@ def test_a_consumer_goes_on_when_its_broker_was_away(tmp_path: Path) -> None:
                 assert await here.committed() == 2
         finally:
             await consumer.stop()
-
-    asyncio.run(main())
-
-
-@pytest.mark.parametrize(
-    ("start", "body"), [(Start.FIRST, b"old"), (Start.at(0), b"old"), (Start.LAST, b"old")]
-)
-def test_a_young_queue_is_read_from_its_first_message(tmp_path: Path, start: Start, body: bytes) -> None:
-    async def main() -> None:
-        async with shop(tmp_path) as here:
-            await here.send(b"old")
-            basket = Basket()
-            consumer = here.consumer(start=start)
-            consumer.on("Orders")(basket.put)
-            async with consumer:
-                assert await basket.has(1) == [body]
 
     asyncio.run(main())
 
@@ -407,24 +99,5 @@ def test_a_start_without_name_server_fails_and_can_be_tried_again() -> None:
                 await consumer.start()
         await consumer.stop()
         assert (consumer.queues, consumer.twins, consumer.group) == ([], 0, "readers")
-
-    asyncio.run(main())
-
-
-def test_a_consumer_runs_until_it_is_cancelled(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with shop(tmp_path) as here:
-            basket = Basket()
-            consumer = here.consumer()
-            consumer.on("Orders")(basket.put)
-            running = asyncio.create_task(consumer.run())
-            await here.send(b"0")
-            await basket.has(1)
-            with pytest.raises(SettingsError, match="started"):
-                await consumer.start()
-            running.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await running
-            assert await here.committed() == 1
 
     asyncio.run(main())

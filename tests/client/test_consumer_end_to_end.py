@@ -1,183 +1,360 @@
-"""What consumers do with a broker of whatever make: ``tests/interop`` runs these against a Java one, too."""
+"""The push consumer at a broker of whatever make."""
 
 import asyncio
+import logging
+import threading
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from itertools import chain
 from pathlib import Path
 
+import pytest
 from tests.consuming import Basket, Shares
+from tests.shop import Shop, shop_at
 
-from cometmq import Consumer, DeadLetter, Deduplicator, Message, Producer, Retry, Start, StoredMessage
-
-PATIENCE_S = 60
-
-
-async def send(name_server: str, topic: str, *bodies: bytes, queue: int | None = None) -> None:
-    async with Producer(name_server, "makers") as producer:
-        for body in bodies:
-            chosen = None if queue is None else (await producer.queues(topic))[queue]
-            await producer.send(Message(topic, body), chosen)
+from cometmq.client import Limits, Model, PullOptions, Start
+from cometmq.client.offset_store import RemoteOffsets
+from cometmq.errors import RequestTimeout, SettingsError
+from cometmq.message import MessageQueue, StoredMessage
 
 
-async def dead_letters(name_server: str, group: str, count: int) -> list[bytes]:
-    """Wait for a group's dead letters: they are in a topic like any other."""
-    basket = Basket()
-    undertaker = Consumer(name_server, f"{group}-undertaker", start=Start.FIRST)
-    undertaker.on(f"%DLQ%{group}")(basket.put)
-    async with undertaker:
-        return await basket.has(count)
+async def ignore(_: StoredMessage) -> None:
+    """Handle a message without anything to do."""
 
 
-def test_members_share_the_queues_and_each_message_comes_to_one(name_server: str, topic: str) -> None:
+class Alarm(logging.Handler):
+    """Rings when an error is logged so often."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(logging.ERROR)
+        self.texts: list[str] = []
+        self.rang = asyncio.Event()
+        self._count = count
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
+        if len(self.texts) == self._count:
+            self.rang.set()
+
+
+def test_what_is_there_comes_to_the_handler_and_is_committed(name_server: str, topic: str) -> None:
     async def main() -> None:
-        async with asyncio.timeout(PATIENCE_S), AsyncExitStack() as members:
-            basket, shares = Basket(), Shares()
-            await send(name_server, topic, b"0")
-            one, two = (
-                Consumer(name_server, topic, start=Start.FIRST, on_rebalance=shares.of(name))
-                for name in ("one", "two")
-            )
-            for consumer in (one, two):
-                consumer.on(topic)(basket.put)
-            await members.enter_async_context(one)
-            await basket.has(1)
-            await members.enter_async_context(two)
-            await shares.are(one=2, two=2)
-            await send(name_server, topic, *(b"%d" % number for number in range(1, 20)))
-            assert sorted(map(int, await basket.has(20))) == list(range(20))
-            await two.stop()
-            await shares.are(one=4)
-            await send(name_server, topic, b"20", b"21", b"22", b"23")
-            assert sorted(map(int, await basket.has(24))) == list(range(24))
+        async with shop_at(name_server, topic) as here:
+            basket = Basket()
+            consumer = here.consumer()
+            consumer.on(topic)(basket.put)
+            await here.send(b"0", b"1")
+            async with consumer:
+                assert await basket.has(2) == [b"0", b"1"]
+            assert await here.committed() == 2
 
     asyncio.run(main())
 
 
-def test_a_group_goes_on_where_it_was(name_server: str, topic: str) -> None:
+def test_a_commit_that_fails_at_the_stop_does_not_let_all_come_again(
+    name_server: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, failures = RemoteOffsets.write, [RequestTimeout("no answer within 3000 ms")]
+
+    async def busy(self: RemoteOffsets, offsets: Mapping[MessageQueue, int]) -> None:
+        if failures:
+            raise failures.pop()
+        await write(self, offsets)
+
+    monkeypatch.setattr(RemoteOffsets, "write", busy)
+
     async def main() -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            await send(name_server, topic, b"0", b"1", queue=0)
+        async with shop_at(name_server, topic) as here:
+            await here.send(b"0", b"1")
             for expected in ([b"0", b"1"], [b"2"]):
                 basket = Basket()
-                consumer = Consumer(name_server, topic, start=Start.FIRST)
+                consumer = here.consumer()
                 consumer.on(topic)(basket.put)
                 async with consumer:
                     assert await basket.has(len(expected)) == expected
-                await send(name_server, topic, b"2", queue=0)
+                await here.send(b"2")
+            assert not failures
 
     asyncio.run(main())
 
 
-def test_a_running_consumer_takes_topics_up_and_drops_them(name_server: str, topic: str) -> None:
+def test_only_the_tags_that_are_wanted_come(name_server: str, topic: str) -> None:
     async def main() -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            first, second, again = Basket(), Basket(), Basket()
-            later = f"{topic}_2"
-            consumer = Consumer(name_server, topic, start=Start.FIRST)
-            consumer.on(topic)(first.put)
-            await send(name_server, topic, b"0", queue=0)
-            await send(name_server, later, b"1")
-            async with consumer:
-                await first.has(1)
-                consumer.on(later)(second.put)
-                assert await second.has(1) == [b"1"]
-                consumer.unsubscribe(topic)
-                await send(name_server, topic, b"2", queue=0)
-                await send(name_server, later, b"3")
-                await second.has(2)
-                consumer.on(topic)(again.put)
-                assert await again.has(1) == [b"2"]
-            assert len(first.messages) == 1
-
-    asyncio.run(main())
-
-
-def test_what_fails_comes_again_and_at_last_is_a_dead_letter(name_server: str, topic: str) -> None:
-    async def main() -> None:
-        async with asyncio.timeout(PATIENCE_S):
+        async with shop_at(name_server, topic) as here:
             basket = Basket()
-            consumer = Consumer(name_server, topic, start=Start.FIRST, max_reconsume_times=1)
+            consumer = here.consumer()
+            consumer.on(topic, "Aa || C")(basket.put)
+            for tags in ("Aa", "BB", "D", "C"):  # the hash of BB is that of Aa
+                await here.send(tags.encode(), tags=tags)
+            async with consumer:
+                assert await basket.has(2) == [b"Aa", b"C"]
+            assert await here.committed() == 4
+
+    asyncio.run(main())
+
+
+def test_a_plain_function_runs_in_a_thread(name_server: str, topic: str) -> None:
+    async def main() -> None:
+        async with shop_at(name_server, topic) as here:
+            loop, basket = asyncio.get_running_loop(), Basket()
+            threads: set[int] = set()
+            consumer = here.consumer(max_concurrency=2)
+
+            @consumer.on(topic)
+            def handle(message: StoredMessage) -> None:
+                threads.add(threading.get_ident())
+                asyncio.run_coroutine_threadsafe(basket.put(message), loop).result()
+
+            await here.send(b"0", b"1", b"2")
+            async with consumer:
+                await basket.has(3)
+            assert threading.get_ident() not in threads
+            assert len(threads) <= 2
+
+    asyncio.run(main())
+
+
+def test_a_batch_comes_as_a_list(name_server: str, topic: str) -> None:
+    async def main() -> None:
+        async with shop_at(name_server, topic) as here:
+            batches: asyncio.Queue[list[bytes]] = asyncio.Queue()
+            consumer = here.consumer()
+
+            @consumer.on(topic, batch_size=3)
+            async def handle(messages: list[StoredMessage]) -> None:
+                batches.put_nowait([message.body for message in messages])
+
+            await here.send(b"0", b"1", b"2", b"3")
+            async with consumer:
+                got = [await batches.get()]
+                while sum(map(len, got)) < 4:
+                    got.append(await batches.get())
+            assert sorted(chain.from_iterable(got)) == [b"0", b"1", b"2", b"3"]
+            assert max(map(len, got)) <= 3
+
+    asyncio.run(main())
+
+
+def test_what_a_handler_fails_comes_again_and_becomes_a_dead_letter_at_last(
+    name_server: str, topic: str
+) -> None:
+    async def main() -> None:
+        async with shop_at(name_server, topic) as here:
+            basket = Basket()
+            consumer = here.consumer(max_reconsume_times=1)
 
             @consumer.on(topic)
             async def handle(message: StoredMessage) -> None:
                 await basket.put(message)
-                if message.body == b"never":
-                    raise DeadLetter
-                raise Retry(delay_level=1)
+                raise ValueError("no")
 
-            await send(name_server, topic, b"never", b"again")
+            await here.send(b"bad")
             async with consumer:
-                assert sorted(await basket.has(3)) == [b"again", b"again", b"never"]
-                assert sorted(await dead_letters(name_server, topic, 2)) == [b"again", b"never"]
-            first, second = (message for message in basket.messages if message.body == b"again")
-            assert (first.reconsume_times, second.reconsume_times) == (0, 1)
-            assert (second.topic, second.message_id) == (first.topic, first.message_id)
+                assert await basket.has(2) == [b"bad", b"bad"]
+                first, second = basket.messages
+                assert (first.reconsume_times, second.reconsume_times) == (0, 1)
+                assert (second.topic, second.message_id) == (topic, first.message_id)
+                assert await dead_letters(here, 1) == [b"bad"]
+            assert len(basket.messages) == 2
 
     asyncio.run(main())
 
 
-def test_ordered_messages_wait_for_one_that_fails(name_server: str, topic: str) -> None:
-    async def main() -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            basket = Basket()
-            consumer = Consumer(name_server, topic, start=Start.FIRST, suspend_ms=10, max_reconsume_times=2)
+async def dead_letters(here: Shop, count: int) -> list[bytes]:
+    """Wait for the group's dead letters: they are in a topic like any other."""
+    basket = Basket()
+    undertaker = here.consumer(f"{here.group_name}_undertaker")
+    undertaker.on(f"%DLQ%{here.group_name}")(basket.put)
+    async with undertaker:
+        return await basket.has(count)
 
-            @consumer.on(topic, ordered=True)
-            async def handle(message: StoredMessage) -> None:
+
+def test_an_ordered_queue_is_handed_over_only_when_its_message_is_handled(
+    name_server: str, topic: str
+) -> None:
+    async def main() -> None:
+        async with shop_at(name_server, topic, queues=2) as here, AsyncExitStack() as members:
+            events: list[str] = []
+            begun, may_end = asyncio.Event(), asyncio.Event()
+            shares, basket = Shares(), Basket()
+            one = here.consumer(instance="1", on_rebalance=shares.of("one"))
+            two = here.consumer(instance="2", on_rebalance=shares.of("two"))
+
+            @one.on(topic, ordered=True)
+            async def slow(message: StoredMessage) -> None:
+                begun.set()
+                await may_end.wait()
+                events.append(f"one {message.body!r}")
+
+            @two.on(topic, ordered=True)
+            async def quick(message: StoredMessage) -> None:
+                events.append(f"two {message.body!r}")
                 await basket.put(message)
-                if message.body == b"bad" or (message.body == b"1" and message.reconsume_times < 2):
-                    raise ValueError("not yet")
 
-            await send(name_server, topic, b"0", b"1", b"bad", b"2", queue=0)
-            async with consumer:
-                assert await basket.has(8) == [b"0", *[b"1"] * 3, *[b"bad"] * 3, b"2"]
-                assert await dead_letters(name_server, topic, 1) == [b"bad"]
-            assert [message.reconsume_times for message in basket.messages] == [0, 0, 1, 2, 0, 1, 2, 0]
+            await here.send(b"0", b"1", queue=here.queue._replace(queue_id=1))
+            await members.enter_async_context(one)
+            await begun.wait()
+            await members.enter_async_context(two)
+            await shares.are(one=1)
+            assert len(two.queues) == 0
+            may_end.set()
+            await basket.has(1)
+            assert events == ["one b'0'", "two b'1'"]
 
     asyncio.run(main())
 
 
-def test_an_ordered_queue_is_handed_over_with_its_order(name_server: str, topic: str) -> None:
+def test_who_leaves_hears_that_it_has_no_queues_before_another_has_them(name_server: str, topic: str) -> None:
     async def main() -> None:
-        async with asyncio.timeout(PATIENCE_S), AsyncExitStack() as members:
-            basket, shares = Basket(), Shares()
-            await send(name_server, topic, b"first")
-            for name in ("one", "two"):
-                consumer = Consumer(name_server, topic, start=Start.FIRST, on_rebalance=shares.of(name))
-                consumer.on(topic, ordered=True)(basket.put)
-                await members.enter_async_context(consumer)
-                await basket.has(1)
-                await send(name_server, topic, *(b"%d" % number for number in range(40)))
-            await shares.are(one=2, two=2)
-            await basket.has(81)
-            by_queue: dict[int, list[int]] = {}
-            for message in basket.messages:
-                by_queue.setdefault(message.queue_id, []).append(message.queue_offset)
-            assert all(offsets == list(range(len(offsets))) for offsets in by_queue.values())
+        async with shop_at(name_server, topic, queues=2) as here, AsyncExitStack() as members:
+            shares = Shares()
+            one = here.consumer(instance="1", on_rebalance=shares.of("one"))
+            one.on(topic, ordered=True)(Basket().put)
+            await members.enter_async_context(one)
+            await shares.are(one=2)
+            await one.stop()
+            await shares.are(one=0)
 
     asyncio.run(main())
 
 
-def test_what_was_sent_twice_is_handled_once_by_the_whole_group(
+def test_broadcasting_gives_each_member_all_and_remembers_where_it_was(
     name_server: str, topic: str, tmp_path: Path
 ) -> None:
     async def main() -> None:
-        async with asyncio.timeout(PATIENCE_S):
+        async with shop_at(name_server, topic, queues=2) as here:
+            await here.send(b"0", b"1")
+            for instance in ("one", "two"):
+                basket = Basket()
+                consumer = here.consumer(
+                    model=Model.BROADCASTING, instance=instance, offsets_directory=tmp_path
+                )
+                consumer.on(topic)(basket.put)
+                async with consumer:
+                    assert sorted(await basket.has(2)) == [b"0", b"1"]
+            again = Basket()
+            consumer = here.consumer(model=Model.BROADCASTING, instance="one", offsets_directory=tmp_path)
+            consumer.on(topic)(again.put)
+            async with consumer:
+                await here.send(b"2")
+                assert await again.has(1) == [b"2"]
+            assert await here.committed() in {None, 0}
+
+    asyncio.run(main())
+
+
+def test_a_stop_waits_for_handlers_and_commits_what_they_did(name_server: str, topic: str) -> None:
+    async def main() -> None:
+        async with shop_at(name_server, topic) as here:
+            begun, may_end = asyncio.Event(), asyncio.Event()
+            consumer = here.consumer(max_concurrency=1)
+
+            @consumer.on(topic)
+            async def handle(_: StoredMessage) -> None:
+                begun.set()
+                await may_end.wait()
+
+            await here.send(b"0", b"1")
+            await consumer.start()
+            waiting = asyncio.create_task(consumer.wait())
+            await begun.wait()
+            stopping = asyncio.create_task(consumer.stop())
+            await waiting
+            assert not stopping.done()
+            may_end.set()
+            await stopping
+            assert await here.committed() == 1  # the second one was not begun
+
+    asyncio.run(main())
+
+
+def test_a_stop_cancels_handlers_that_do_not_end(name_server: str, topic: str) -> None:
+    async def main() -> None:
+        async with shop_at(name_server, topic) as here:
+            begun = asyncio.Event()
+            consumer = here.consumer(stop_timeout_ms=10)
+
+            @consumer.on(topic)
+            async def handle(_: StoredMessage) -> None:
+                begun.set()
+                await asyncio.Event().wait()
+
+            await here.send(b"0")
+            async with consumer:
+                await begun.wait()
+            assert await here.committed() in {None, 0}
+
+    asyncio.run(main())
+
+
+def test_no_more_is_pulled_than_the_limits_say(name_server: str, topic: str) -> None:
+    async def main() -> None:
+        async with shop_at(name_server, topic) as here:
             basket = Basket()
-            for bodies in ([b"0", b"0", b"1", b"0", b"2"], [b"1", b"3"]):
-                await send(name_server, topic, *bodies, queue=0)
-                with Deduplicator(tmp_path / "shop.db") as deduplicator:
-                    consumer = Consumer(
-                        name_server, topic, start=Start.FIRST, suspend_ms=10, deduplicator=deduplicator
-                    )
+            may_end = asyncio.Event()
+            consumer = here.consumer(pull=PullOptions(Limits(messages=4), max_count=2))
 
-                    @consumer.on(topic, ordered=True, idempotent_by=lambda message: message.body.decode())
-                    async def handle(message: StoredMessage) -> None:
-                        if message.body == b"1" and message.reconsume_times == 0:
-                            raise ValueError("not yet")
-                        await basket.put(message)
+            @consumer.on(topic)
+            async def handle(message: StoredMessage) -> None:
+                await basket.put(message)
+                await may_end.wait()
 
-                    async with consumer:
-                        await basket.has(3 if b"2" in bodies else 4)
-            assert await basket.has(4) == [b"0", b"1", b"2", b"3"]
+            await here.send(*(b"%d" % number for number in range(20)))
+            async with consumer:
+                await basket.has(6)
+                await here.committed()
+                assert len(basket.messages) == 6
+                may_end.set()
+                await basket.has(20)
+
+    asyncio.run(main())
+
+
+def test_two_of_one_name_are_told(name_server: str, topic: str) -> None:
+    async def main() -> None:
+        alarm = Alarm(2)
+        logging.getLogger("cometmq.client").addHandler(alarm)
+        async with shop_at(name_server, topic) as here, AsyncExitStack() as members:
+            one, two = here.consumer(instance="same"), here.consumer(instance="same")
+            for consumer in (one, two):
+                consumer.on(topic)(ignore)
+                await members.enter_async_context(consumer)
+            await alarm.rang.wait()
+            assert (one.twins, two.twins) == (1, 1)
+        logging.getLogger("cometmq.client").removeHandler(alarm)
+        assert all("are called" in text for text in alarm.texts)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("start", [Start.FIRST, Start.at(0), Start.LAST], ids=["first", "at", "last"])
+def test_a_young_queue_is_read_from_its_first_message(name_server: str, topic: str, start: Start) -> None:
+    async def main() -> None:
+        async with shop_at(name_server, topic) as here:
+            await here.send(b"old")
+            basket = Basket()
+            consumer = here.consumer(start=start)
+            consumer.on(topic)(basket.put)
+            async with consumer:
+                assert await basket.has(1) == [b"old"]
+
+    asyncio.run(main())
+
+
+def test_a_consumer_runs_until_it_is_cancelled(name_server: str, topic: str) -> None:
+    async def main() -> None:
+        async with shop_at(name_server, topic) as here:
+            basket = Basket()
+            consumer = here.consumer()
+            consumer.on(topic)(basket.put)
+            running = asyncio.create_task(consumer.run())
+            await here.send(b"0")
+            await basket.has(1)
+            with pytest.raises(SettingsError, match="started"):
+                await consumer.start()
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            assert await here.committed() == 1
 
     asyncio.run(main())

@@ -1,4 +1,4 @@
-"""What the workers do with messages; what brokers do with those that come back is in ``test_consumer``."""
+"""What the workers do with messages; those that come back are in ``test_group_end_to_end``."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What a member tells brokers; what it does is in ``test_consumer``."""
+"""What a member does when a broker asks it; what it tells brokers is in ``test_membership_end_to_end``."""
 
 import asyncio
 from pathlib import Path
@@ -10,22 +10,6 @@ from cometmq.wire.bodies.body import encode
 from cometmq.wire.bodies.stats import QueueOffsets
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
-
-
-def test_the_broker_knows_who_is_there_and_what_is_wanted(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with shop(tmp_path) as here:
-            consumer = here.consumer()
-            consumer.subscribe("Orders", print, "paid || refunded")
-            async with consumer:
-                group = await here.group()
-            assert [member.client_id for member in group.connections] == [consumer.client_id]
-            assert {topic: data.expression for topic, data in group.subscriptions.items()} == {
-                "Orders": "paid || refunded",
-                "%RETRY%readers": "*",
-            }
-
-    asyncio.run(main())
 
 
 def test_an_operator_can_reset_offsets(tmp_path: Path) -> None:

@@ -2,27 +2,12 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.shop import QUEUE, shop
+from tests.shop import QUEUE
 
-from cometmq.client.offset_store import LocalOffsets, RemoteOffsets
-from cometmq.errors import FormatError, NoRoute
-from cometmq.message import MessageQueue
+from cometmq.client.offset_store import LocalOffsets
+from cometmq.errors import FormatError
 
 OTHER = QUEUE._replace(queue_id=1)
-GONE = MessageQueue("Gone", "broker-a", 0)
-
-
-def test_remote_offsets_are_the_groups_at_the_brokers(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with shop(tmp_path, queues=2) as here:
-            offsets = RemoteOffsets(here.requests)
-            await offsets.write({QUEUE: 0, OTHER: 5})
-            assert (await offsets.read(QUEUE), await offsets.read(OTHER)) == (0, 5)
-            with pytest.raises(NoRoute):
-                await offsets.write({GONE: 1, OTHER: 6})
-            assert await offsets.read(OTHER) == 6
-
-    asyncio.run(main())
 
 
 def test_local_offsets_are_found_again_in_rocketmqs_own_form(tmp_path: Path) -> None:

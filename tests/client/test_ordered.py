@@ -1,4 +1,4 @@
-"""The handling of one ordered queue; its way through a broker is in ``test_consumer``."""
+"""The handling of one ordered queue; its way through a broker is in ``test_group_end_to_end``."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor

@@ -1,12 +1,10 @@
 import asyncio
 from pathlib import Path
 
-from tests.live import BROKER
 from tests.shop import QUEUE, shop
 
 from cometmq.client.start import Start
 from cometmq.io.clock import ManualClock
-from cometmq.message import MessageQueue
 
 
 def test_a_start_is_a_place_in_a_queue(tmp_path: Path) -> None:
@@ -18,18 +16,5 @@ def test_a_start_is_a_place_in_a_queue(tmp_path: Path) -> None:
             await here.send(b"1", b"2")
             starts = [Start.FIRST, Start.LAST, Start.at(clock.now_ms()), Start.at(0)]
             assert [await start.offset(here.requests, QUEUE) for start in starts] == [0, 3, 1, 0]
-
-    asyncio.run(main())
-
-
-def test_retries_are_always_read_from_the_first(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with shop(tmp_path) as here:
-            consumer = here.consumer()
-            consumer.subscribe("Orders", print)
-            async with consumer:
-                queue = MessageQueue("%RETRY%readers", BROKER, 0)
-                for start in (Start.FIRST, Start.LAST, Start.at(0)):
-                    assert await start.offset(here.requests, queue) == 0
 
     asyncio.run(main())

@@ -12,12 +12,16 @@ from pathlib import Path
 import pytest
 from tests.interop import jvm, peers
 
+SETTINGS: dict[str, object] = peers.PATIENT | {
+    "messageDelayLevel": "1s 1s 1s 1s 1s",  # messages that failed come again soon
+    "enablePropertyFilter": "true",
+}
+
 
 @pytest.fixture(scope="session", params=["rocketmq", "cometmq"])
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[peers.Peer]:
     store = tmp_path_factory.mktemp(request.param) / "store"
-    settings = peers.PATIENT
-    with peers.START[request.param](store, settings, ended_by=signal.SIGKILL) as peer:
+    with peers.START[request.param](store, SETTINGS, ended_by=signal.SIGKILL) as peer:
         yield peer
 
 

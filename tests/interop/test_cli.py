@@ -107,9 +107,8 @@ def finds(cometmq: cli.Run, *asked: str) -> bool:
 def java_member(broker: Peer, run_java: Run) -> Iterator[Future[list[dict[str, Any]]]]:
     """Let a Java consumer be a member of the group; it ends when it has had an end from each queue."""
     with ThreadPoolExecutor(1) as pool:
-        yield pool.submit(
-            run_java, "Member", broker.namesrv, TOPIC, GROUP, QUEUES, "concurrent", properties=PROMPT
-        )
+        share = (QUEUES, "concurrent", "averagely", "127.0.0.1@java")
+        yield pool.submit(run_java, "Member", broker.namesrv, TOPIC, GROUP, *share, properties=PROMPT)
 
 
 async def end(broker: Peer) -> None:

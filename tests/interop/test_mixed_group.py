@@ -1,6 +1,8 @@
 """A Java consumer and one of ours in one group."""
 
 import asyncio
+from collections.abc import Sequence
+from itertools import count
 
 import pytest
 from tests.consuming import Basket, Shares
@@ -8,20 +10,28 @@ from tests.interop.jvm import Run
 from tests.interop.peers import Peer
 
 from cometmq import Consumer, Message, MessageQueue, Producer, Start
-from cometmq.cluster.rebalance import averagely
+from cometmq.cluster.rebalance import ConsistentHash, Strategy, averagely, by_circle
 
 pytestmark = pytest.mark.interop
 
 QUEUES = 4
 PATIENCE_S = 120
+STRATEGIES: dict[str, Strategy] = {
+    "averagely": averagely,
+    "by_circle": by_circle,
+    "consistent_hash": ConsistentHash(),
+}
 PROMPT = {"rocketmq.client.rebalance.waitInterval": "1000"}  # the client's default is 20 s
 
 
-@pytest.mark.parametrize("way", ["concurrent", "ordered"])
+@pytest.mark.parametrize(
+    ("way", "named"), [("concurrent", "averagely"), ("ordered", "by_circle"), ("ordered", "consistent_hash")]
+)
 def test_members_in_java_and_python_agree_on_who_has_which_queues(
-    broker: Peer, way: str, run_java: Run
+    broker: Peer, way: str, named: str, run_java: Run
 ) -> None:
-    topic = group = f"Mixed-{way}"
+    topic = group = f"Mixed-{way}-{named}"
+    strategy = STRATEGIES[named]
 
     async def main() -> None:
         basket, shares = Basket(), Shares()
@@ -32,16 +42,16 @@ def test_members_in_java_and_python_agree_on_who_has_which_queues(
 
             await producer.send(Message(topic, b"first"))
             queues = sorted(await producer.queues(topic))
-            consumer = Consumer(broker.namesrv, group, start=Start.FIRST, on_rebalance=shares.of("ours"))
+            consumer = Consumer(
+                broker.namesrv, group, start=Start.FIRST, strategy=strategy, on_rebalance=shares.of("ours")
+            )
+            other, share = other_member(consumer.client_id, queues, strategy)
+            arguments = (broker.namesrv, topic, group, len(share), way, named, other)
             consumer.on(topic, ordered=way == "ordered")(basket.put)
             async with consumer, asyncio.TaskGroup() as tasks:  # a failure of Java's ends the test at once
                 await basket.has(1)
-                java = tasks.create_task(
-                    asyncio.to_thread(
-                        run_java, "Member", broker.namesrv, topic, group, QUEUES // 2, way, properties=PROMPT
-                    )
-                )
-                await shares.are(ours=QUEUES // 2)
+                java = tasks.create_task(asyncio.to_thread(run_java, "Member", *arguments, properties=PROMPT))
+                await shares.are(ours=QUEUES - len(share))
                 ours = [queue for queue in consumer.queues if queue.topic == topic]
                 for queue in queues:
                     for body in (b"1", b"2", b"3", b"end"):
@@ -49,11 +59,10 @@ def test_members_in_java_and_python_agree_on_who_has_which_queues(
                 (theirs,) = await java
                 await basket.has(1 + 4 * len(ours))
                 await shares.are(ours=QUEUES)  # it left
-            print(f"\n{broker.name} {way}: {theirs}, ours {ours}")
+            print(f"\n{broker.name} {way} {named}: {theirs}, ours {ours}")
 
-            members = sorted([consumer.client_id, theirs["clientId"]])
-            assert ours == averagely(consumer.client_id, queues, members)
-            share = averagely(theirs["clientId"], queues, members)
+            assert theirs["clientId"] == other
+            assert ours == [queue for queue in queues if queue not in share]
             assert theirs["queues"] == [queue.queue_id for queue in share]
             assert sorted(theirs["bodies"]) == sorted(["1", "2", "3", "end"] * len(share))
             if way == "ordered":
@@ -61,3 +70,15 @@ def test_members_in_java_and_python_agree_on_who_has_which_queues(
                 assert of_queue[-4:] == [b"1", b"2", b"3", b"end"]
 
     asyncio.run(main())
+
+
+def other_member(
+    own_id: str, queues: Sequence[MessageQueue], strategy: Strategy
+) -> tuple[str, list[MessageQueue]]:
+    """Give a name for another member with which both have some of the queues, and its share."""
+    for number in count():
+        name = f"99.0.0.1@java-{number}"
+        share = strategy(name, queues, sorted([own_id, name]))
+        if 0 < len(share) < len(queues):
+            return name, share
+    raise AssertionError("names do not end")

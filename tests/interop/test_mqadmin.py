@@ -1,12 +1,20 @@
+import asyncio
 import hashlib
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from tests.interop.jvm import Run
 from tests.interop.peers import Peer
 
+from cometmq import Lookup, Message, Producer
+from cometmq.errors import NoRoute
+from cometmq.wire.bodies.trace import TRACE_TOPIC
+
 pytestmark = pytest.mark.interop
+
+PATIENCE_S = 60
 
 # Commands, and what the output of each must show. {…} is filled in by the test.
 COMMANDS = {
@@ -20,6 +28,7 @@ COMMANDS = {
     "queryMsgById -t Admin -i {offset_id}": "OffsetID: +{offset_id}",
     "queryMsgByKey -t Admin -k admin-0": "{message_id}",
     "queryMsgByUniqueKey -t Admin -i {message_id}": r"Keys: +\[admin-0 ",
+    "queryMsgTraceById -i {traced_id}": r"(?m)^Pub +Tracers +127\.0\.0\.1 .* success\s*$",
     "deleteExpiredCommitLog -c DefaultCluster": "success",
     "cleanExpiredCQ -c DefaultCluster": "success",
     "cleanUnusedTopic -c DefaultCluster": "success",
@@ -34,6 +43,7 @@ def test_mqadmin_commands_do_what_they_are_asked(broker: Peer, run_java: Run, tm
         "broker": broker.broker,
         "offset_id": sent["offsetMessageId"],
         "message_id": sent["messageId"],
+        "traced_id": asyncio.run(send_traced(broker.namesrv)),
     }
     commands = tmp_path / "commands"
     commands.write_text("\n".join(command.format(**values) for command in COMMANDS))
@@ -47,6 +57,18 @@ def test_mqadmin_commands_do_what_they_are_asked(broker: Peer, run_java: Run, tm
         assert "Exception" not in output, f"mqadmin {answer['command']}:\n{output}"
         print(f"\n{broker.name}: mqadmin {answer['command']}", end="")
     assert [hashlib.sha1(body).hexdigest() for body in bodies] == [sent["bodySha1"]]
+
+
+async def send_traced(namesrv: str) -> str:
+    """Let a producer of ours trace a send, and wait until the broker's index has it; gives the message id."""
+    async with Producer(namesrv, "Tracers", trace=True) as producer:
+        sent = await producer.send(Message("Admin", b"traced"))
+    async with asyncio.timeout(PATIENCE_S), Lookup(namesrv) as lookup:
+        while True:
+            with suppress(NoRoute):  # the broker tells the name server of the topic a moment later
+                if await lookup.by_key(TRACE_TOPIC, sent.message_id):
+                    return sent.message_id
+            await asyncio.sleep(0.05)
 
 
 def bodies_written(output: str) -> list[bytes]:

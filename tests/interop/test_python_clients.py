@@ -1,11 +1,15 @@
-"""The Python clients against both brokers: the tests are those of ``tests/client``, the fixtures are here."""
+"""The Python clients against both brokers: all end-to-end tests of the clients, with fixtures of here."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.client.test_consumer_end_to_end import *  # noqa: F403  all tests that are there
-from tests.client.test_end_to_end import *  # noqa: F403  all tests that are there
 from tests.interop.peers import Peer
 
 pytestmark = pytest.mark.interop
+
+TESTS = Path(__file__).parents[1]
 
 
 @pytest.fixture
@@ -13,6 +17,17 @@ def name_server(broker: Peer) -> str:
     return broker.namesrv
 
 
-@pytest.fixture
-def topic(request: pytest.FixtureRequest) -> str:
-    return "".join(letter if letter.isalnum() else "_" for letter in request.node.name)[:100]
+def end_to_end_tests() -> dict[str, Any]:
+    """Give all of them by their names."""
+    found: dict[str, Any] = {}
+    for path in sorted(TESTS.rglob("test_*_end_to_end.py")):
+        module = ".".join(("tests", *path.relative_to(TESTS).with_suffix("").parts))
+        tests = {name: test for name, test in vars(import_module(module)).items() if name.startswith("test_")}
+        assert tests and not found.keys() & tests.keys(), (
+            f"{module}: other tests are called {found.keys() & tests.keys()}"
+        )
+        found |= tests
+    return found
+
+
+globals().update(end_to_end_tests())

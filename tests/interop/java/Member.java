@@ -5,11 +5,15 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentSkipListSet;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import org.apache.rocketmq.client.consumer.AllocateMessageQueueStrategy;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragelyByCircle;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueConsistentHash;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
 
@@ -17,7 +21,8 @@ import org.apache.rocketmq.common.message.MessageExt;
  * One member of a group whose other members are not Java's. It leaves when it has had the body "end" from as
  * many queues as it was told, and prints what it is called, which queues messages came from, and the bodies.
  *
- * <p>Arguments: name server, topic, group, number of queues, "ordered" or "concurrent".
+ * <p>Arguments: name server, topic, group, number of queues, "ordered" or "concurrent", how queues are divided,
+ * client id.
  */
 public final class Member {
     private static final long TIMEOUT_S = 90;
@@ -35,6 +40,10 @@ public final class Member {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(arguments[2]);
         consumer.setNamesrvAddr(arguments[0]);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.setAllocateMessageQueueStrategy(strategy(arguments[5]));
+        String[] client = arguments[6].split("@");
+        consumer.setClientIP(client[0]);
+        consumer.setInstanceName(client[1]);
         consumer.subscribe(arguments[1], "*");
         if (arguments[4].equals("ordered")) {
             consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
@@ -52,6 +61,15 @@ public final class Member {
         member.ends.await(TIMEOUT_S, TimeUnit.SECONDS);
         consumer.shutdown();
         Lines.print("clientId", clientId, "queues", member.queues, "bodies", member.bodies);
+    }
+
+    private static AllocateMessageQueueStrategy strategy(String name) {
+        return switch (name) {
+            case "averagely" -> new AllocateMessageQueueAveragely();
+            case "by_circle" -> new AllocateMessageQueueAveragelyByCircle();
+            case "consistent_hash" -> new AllocateMessageQueueConsistentHash();
+            default -> throw new IllegalArgumentException(name);
+        };
     }
 
     private synchronized void take(MessageExt message) {

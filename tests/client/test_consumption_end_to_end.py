@@ -1,21 +1,22 @@
-"""What a consumer wants besides what was subscribed to; what it does is in ``test_consumer``."""
+"""What a consumer wants besides what was subscribed to, at a broker of whatever make."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
-from tests.shop import shop
+from tests.shop import shop_at
 
 from cometmq.client import Model
 
 
-@pytest.mark.parametrize(
-    ("model", "topics"), [(Model.CLUSTERING, {"Orders", "%RETRY%readers"}), (Model.BROADCASTING, {"Orders"})]
-)
-def test_retries_are_for_groups_that_share(tmp_path: Path, model: Model, topics: set[str]) -> None:
+@pytest.mark.parametrize("model", Model)
+def test_retries_are_for_groups_that_share(
+    name_server: str, topic: str, model: Model, tmp_path: Path
+) -> None:
     async def main() -> None:
-        async with shop(tmp_path) as here:
+        async with shop_at(name_server, topic) as here:
             settled = asyncio.Event()
+            topics = {topic, f"%RETRY%{topic}"} if model is Model.CLUSTERING else {topic}
 
             def look(queues: object) -> None:
                 assert isinstance(queues, list)
@@ -25,7 +26,7 @@ def test_retries_are_for_groups_that_share(tmp_path: Path, model: Model, topics:
             consumer = here.consumer(
                 model=model, instance="me", offsets_directory=tmp_path, on_rebalance=look
             )
-            consumer.subscribe("Orders", print)
+            consumer.subscribe(topic, print)
             async with consumer:
                 await settled.wait()
 

@@ -1,13 +1,12 @@
-"""Shares of queues over a live broker; whole consumers are in ``test_consumer``."""
+"""Shares of queues, at a broker of whatever make; whole consumers are in ``test_consumer_end_to_end``."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 from tests.pulled import pulled
-from tests.shop import QUEUE, Shop, shop
+from tests.shop import Shop, shop_at
 
 from cometmq.admin.topics import TopicAdmin
 from cometmq.broker.locks import LOCK_LIFETIME_MS
@@ -22,8 +21,6 @@ from cometmq.errors import RequestTimeout
 from cometmq.io.clock import SystemClock
 from cometmq.message import MessageQueue
 from cometmq.wire.bodies.heartbeat import ConsumerData, Heartbeat
-
-OTHER = QUEUE._replace(queue_id=1)
 
 
 def rebalancing_of(
@@ -41,9 +38,9 @@ def rebalancing_of(
     return Rebalancing(
         here.connections,
         here.routes,
-        "readers",
+        here.group_name,
         name,
-        topics or {"Orders": False},
+        topics or {here.queue.topic: False},
         strategy,
         offsets or RemoteOffsets(here.requests),
         consume,
@@ -74,75 +71,79 @@ class Desk:
 
 
 async def join(here: Shop, name: str) -> None:
-    await beat(here.connections, {here.live.broker}, Heartbeat(name, consumers=[ConsumerData("readers")]))
+    await beat(
+        here.connections, {here.live.broker}, Heartbeat(name, consumers=[ConsumerData(here.group_name)])
+    )
 
 
-def test_who_is_not_known_as_a_member_takes_nothing_and_keeps_what_it_has(tmp_path: Path) -> None:
+def test_who_is_not_known_as_a_member_takes_nothing_and_keeps_what_it_has(
+    name_server: str, topic: str
+) -> None:
     async def main() -> None:
-        async with shop(tmp_path, queues=2) as here:
+        async with shop_at(name_server, topic, queues=2) as here:
             one = rebalancing_of(here, "one")
             assert not await one.round()
             assert one.owned() == []
             await join(here, "one")
             assert await one.round()
-            assert one.owned() == [QUEUE, OTHER]
+            assert one.owned() == here.queues
             await join(here, "two")  # over the same connection: the broker knows only the last name
             assert not await one.round()
-            assert one.owned() == [QUEUE, OTHER]
+            assert one.owned() == here.queues
             await one.stop()
 
     asyncio.run(main())
 
 
-def test_all_is_had_without_a_strategy(tmp_path: Path) -> None:
+def test_all_is_had_without_a_strategy(name_server: str, topic: str) -> None:
     async def main() -> None:
-        async with shop(tmp_path, queues=2) as here:
-            one = rebalancing_of(here, "one", strategy=None, topics={"Orders": True})
+        async with shop_at(name_server, topic, queues=2) as here:
+            one = rebalancing_of(here, "one", strategy=None, topics={topic: True})
             assert await one.round()
-            assert one.owned() == [QUEUE, OTHER]
+            assert one.owned() == here.queues
             await one.stop()
 
     asyncio.run(main())
 
 
-def test_more_queues_are_found_in_the_next_round(tmp_path: Path) -> None:
+def test_more_queues_are_found_in_the_next_round(name_server: str, topic: str) -> None:
     async def main() -> None:
-        async with shop(tmp_path) as here:
+        async with shop_at(name_server, topic) as here:
             one = rebalancing_of(here, "one")
             await join(here, "one")
             await one.round()
-            assert one.owned() == [QUEUE]
+            assert one.owned() == [here.queue]
             async with TopicAdmin(here.live.name_server) as admin:
-                await admin.create("Orders", queues=2)
+                await admin.create(topic, queues=2)
             await one.round()
-            assert one.owned() == [QUEUE, OTHER]
+            assert one.owned() == [here.queue, here.queue._replace(queue_id=1)]
             await one.stop()
 
     asyncio.run(main())
 
 
-def test_a_topic_that_is_not_there_yet_is_looked_for_again(tmp_path: Path) -> None:
+def test_a_topic_that_is_not_there_yet_is_looked_for_again(name_server: str, topic: str) -> None:
     async def main() -> None:
-        async with shop(tmp_path) as here:
-            one = rebalancing_of(here, "one", topics={"Later": False, "Orders": False})
+        async with shop_at(name_server, topic) as here:
+            one = rebalancing_of(here, "one", topics={"Later": False, topic: False})
             await join(here, "one")
             assert not await one.round()
-            assert one.owned() == [QUEUE]
+            assert one.owned() == [here.queue]
             await one.stop()
 
     asyncio.run(main())
 
 
-def test_offsets_are_committed_once(tmp_path: Path) -> None:
+def test_offsets_are_committed_once(name_server: str, topic: str) -> None:
     async def main() -> None:
-        async with shop(tmp_path) as here:
+        async with shop_at(name_server, topic) as here:
             one = rebalancing_of(here, "one")
             await join(here, "one")
             await one.round()
-            one.queues[QUEUE].pulling.restart(3)
+            one.queues[here.queue].pulling.restart(3)
             await one.commit()
             assert await here.committed() == 3
-            await here.requests.commit(QUEUE, 9)
+            await here.requests.commit(here.queue, 9)
             await one.commit()
             assert await here.committed() == 9
             await one.stop()
@@ -150,18 +151,20 @@ def test_offsets_are_committed_once(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_the_last_commit_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_commit_is_tried_again(
+    name_server: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(rebalancing, "COMMIT_AGAIN_S", 0.0)
 
     async def main() -> None:
-        async with shop(tmp_path) as here:
-            for failures, told in ((2, [{QUEUE: 3}]), (3, [])):
+        async with shop_at(name_server, topic) as here:
+            for failures, told in ((2, [{here.queue: 3}]), (3, [])):
                 desk = Desk(failures)
                 desk.open.set()
                 one = rebalancing_of(here, "one", offsets=desk)
                 await join(here, "one")
                 await one.round()
-                one.queues[QUEUE].pulling.restart(3)
+                one.queues[here.queue].pulling.restart(3)
                 await one.commit_at_last()
                 assert desk.told == told
                 await one.stop()
@@ -169,39 +172,39 @@ def test_the_last_commit_is_tried_again(tmp_path: Path, monkeypatch: pytest.Monk
     asyncio.run(main())
 
 
-def test_no_commit_overtakes_one_that_is_under_way(tmp_path: Path) -> None:
+def test_no_commit_overtakes_one_that_is_under_way(name_server: str, topic: str) -> None:
     async def main() -> None:
-        async with shop(tmp_path) as here:
+        async with shop_at(name_server, topic) as here:
             desk = Desk()
             one = rebalancing_of(here, "one", offsets=desk)
             await join(here, "one")
             await one.round()
-            one.queues[QUEUE].pulling.restart(3)
+            one.queues[here.queue].pulling.restart(3)
             given_up = asyncio.create_task(one.commit())
             await desk.asked.wait()
             given_up.cancel()
             await asyncio.wait((given_up,))
-            one.queues[QUEUE].pulling.restart(4)
+            one.queues[here.queue].pulling.restart(4)
             last = asyncio.create_task(one.commit_at_last())
             desk.open.set()
             await last
-            assert desk.told == [{QUEUE: 3}, {QUEUE: 4}]
+            assert desk.told == [{here.queue: 3}, {here.queue: 4}]
             await one.stop()
 
     asyncio.run(main())
 
 
-def test_an_ordered_queue_is_had_with_its_lock(tmp_path: Path) -> None:
+def test_an_ordered_queue_is_had_with_its_lock(name_server: str, topic: str) -> None:
     async def main() -> None:
-        async with shop(tmp_path) as here:
+        async with shop_at(name_server, topic) as here:
             changed = asyncio.Event()
-            one = rebalancing_of(here, "one", topics={"Orders": True}, on_change=lambda _: changed.set())
+            one = rebalancing_of(here, "one", topics={topic: True}, on_change=lambda _: changed.set())
             await join(here, "one")
             assert not await one.round()
-            assert (one.owned(), one.holds(QUEUE)) == ([], False)
+            assert (one.owned(), one.holds(here.queue)) == ([], False)
             locking = asyncio.create_task(one.run_locks())
             await changed.wait()
-            assert one.holds(QUEUE)
+            assert one.holds(here.queue)
             assert await one.round()
             locking.cancel()
             await one.give_up()
@@ -210,13 +213,13 @@ def test_an_ordered_queue_is_had_with_its_lock(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_a_lock_of_which_the_broker_has_not_heard_is_given_back_again(tmp_path: Path) -> None:
+def test_a_lock_of_which_the_broker_has_not_heard_is_given_back_again(name_server: str, topic: str) -> None:
     async def main() -> None:
-        async with asyncio.timeout(60), locked(tmp_path) as (here, one, locking):
+        async with asyncio.timeout(60), locked(name_server, topic) as (here, one, locking):
             unlock, lost = one._locks.unlock, asyncio.Event()
 
             async def lose(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
-                assert set(queues) == {QUEUE}
+                assert set(queues) == {here.queue}
                 one._locks.unlock = unlock  # type: ignore[method-assign]  # the next one is heard
                 lost.set()
                 return []
@@ -224,8 +227,8 @@ def test_a_lock_of_which_the_broker_has_not_heard_is_given_back_again(tmp_path: 
             one._locks.unlock = lose  # type: ignore[method-assign]  # the broker does not hear it
             one.assign([])
             await lost.wait()
-            two = Locks(here.connections, here.routes, "readers", "two")
-            while not (await two.lock([QUEUE])).granted:
+            two = Locks(here.connections, here.routes, here.group_name, "two")
+            while not (await two.lock([here.queue])).granted:
                 assert not locking.done()
                 await asyncio.sleep(0.05)
 
@@ -233,12 +236,12 @@ def test_a_lock_of_which_the_broker_has_not_heard_is_given_back_again(tmp_path: 
 
 
 def test_a_renewal_that_no_broker_answered_is_tried_again_soon(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name_server: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rebalancing, "LOCK_RENEWAL_S", 3_600.0)  # soon is what does not wait for this
 
     async def main() -> None:
-        async with asyncio.timeout(60), locked(tmp_path) as (_, one, locking):
+        async with asyncio.timeout(60), locked(name_server, topic) as (here, one, locking):
             lock, renewed, tries = one._locks.lock, asyncio.Event(), 0
 
             async def lose_first(queues: Iterable[MessageQueue]) -> Locked:
@@ -253,14 +256,14 @@ def test_a_renewal_that_no_broker_answered_is_tried_again_soon(
             one._locks.lock = lose_first  # type: ignore[method-assign]  # the first is not answered
             one._locks_wanted.set()
             await renewed.wait()
-            assert one.owned() == [QUEUE] and not locking.done()
+            assert one.owned() == [here.queue] and not locking.done()
 
     asyncio.run(main())
 
 
-def test_a_lock_that_is_being_given_back_is_not_renewed(tmp_path: Path) -> None:
+def test_a_lock_that_is_being_given_back_is_not_renewed(name_server: str, topic: str) -> None:
     async def main() -> None:
-        async with asyncio.timeout(60), locked(tmp_path) as (here, one, locking):
+        async with asyncio.timeout(60), locked(name_server, topic) as (here, one, locking):
             unlock, heard, go_on = one._locks.unlock, asyncio.Event(), asyncio.Event()
 
             async def linger(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
@@ -275,16 +278,18 @@ def test_a_lock_that_is_being_given_back_is_not_renewed(tmp_path: Path) -> None:
             one.assign([])
             await heard.wait()
             await one._lock()
-            two = Locks(here.connections, here.routes, "readers", "two")
-            assert (await two.lock([QUEUE])).granted == [QUEUE]
+            two = Locks(here.connections, here.routes, here.group_name, "two")
+            assert (await two.lock([here.queue])).granted == [here.queue]
             go_on.set()
 
     asyncio.run(main())
 
 
-def test_a_lock_that_was_granted_before_it_was_given_back_is_not_relied_on(tmp_path: Path) -> None:
+def test_a_lock_that_was_granted_before_it_was_given_back_is_not_relied_on(
+    name_server: str, topic: str
+) -> None:
     async def main() -> None:
-        async with asyncio.timeout(60), locked(tmp_path) as (here, one, locking):
+        async with asyncio.timeout(60), locked(name_server, topic) as (here, one, locking):
             lock, granted, go_on = one._locks.lock, asyncio.Event(), asyncio.Event()
 
             async def linger(queues: Iterable[MessageQueue]) -> Locked:
@@ -299,10 +304,10 @@ def test_a_lock_that_was_granted_before_it_was_given_back_is_not_relied_on(tmp_p
             renewing = asyncio.create_task(one._lock())
             await granted.wait()
             one.assign([])
-            one.assign([QUEUE])
+            one.assign([here.queue])
             await asyncio.wait(set(one._tasks))  # it has left, and wants it again
-            two = Locks(here.connections, here.routes, "readers", "two")
-            assert (await two.lock([QUEUE])).granted == [QUEUE]
+            two = Locks(here.connections, here.routes, here.group_name, "two")
+            assert (await two.lock([here.queue])).granted == [here.queue]
             go_on.set()
             await renewing
             assert one.owned() == []
@@ -310,12 +315,14 @@ def test_a_lock_that_was_granted_before_it_was_given_back_is_not_relied_on(tmp_p
     asyncio.run(main())
 
 
-def test_a_lock_that_was_granted_unheard_is_given_back_when_it_is_not_wanted_any_more(tmp_path: Path) -> None:
+def test_a_lock_that_was_granted_unheard_is_given_back_when_it_is_not_wanted_any_more(
+    name_server: str, topic: str
+) -> None:
     async def main() -> None:
         # Sooner than the broker would free it by itself.
-        async with asyncio.timeout(LOCK_LIFETIME_MS / 1000 - 10), shop(tmp_path) as here:
-            share = [QUEUE]
-            one = rebalancing_of(here, "one", topics={"Orders": True}, strategy=lambda *_: share)
+        async with asyncio.timeout(LOCK_LIFETIME_MS / 1000 - 10), shop_at(name_server, topic) as here:
+            share = [here.queue]
+            one = rebalancing_of(here, "one", topics={topic: True}, strategy=lambda *_: share)
             await join(here, "one")
             lock, granted = one._locks.lock, asyncio.Event()
 
@@ -330,8 +337,8 @@ def test_a_lock_that_was_granted_unheard_is_given_back_when_it_is_not_wanted_any
             await granted.wait()
             share.clear()
             await one.round()
-            two = Locks(here.connections, here.routes, "readers", "two")
-            while not (await two.lock([QUEUE])).granted:
+            two = Locks(here.connections, here.routes, here.group_name, "two")
+            while not (await two.lock([here.queue])).granted:
                 assert not locking.done()
                 await asyncio.sleep(0.05)
             locking.cancel()
@@ -340,31 +347,31 @@ def test_a_lock_that_was_granted_unheard_is_given_back_when_it_is_not_wanted_any
     asyncio.run(main())
 
 
-def test_a_topic_that_is_in_order_no_more_is_given_up_and_taken_anew(tmp_path: Path) -> None:
+def test_a_topic_that_is_in_order_no_more_is_given_up_and_taken_anew(name_server: str, topic: str) -> None:
     async def main() -> None:
-        async with asyncio.timeout(60), locked(tmp_path) as (here, one, _):
-            before = one.queues[QUEUE]
-            one.subscribe({"Orders": False})
+        async with asyncio.timeout(60), locked(name_server, topic) as (here, one, _):
+            before = one.queues[here.queue]
+            one.subscribe({topic: False})
             while True:
-                if QUEUE not in one.queues:
+                if here.queue not in one.queues:
                     break
                 await asyncio.sleep(0.05)
             assert before.pulling.stopped
             await one.round()
-            assert one.owned() == [QUEUE]
-            two = Locks(here.connections, here.routes, "readers", "two")
-            assert (await two.lock([QUEUE])).granted == [QUEUE]
+            assert one.owned() == [here.queue]
+            two = Locks(here.connections, here.routes, here.group_name, "two")
+            assert (await two.lock([here.queue])).granted == [here.queue]
 
     asyncio.run(main())
 
 
-def test_a_share_of_a_topic_that_is_given_up_meanwhile_is_not_taken(tmp_path: Path) -> None:
+def test_a_share_of_a_topic_that_is_given_up_meanwhile_is_not_taken(name_server: str, topic: str) -> None:
     async def main() -> None:
-        async with shop(tmp_path) as here:
+        async with shop_at(name_server, topic) as here:
 
             def give_up(*_: object, **__: object) -> list[MessageQueue]:
                 one.subscribe({})
-                return [QUEUE]
+                return [here.queue]
 
             one = rebalancing_of(here, "one", strategy=give_up)
             await join(here, "one")
@@ -376,11 +383,11 @@ def test_a_share_of_a_topic_that_is_given_up_meanwhile_is_not_taken(tmp_path: Pa
 
 
 @asynccontextmanager
-async def locked(root: Path) -> AsyncIterator[tuple[Shop, Rebalancing, asyncio.Task[None]]]:
+async def locked(name_server: str, topic: str) -> AsyncIterator[tuple[Shop, Rebalancing, asyncio.Task[None]]]:
     """Give a member that has the queue in order, and the task that keeps its lock."""
-    async with shop(root) as here:
+    async with shop_at(name_server, topic) as here:
         changed = asyncio.Event()
-        one = rebalancing_of(here, "one", topics={"Orders": True}, on_change=lambda _: changed.set())
+        one = rebalancing_of(here, "one", topics={topic: True}, on_change=lambda _: changed.set())
         await join(here, "one")
         await one.round()
         locking = asyncio.create_task(one.run_locks())

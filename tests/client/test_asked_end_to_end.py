@@ -1,11 +1,10 @@
-"""What operators ask a consumer by way of the broker, over real sockets."""
+"""What operators ask a consumer by way of a broker, at a broker of whatever make."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 from tests.consuming import Basket
-from tests.shop import QUEUE, Shop, shop
+from tests.shop import Shop, shop_at
 
 from cometmq.admin.cluster import Cluster
 from cometmq.admin.groups import running
@@ -17,18 +16,18 @@ from cometmq.message import StoredMessage
 from cometmq.wire.bodies.running import ConsumeResult
 
 
-async def give_again(here: Shop, message: StoredMessage, group: str = "readers") -> Handled:
+async def give_again(here: Shop, message: StoredMessage) -> Handled:
     async with Cluster(here.live.name_server) as cluster:
-        return await consume_directly(cluster, group, message)
+        return await consume_directly(cluster, here.group_name, message)
 
 
-def test_a_member_tells_what_it_consumes_and_what_waits(tmp_path: Path) -> None:
+def test_a_member_tells_what_it_consumes_and_what_waits(name_server: str, topic: str) -> None:
     async def main() -> None:
-        async with shop(tmp_path) as here, Cluster(here.live.name_server) as cluster:
+        async with shop_at(name_server, topic) as here, Cluster(here.live.name_server) as cluster:
             basket, gate = Basket(), asyncio.Event()
             consumer = here.consumer(max_concurrency=1)
 
-            @consumer.on("Orders", tags="*")
+            @consumer.on(topic, tags="*")
             async def handle(message: StoredMessage) -> None:
                 await basket.put(message)
                 await gate.wait()
@@ -36,28 +35,28 @@ def test_a_member_tells_what_it_consumes_and_what_waits(tmp_path: Path) -> None:
             await here.send(b"0", b"1")
             async with consumer:
                 await basket.has(1)
-                info = await running(cluster, "readers", consumer.client_id)
+                info = await running(cluster, topic, consumer.client_id)
                 gate.set()
-            queue = info.queues[QUEUE]
+            queue = info.queues[here.queue]
             assert (queue.commit_offset, queue.locked) == (0, False)
             assert queue.waiting_count == queue.waiting_max_offset + 1
-            assert {data.topic for data in info.subscriptions} == {"Orders", "%RETRY%readers"}
-            assert info.topics.keys() == {"Orders", "%RETRY%readers"}
+            assert {data.topic for data in info.subscriptions} == {topic, f"%RETRY%{topic}"}
+            assert info.topics.keys() == {topic, f"%RETRY%{topic}"}
             assert info.properties["PROP_CONSUME_TYPE"] == "CONSUME_PASSIVELY"
             assert int(info.properties["PROP_CONSUMER_START_TIMESTAMP"]) > 0
 
     asyncio.run(main())
 
 
-def test_a_handler_gets_a_message_again_and_what_it_does_is_told(tmp_path: Path) -> None:
+def test_a_handler_gets_a_message_again_and_what_it_does_is_told(name_server: str, topic: str) -> None:
     async def main() -> None:
-        async with shop(tmp_path) as here:
+        async with shop_at(name_server, topic) as here:
             basket = Basket()
             outcomes: list[Exception | None] = [None, Retry(), DeadLetter(), ValueError("no")]
 
             consumer = here.consumer()
 
-            @consumer.on("Orders")
+            @consumer.on(topic)
             async def handle(message: StoredMessage) -> None:
                 await basket.put(message)
                 again = len(basket.messages) - 1
@@ -82,14 +81,16 @@ def test_a_handler_gets_a_message_again_and_what_it_does_is_told(tmp_path: Path)
     asyncio.run(main())
 
 
-def test_a_consumer_that_is_polled_tells_how_it_does_but_handles_nothing(tmp_path: Path) -> None:
+def test_a_consumer_that_is_polled_tells_how_it_does_but_handles_nothing(
+    name_server: str, topic: str
+) -> None:
     async def main() -> None:
-        async with shop(tmp_path) as here, Cluster(here.live.name_server) as cluster:
+        async with shop_at(name_server, topic) as here, Cluster(here.live.name_server) as cluster:
             await here.send(b"0")
-            (message,) = (await here.requests.pull(QUEUE, 0)).messages
-            async with LitePullConsumer(here.live.name_server, "readers") as consumer:
-                await consumer.subscribe("Orders")
-                info = await running(cluster, "readers", consumer._settings.client_id)
+            (message,) = (await here.requests.pull(here.queue, 0)).messages
+            async with LitePullConsumer(here.live.name_server, topic) as consumer:
+                await consumer.subscribe(topic)
+                info = await running(cluster, topic, consumer._settings.client_id)
                 assert info.properties["PROP_CONSUME_TYPE"] == "CONSUME_ACTIVELY"
                 with pytest.raises(RemoteError, match="not supported"):
                     await give_again(here, message)
@@ -97,13 +98,13 @@ def test_a_consumer_that_is_polled_tells_how_it_does_but_handles_nothing(tmp_pat
     asyncio.run(main())
 
 
-def test_a_dead_letter_is_handled_by_the_handler_of_its_topic(tmp_path: Path) -> None:
+def test_a_dead_letter_is_handled_by_the_handler_of_its_topic(name_server: str, topic: str) -> None:
     async def main() -> None:
-        async with shop(tmp_path) as here:
+        async with shop_at(name_server, topic) as here:
             basket = Basket()
             consumer: Consumer = here.consumer()
 
-            @consumer.on("Orders")
+            @consumer.on(topic)
             async def handle(message: StoredMessage) -> None:
                 await basket.put(message)
                 if len(basket.messages) == 1:
@@ -115,14 +116,14 @@ def test_a_dead_letter_is_handled_by_the_handler_of_its_topic(tmp_path: Path) ->
                 letter = await _letter(here)
                 given = await give_again(here, letter)
             assert given.outcome.result is ConsumeResult.SUCCESS
-            assert [one.topic for one in basket.messages] == ["Orders", "Orders"]
+            assert [one.topic for one in basket.messages] == [topic, topic]
 
     asyncio.run(main())
 
 
 async def _letter(here: Shop) -> StoredMessage:
     """Wait for the dead letter of the group."""
-    queue = QUEUE._replace(topic="%DLQ%readers")
+    queue = here.queue._replace(topic=f"%DLQ%{here.group_name}")
     while True:
         here.routes.forget(queue.topic)
         if queue.topic in await _topics(here):

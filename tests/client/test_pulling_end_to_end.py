@@ -1,9 +1,9 @@
+"""How a queue is pulled, at a broker of whatever make."""
+
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 
-from tests.live import BROKER
-from tests.shop import QUEUE, Shop, shop
+from tests.shop import Shop, shop_at
 
 from cometmq.client.offset_store import RemoteOffsets
 from cometmq.client.pulling import Pulling, PullOptions
@@ -11,12 +11,12 @@ from cometmq.client.start import Start
 from cometmq.cluster.process_queue import Limits
 from cometmq.message import MessageQueue, StoredMessage
 
-Take = Callable[[Pulling, list[StoredMessage]], None]
 
-
-def pulling_of(here: Shop, take: Take, queue: MessageQueue = QUEUE, start: Start = Start.FIRST) -> Pulling:
-    options = PullOptions(Limits(messages=1), max_count=1)
-    return Pulling(queue, here.requests, RemoteOffsets(here.requests), start, take, options=options)
+def pulling_of(
+    here: Shop, take: Callable[[Pulling, list[StoredMessage]], None], queue: MessageQueue | None = None
+) -> Pulling:
+    options, offsets = PullOptions(Limits(messages=1), max_count=1), RemoteOffsets(here.requests)
+    return Pulling(queue or here.queue, here.requests, offsets, Start.FIRST, take, options=options)
 
 
 class Taken:
@@ -33,9 +33,9 @@ class Taken:
         return (await self.messages.get()).body
 
 
-def test_it_pulls_up_to_the_limit_and_goes_on_as_messages_are_done(tmp_path: Path) -> None:
+def test_it_pulls_up_to_the_limit_and_goes_on_as_messages_are_done(name_server: str, topic: str) -> None:
     async def main() -> None:
-        async with shop(tmp_path) as here:
+        async with shop_at(name_server, topic) as here:
             taken = Taken()
             await here.send(b"0", b"1", b"2", b"3")
             pulling = pulling_of(here, taken)
@@ -53,12 +53,13 @@ def test_it_pulls_up_to_the_limit_and_goes_on_as_messages_are_done(tmp_path: Pat
     asyncio.run(main())
 
 
-def test_it_begins_where_the_group_was_and_again_where_it_is_told_to(tmp_path: Path) -> None:
+def test_it_begins_where_the_group_was_and_again_where_it_is_told_to(name_server: str, topic: str) -> None:
     async def main() -> None:
-        async with shop(tmp_path) as here:
+        async with shop_at(name_server, topic) as here:
             taken = Taken()
             await here.send(b"0", b"1")
-            await here.requests.commit(QUEUE, 1)
+            await here.requests.pull(here.queue, 0)  # a Java broker makes the group with it
+            await here.requests.commit(here.queue, 1)
             pulling = pulling_of(here, taken)
             pulling.begin()
             assert await taken.next() == b"1"
@@ -70,12 +71,13 @@ def test_it_begins_where_the_group_was_and_again_where_it_is_told_to(tmp_path: P
     asyncio.run(main())
 
 
-def test_an_offset_that_does_not_exist_is_left_for_one_that_does(tmp_path: Path) -> None:
+def test_an_offset_that_does_not_exist_is_left_for_one_that_does(name_server: str, topic: str) -> None:
     async def main() -> None:
-        async with shop(tmp_path) as here:
+        async with shop_at(name_server, topic) as here:
             taken = Taken()
             await here.send(b"0")
-            await here.requests.commit(QUEUE, 50)
+            await here.requests.pull(here.queue, 0)  # a Java broker makes the group with it
+            await here.requests.commit(here.queue, 50)
             pulling = pulling_of(here, taken)
             pulling.begin()
             while pulling.waiting is None or pulling.waiting.cursor == 50:
@@ -87,11 +89,11 @@ def test_an_offset_that_does_not_exist_is_left_for_one_that_does(tmp_path: Path)
     asyncio.run(main())
 
 
-def test_it_waits_for_a_queue_that_is_not_there_yet(tmp_path: Path) -> None:
+def test_it_waits_for_a_queue_that_is_not_there_yet(name_server: str, topic: str) -> None:
     async def main() -> None:
-        async with shop(tmp_path) as here:
+        async with shop_at(name_server, topic) as here:
             taken = Taken()
-            pulling = pulling_of(here, taken, MessageQueue("Later", BROKER, 0))
+            pulling = pulling_of(here, taken, here.queue._replace(topic="Later"))
             pulling.begin()
             await here.committed()
             assert pulling.waiting is None
