@@ -76,7 +76,7 @@ def scan(store: Path) -> int:
 
 def to_arrow(store: Path, columns: tuple[str, ...]) -> int:
     """Read the log as one Spark task would; give the number of records."""
-    reader = LogReader(ReadOptions(store), columns)
+    reader = LogReader(ReadOptions((store,)), columns)
     return sum(batch.num_rows for partition in reader.partitions() for batch in reader.read(partition))
 
 

@@ -6,10 +6,16 @@ import pytest
 from cometmq.errors import SettingsError
 from cometmq.spark import options
 from cometmq.spark.options import OPTIONS, ReadOptions, parse
+from cometmq.spark.remote import path_of
 
 
 def test_a_path_alone_reads_everything() -> None:
-    assert parse({"path": "/store"}) == ReadOptions(Path("/store"))
+    assert parse({"path": "/store"}) == ReadOptions((Path("/store"),))
+
+
+def test_several_paths_come_as_spark_writes_them() -> None:
+    paths = (Path("/a/store"), path_of("s3://b/store"))
+    assert parse({"paths": '["/a/store", "s3://b/store"]'}) == ReadOptions(paths)
 
 
 def test_every_option_is_understood_in_any_case() -> None:
@@ -28,7 +34,7 @@ def test_every_option_is_understood_in_any_case() -> None:
         }
     )
     assert parsed == ReadOptions(
-        path=Path("/my store"),
+        paths=(Path("/my store"),),
         topics=frozenset({"TopicA", "%RETRY%group"}),
         columns=("body", "topic"),
         limit=10,
@@ -45,8 +51,9 @@ def test_every_option_is_understood_in_any_case() -> None:
     ("name", "value", "answer"),
     [
         ("topics", "A", "option topics is not known: did you mean topic?"),
-        ("frobnicate", "1", "option frobnicate is not known: use some of path, topic"),
+        ("frobnicate", "1", "option frobnicate is not known: use some of path, paths"),
         ("path", "", "option path is missing: give the store directory to load()"),
+        ("paths", "a, b", 'option paths a, b: write ["a/store", "b/store"]'),
         ("topic", "a/b", "option topic a/b: topic 'a/b': use only the characters"),
         ("topic", " , ", "option topic is empty: give one name or more"),
         ("columns", "topic,bodi", "there is no column bodi, use some of topic, broker"),

@@ -20,7 +20,7 @@ from cometmq.errors import SettingsError
 from cometmq.io.files import Disk
 from cometmq.spark import remote
 from cometmq.spark.options import ReadOptions, parse
-from cometmq.spark.remote import RemoteFiles, RemotePath, Window, layer_of, path_of
+from cometmq.spark.remote import RemoteFiles, RemotePath, Window, layer_of, matching, path_of
 from cometmq.spark.source import LogReader
 from cometmq.spark.splits import log_files
 from cometmq.store.verify import verify
@@ -55,7 +55,7 @@ def address(text: str) -> RemotePath:
 
 
 def read(path: Path, split: int) -> list[dict[str, object]]:
-    reader = LogReader(ReadOptions(path, bytes_per_partition=split), COLUMNS)
+    reader = LogReader(ReadOptions((path,), bytes_per_partition=split), COLUMNS)
     return as_rows([batch for part in reader.partitions() for batch in reader.read(part)])
 
 
@@ -68,7 +68,7 @@ def test_addresses_are_told_from_paths() -> None:
     assert path_of(path) is path and path == path_of("s3://bucket/a/store/")
     assert str(path / "commitlog") == "s3://bucket/a/store/commitlog" and (path / "x").parent == path
     assert pickle.loads(pickle.dumps(path / "x")) == path / "x"
-    assert parse({"path": "s3://bucket/store"}).path == path_of("s3://bucket/store")
+    assert parse({"path": "s3://bucket/store"}).paths == (path_of("s3://bucket/store"),)
 
 
 def test_what_cannot_be_reached_is_told() -> None:
@@ -76,6 +76,20 @@ def test_what_cannot_be_reached_is_told() -> None:
         log_files(address("nothing://a/b"))
     with pytest.raises(SettingsError, match="memory://nowhere does not exist"):
         log_files(address("memory://nowhere"))
+
+
+def test_a_pattern_stands_for_what_matches_it(stored: Stored, tmp_path: Path) -> None:
+    assert matching(address("memory://stores/broker-?/commitlog")) == [stored.address / "commitlog"]
+    assert matching(address("memory://sto*/b*")) == [stored.address]
+    assert matching(tmp_path / "st[aeo]re") == [stored.local]
+    assert matching(stored.local) == [stored.local] and matching(stored.address) == [stored.address]
+    (tmp_path / "all*").mkdir()
+    assert matching(tmp_path / "all*") == [tmp_path / "all*"]
+    for place in (tmp_path, address("memory://stores")):
+        with pytest.raises(SettingsError, match="nothing matches this pattern"):
+            matching(place / "nothing-*")
+        with pytest.raises(SettingsError, match=r"cannot hold \*\*, give \* for each folder"):
+            matching(place / "**" / "store")
 
 
 def test_a_remote_store_is_read_like_a_local_one(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:

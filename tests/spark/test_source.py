@@ -47,7 +47,7 @@ def offsets(batches: list[pa.RecordBatch]) -> list[int]:
     "store", ["store-clean", "store-killed", "store-killed-recovered", "store-extended", "store-property-crc"]
 )
 def test_every_column_of_a_real_store_is_what_the_format_says(golden: Mapping[str, Path], store: str) -> None:
-    assert as_rows(read(ReadOptions(golden[store]))) == list(plain_rows(golden[store]))
+    assert as_rows(read(ReadOptions((golden[store],)))) == list(plain_rows(golden[store]))
 
 
 @pytest.fixture
@@ -77,17 +77,17 @@ def test_every_column_is_the_same_in_any_number_of_partitions(
     golden: Mapping[str, Path], torn: Path, store: str
 ) -> None:
     path = torn if store == "torn" else golden[store]
-    expected = pa.Table.from_batches(read(ReadOptions(path)))
+    expected = pa.Table.from_batches(read(ReadOptions((path,))))
     assert as_rows(expected.to_batches()) == list(plain_rows(path))
     total = sum(file.end for file in log_files(path))
     for count in range(1, 65):
-        options = ReadOptions(path, bytes_per_partition=-(-total // count))
+        options = ReadOptions((path,), bytes_per_partition=-(-total // count))
         assert len(LogReader(options, ("topic",)).partitions()) == count
         assert pa.Table.from_batches(read(options)).equals(expected), f"in {count} partitions"
 
 
 def test_bodies_are_those_that_were_sent(golden: Mapping[str, Path], golden_facts: Mapping[str, Any]) -> None:
-    batches = read(ReadOptions(golden["store-clean"], columns=("unique_id", "body")))
+    batches = read(ReadOptions((golden["store-clean"],), columns=("unique_id", "body")))
     stored = {row["unique_id"]: hashlib.sha1(row["body"]).hexdigest() for row in as_rows(batches)}
     sent = {message["msgId"]: message["bodySha1"] for message in golden_facts["store-clean"]["acked"]}
     assert {unique_id: stored.get(unique_id) for unique_id in sent} == sent
@@ -98,7 +98,7 @@ def test_topic_and_time_choose_records(golden: Mapping[str, Path]) -> None:
     begin, end = rows[len(rows) // 3]["store_time"], rows[-len(rows) // 3]["store_time"]
     batches = read(
         ReadOptions(
-            golden["store-clean"],
+            (golden["store-clean"],),
             topics=frozenset({"GoldenA", "GoldenB"}),
             starting_time=begin,
             ending_time=end,
@@ -116,13 +116,13 @@ def test_topic_and_time_choose_records(golden: Mapping[str, Path]) -> None:
 @pytest.mark.parametrize("limit", [1, 700, 1_000_000])
 def test_a_limit_gives_the_first_records_in_one_partition(golden: Mapping[str, Path], limit: int) -> None:
     expected = [row["physical_offset"] for row in plain_rows(golden["store-clean"])]
-    options = ReadOptions(golden["store-clean"], limit=limit, bytes_per_partition=10_000)
+    options = ReadOptions((golden["store-clean"],), limit=limit, bytes_per_partition=10_000)
     assert offsets(read(options)) == expected[:limit]
     assert len(LogReader(options, ("topic",)).partitions()) == 1
 
 
 def test_a_read_without_partitions_gives_nothing(golden: Mapping[str, Path]) -> None:
-    assert list(LogReader(ReadOptions(golden["store-clean"]), ("topic",)).read(None)) == []
+    assert list(LogReader(ReadOptions((golden["store-clean"],)), ("topic",)).read(None)) == []
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_damage_costs_the_damaged_record_alone(
     expected = [
         row["physical_offset"] for row in plain_rows(golden["store-clean"]) if row["physical_offset"] != lost
     ]
-    assert offsets(read(ReadOptions(store))) == expected
+    assert offsets(read(ReadOptions((store,)))) == expected
     assert f"(physical offset {lost})" in caplog.text
 
 
@@ -154,13 +154,13 @@ def test_failfast_names_file_offset_extent_and_remedy(damaged: tuple[Path, int])
     with pytest.raises(
         StoreDamaged, match=rf"{lost}\) \d+ bytes up to the next record are damaged; mode PERMISSIVE"
     ):
-        read(ReadOptions(store, fail_on_damage=True))
+        read(ReadOptions((store,), fail_on_damage=True))
 
 
 def test_failfast_reads_all_that_a_killed_broker_acknowledged(
     golden: Mapping[str, Path], golden_facts: Mapping[str, Any]
 ) -> None:
-    options = ReadOptions(golden["store-killed"], columns=("offset_id",), fail_on_damage=True)
+    options = ReadOptions((golden["store-killed"],), columns=("offset_id",), fail_on_damage=True)
     found = {row["offset_id"] for row in as_rows(read(options))}
     assert {message["offsetMsgId"] for message in golden_facts["store-killed"]["acked"]} <= found
 
@@ -171,10 +171,10 @@ def test_a_missing_file_is_told(
     store = tmp_path / "store"
     copytree(golden["store-clean"], store)
     (store / "commitlog" / f"{1 << 20:020d}").rename(store / "commitlog" / f"{3 << 20:020d}")
-    read(ReadOptions(store, columns=("topic",)))
+    read(ReadOptions((store,), columns=("topic",)))
     assert "the CommitLog has no file with the offsets 1048576 to 3145728" in caplog.text
     with pytest.raises(StoreDamaged, match="1048576 to 3145728; mode PERMISSIVE passes over it"):
-        read(ReadOptions(store, fail_on_damage=True))
+        read(ReadOptions((store,), fail_on_damage=True))
 
 
 def test_spark_counts_by_topic_what_the_plain_reader_counts(
@@ -191,6 +191,27 @@ def test_spark_counts_by_topic_what_the_plain_reader_counts(
 def test_spark_gets_every_value(spark: SparkSession, golden: Mapping[str, Path]) -> None:
     frame = spark.read.format("rocketmq").load(str(golden["store-clean"]))
     assert as_rows(frame.toArrow().to_batches()) == list(plain_rows(golden["store-clean"]))
+
+
+@pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
+def test_stores_are_read_together(spark: SparkSession, golden: Mapping[str, Path], tmp_path: Path) -> None:
+    names = ("store-clean", "store-killed")
+    for number, name in enumerate(names):
+        Path(tmp_path, f"broker-{number}").mkdir()
+        Path(tmp_path, f"broker-{number}", "store").symlink_to(golden[name])
+    expected = sorted(
+        (row["store_host"], row["offset_id"]) for name in names for row in plain_rows(golden[name])
+    )
+    reader = spark.read.format("rocketmq").option("columns", "store_host,offset_id")
+    for given in ([str(golden[name]) for name in names], f"{tmp_path}/broker-*/store"):
+        assert sorted(tuple(row) for row in reader.load(given).collect()) == expected
+
+
+def test_a_limit_is_one_of_all_stores(golden: Mapping[str, Path]) -> None:
+    first, second = golden["store-clean"], golden["store-killed"]
+    rows = [row["physical_offset"] for store in (first, second) for row in plain_rows(store)]
+    limit = sum(1 for _ in plain_rows(first)) + 7
+    assert offsets(read(ReadOptions((first, second), limit=limit))) == rows[:limit]
 
 
 def test_a_users_schema_chooses_columns(spark: SparkSession, golden: Mapping[str, Path]) -> None:

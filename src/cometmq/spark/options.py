@@ -4,8 +4,10 @@
 option                 meaning
 =====================  =========================================================================
 path                   a store directory, its ``commitlog`` folder, or one CommitLog file; what
-                       ``load()`` is given. Each executor must see it at the same place, or reach it
-                       through fsspec: ``s3://bucket/store`` (see ``remote``)
+                       ``load()`` is given. A pattern, ``broker-*/store``, stands for all that match
+                       it. Each executor must see them at the same place, or reach them through
+                       fsspec: ``s3://bucket/store`` (see ``remote``)
+paths                  several of them, as JSON: what ``load([…])`` is given
 topic                  topics to read, separated by commas; all when not given
 columns                columns to make, in this order, separated by commas; all when not given.
                        Spark does not tell a Python source which columns a query uses: leaving out
@@ -14,7 +16,7 @@ decompress             true (default) gives bodies as their producers had them; 
                        stored: ``sys_flag`` says how they are compressed
 broker                 name of the broker whose store it is, for the column ``broker``; null when
                        not given, as no file tells it
-limit                  at most so many records, the first ones of the log; they are read in one task
+limit                  at most so many records, the first ones of the logs; they are read in one task
 startingTimestamp      store time of the earliest record to give: ms since the epoch, or ISO 8601
                        with a zone, ``2026-01-31T09:00:00+08:00``
 endingTimestamp        store time before which records are given
@@ -29,6 +31,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
+
 from cometmq.errors import SettingsError
 from cometmq.spark import values
 from cometmq.spark.remote import path_of
@@ -38,6 +42,7 @@ BYTES_PER_PARTITION: Final = 128 * 1024 * 1024
 """As for Spark's own file sources; a task costs a tenth of a second besides, in which so much is read."""
 OPTIONS: Final = (
     "path",
+    "paths",
     "topic",
     "columns",
     "decompress",
@@ -59,7 +64,7 @@ class ReadOptions(NamedTuple):
         starting_time: ms since the epoch, as is ``ending_time``, which is not included.
     """
 
-    path: Path
+    paths: tuple[Path, ...]
     topics: frozenset[str] | None = None
     columns: tuple[str, ...] | None = None
     limit: int | None = None
@@ -74,10 +79,12 @@ class ReadOptions(NamedTuple):
 def parse(options: Mapping[str, str]) -> ReadOptions:
     """Check the options of a read. Raises SettingsError that names option, value, limit and remedy."""
     given = Given(options, OPTIONS)
-    if "path" not in given or not given["path"]:
+    none: tuple[Path, ...] = ()
+    paths = given.read("path", _path, none) + given.read("paths", _paths, none)
+    if not paths:
         raise SettingsError("option path is missing: give the store directory to load()")
     parsed = ReadOptions(
-        path=path_of(given["path"]),
+        paths=paths,
         topics=given.read("topic", values.topics, None),
         columns=given.read("columns", values.columns, None),
         limit=given.read("limit", values.number, None),
@@ -92,3 +99,15 @@ def parse(options: Mapping[str, str]) -> ReadOptions:
     )
     values.check_times(given, parsed.starting_time, parsed.ending_time)
     return parsed
+
+
+def _path(_: str, text: str) -> tuple[Path, ...]:
+    return (path_of(text),) if text else ()
+
+
+def _paths(name: str, text: str) -> tuple[Path, ...]:
+    try:
+        found = msgspec.json.decode(text, type=list[str])
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise SettingsError(f'option {name} {text}: write ["a/store", "b/store"]: {error}') from None
+    return tuple(path_of(path) for path in found if path)

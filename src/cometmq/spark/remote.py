@@ -14,6 +14,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
+from glob import glob
 from pathlib import Path, PosixPath
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import unquote, urlsplit
@@ -30,6 +31,8 @@ BLOCK: Final = 8 * 1024 * 1024
 
 _ADDRESS: Final = re.compile(r"([a-z][a-z0-9+]+):/+(.*)", re.DOTALL)
 """A path collapses the slashes; nobody calls a folder ``s3:``."""
+_PATTERN: Final = re.compile(r"[*?\[]")
+ANY_DEPTH: Final = "**"
 
 
 class RemotePath(PosixPath):
@@ -65,6 +68,13 @@ class RemotePath(PosixPath):
         system, path = self._found()
         found = system.ls(path, detail=False)
         return (self / name for name in {one.rstrip("/").rpartition("/")[2] for one in found})
+
+    def matching(self) -> list[Path]:
+        """Give what matches the pattern that this is, in no order."""
+        first = next(number for number, part in enumerate(self.parts) if _PATTERN.search(part))
+        system, path = self._found()
+        base, depth = type(self)(*self.parts[:first]), len(self.parts) - first
+        return [base.joinpath(*one.rstrip("/").split("/")[-depth:]) for one in system.glob(path)]
 
     def length(self) -> int:
         """Give the length of the file. Raises FileNotFoundError if it is not there."""
@@ -104,6 +114,21 @@ def path_of(text: Path | str) -> Path:
     if scheme == "file":
         return Path("/", unquote(urlsplit(f"file:///{rest}").path))
     return RemotePath(f"{scheme}:", *rest.split("/"))
+
+
+def matching(path: Path) -> list[Path]:
+    """Give what a path stands for: itself, or if it is a pattern all that match it, sorted.
+
+    Raises SettingsError if nothing does.
+    """
+    if not _PATTERN.search(str(path)) or path.exists():
+        return [path]
+    if ANY_DEPTH in str(path):
+        raise SettingsError(f"{path}: a pattern cannot hold {ANY_DEPTH}, give * for each folder on the way")
+    found = path.matching() if isinstance(path, RemotePath) else [Path(name) for name in glob(str(path))]
+    if not found:
+        raise SettingsError(f"{path}: nothing matches this pattern")
+    return sorted(found)
 
 
 def layer_of(path: Path) -> FileLayer:

@@ -11,6 +11,7 @@
 import logging
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -29,9 +30,9 @@ from cometmq.spark.live.rows import check_columns
 from cometmq.spark.live.sink import BatchWriter, StreamWriter
 from cometmq.spark.live.stream import LiveStreamReader
 from cometmq.spark.options import ReadOptions, parse
-from cometmq.spark.remote import opened
+from cometmq.spark.remote import matching, opened
 from cometmq.spark.schema import COLUMNS, columns_of, spark_schema
-from cometmq.spark.splits import Piece, gaps, log_files, splits
+from cometmq.spark.splits import LogFile, Piece, gaps, log_files, splits
 from cometmq.spark.walk import Damage, scans
 
 NAMESRV: Final = "namesrv"
@@ -98,11 +99,16 @@ class LogReader(DataSourceReader):
             SettingsError: there are no such files.
             StoreDamaged: files are missing between others (FAILFAST).
         """
-        files = log_files(self._options.path)
-        for end, begin in gaps(files):
-            self._tell(f"{self._options.path}: the CommitLog has no file with the offsets {end} to {begin}")
-        whole = sys.maxsize if self._options.limit else self._options.bytes_per_partition
-        return [InputPartition(pieces) for pieces in splits(files, whole)]
+        stores = [store for path in self._options.paths for store in matching(path)]
+        limited, most = self._options.limit is not None, self._options.bytes_per_partition
+        made = [
+            split
+            for store in stores
+            for split in splits(self._files(store), sys.maxsize if limited else most)
+        ]
+        if limited:
+            made = [[piece for split in made for piece in split]]
+        return [InputPartition(pieces) for pieces in made]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Give the records of a partition that are asked for, in batches.
@@ -124,6 +130,12 @@ class LogReader(DataSourceReader):
                 left -= len(rows)
                 if left == 0:
                     return
+
+    def _files(self, store: Path) -> list[LogFile]:
+        files = log_files(store)
+        for end, begin in gaps(files):
+            self._tell(f"{store}: the CommitLog has no file with the offsets {end} to {begin}")
+        return files
 
     def _batches(self, ops: Ops, data: memoryview, scan: Scan, rows: Longs) -> Iterator[pa.RecordBatch]:
         broker = pa.scalar(self._options.broker, pa.string())

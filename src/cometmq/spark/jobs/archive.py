@@ -256,7 +256,7 @@ class _Reader(LogReader):
     """A reader of all columns that counts what is damaged."""
 
     def __init__(self) -> None:
-        super().__init__(ReadOptions(Path()), tuple(COLUMNS))
+        super().__init__(ReadOptions(()), tuple(COLUMNS))
         self.damages = 0
 
     def _tell(self, damage: Damage | str) -> None:

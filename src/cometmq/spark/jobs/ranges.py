@@ -37,7 +37,7 @@ def records(
     """
     parts = [within(split, stretch) for split in splits(log_files(store), bytes_per_task)]
     parts = [part for part in parts if part]
-    reader = LogReader(ReadOptions(store, topics), tuple(columns))
+    reader = LogReader(ReadOptions((store,), topics), tuple(columns))
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
