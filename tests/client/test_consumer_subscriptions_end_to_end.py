@@ -1,11 +1,11 @@
-"""Subscribing and unsubscribing while a consumer runs: what is asked for happens at once."""
+"""Subscribing and unsubscribing while a consumer runs, with any broker: what is asked for happens at once."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
 from tests.consuming import Basket
-from tests.shop import QUEUE, Shop, shop
+from tests.shop import Shop, shop_at
 
 from cometmq.admin.topics import TopicAdmin
 from cometmq.client import Consumer, Model, membership, rebalancing
@@ -13,10 +13,7 @@ from cometmq.client.consumed import ConsumedQueue
 from cometmq.client.locks import Locks
 from cometmq.message import Message, MessageQueue, StoredMessage
 
-PATIENCE_S = 60
 LOOK_S = 0.02
-RETRIES = "%RETRY%readers"
-INVOICES = QUEUE._replace(topic="Invoices")
 
 
 @pytest.fixture(autouse=True)
@@ -48,107 +45,119 @@ async def known(here: Shop, *topics: str) -> None:
         await asyncio.sleep(LOOK_S)
 
 
+def invoices_of(here: Shop) -> MessageQueue:
+    """Give the one queue of another topic."""
+    return here.queue._replace(topic=f"{here.queue.topic}_2")
+
+
 async def invoice(here: Shop, *bodies: bytes) -> None:
-    """Send to another topic, of one queue."""
+    """Send to the other topic."""
+    queue = invoices_of(here)
     async with TopicAdmin(here.live.name_server) as admin:
-        await admin.create("Invoices", queues=1)
+        await admin.create(queue.topic, queues=1)
     for body in bodies:
-        await here.producer.send(Message("Invoices", body))
+        await here.producer.send(Message(queue.topic, body))
 
 
-def test_a_topic_that_is_subscribed_to_later_is_taken_up_and_disturbs_no_other(tmp_path: Path) -> None:
+def test_a_topic_that_is_subscribed_to_later_is_taken_up_and_disturbs_no_other(
+    name_server: str, topic: str
+) -> None:
     async def main() -> None:
-        async with asyncio.timeout(PATIENCE_S), shop(tmp_path) as here:
+        async with shop_at(name_server, topic) as here:
             orders, invoices = Basket(), Basket()
             consumer = here.consumer()
-            consumer.on("Orders")(orders.put)
+            consumer.on(topic)(orders.put)
             await here.send(b"0")
             await invoice(here, b"1")
             async with consumer:
                 await orders.has(1)
-                before = consumed(consumer)[QUEUE]
-                consumer.on("Invoices")(invoices.put)
+                before = consumed(consumer)[here.queue]
+                consumer.on(invoices_of(here).topic)(invoices.put)
                 assert await invoices.has(1) == [b"1"]
-                await known(here, "Orders", "Invoices", RETRIES)
-                assert consumed(consumer)[QUEUE] is before and not before.pulling.stopped
+                await known(here, topic, invoices_of(here).topic, f"%RETRY%{topic}")
+                assert consumed(consumer)[here.queue] is before and not before.pulling.stopped
                 await here.send(b"2")
                 assert await orders.has(2) == [b"0", b"2"]
 
     asyncio.run(main())
 
 
-def test_a_topic_that_is_dropped_is_committed_and_can_be_taken_up_again(tmp_path: Path) -> None:
+def test_a_topic_that_is_dropped_is_committed_and_can_be_taken_up_again(name_server: str, topic: str) -> None:
     async def main() -> None:
-        async with asyncio.timeout(PATIENCE_S), shop(tmp_path) as here:
+        async with shop_at(name_server, topic) as here:
             orders, again, invoices = Basket(), Basket(), Basket()
             consumer = here.consumer()
-            consumer.on("Orders")(orders.put)
-            consumer.on("Invoices")(invoices.put)
+            consumer.on(topic)(orders.put)
+            consumer.on(invoices_of(here).topic)(invoices.put)
             await here.send(b"0")
             await invoice(here, b"1")
             async with consumer:
                 await orders.has(1)
                 await invoices.has(1)
-                before = consumed(consumer)[INVOICES]
-                consumer.unsubscribe("Orders")
-                assert QUEUE not in consumer.queues
-                await gone(consumer, QUEUE)
+                before = consumed(consumer)[invoices_of(here)]
+                consumer.unsubscribe(topic)
+                assert here.queue not in consumer.queues
+                await gone(consumer, here.queue)
                 assert await here.committed() == 1
-                await known(here, "Invoices", RETRIES)
+                await known(here, invoices_of(here).topic, f"%RETRY%{topic}")
                 await here.send(b"2")
                 await invoice(here, b"3")
                 assert await invoices.has(2) == [b"1", b"3"]
-                assert consumed(consumer)[INVOICES] is before
-                consumer.on("Orders")(again.put)
+                assert consumed(consumer)[invoices_of(here)] is before
+                consumer.on(topic)(again.put)
                 assert await again.has(1) == [b"2"]
             assert len(orders.messages) == 1
 
     asyncio.run(main())
 
 
-def test_an_ordered_topic_that_is_dropped_is_unlocked_when_its_message_is_handled(tmp_path: Path) -> None:
+def test_an_ordered_topic_that_is_dropped_is_unlocked_when_its_message_is_handled(
+    name_server: str, topic: str
+) -> None:
     async def main() -> None:
-        async with asyncio.timeout(PATIENCE_S), shop(tmp_path) as here:
+        async with shop_at(name_server, topic) as here:
             begun, may_end = asyncio.Event(), asyncio.Event()
             invoices = Basket()
             consumer = here.consumer()
-            consumer.on("Invoices")(invoices.put)
+            consumer.on(invoices_of(here).topic)(invoices.put)
             await here.send(b"0", b"1")
-            other = Locks(here.connections, here.routes, "readers", "other")
+            other = Locks(here.connections, here.routes, topic, "other")
             async with consumer:
 
-                @consumer.on("Orders", ordered=True)
+                @consumer.on(topic, ordered=True)
                 async def handle(_: StoredMessage) -> None:
                     begun.set()
                     await may_end.wait()
 
                 await begun.wait()
-                consumer.unsubscribe("Orders")
-                assert QUEUE not in consumer.queues
-                assert (await other.lock([QUEUE])).granted == []
+                consumer.unsubscribe(topic)
+                assert here.queue not in consumer.queues
+                assert (await other.lock([here.queue])).granted == []
                 may_end.set()
-                await gone(consumer, QUEUE)
-                assert (await other.lock([QUEUE])).granted == [QUEUE]
+                await gone(consumer, here.queue)
+                assert (await other.lock([here.queue])).granted == [here.queue]
                 assert await here.committed() == 1
 
     asyncio.run(main())
 
 
-def test_broadcasting_members_subscribe_and_unsubscribe_too(tmp_path: Path) -> None:
+def test_broadcasting_members_subscribe_and_unsubscribe_too(
+    name_server: str, topic: str, tmp_path: Path
+) -> None:
     async def main() -> None:
-        async with asyncio.timeout(PATIENCE_S), shop(tmp_path / "store") as here:
+        async with shop_at(name_server, topic) as here:
             orders, invoices = Basket(), Basket()
-            consumer = here.consumer(model=Model.BROADCASTING, offsets_directory=tmp_path / "offsets")
-            consumer.on("Orders")(orders.put)
+            consumer = here.consumer(model=Model.BROADCASTING, offsets_directory=tmp_path)
+            consumer.on(topic)(orders.put)
             await here.send(b"0")
             await invoice(here, b"1")
             async with consumer:
                 await orders.has(1)
-                consumer.unsubscribe("Orders")
-                await gone(consumer, QUEUE)
+                consumer.unsubscribe(topic)
+                await gone(consumer, here.queue)
                 await known(here)
-                consumer.on("Invoices")(invoices.put)
+                consumer.on(invoices_of(here).topic)(invoices.put)
                 await invoices.has(1)
-                assert consumer.queues == [INVOICES]
+                assert consumer.queues == [invoices_of(here)]
 
     asyncio.run(main())
