@@ -27,9 +27,11 @@ def ledger_on(disk: MemoryDisk) -> Ledger:
 
 
 def queue_to(end: int, topic: str = "Orders", queue_id: int = 0) -> ConsumeQueue:
+    """Give a queue with two entries, which are in its file."""
     queue = Queues(OpenFiles(MemoryDisk(), writable=True), ROOT, 400).get(topic, queue_id)
     queue.skip_to(2)
     queue.physical_end = end
+    queue.write_back()
     return queue
 
 
@@ -104,6 +106,46 @@ def test_nothing_is_written_for_a_store_without_queues(disk: MemoryDisk) -> None
 def test_a_topic_from_a_damaged_record_is_left_out(disk: MemoryDisk) -> None:
     ledger_on(disk).note_files([queue_to(500), queue_to(600, "Or\udcffers")], {}, 0)
     assert ledger_on(disk).ends == {("Orders", 0): 500}
+
+
+def test_of_entries_that_are_in_no_file_nothing_is_noted(disk: MemoryDisk) -> None:
+    ledger = ledger_on(disk)
+    ledger.note_files([queue_to(500)], {}, 0)
+    known, new = queue_to(500), queue_to(600, "New")
+    for queue in (known, new):
+        queue.put(2, queue.physical_end, 100, 0)
+    ledger.note_files([known, new, queue_to(700, "Other")], {}, 0)
+    assert ledger_on(disk).ends == {("Orders", 0): 500, ("Other", 0): 700}
+    for queue in (known, new):
+        queue.write_back()
+    ledger.note_files([known, new], {}, 0)
+    assert ledger_on(disk).ends == {("Orders", 0): 600, ("New", 0): 700}
+    assert ledger_on(disk).offsets == {("Orders", 0): 3, ("New", 0): 3}
+
+
+def test_queues_that_a_kill_right_after_a_start_leaves_without_files_do_not_lack_them(
+    open_store: OpenStore, disk: MemoryDisk, caplog: pytest.LogCaptureFixture
+) -> None:
+    open_store().append([new_message(body=b"%d" % n, queue_id=n % 9) for n in range(20)])
+    state = disk.after_kill()
+    assert open_store(files=state).recovered.messages == 20
+    again = open_store(files=state.after_kill())
+    assert bodies(again, queue_id=1) == [b"1", b"10", b"19"]
+    assert "lack files" not in caplog.text
+
+
+def test_of_many_queues_without_files_some_are_named(
+    open_store: OpenStore, disk: MemoryDisk, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = open_store()
+    store.append([new_message(queue_id=n) for n in range(9)])
+    store.close()
+    state = disk.after_kill()
+    for queue_id in range(9):
+        remove_queue(state, "Orders", queue_id)
+    assert open_store(files=state).max_queue_offset("Orders", 8) == 1
+    told = ", ".join(f"Orders-{queue_id}" for queue_id in range(5))
+    assert f"9 queues lack files ({told}, …): their messages" in caplog.text
 
 
 @pytest.mark.parametrize("content", [b"", b'{"queueEnds":5}', b'{"deletedTopics":{"A":"x"}}'])

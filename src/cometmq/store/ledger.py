@@ -94,13 +94,22 @@ class Ledger:
     def note_files(
         self, queues: Iterable[ConsumeQueue], index_files: dict[str, int], min_offset: int
     ) -> None:
-        """Note, durably, what files there are; deletions that have expired are forgotten. Raises OSError."""
-        known = {(queue.topic, queue.queue_id): queue for queue in queues if queue.physical_end}
-        ends = {key: queue.physical_end for key, queue in known.items()}
+        """Note, durably, what files there are; deletions that have expired are forgotten. Raises OSError.
+
+        Of a queue with entries that are in no file yet stays what was noted: a process that is killed loses
+        them, and its files would seem to be gone.
+        """
+        ends, offsets = {}, {}
+        for queue in queues:
+            key = queue.topic, queue.queue_id
+            if queue.pending_bytes and key in self.ends:
+                ends[key], offsets[key] = self.ends[key], self.offsets.get(key, 0)
+            elif queue.physical_end and not queue.pending_bytes:
+                ends[key], offsets[key] = queue.physical_end, queue.max_offset
         deleted = {topic: offset for topic, offset in self.deleted.items() if offset > min_offset}
         if (ends, index_files, deleted) != (self.ends, self.index_files, self.deleted):
             self.ends, self.index_files, self.deleted = ends, index_files, deleted
-            self.offsets = {key: queue.max_offset for key, queue in known.items()}
+            self.offsets = offsets
             self._save()
 
     def _save(self) -> None:

@@ -61,6 +61,8 @@ SET_ASIDE = "setaside"
 COPY_BYTES = 4 * 1024 * 1024
 WRITE_BACK_BYTES = 16 * 1024
 """A queue's entries that wait in memory while the log is walked."""
+TOLD_MAX = 5
+"""So many queues are named in a warning."""
 
 
 class Recovered(NamedTuple):
@@ -249,14 +251,17 @@ def _lost_index_files(known: Mapping[str, int], index: Index, min_offset: int) -
 
 def _first_missing(commit_log: CommitLog, queues: Queues, ledger: Ledger) -> int | None:
     """Give the offset behind which lie records of queues whose files are gone; None if there are none."""
-    found = []
+    names, begins = [], []
     for (topic, queue_id), end in ledger.ends.items():
         queue = queues.find(topic, queue_id)
         begin = 0 if queue is None else queue.physical_end
         if begin < end and end > commit_log.min_offset:
-            log.warning("%s-%d lacks files: its messages are looked for in the log", topic, queue_id)
-            found.append(_known_start(commit_log, begin))
-    return min(found, default=None)
+            names.append(f"{topic}-{queue_id}")
+            begins.append(_known_start(commit_log, begin))
+    if names:
+        told = ", ".join(names[:TOLD_MAX]) + (", …" if len(names) > TOLD_MAX else "")
+        log.warning("%d queues lack files (%s): their messages are looked for in the log", len(names), told)
+    return min(begins, default=None)
 
 
 def _go_on_where_all_expired(commit_log: CommitLog, queues: Queues, ledger: Ledger) -> None:
