@@ -63,6 +63,7 @@ def test_what_a_cluster_of_this_machine_leaves_is_in_a_home_of_its_own(tmp_path:
     assert not (home / "work").exists()
 
 
+@pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
 def test_starts_without_java_on_path_and_leaves_no_file(golden: Mapping[str, Path], tmp_path: Path) -> None:
     tools, temporary = tmp_path / "tools", tmp_path / "temporary"
     tools.mkdir()
@@ -76,7 +77,7 @@ def test_starts_without_java_on_path_and_leaves_no_file(golden: Mapping[str, Pat
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=500,
     )
     assert answer.returncode == 0, answer.stderr
     assert int(answer.stdout) > 500
