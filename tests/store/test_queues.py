@@ -8,7 +8,7 @@ from cometmq.format import layout
 from cometmq.format.queue_entry import SIZE
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.consume_queue import ConsumeQueue
-from cometmq.store.queues import Queues
+from cometmq.store.queues import DENSE_IDS, Queues
 from cometmq.testing.memory_disk import MemoryDisk
 
 PER_FILE = 10
@@ -36,6 +36,18 @@ def test_a_queue_is_made_once_and_found_only_after_that(disk: MemoryDisk) -> Non
     queue = queues.get("Orders", 1)
     assert queues.get("Orders", 1) is queue and queues.find("Orders", 1) is queue
     assert [(queue.topic, queue.queue_id) for queue in queues] == [("Orders", 1)]
+
+
+@pytest.mark.parametrize("queue_id", [0, 7, DENSE_IDS - 1, DENSE_IDS, 2**31 - 1])
+def test_offsets_are_given_out_in_order_whatever_the_id(disk: MemoryDisk, queue_id: int) -> None:
+    queues = queues_on(disk)
+    number, first = queues.take_offset("T", queue_id)
+    assert [first, *(queues.take_offset("T", queue_id)[1] for _ in range(2))] == [0, 1, 2]
+    queue = queues.get("T", queue_id)
+    assert (queue.number, queue.next_offset, len(list(queues))) == (number, 3, 1)
+    queues.delete("T")
+    assert queues.take_offset("T", queue_id)[1] == 0
+    assert queues.get("T", queue_id).number != number
 
 
 def test_a_queue_that_is_only_asked_for_leaves_nothing_on_the_disk(disk: MemoryDisk) -> None:

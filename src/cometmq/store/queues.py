@@ -3,6 +3,7 @@
 Entries are put into their queues when somebody asks for a queue: see ``staged``.
 """
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -18,6 +19,12 @@ from cometmq.store.staged import Staged
 SETTING = "mappedFileSizeConsumeQueue"
 EXT_SETTING = "mappedFileSizeConsumeQueueExt"
 REMEDY = "run `cometmq store rebuild`"
+
+DENSE_IDS = 1024
+"""Queues with smaller ids are found faster: those of a topic are numbered from 0 on."""
+
+_NO_NUMBER = -1
+_NO_NUMBERS = array("q")
 
 QueueKey = tuple[str, int]
 
@@ -43,9 +50,7 @@ class Queues:
         self._root = root
         self._file_size = file_size
         self._queues: dict[QueueKey, ConsumeQueue] = {}
-        self._numbers: dict[
-            str, dict[int, int]
-        ] = {}  # by topic and id: small enough for a cache if they are many
+        self._numbers: dict[str, array[int]] = {}  # by topic and id; so few bytes stay in a cache
         self._pending: dict[ConsumeQueue, None] = {}  # those with a tail, the longest waiting first
         self.next_offsets = NextOffsets()
         self.by_number: dict[int, ConsumeQueue] = {}
@@ -73,10 +78,10 @@ class Queues:
 
         The queue is made if it is not there; staged entries stay so. Raises IllegalName like ``get``.
         """
-        try:
-            number = self._numbers[topic][queue_id]
-        except KeyError:
-            number = self._new(topic, queue_id).number
+        numbers = self._numbers.get(topic, _NO_NUMBERS)
+        number = numbers[queue_id] if 0 <= queue_id < len(numbers) else _NO_NUMBER
+        if number == _NO_NUMBER:
+            number = (self._queues.get((topic, queue_id)) or self._new(topic, queue_id)).number
         next_offsets = self.next_offsets.values
         queue_offset = next_offsets[number]
         next_offsets[number] = queue_offset + 1
@@ -157,7 +162,9 @@ class Queues:
             queue = self._queues.pop(key)
             queue.begin_anew()  # whoever still has it must not write its tail
             queue.next_offset = GONE
-            del self.by_number[queue.number], self._numbers[queue.topic][queue.queue_id]
+            del self.by_number[queue.number]
+            if queue.queue_id < DENSE_IDS:
+                self._numbers[queue.topic][queue.queue_id] = _NO_NUMBER
             queue.remove()
         for topic in topics - {topic for topic, _ in self._queues}:
             self._files.layer.remove_directory(layout.topic_dir(self._root, topic))
@@ -175,7 +182,10 @@ class Queues:
         ext = self._extension(topic, queue_id)
         queue = ConsumeQueue(chain, topic, queue_id, self.next_offsets, self._pending, ext)
         self.by_number[queue.number] = queue
-        self._numbers.setdefault(topic, {})[queue_id] = queue.number
+        if queue_id < DENSE_IDS:
+            numbers = self._numbers.setdefault(topic, array("q"))
+            numbers.extend([_NO_NUMBER] * (queue_id + 1 - len(numbers)))
+            numbers[queue_id] = queue.number
         return queue
 
     def _extension(self, topic: str, queue_id: int) -> ConsumeQueueExt | None:
