@@ -16,12 +16,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from benches.bench_rebuild import comet_command, copied, goal_of, java_rebuild_s
 from benches.fill import BODY_SIZE, HOST, ROUND_MIN, Fill
@@ -34,10 +33,12 @@ from cometmq.format import layout
 from cometmq.store.append import NewMessage
 from cometmq.store.store import MessageStore
 
+T = TypeVar("T")
+
 QUEUES: Final = 8
 MANY, FEW = 10_000 // QUEUES, 64 // QUEUES
 MESSAGES: Final = 160_000
-"""In a round: as many as wait until they are put into 10,000 queues, which each round so pays for once."""
+"""In a round, which ends as they are put into their queues: in 10,000 so many wait for that together."""
 PLAIN_MESSAGES_AT_ONCE: Final = 2_000
 """In one turn; by the bulk path it is a message for each queue."""
 PLAIN_AT_ONCE: Final = 20
@@ -78,9 +79,10 @@ def appends(many: Path, few: Path, rounds: int) -> Table:
         stores = {MANY: store, FEW: other}
         plains = {topics: plain(stores[topics], fill) for topics, fill in fills.items()}
         bulks = {topics: partial(bulk, fill) for topics, fill in fills.items()}
+        puts = {topics: stores[topics].queues for topics in fills}
         for number in range(rounds + 1):
             for way, actions in (("bulk", bulks), ("plain", plains)):
-                for topics, cost in in_turn(actions, MESSAGES).items():
+                for topics, cost in in_turn(actions, MESSAGES, puts).items():
                     if number:
                         costs.setdefault((way, topics), []).append(cost)
         rss = rss_mib(os.getpid())
@@ -120,20 +122,34 @@ def plain(store: MessageStore, fill: Fill) -> Callable[[], int]:
     return append
 
 
-def in_turn(actions: Mapping[int, Callable[[], int]], messages: int) -> dict[int, Cost]:
+def in_turn(
+    actions: Mapping[int, Callable[[], int]], messages: int, ends: Mapping[int, Callable[[], object]]
+) -> dict[int, Cost]:
     """Do things by turns until each has had its messages; give what one has cost each.
 
     The turns are of milliseconds, so that a moment at which the machine is slow is no one's alone.
+
+    Args:
+        ends: what completes each.
     """
-    counts: dict[int, int] = defaultdict(int)
-    cpu_s: dict[int, float] = defaultdict(float)
-    wall_s: dict[int, float] = defaultdict(float)
-    while min(counts[name] for name in actions) < messages:
+    counts, cpu_s, wall_s = (
+        dict.fromkeys(actions, 0),
+        dict.fromkeys(actions, 0.0),
+        dict.fromkeys(actions, 0.0),
+    )
+
+    def measured(name: int, action: Callable[[], T]) -> T:
+        cpu, wall = time.process_time(), time.perf_counter()
+        result = action()
+        cpu_s[name] += time.process_time() - cpu
+        wall_s[name] += time.perf_counter() - wall
+        return result
+
+    while min(counts.values()) < messages:
         for name, action in actions.items():
-            cpu, wall = time.process_time(), time.perf_counter()
-            counts[name] += action()
-            cpu_s[name] += time.process_time() - cpu
-            wall_s[name] += time.perf_counter() - wall
+            counts[name] += measured(name, action)
+    for name, end in ends.items():
+        measured(name, end)
     return {
         name: Cost(cpu_s[name] * 1e6 / count, wall_s[name] * 1e6 / count) for name, count in counts.items()
     }
