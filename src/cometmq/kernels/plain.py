@@ -146,13 +146,12 @@ def group_entries(rows: Longs) -> Grouped:
     entries = bytearray()
     runs = []
     in_order = sorted(rows.tolist(), key=itemgetter(0))
-    for number, of_queue in groupby(in_order, key=itemgetter(0)):
-        begin, first, physical_end = len(entries), None, 0
-        for _, queue_offset, physical_offset, size, tags_code in of_queue:
-            first = queue_offset if first is None else first
-            physical_end = physical_offset + size
+    for number, found in groupby(in_order, key=itemgetter(0)):
+        of_queue, begin = list(found), len(entries)
+        for _, _, physical_offset, size, tags_code in of_queue:
             entries += pack(physical_offset, size, tags_code)
-        runs.append((number, first, begin, len(entries), physical_end))
+        (_, queue_offset, *_), (_, _, last_offset, last_size, _) = of_queue[0], of_queue[-1]
+        runs.append((number, queue_offset, begin, len(entries), last_offset + last_size))
     return Grouped(np.array(runs, np.int64).reshape(-1, 5), bytes(entries))
 
 

@@ -167,6 +167,7 @@ class Queues:
                 self._numbers[queue.topic][queue.queue_id] = _NO_NUMBER
             queue.remove()
         for topic in topics - {topic for topic, _ in self._queues}:
+            self._numbers.pop(topic, None)
             self._files.layer.remove_directory(layout.topic_dir(self._root, topic))
             if self._ext_size:
                 self._files.layer.remove_directory(layout.topic_ext_dir(self._root, topic))

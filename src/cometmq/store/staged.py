@@ -15,7 +15,7 @@ from cometmq.kernels.ops import Longs
 from cometmq.store.consume_queue import ConsumeQueue
 
 CAPACITY: Final = 32_768
-"""So many entries wait at most: putting them takes some milliseconds …"""
+"""So many entries wait at most: putting them takes up to some milliseconds …"""
 ENTRIES_PER_QUEUE: Final = 16
 """… or so many for each queue, if that is more: each costs as much as some entries."""
 FEW: Final = 24
