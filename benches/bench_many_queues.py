@@ -37,8 +37,8 @@ T = TypeVar("T")
 
 QUEUES: Final = 8
 MANY, FEW = 10_000 // QUEUES, 64 // QUEUES
-MESSAGES: Final = 160_000
-"""In a round, which ends as they are put into their queues: in 10,000 so many wait for that together."""
+MESSAGES: Final = 400_000
+"""In a round, which ends as they are put into their queues; of 10,000 twice as many would wait for that."""
 PLAIN_MESSAGES_AT_ONCE: Final = 2_000
 """In one turn; by the bulk path it is a message for each queue."""
 PLAIN_AT_ONCE: Final = 20

@@ -54,14 +54,30 @@ def test_entries_are_in_their_queues_when_somebody_asks(
 
 def test_no_more_wait_than_there_is_room_for(queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staged, "CAPACITY", 10)
-    monkeypatch.setattr(staged, "ENTRIES_PER_QUEUE", 1)
-    queue = queues.get("T", 0)
-    for at in range(25):
-        add(queues, rows((queue.number, at, 100 * at)))
-    assert (queue.max_offset, queues.staged.count) == (20, 5)
-    add(queues, rows(*((queue.number, at, 100 * at) for at in range(25, 60))))
-    assert (queue.max_offset, queues.staged.count) == (25, 35)
-    assert [len(found.read(0, 100)) // SIZE for found in queues] == [60]
+    queue, most = queues.get("T", 0), staged.PLACES_MIN * staged.RUN_MAX
+    for at in range(0, most + 10, 10):
+        add(queues, rows(*((queue.number, at + i, 100 * (at + i)) for i in range(10))))
+    assert (queue.max_offset, queues.staged.grouped, queues.staged.count) == (0, staged.PLACES_MIN, 10)
+    add(queues, rows(*((queue.number, at, 100 * at) for at in range(most + 10, 2 * most))))
+    assert (queue.max_offset, queues.staged.grouped) == (most // 2, staged.PLACES_MIN // 2 + 1)
+    assert [len(found.read(0, 3 * most)) // SIZE for found in queues] == [2 * most]
+
+
+def test_each_of_many_queues_has_a_place(queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = [queues.get("T", queue_id).number for queue_id in range(3 * staged.PLACES_MIN)]
+    monkeypatch.setattr(staged, "CAPACITY", len(numbers))
+    monkeypatch.setattr(staged, "ROOM", 4 * staged.PLACES_MIN * (most := staged.RUN_MIN + 2))
+    for at in range(most + 2):
+        add(queues, rows(*((number, at, 100 * at) for number in numbers)))
+    assert {queue.max_offset for queue in queues.by_number.values()} == {0, most}  # those put are full
+    assert {queue.max_offset for queue in queues} == {most + 2}
+
+
+def test_new_queues_are_known(queues: Queues) -> None:
+    for queue_id in range(100):
+        number = queues.get("T", queue_id).number
+        add(queues, rows(*((number, at, 100 * at) for at in range(staged.FEW + 1))))
+    assert [queue.max_offset for queue in queues] == [staged.FEW + 1] * 100
 
 
 @pytest.mark.parametrize("few", [0, staged.FEW])

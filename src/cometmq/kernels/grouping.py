@@ -1,53 +1,51 @@
-"""The kernel that groups queue entries by queue: they are counted, and each put where its queue's are."""
+"""The kernel that groups queue entries by queue: each goes to the end of its queue's newest run."""
 
 from typing import Any, Final
 
-import numpy as np
-
 from cometmq.format.queue_entry import SIZE
-from cometmq.kernels.jit import Bytes, Longs, bytes_out, kernel, long, put_int, put_long, rows_out
-from cometmq.kernels.ops import Grouped
+from cometmq.kernels.jit import Bytes, Longs, bytes_out, kernel, long, longs_out, put_int, put_long, rows_out
+from cometmq.kernels.ops import Runs
 from cometmq.kernels.sends import ENTRY_SIZE, PHYSICAL_OFFSET, QUEUE, QUEUE_OFFSET, TAGS_CODE
 
-_COUNT: Final = 0
-"""Of a queue's entries, and then where its next one goes."""
-_FIRST, _LAST = 1, 2
-"""The rows of its first and last entry."""
+_NUMBER: Final = 0
+_FIRST: Final = 1
+"""The queue offset of a run's first entry."""
+_COUNT: Final = 2
+_END: Final = 3
+"""Where the record of its last entry ends."""
 
 
-def group_entries(rows: Longs) -> Grouped:
+def group_entries(rows: Longs, runs: Runs) -> int:
     """Group queue entries: see ``ops.Ops.group_entries``."""
-    queues = np.zeros((int(rows[:, QUEUE].max(initial=-1)) + 1, 3), np.int64)
-    runs = np.empty((min(len(rows), len(queues)), 5), np.int64)
-    entries = np.empty(len(rows) * SIZE, np.uint8)
-    count = _group(rows, queues, runs, entries)
-    return Grouped(runs[:count], entries.tobytes())
+    places = len(runs.rows)
+    assert places & (places - 1) == 0 and len(runs.entries) == places * runs.length * SIZE
+    count: int = _group(rows, *runs)
+    return count
 
 
-@kernel(long(rows_out, rows_out, rows_out, bytes_out))
-def _group(rows: Longs, queues: Longs, runs: Longs, entries: Bytes) -> Any:
+@kernel(long(rows_out, long, rows_out, bytes_out, longs_out, longs_out))
+def _group(rows: Longs, length: int, runs: Longs, entries: Bytes, newest: Longs, window: Longs) -> Any:
+    first, end = window[0], window[1]
     for row in range(len(rows)):
-        queue = rows[row, QUEUE]
-        if queues[queue, _COUNT] == 0:
-            queues[queue, _FIRST] = row
-        queues[queue, _LAST] = row
-        queues[queue, _COUNT] += 1
-    begin, run = 0, 0
-    for queue in range(len(queues)):
-        end = begin + queues[queue, _COUNT] * SIZE
-        if end > begin:
-            last = queues[queue, _LAST]
-            runs[run, 0], runs[run, 1] = queue, rows[queues[queue, _FIRST], QUEUE_OFFSET]
-            runs[run, 2], runs[run, 3] = begin, end
-            runs[run, 4] = rows[last, PHYSICAL_OFFSET] + rows[last, ENTRY_SIZE]
-            run += 1
-        queues[queue, _COUNT] = begin
-        begin = end
-    for row in range(len(rows)):
-        queue = rows[row, QUEUE]
-        at = queues[queue, _COUNT]
+        queue, queue_offset = rows[row, QUEUE], rows[row, QUEUE_OFFSET]
+        run = newest[queue]
+        place = run & (len(runs) - 1)
+        if (
+            run < first
+            or runs[place, _COUNT] == length
+            or runs[place, _FIRST] + runs[place, _COUNT] != queue_offset
+        ):
+            if end - first == len(runs):
+                window[1] = end
+                return row
+            newest[queue], place = end, end & (len(runs) - 1)
+            runs[place, _NUMBER], runs[place, _FIRST], runs[place, _COUNT] = queue, queue_offset, 0
+            end += 1
+        at = (place * length + runs[place, _COUNT]) * SIZE
         put_long(entries, at, rows[row, PHYSICAL_OFFSET])
         put_int(entries, at + 8, rows[row, ENTRY_SIZE])
         put_long(entries, at + 12, rows[row, TAGS_CODE])
-        queues[queue, _COUNT] = at + SIZE
-    return run
+        runs[place, _COUNT] += 1
+        runs[place, _END] = rows[row, PHYSICAL_OFFSET] + rows[row, ENTRY_SIZE]
+    window[1] = end
+    return len(rows)

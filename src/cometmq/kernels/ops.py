@@ -5,13 +5,14 @@ modules are an ``Ops``. Results are structs of arrays: one numpy array per field
 """
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cometmq.format.checksum import Crc
 from cometmq.format.delay_level import DelayLevels
+from cometmq.format.queue_entry import SIZE as ENTRY_SIZE
 from cometmq.format.scan import StopReason
 from cometmq.message import Buffer
 
@@ -110,17 +111,36 @@ class Keys(NamedTuple):
     stop_position: int
 
 
-class Grouped(NamedTuple):
-    """Queue entries, queue by queue.
+class Runs(NamedTuple):
+    """A ring of runs, each some entries of one queue that follow one another.
+
+    Runs are numbered as they begin; run ``n`` is at place ``n % len(rows)``, a power of two of places.
 
     Attributes:
-        runs: for each queue that has any, a row: its number, the queue offset of its first entry, where its
-            entries begin and end in ``entries``, and where the record of its last one ends in the CommitLog.
-        entries: as they are in ConsumeQueue files.
+        length: the most entries of a run.
+        rows: for each place, of its run the queue's number, the queue offset of the first entry, how many
+            entries there are, and where the record of the last one ends in the CommitLog.
+        entries: for each place ``length`` entries, as they are in ConsumeQueue files.
+        newest: by a queue's number the last run that it began, or -1.
+        window: the first run that is still there, and the next one to begin.
     """
 
-    runs: Longs
-    entries: bytes
+    length: int
+    rows: Longs
+    entries: Bytes
+    newest: Longs
+    window: Longs
+
+    @classmethod
+    def empty(cls, places: int, length: int, queues: int) -> Self:
+        """Make a ring of so many places, for queues whose numbers are below ``queues``."""
+        return cls(
+            length,
+            np.empty((places, 4), np.int64),
+            np.empty(places * length * ENTRY_SIZE, np.uint8),
+            np.full(queues, -1, np.int64),
+            np.zeros(2, np.int64),
+        )
 
 
 class Ops(Protocol):
@@ -194,11 +214,12 @@ class Ops(Protocol):
         """
         ...
 
-    def group_entries(self, rows: Longs) -> Grouped:
-        """Group queue entries by queue, in the order of their numbers; each queue's stay in their order.
+    def group_entries(self, rows: Longs, runs: Runs) -> int:
+        """Add queue entries to their queues' runs, in order, until a run has no place; give how many.
 
         Args:
             rows: as ``sends`` has them.
+            runs: changed.
         """
         ...
 

@@ -2,18 +2,16 @@
 
 import zlib
 from collections.abc import Collection, Iterable
-from itertools import groupby, pairwise
-from operator import itemgetter
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from cometmq.format import index, properties
+from cometmq.format import index, properties, queue_entry
 from cometmq.format.checksum import Crc
 from cometmq.format.delay_level import DelayLevels
 from cometmq.format.dispatch import index_keys, queue_tags_code
 from cometmq.format.java_hash import index_key_hash, java_hash
-from cometmq.format.queue_entry import pack
 from cometmq.format.record import RecordHead
 from cometmq.format.scan import StopReason, check
 from cometmq.format.sys_flag import (
@@ -22,7 +20,18 @@ from cometmq.format.sys_flag import (
     TRANSACTION_NOT,
     TRANSACTION_ROLLBACK,
 )
-from cometmq.kernels.ops import PAGE_SIZE, TIME_MAX, Bytes, Dispatch, Flags, Grouped, Ints, Keys, Longs, Scan
+from cometmq.kernels.ops import (
+    PAGE_SIZE,
+    TIME_MAX,
+    Bytes,
+    Dispatch,
+    Flags,
+    Ints,
+    Keys,
+    Longs,
+    Runs,
+    Scan,
+)
 from cometmq.message import Buffer
 
 if TYPE_CHECKING:
@@ -141,18 +150,22 @@ def read_keys(buffer: Buffer | Bytes, *, base_offset: int, start: int, end: int)
     return Keys(keys.key_hash, found.physical_offset[record], found.store_time[record], found.stop_position)
 
 
-def group_entries(rows: Longs) -> Grouped:
+def group_entries(rows: Longs, runs: Runs) -> int:
     """See ``ops.Ops.group_entries``."""
-    entries = bytearray()
-    runs = []
-    in_order = sorted(rows.tolist(), key=itemgetter(0))
-    for number, found in groupby(in_order, key=itemgetter(0)):
-        of_queue, begin = list(found), len(entries)
-        for _, _, physical_offset, size, tags_code in of_queue:
-            entries += pack(physical_offset, size, tags_code)
-        (_, queue_offset, *_), (_, _, last_offset, last_size, _) = of_queue[0], of_queue[-1]
-        runs.append((number, queue_offset, begin, len(entries), last_offset + last_size))
-    return Grouped(np.array(runs, np.int64).reshape(-1, 5), bytes(entries))
+    entries = _view(runs.entries)
+    for done, (number, queue_offset, physical_offset, size, tags_code) in enumerate(rows.tolist()):
+        run, (first, end) = int(runs.newest[number]), runs.window.tolist()
+        _, begin, count, _ = runs.rows[run % len(runs.rows)].tolist()
+        if run < first or count == runs.length or begin + count != queue_offset:
+            if end - first == len(runs.rows):
+                return done
+            run, begin, count = end, queue_offset, 0
+            runs.newest[number], runs.window[1] = run, end + 1
+        place = run % len(runs.rows)
+        at = (place * runs.length + count) * queue_entry.SIZE
+        entries[at : at + queue_entry.SIZE] = queue_entry.pack(physical_offset, size, tags_code)
+        runs.rows[place] = number, begin, count + 1, physical_offset + size
+    return len(rows)
 
 
 def index_insert(

@@ -114,7 +114,7 @@ class ConsumeQueue:
         self.physical_end = physical_offset + size
         return True
 
-    def put_new(self, queue_offset: int, entries: bytes, physical_end: int) -> None:
+    def put_new(self, queue_offset: int, entries: bytes | memoryview, physical_end: int) -> None:
         """Append consecutive entries of messages that have just been appended, as bytes."""
         if queue_offset != self.max_offset:
             self.skip_to(queue_offset)

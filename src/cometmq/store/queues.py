@@ -63,13 +63,13 @@ class Queues:
 
     def find(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """Give a queue, or None if it never had a message."""
-        if self.staged.count:
+        if self.staged.count or self.staged.grouped:
             self.staged.put()
         return self._queues.get((topic, queue_id))
 
     def get(self, topic: str, queue_id: int) -> ConsumeQueue:
         """Give a queue, made if it is not there. Raises IllegalName for an illegal topic."""
-        if self.staged.count:
+        if self.staged.count or self.staged.grouped:
             self.staged.put()
         return self._queues.get((topic, queue_id)) or self._new(topic, queue_id)
 

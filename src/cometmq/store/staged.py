@@ -2,7 +2,7 @@
 
 Messages of one batch go to many queues, few to each. To put them there one by one would cost more than all
 the rest of a send in bulk, and more the more queues there are, for they are in no cache of the processor. So
-entries are collected, and put by the hundred, queue by queue: see ``Queues``.
+entries are collected, first in the order of the log and then by queue in runs, and put by the run.
 """
 
 from collections.abc import Mapping
@@ -11,41 +11,53 @@ from typing import Final
 import numpy as np
 
 from cometmq import kernels
-from cometmq.kernels.ops import Longs
+from cometmq.format.queue_entry import SIZE
+from cometmq.kernels.ops import Longs, Runs
+from cometmq.kernels.sends import QUEUE
 from cometmq.store.consume_queue import ConsumeQueue
 
-CAPACITY: Final = 32_768
-"""So many entries wait at most: putting them takes up to some milliseconds …"""
-ENTRIES_PER_QUEUE: Final = 16
-"""… or so many for each queue, if that is more: each costs as much as some entries."""
+CAPACITY: Final = 8_192
+"""So many entries wait in the order of the log: they fit into a cache of the processor."""
+PLACES_MIN: Final = 256
+"""For runs; and for each queue there is one and a quarter, so that most runs are full as they are put."""
+RUN_MIN, RUN_MAX = 25, 255
+"""Entries that a run has room for: no round number of bytes, or a cache had the ends of all in few places."""
+ROOM: Final = 835_584
+"""Entries that all runs together have room for (16.7 MB), within these limits."""
+PUT_COUNT: Final = 1_024
+"""Where there is no place for a run, half of all are put, the oldest ones, or so many: half a millisecond."""
 FEW: Final = 24
-"""So many are put faster one by one: somebody reads right behind the producer."""
+"""So many entries are put faster one by one: somebody reads right behind the producer."""
 
 
 class Staged:
-    """Entries in the order of the log.
+    """Entries that wait.
 
     ::
 
+        runs    by queue, can be read
         rows    0 ──── can be read ──── count ──── not yet ──── end ──── free ────
 
     Attributes:
         queues: by their numbers; those that are gone are passed over.
-        rows: the entries, a row of numbers each (see ``kernels.sends``); kernels fill it from ``end`` on.
-        count: how many entries wait that may be read; whoever lets more be read moves it on.
-        end: how many wait in all; the others are not on the disk yet, under SYNC_FLUSH.
+        rows: the newest entries in the order of the log, a row of numbers each (see ``kernels.sends``);
+            kernels fill it from ``end`` on.
+        count: how many rows may be read; whoever lets more be read moves it on.
+        end: how many rows wait in all; the others are not on the disk yet, under SYNC_FLUSH.
+        grouped: how many runs wait.
     """
 
     def __init__(self, queues: Mapping[int, ConsumeQueue]) -> None:
-        self.count = self.end = 0
+        self.count = self.end = self.grouped = 0
         self.queues = queues
         self.rows: Longs = np.empty((0, 5), np.int64)
+        self._runs = _no_runs(PLACES_MIN, 0)
 
     def with_room(self, count: int) -> Longs:
-        """Give the rows, with room for ``count`` more; put what can be read if need be."""
+        """Give the rows, with room for ``count`` more; group what can be read if need be."""
         if self.end + count > len(self.rows):
-            self.put()
-            room = max(CAPACITY, ENTRIES_PER_QUEUE * len(self.queues), self.end + count)
+            self._group()
+            room = max(CAPACITY, self.end + count)
             if room > len(self.rows):
                 waiting, self.rows = self.rows[: self.end], np.empty((room, 5), np.int64)
                 self.rows[: self.end] = waiting
@@ -61,28 +73,63 @@ class Staged:
 
     def put(self) -> None:
         """Put what can be read into its queues."""
-        if not self.count:
-            return
-        self._put(self.rows[: self.count])
+        if not self.grouped and self.count <= FEW:
+            self._put_each()
+        else:
+            self._group()
+            self._put_runs(self.grouped)
+
+    def _put_each(self) -> None:
+        for number, queue_offset, physical_offset, size, tags_code in self.rows[: self.count].tolist():
+            queue = self.queues.get(number)
+            if queue is not None:
+                queue.put(queue_offset, physical_offset, size, tags_code)
+        self._drop_rows()
+
+    def _group(self) -> None:
+        """Move what can be read to its queues' runs."""
+        rows = self.rows[: self.count]
+        self._make_places(int(rows[:, QUEUE].max(initial=-1)) + 1)
+        while len(rows):
+            rows = rows[kernels.current().group_entries(rows, self._runs) :]
+            first, end = self._runs.window.tolist()
+            self.grouped = end - first
+            if len(rows):
+                self._put_runs(min(PUT_COUNT, self.grouped // 2))
+        self._drop_rows()
+
+    def _drop_rows(self) -> None:
+        """Forget the rows that can be read."""
         waiting = self.rows[self.count : self.end]
         self.rows[: len(waiting)] = waiting
         self.count, self.end = 0, len(waiting)
 
-    def _put(self, rows: Longs) -> None:
-        if len(rows) <= FEW:
-            self._put_each(rows)
-        else:
-            self._put_by_queue(rows)
+    def _make_places(self, queues: int) -> None:
+        """See that there are places enough, and queues with numbers below ``queues`` are known."""
+        places, known = len(self._runs.rows), len(self._runs.newest)
+        if queues > known or len(self.queues) > places * 4 // 5:
+            self._put_runs(self.grouped)
+            while len(self.queues) > places * 4 // 5:
+                places *= 2
+            self._runs = _no_runs(places, max(queues, 2 * known))
 
-    def _put_each(self, rows: Longs) -> None:
-        for number, queue_offset, physical_offset, size, tags_code in rows.tolist():
+    def _put_runs(self, count: int) -> None:
+        """Put so many runs, the oldest ones."""
+        length, rows, entries, _, window = self._runs
+        first = int(window[0])
+        places = np.arange(first, first + count) % len(rows)
+        begins = places * (length * SIZE)
+        ends = begins + rows[places, 2] * SIZE
+        data = entries.data
+        for begin, end, (number, queue_offset, _, physical_end) in zip(
+            begins.tolist(), ends.tolist(), rows[places].tolist(), strict=True
+        ):
             queue = self.queues.get(number)
             if queue is not None:
-                queue.put(queue_offset, physical_offset, size, tags_code)
+                queue.put_new(queue_offset, data[begin:end], physical_end)
+        window[0] = first + count
+        self.grouped -= count
 
-    def _put_by_queue(self, rows: Longs) -> None:
-        runs, entries = kernels.current().group_entries(rows)
-        for number, queue_offset, begin, end, physical_end in runs.tolist():
-            queue = self.queues.get(number)
-            if queue is not None:
-                queue.put_new(queue_offset, entries[begin:end], physical_end)
+
+def _no_runs(places: int, queues: int) -> Runs:
+    return Runs.empty(places, min(max(ROOM // places, RUN_MIN), RUN_MAX), queues)
