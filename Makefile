@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint interop bench bench-peers durability rebalance idempotence soak splits streams clusters docs lock setup clean
+.PHONY: demo test lint interop bench bench-peers bench-spark-kafka durability rebalance idempotence soak splits streams clusters docs lock setup clean
 
 demo: setup ; $(BIN)/cometmq demo
 test: setup ; $(BIN)/python -m cometmq.kernels && $(BIN)/pytest
@@ -11,6 +11,7 @@ lint: setup ; $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 interop: setup ; $(BIN)/pytest tests/interop -m interop -s --timeout 1500
 bench: setup ; for part in write_paths bulk_sends reads pulls kernels; do $(BIN)/python -m benches.bench_$$part || exit 1; done
 bench-peers: setup ; $(BIN)/python -m benches --write
+bench-spark-kafka: setup ; $(BIN)/python -m benches.bench_spark_kafka
 durability: setup ; $(BIN)/python -m tests.durability
 setup: $(READY)
 rebalance: setup ; $(BIN)/python -m tests.rebalance
