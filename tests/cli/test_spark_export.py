@@ -1,9 +1,12 @@
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.cli.conftest import Run
+
+from cometmq.spark.jobs.export import Exported
 
 pytestmark = pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
 
@@ -17,3 +20,22 @@ def test_it_tells_how_many_messages_of_each_topic_are_new(
     lines = ran.out.splitlines()
     assert lines[0].startswith("GoldenA: ") and " new messages, from offset 0 to " in lines[1]
     assert cometmq("spark", "export", str(tmp_path), str(tmp_path / "other")).failed(2, "holds no CommitLog")
+
+
+def test_what_is_asked_for_arrives(cometmq: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[Any] = []
+
+    def export(_: object, store: Path, target: Path, **options: Any) -> Exported:
+        asked.append((store, target, options["as_delta"]))
+        return Exported(begin=5, next=9, messages={}, missing=64)
+
+    monkeypatch.setattr("cometmq.cli.spark_export.start_spark", lambda _: None)
+    monkeypatch.setattr("cometmq.spark.jobs.export.export", export)
+    ran = cometmq("spark", "export", "a/store", str(tmp_path), "--format", "delta")
+    assert ran.out.splitlines() == [
+        "lost: 64 bytes of log were removed before they were exported",
+        f"{tmp_path}: 0 new messages, from offset 5 to 9",
+    ]
+    (value,) = cometmq("spark", "export", "a/store", str(tmp_path), "--json").values
+    assert (value["begin"], value["next"]) == (5, 9)
+    assert asked == [(Path("a/store"), tmp_path, True), (Path("a/store"), tmp_path, False)]

@@ -1,6 +1,7 @@
 """``cometmq spark export``: messages to Parquet files, what is new since the last run."""
 
 from pathlib import Path
+from typing import Final
 
 import click
 import msgspec
@@ -9,31 +10,56 @@ from cometmq.cli.output import json_option, print_json, printable
 from cometmq.cli.spark_options import master_option, start_spark, task_bar
 from cometmq.cli.store_options import path_argument
 
+KINDS: Final = ("parquet", "delta")
+
 
 @click.command()
 @path_argument
 @click.argument("target", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--topic", "topics", multiple=True, help="Topic, again and again for some; all by default.")
 @click.option("--column", "columns", multiple=True, help="Column, likewise.")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(KINDS),
+    default=KINDS[0],
+    show_default=True,
+    help="What TARGET becomes.",
+)
 @master_option
 @json_option
 def export(
-    path: Path, target: Path, topics: tuple[str, ...], columns: tuple[str, ...], master: str, as_json: bool
+    path: Path,
+    target: Path,
+    topics: tuple[str, ...],
+    columns: tuple[str, ...],
+    kind: str,
+    master: str,
+    as_json: bool,
 ) -> None:
-    """Export the messages of the store in directory PATH to Parquet files under TARGET, by topic and day.
+    """Export the messages of the store in directory PATH to files under TARGET, by topic and day.
 
     What an earlier run with this TARGET exported is not exported again: run it as often as you like, also
     while a broker serves the store. A run that is killed is taken up by the next one.
 
-    Exit codes: 0 exported, also if there was nothing new; 1 not, and the next run goes on; 2 PATH is no
-    store, or a name cannot be used, or there is no Spark.
+    Parquet files are read by any tool; of a Delta table ("delta", which needs the extra of this name) readers
+    see a run whole or not at all.
+
+    Exit codes: 0 exported, also if there was nothing new; 1 not, and the next run goes on, or another job
+    fills TARGET; 2 PATH is no store, or a name or TARGET cannot be used, or there is no Spark.
     """
     spark = start_spark(master)
     from cometmq.spark.jobs.export import export as export_store  # noqa: PLC0415 - needs the extra
 
     with task_bar(as_json=as_json) as progress:
         done = export_store(
-            spark, path, target, topics=topics or None, columns=columns or None, progress=progress
+            spark,
+            path,
+            target,
+            topics=topics or None,
+            columns=columns or None,
+            as_delta=kind == "delta",
+            progress=progress,
         )
     if as_json:
         print_json({"path": str(path), "target": str(target)} | msgspec.structs.asdict(done))

@@ -12,9 +12,10 @@ from cometmq.errors import StoreLocked
 from cometmq.format import layout
 from cometmq.io.files import Disk
 from cometmq.spark.jobs import archive as module
-from cometmq.spark.jobs.archive import LOCK, STATE, Archived, archive, closed, notes, parts_of, write_part
+from cometmq.spark.jobs.archive import STATE, Archived, archive, closed, notes, parts_of, write_part
 from cometmq.spark.jobs.archive_view import with_files
 from cometmq.spark.jobs.paths import spark_path
+from cometmq.spark.jobs.targets import LOCK
 from cometmq.spark.splits import LogFile, log_files
 
 pytestmark = pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy

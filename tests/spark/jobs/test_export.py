@@ -9,10 +9,12 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.log_rows import plain_rows
 
+from cometmq.errors import SettingsError
 from cometmq.format import layout
 from cometmq.io.files import Disk
 from cometmq.spark.jobs.export import STATE, export
 from cometmq.spark.jobs.paths import spark_path
+from cometmq.spark.jobs.targets import LOCK
 
 pytestmark = pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
 
@@ -55,7 +57,7 @@ def test_runs_export_what_is_new_and_take_up_what_was_killed(
     resumed = export(spark, store, target, bytes_per_task=SPLIT)
     assert Counter(first.messages) + Counter(resumed.messages) == Counter(row["topic"] for row in rows)
     assert offsets(spark, target) == [row["physical_offset"] for row in rows]
-    assert [path.name for path in (target / STATE).iterdir()] == ["next.json"]
+    assert {path.name for path in (target / STATE).iterdir()} == {LOCK, "next.json"}
 
 
 def test_a_run_without_new_messages_changes_nothing_and_a_loss_is_told(
@@ -75,3 +77,5 @@ def test_a_run_without_new_messages_changes_nothing_and_a_loss_is_told(
     assert (again.messages, again.begin, again.next) == ({}, done.next, done.next)
     assert again.missing == (3 << 20) - done.next
     assert "were removed before they were exported" in caplog.text
+    with pytest.raises(SettingsError, match="there is no column tag, use some of"):
+        export(spark, store, target, columns=["tag"])

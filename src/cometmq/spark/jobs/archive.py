@@ -26,11 +26,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import InputPartition
 
 from cometmq import kernels
-from cometmq.errors import StoreLocked
 from cometmq.format.layout import offset_name
 from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_MASK, TRANSACTION_NOT
 from cometmq.io.files import Disk, FileLayer
 from cometmq.spark.jobs.queue_files import attempt
+from cometmq.spark.jobs.targets import LOCK, held
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.options import BYTES_PER_PARTITION, ReadOptions
 from cometmq.spark.remote import RemotePath, path_of
@@ -44,7 +44,6 @@ log = logging.getLogger(__name__)
 
 STATE: Final = "_archive"
 """Spark passes over names that begin so."""
-LOCK: Final = "lock"
 PLACE: Final = "log={}"
 ROW_GROUP_BYTES: Final = 32 * 1024 * 1024
 """Of a Parquet file: so much a task keeps in memory before it writes, as readers do later."""
@@ -120,17 +119,10 @@ def archive(
         OSError: the disk refuses; the next run goes on.
     """
     root, place, layer = path_of(store).absolute(), Path(target).absolute(), Disk()
-    state = place / STATE
-    layer.make_directory(state)
-    token = layer.lock(state / LOCK)
-    if token is None:
-        raise StoreLocked(f"{place} is being filled by another job: wait for it")
-    try:
+    with held(layer, place, STATE) as state:
         return _Run(spark, layer, place, state / str(bytes_per_task)).run(
             closed(log_files(root)), bytes_per_task, progress
         )
-    finally:
-        layer.unlock(token)
 
 
 def closed(files: list[LogFile]) -> list[LogFile]:

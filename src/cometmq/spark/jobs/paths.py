@@ -1,6 +1,10 @@
-"""Paths as Spark takes them."""
+"""Paths as Spark takes them, and what is told by them."""
 
 from pathlib import Path
+from typing import Final
+
+DELTA_LOG: Final = "_delta_log"
+"""What makes a directory a Delta table."""
 
 
 def spark_path(path: Path) -> str:
