@@ -1,40 +1,67 @@
 """What a push consumer refuses, and brokers that are away; the rest is in ``test_consumer_end_to_end``."""
 
 import asyncio
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from tests.consuming import Basket
 from tests.shop import shop
 
-from cometmq.client import Consumer, Model
+from cometmq.client import Consumer, Model, Producer, Start, membership
 from cometmq.client.idempotence import Deduplicator, MemoryClaims
 from cometmq.errors import FormatError, IllegalName, NetworkError, SettingsError
-from cometmq.message import StoredMessage
+from cometmq.message import Message, StoredMessage
+from cometmq.net.server import Session
+from cometmq.testing import EmbeddedBroker
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import Command
+from cometmq.wire.headers import PullFlag, PullHeader, UpdateConsumerOffsetHeader, parse
 
 NOBODY = "127.0.0.1:1"
+QUEUES = 4
 
 
 async def ignore(_: StoredMessage) -> None:
     """Handle a message without anything to do."""
 
 
-def test_what_comes_later_is_committed_too(tmp_path: Path) -> None:
-    """Not so with RocketMQ's broker: it may take what a pull commits along after what the stop commits."""
+def test_only_commits_commit_and_each_is_further_than_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(membership, "BREATH_S", 0.0)  # commit as often as can be
+    told: list[Command] = []
 
-    async def main() -> None:
-        async with shop(tmp_path) as here:
-            basket = Basket()
-            consumer = here.consumer()
-            consumer.on("Orders")(basket.put)
-            await here.send(b"0", b"1")
-            async with consumer:
-                assert await basket.has(2) == [b"0", b"1"]
-                await here.send(b"2")
-                assert await basket.has(3) == [b"0", b"1", b"2"]
-            assert await here.committed() == 3
+    class Recorder:
+        def handle(self, session: Session, commands: list[Command]) -> None:
+            told.extend(commands)
+            sound.handle(session, commands)
 
-    asyncio.run(main())
+        def closed(self, session: Session) -> None:
+            sound.closed(session)
+
+    async def main(name_server: str) -> None:
+        basket = Basket()
+        consumer = Consumer(name_server, "readers", start=Start.FIRST)
+        consumer.on("Orders")(basket.put)
+        async with consumer, Producer(name_server) as producer:
+            for count in range(1, 100):
+                await producer.send(Message("Orders", b"x"))
+                await basket.has(count)
+
+    with EmbeddedBroker(sockets=False) as broker:
+        broker.create_topic("Orders", QUEUES)
+        sound, broker._faults.sound = broker._faults.sound, Recorder()
+        asyncio.run(main(broker.name_server))
+        ends = Counter(message.queue_id for message in broker.messages("Orders"))
+    pulls = [parse(PullHeader, one.ext_fields) for one in told if one.code == RequestCode.PULL_MESSAGE]
+    assert pulls and not any(pull.sys_flag & PullFlag.COMMIT_OFFSET for pull in pulls)
+    commits = [
+        parse(UpdateConsumerOffsetHeader, one.ext_fields)
+        for one in told
+        if one.code == RequestCode.UPDATE_CONSUMER_OFFSET
+    ]
+    for queue_id in range(QUEUES):
+        offsets = [one.commit_offset for one in commits if (one.topic, one.queue_id) == ("Orders", queue_id)]
+        assert offsets == sorted(set(offsets)) and offsets[-1] == ends[queue_id]
 
 
 def test_a_consumer_goes_on_when_its_broker_was_away(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from tests.consuming import Basket, Shares
 from tests.shop import Shop, shop_at
 
 from cometmq.client import Limits, Model, PullOptions, Start
+from cometmq.client import consumer as consumer_module
 from cometmq.client.offset_store import RemoteOffsets
 from cometmq.errors import RequestTimeout, SettingsError
 from cometmq.message import MessageQueue, StoredMessage
@@ -49,6 +50,68 @@ def test_what_is_there_comes_to_the_handler_and_is_committed(name_server: str, t
             assert await here.committed() == 2
 
     asyncio.run(main())
+
+
+def test_what_comes_later_is_committed_too(name_server: str, topic: str) -> None:
+    async def main() -> None:
+        async with shop_at(name_server, topic) as here:
+            basket = Basket()
+            consumer = here.consumer()
+            consumer.on(topic)(basket.put)
+            await here.send(b"0", b"1")
+            async with consumer:
+                assert await basket.has(2) == [b"0", b"1"]
+                await here.send(b"2")
+                assert await basket.has(3) == [b"0", b"1", b"2"]
+            assert await here.committed() == 3
+
+    asyncio.run(main())
+
+
+def test_what_is_handled_is_committed_soon(
+    name_server: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumer_module, "COMMIT_MS", 3_600_000)  # soon is what does not wait for this
+
+    async def main() -> None:
+        async with shop_at(name_server, topic) as here:
+            basket = Basket()
+            consumer = here.consumer()
+            consumer.on(topic)(basket.put)
+            await here.send(b"0", b"1")
+            async with consumer:
+                await committed(here, here.queue, 2)
+
+    asyncio.run(main())
+
+
+def test_what_is_handled_is_committed_while_something_else_is_not(name_server: str, topic: str) -> None:
+    async def main() -> None:
+        async with shop_at(name_server, topic, queues=2) as here:
+            go_on = asyncio.Event()
+            consumer = here.consumer()
+
+            @consumer.on(topic)
+            async def handle(message: StoredMessage) -> None:
+                if message.queue_id == 0:
+                    await go_on.wait()
+
+            for queue in here.queues:
+                await here.send(b"0", queue=queue)
+            async with consumer:
+                await committed(here, here.queues[1], 1)
+                assert not await here.committed()
+                go_on.set()
+
+    asyncio.run(main())
+
+
+async def committed(here: Shop, queue: MessageQueue, queue_offset: int) -> None:
+    """Wait until the group has committed an offset."""
+    while True:
+        if await here.committed(queue=queue) == queue_offset:
+            return
+        await asyncio.sleep(0.01)
 
 
 def test_a_commit_that_fails_at_the_stop_does_not_let_all_come_again(

@@ -9,7 +9,7 @@ from tests.consuming import Basket, Shares
 from tests.interop.jvm import Run
 from tests.interop.peers import Peer
 
-from cometmq import Consumer, Message, MessageQueue, Producer, Start
+from cometmq import Consumer, Message, MessageQueue, Producer, PullConsumer, Start
 from cometmq.cluster.rebalance import ConsistentHash, Strategy, averagely, by_circle
 
 pytestmark = pytest.mark.interop
@@ -40,7 +40,7 @@ def test_members_in_java_and_python_agree_on_who_has_which_queues(
             async def send(body: bytes, queue: MessageQueue) -> None:
                 await producer.send(Message(topic, body), queue)
 
-            await producer.send(Message(topic, b"first"))
+            first = await producer.send(Message(topic, b"first"))
             queues = sorted(await producer.queues(topic))
             consumer = Consumer(
                 broker.namesrv, group, start=Start.FIRST, strategy=strategy, on_rebalance=shares.of("ours")
@@ -50,6 +50,8 @@ def test_members_in_java_and_python_agree_on_who_has_which_queues(
             consumer.on(topic, ordered=way == "ordered")(basket.put)
             async with consumer, asyncio.TaskGroup() as tasks:  # a failure of Java's ends the test at once
                 await basket.has(1)
+                if way == "concurrent":  # without locks the next owner may begin before the last commit
+                    await committed(broker, group, first.queue, first.queue_offset + 1)
                 java = tasks.create_task(asyncio.to_thread(run_java, "Member", *arguments, properties=PROMPT))
                 await shares.are(ours=QUEUES - len(share))
                 ours = [queue for queue in consumer.queues if queue.topic == topic]
@@ -70,6 +72,15 @@ def test_members_in_java_and_python_agree_on_who_has_which_queues(
                 assert of_queue[-4:] == [b"1", b"2", b"3", b"end"]
 
     asyncio.run(main())
+
+
+async def committed(broker: Peer, group: str, queue: MessageQueue, queue_offset: int) -> None:
+    """Wait until a group has committed an offset."""
+    async with PullConsumer(broker.namesrv, group) as reader:
+        while True:
+            if await reader.committed(queue) == queue_offset:
+                return
+            await asyncio.sleep(0.05)
 
 
 def other_member(

@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # it imports sqlite3, which most consumers need not
 
 MAX_CONCURRENCY: Final = 20
 STOP_TIMEOUT_MS: Final = 30_000
-COMMIT_MS: Final = 5_000
+COMMIT_MS: Final = 1_000
 OFFSETS_DIRECTORY: Final = ".rocketmq_offsets"
 SHARED_INSTANCE: Final = "DEFAULT"
 """The instance of broadcasting consumers: the file with their offsets must be found again."""

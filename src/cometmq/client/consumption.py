@@ -124,7 +124,7 @@ class Consumption:
             tags="*" if subscription is None else subscription.tags,
             sql=None if subscription is None else subscription.sql,
             ordered=ordered,
-            commits_along=not self._is_broadcasting,
+            on_empty=_ignore if self._is_broadcasting else self._member.commit_soon,
             options=self._settings.pull,
         )
         return ConsumedQueue(pulling, self._handle_in_order if ordered else None)
@@ -170,3 +170,7 @@ class Consumption:
             MAX_RECONSUME_TIMES if times is None else times,
             member.clock,
         )
+
+
+def _ignore() -> None:
+    """Leave a file with offsets to be written when its time has come."""

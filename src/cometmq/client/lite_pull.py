@@ -204,7 +204,6 @@ class LitePullConsumer:
             tags="*" if subscription is None else subscription.tags,
             sql=None if subscription is None else subscription.sql,
             ordered=True,
-            commits_along=False,
             options=self._pull,
         )
         return ConsumedQueue(pulling)

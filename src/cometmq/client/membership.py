@@ -36,6 +36,8 @@ from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 
 REQUEST_TIMEOUT_MS: Final = 3_000
+BREATH_S: Final = 0.05
+"""How soon to commit when all that came is handled: few messages are a commit each, many share one."""
 
 
 class MemberSettings(NamedTuple):
@@ -115,6 +117,7 @@ class Membership:
             consume_directly,
         )
         self._heartbeat_wanted = asyncio.Event()
+        self._commit_wanted = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -142,6 +145,10 @@ class Membership:
         self._asked.member = self._described(self._asked.member.started_time)
         self.rebalancing.subscribe({topic: one.ordered for topic, one in wanted.items()})
         self._heartbeat_wanted.set()
+
+    def commit_soon(self) -> None:
+        """Do not wait for the time to commit if all that came is handled."""
+        self._commit_wanted.set()
 
     async def wait(self) -> None:
         """Wait until something of it fails that should not. Raises what that raised."""
@@ -196,8 +203,15 @@ class Membership:
             await self._beat()
 
     async def _commit_forever(self, interval_s: float) -> None:
+        loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(interval_s)
+            due = loop.time() + interval_s
+            await wait_within(self._commit_wanted, interval_s)
+            self._commit_wanted.clear()
+            while (left_s := due - loop.time()) > 0:
+                await asyncio.sleep(min(BREATH_S, left_s))
+                if not self.rebalancing.is_busy():
+                    break
             await self.rebalancing.commit()
 
     def _on_open(self, address: str) -> None:

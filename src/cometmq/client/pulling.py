@@ -1,7 +1,9 @@
 """Pulling one queue: a task keeps the messages that wait topped up, up to the limits.
 
 The broker holds a pull that finds nothing for 15 s, so an idle queue costs four requests a minute, and a
-message comes as soon as it is there. (RocketMQ: DefaultMQPushConsumerImpl.java, pullMessage.)
+message comes as soon as it is there. Java clients let pulls commit what is handled; these do not: a Java
+broker handles pulls and commits in different threads, so a pull's commit could undo a later one, the last of
+a queue that is given up. (RocketMQ: DefaultMQPushConsumerImpl.java, pullMessage.)
 """
 
 import asyncio
@@ -49,8 +51,8 @@ class Pulling:
     Args:
         tags: which messages are wanted; or ``sql``.
         ordered: whether messages are handled in order: then only their number and size are limited.
-        commits_along: whether each pull tells the broker how far the group is.
         on_messages: told of messages that came, in order.
+        on_empty: told when all that came is handled.
 
     Attributes:
         waiting: what has come and is not done; None until it is known where to begin.
@@ -69,7 +71,7 @@ class Pulling:
         tags: str = "*",
         sql: str | None = None,
         ordered: bool = False,
-        commits_along: bool = True,
+        on_empty: Callable[[], None] = lambda: None,
         options: PullOptions | None = None,
     ) -> None:
         self.queue = queue
@@ -80,10 +82,10 @@ class Pulling:
         self._offsets = offsets
         self._start = start
         self._on_messages = on_messages
+        self._on_empty = on_empty
         self._tags = tags
         self._sql = sql
         self._ordered = ordered
-        self._commits_along = commits_along
         self._options = options or PullOptions()
         self._room = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -104,6 +106,8 @@ class Pulling:
         if self.waiting is not None and not self.stopped:
             self.waiting.done(message.queue_offset for message in messages)
             self._room.set()
+            if not self.waiting:
+                self._on_empty()
 
     def restart(self, queue_offset: int) -> None:
         """Go on at another offset; what waits is dropped, and so is the answer to a pull that is held."""
@@ -142,7 +146,7 @@ class Pulling:
         return await self._start.offset(self._requests, self.queue) if stored is None else stored
 
     async def _pull(self, waiting: ProcessQueue[StoredMessage]) -> None:
-        cursor, commit = waiting.cursor, waiting.commit_offset
+        cursor = waiting.cursor
         try:
             answer = await self._requests.pull(
                 self.queue,
@@ -151,7 +155,6 @@ class Pulling:
                 sql=self._sql,
                 max_count=self._options.max_count,
                 wait_ms=self._options.hold_ms,
-                commit_offset=commit if self._commits_along and commit > 0 else None,
             )
         except CometMQError as error:
             _log.warning("%s: a pull at %d failed: %s", _name(self.queue), cursor, error)

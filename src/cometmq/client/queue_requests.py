@@ -1,5 +1,6 @@
 """What a consumer asks the brokers about queues: messages, committed offsets, first and last ones."""
 
+import asyncio
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
@@ -94,6 +95,8 @@ class QueueRequests:
         self._connections = connections
         self._routes = routes
         self._timeout_ms = timeout_ms
+        self._first_commits: dict[tuple[str, str], asyncio.Lock] = {}
+        self._has_committed: set[tuple[str, str]] = set()
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Give a topic's queues that can be read. Raises NoRoute or NetworkError."""
@@ -117,7 +120,8 @@ class QueueRequests:
             sql: a condition over the messages' properties, instead of tags: ``size > 3 AND color = 'red'``.
                 The broker alone evaluates it (its setting ``enablePropertyFilter``).
             wait_ms: how long the broker may hold the request when there is nothing new.
-            commit_offset: what to commit along with it.
+            commit_offset: what to commit along with it. A Java broker may take it for newer than a ``commit``
+                that is sent while this pull is under way.
 
         Raises:
             FormatError: ``tags`` is no tag expression, or a message cannot be read.
@@ -196,7 +200,21 @@ class QueueRequests:
         return _offset(answer)
 
     async def commit(self, queue: MessageQueue, queue_offset: int) -> None:
-        """Commit for the group that everything before ``queue_offset`` is handled."""
+        """Commit for the group that everything before ``queue_offset`` is handled.
+
+        The first commit in a topic goes alone: a Java broker makes a table for the group and the topic then,
+        and when commits for two queues do so at once, it loses one (RocketMQ: ConsumerOffsetManager.java).
+        """
+        table = queue.broker_name, queue.topic
+        if table not in self._has_committed:
+            async with self._first_commits.setdefault(table, asyncio.Lock()):
+                if table not in self._has_committed:
+                    await self._commit(queue, queue_offset)
+                    self._has_committed.add(table)
+                    return
+        await self._commit(queue, queue_offset)
+
+    async def _commit(self, queue: MessageQueue, queue_offset: int) -> None:
         header = UpdateConsumerOffsetHeader(
             consumer_group=self.group,
             topic=queue.topic,

@@ -135,6 +135,10 @@ class Rebalancing:
         known = [await self._rebalance(topic) for topic in self._topics]
         return self._know_twins(twins) and all(known) and self._assignment.is_settled()
 
+    def is_busy(self) -> bool:
+        """Tell whether messages that came wait or are being handled."""
+        return any(queue.pulling.waiting for queue in self.queues.values())
+
     def assign(self, queues: Iterable[MessageQueue]) -> None:
         """Have these queues and no others, whoever else has them."""
         chosen = set(queues)

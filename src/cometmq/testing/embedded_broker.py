@@ -301,7 +301,7 @@ class EmbeddedBroker:
         )
 
     def _ask_consumers(self) -> None:
-        """Answer all pulls that are held: the next ones say how far their consumers are."""
+        """Answer all pulls that are held: the next ones of Java clients say how far these are."""
         self._broker.parts.pulls.expire(SUSPEND_MS_MAX)
 
     def _count(self, topic: str) -> int:
