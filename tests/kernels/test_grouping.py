@@ -84,6 +84,12 @@ def test_without_a_place_for_a_run_the_rest_waits(ops: Ops) -> None:
     assert [(number, first) for number, first, *_ in taken(runs)] == [(2, 0), (0, 2)]
 
 
+def test_a_queue_with_too_high_a_number_waits(ops: Ops) -> None:
+    runs = Runs.empty(2, LENGTH, 1)
+    assert ops.group_entries(rows_of((0, 0, 0, 1, 0), (1, 0, 1, 1, 0)), runs) == 1
+    assert [number for number, *_ in taken(runs)] == [0]
+
+
 @given(STEPS)
 def test_what_is_grouped_is_all_there_is(ops: Ops, steps: list[tuple[Any, int, int]]) -> None:
     runs, found = Runs.empty(4, LENGTH, 6), []

@@ -67,10 +67,12 @@ def test_each_of_many_queues_has_a_place(queues: Queues, monkeypatch: pytest.Mon
     numbers = [queues.get("T", queue_id).number for queue_id in range(3 * staged.PLACES_MIN)]
     monkeypatch.setattr(staged, "CAPACITY", len(numbers))
     monkeypatch.setattr(staged, "ROOM", 4 * staged.PLACES_MIN * (most := staged.RUN_MIN + 2))
-    for at in range(most + 2):
+    for at in range(most + 3):
         add(queues, rows(*((number, at, 100 * at) for number in numbers)))
-    assert {queue.max_offset for queue in queues.by_number.values()} == {0, most}  # those put are full
-    assert {queue.max_offset for queue in queues} == {most + 2}
+        if at == 0:
+            queues.staged.put()  # now there is a place for each
+    assert {queue.max_offset for queue in queues.by_number.values()} == {1, 1 + most}  # runs put were full
+    assert {queue.max_offset for queue in queues} == {most + 3}
 
 
 def test_new_queues_are_known(queues: Queues) -> None:

@@ -28,6 +28,9 @@ def _group(rows: Longs, length: int, runs: Longs, entries: Bytes, newest: Longs,
     first, end = window[0], window[1]
     for row in range(len(rows)):
         queue, queue_offset = rows[row, QUEUE], rows[row, QUEUE_OFFSET]
+        if queue >= len(newest):
+            window[1] = end
+            return row
         run = newest[queue]
         place = run & (len(runs) - 1)
         if (

@@ -215,7 +215,9 @@ class Ops(Protocol):
         ...
 
     def group_entries(self, rows: Longs, runs: Runs) -> int:
-        """Add queue entries to their queues' runs, in order, until a run has no place; give how many.
+        """Add queue entries to their queues' runs, in order; give how many.
+
+        It stops where a run has no place, and at a queue with a number that ``runs`` is not for.
 
         Args:
             rows: as ``sends`` has them.

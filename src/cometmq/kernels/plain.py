@@ -154,6 +154,8 @@ def group_entries(rows: Longs, runs: Runs) -> int:
     """See ``ops.Ops.group_entries``."""
     entries = _view(runs.entries)
     for done, (number, queue_offset, physical_offset, size, tags_code) in enumerate(rows.tolist()):
+        if number >= len(runs.newest):
+            return done
         run, (first, end) = int(runs.newest[number]), runs.window.tolist()
         _, begin, count, _ = runs.rows[run % len(runs.rows)].tolist()
         if run < first or count == runs.length or begin + count != queue_offset:

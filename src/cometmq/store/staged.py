@@ -89,13 +89,12 @@ class Staged:
     def _group(self) -> None:
         """Move what can be read to its queues' runs."""
         rows = self.rows[: self.count]
-        self._make_places(int(rows[:, QUEUE].max(initial=-1)) + 1)
         while len(rows):
             rows = rows[kernels.current().group_entries(rows, self._runs) :]
             first, end = self._runs.window.tolist()
             self.grouped = end - first
             if len(rows):
-                self._put_runs(min(PUT_COUNT, self.grouped // 2))
+                self._make_place(int(rows[0, QUEUE]))
         self._drop_rows()
 
     def _drop_rows(self) -> None:
@@ -104,31 +103,36 @@ class Staged:
         self.rows[: len(waiting)] = waiting
         self.count, self.end = 0, len(waiting)
 
-    def _make_places(self, queues: int) -> None:
-        """See that there are places enough, and queues with numbers below ``queues`` are known."""
+    def _make_place(self, queue: int) -> None:
+        """Let the queue of a number begin a run: put the oldest ones, or all, and make a larger ring."""
         places, known = len(self._runs.rows), len(self._runs.newest)
-        if queues > known or len(self.queues) > places * 4 // 5:
-            self._put_runs(self.grouped)
-            while len(self.queues) > places * 4 // 5:
-                places *= 2
-            self._runs = _no_runs(places, max(queues, 2 * known))
+        if queue < known and len(self.queues) <= places * 4 // 5:
+            self._put_runs(min(PUT_COUNT, self.grouped // 2))
+            return
+        self._put_runs(self.grouped)
+        while len(self.queues) > places * 4 // 5:
+            places *= 2
+        self._runs = _no_runs(places, max(queue + 1, 2 * known))
 
     def _put_runs(self, count: int) -> None:
         """Put so many runs, the oldest ones."""
-        length, rows, entries, _, window = self._runs
-        first = int(window[0])
-        places = np.arange(first, first + count) % len(rows)
-        begins = places * (length * SIZE)
-        ends = begins + rows[places, 2] * SIZE
+        first, places = int(self._runs.window[0]), len(self._runs.rows)
+        begin = first % places
+        end = begin + count
+        self._runs.window[0] = first + count
+        self.grouped -= count
+        self._put_places(begin, min(end, places))
+        self._put_places(0, max(0, end - places))
+
+    def _put_places(self, begin: int, end: int) -> None:
+        """Put the runs at some places that follow one another."""
+        length, rows, entries, *_ = self._runs
         data = entries.data
-        for begin, end, (number, queue_offset, _, physical_end) in zip(
-            begins.tolist(), ends.tolist(), rows[places].tolist(), strict=True
-        ):
+        for place, (number, queue_offset, count, physical_end) in enumerate(rows[begin:end].tolist(), begin):
             queue = self.queues.get(number)
             if queue is not None:
-                queue.put_new(queue_offset, data[begin:end], physical_end)
-        window[0] = first + count
-        self.grouped -= count
+                at = place * length * SIZE
+                queue.put_new(queue_offset, data[at : at + count * SIZE], physical_end)
 
 
 def _no_runs(places: int, queues: int) -> Runs:
