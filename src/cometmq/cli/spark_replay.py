@@ -33,7 +33,7 @@ def replay(
     master: str,
     as_json: bool,
 ) -> None:
-    """Send messages of the store, or of the exported Parquet files, in directory PATH to brokers again.
+    """Send messages of the store, or of what was archived or exported, in directory PATH to brokers again.
 
     What is sent keeps properties, keys, tags and the order of its queue. Run it again after a failure:
     each message has the same IDEMPOTENCE_KEY as before, by which brokers or consumers know copies.

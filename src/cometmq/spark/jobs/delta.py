@@ -87,6 +87,22 @@ class Table:
         )
 
 
+def columns_of(place: Path) -> list[str]:
+    """Give the names of a table's columns."""
+    return [field.name for field in DeltaTable(place).schema().fields]
+
+
+def files_of(place: Path) -> list[Path]:
+    """Give the files of a table as it is now; others that lie there are no part of it.
+
+    Raises SettingsError if some of their rows are deleted: Delta keeps those in the files, and a list beside.
+    """
+    table = DeltaTable(place)
+    if any(batch.num_rows for batch in table.deletion_vectors()):
+        raise SettingsError(f"the Delta table {place} has deletion vectors: purge the deleted rows first")
+    return [Path(uri) for uri in table.file_uris()]
+
+
 def stats(file: Path) -> dict[str, Any]:
     """Give what Delta wants to know of a Parquet file: how many rows, and the bounds of some columns."""
     found = pq.read_metadata(file)

@@ -17,7 +17,6 @@ them for each GiB of log it has read, not one for each task.
 
 import logging
 from collections.abc import Collection
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -30,7 +29,7 @@ from pyspark.sql.types import DateType
 from cometmq.errors import SettingsError
 from cometmq.format.layout import offset_name
 from cometmq.io.files import Disk, FileLayer
-from cometmq.spark.jobs.paths import DELTA_LOG, spark_path
+from cometmq.spark.jobs.paths import DELTA_LOG, check_delta_package, spark_path
 from cometmq.spark.jobs.ranges import Range, records
 from cometmq.spark.jobs.targets import LOCK, held
 from cometmq.spark.jobs.watch import Progress, watched
@@ -145,8 +144,8 @@ def _names(columns: Collection[str] | None) -> tuple[str, ...]:
 
 
 def _check_kind(layer: FileLayer, place: Path, *, as_delta: bool) -> None:
-    if as_delta and find_spec("deltalake") is None:
-        raise SettingsError("the package deltalake is not installed: pip install 'cometmq[delta]'")
+    if as_delta:
+        check_delta_package()
     if as_delta and layer.exists(place / STATE / NEXT):
         raise SettingsError(f"{place} was filled with Parquet files: give a Delta table a target of its own")
     if not as_delta and layer.exists(place / DELTA_LOG):

@@ -1,4 +1,4 @@
-"""Replaying messages from a store's files, or from exported Parquet, into a live cluster at a set rate.
+"""Replaying messages, from a store or what was archived or exported, into a live cluster at a set rate.
 
 All messages of one queue are one task's, which sends them in the order of the log, so each queue's order is
 kept. A task has the share of the rate that it has of the messages: all end at about the same time, and
@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import pyarrow as pa
-from pyarrow.parquet import read_schema
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -25,16 +24,14 @@ from cometmq.client.producer import Producer
 from cometmq.errors import SettingsError
 from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue
-from cometmq.spark.jobs.paths import spark_path
-from cometmq.spark.jobs.ranges import Range, records
+from cometmq.spark.jobs.sources import stored
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.live.cluster import is_users
 from cometmq.spark.live.options import RETRY_SECONDS, name_servers
 from cometmq.spark.live.rows import rows_of
 from cometmq.spark.live.sink import SinkOptions, send_rows
 from cometmq.spark.options import BYTES_PER_PARTITION
-from cometmq.spark.remote import RemotePath, path_of
-from cometmq.spark.schema import spark_schema
+from cometmq.spark.remote import path_of
 
 GROUP: Final = "cometmq-spark-replay"
 BORN_TIME: Final = "ORIGIN_BORN_TIME"
@@ -42,7 +39,6 @@ BORN_TIME: Final = "ORIGIN_BORN_TIME"
 ORIGIN: Final = ("topic", "queue_id", "queue_offset", "store_host")
 KNOWN_BY: Final = (*ORIGIN, "tags", "store_time", "physical_offset")
 CONTENT: Final = ("keys", "properties", "body", "flag", "born_time")
-EXPORTED: Final = "topic=*/day=*/*.parquet"
 CHUNKS_PER_SECOND: Final = 10
 CHUNK_MAX: Final = 1_000
 TIME_MAX: Final = 2**63 - 1
@@ -107,7 +103,7 @@ def replay(
     """Send messages again; give how many were sent, by the topic they came from.
 
     Args:
-        source: a store, or a directory that ``export`` filled with all columns.
+        source: a store, or a directory that ``archive`` filled, or ``export`` with all columns.
         namesrv: name servers, ``host:port``, several joined by ``;``.
         rate: messages a second that all tasks together send at most.
         topic: where all go; each to its own topic by default. Topics must be there, or be made by the broker.
@@ -115,7 +111,7 @@ def replay(
         bytes_per_task: bytes of the log that one task reads.
 
     Raises:
-        SettingsError: there is no such store, or the files have not all columns; ``rate`` is no rate.
+        SettingsError: there is nothing such, or it lacks columns, or needs a package; ``rate`` is no rate.
         IllegalName: ``topic`` can be none.
         NetworkError, RemoteError: as Spark's error, which names it.
     """
@@ -189,18 +185,10 @@ async def queue_like(producer: Producer, topic: str, queue_id: int) -> MessageQu
 def _messages(
     spark: SparkSession, source: Path, columns: tuple[str, ...], wanted: Wanted, bytes_per_task: int
 ) -> DataFrame:
-    exported = None if isinstance(source, RemotePath) else next(source.glob(EXPORTED), None)
-    if exported is None:
-        found = records(spark, source, columns, Range(), topics=wanted.topics, bytes_per_task=bytes_per_task)
-    else:
-        there = {"topic", *read_schema(exported).names}
-        if missing := [name for name in columns if name not in there]:
-            raise SettingsError(f"{source} has no column {', '.join(missing)}: export all columns")
-        found = spark.read.schema(spark_schema(columns)).parquet(spark_path(source))
+    found = stored(spark, source, columns, topics=wanted.topics, bytes_per_task=bytes_per_task)
     conditions = [f.expr("unix_millis(store_time)").between(wanted.begin_time, wanted.end_time)]
-    for name, values in (("topic", wanted.topics), ("tags", wanted.tags)):
-        if values is not None:
-            conditions.append(f.col(name).isin(*values))
+    if wanted.tags is not None:
+        conditions.append(f.col("tags").isin(*wanted.tags))
     return found.where(reduce(and_, conditions))
 
 
