@@ -23,7 +23,7 @@ def test_all_brokers_are_told_with_what_has_come_in(tmp_path: Path) -> None:
             (line,) = await brokers(admin)
             assert (line.cluster, line.broker_name, line.broker_id) == ("DefaultCluster", BROKER, 0)
             assert (line.address, line.in_today, line.out_today) == (live.broker, 1, 0)
-            assert 0 < line.disk_ratio < 1
+            assert line.disk_ratio is not None and 0 < line.disk_ratio < 1
 
     asyncio.run(main())
 

@@ -1,8 +1,10 @@
 import pytest
-from tests.cli.conftest import Run
+from tests.cli.conftest import Ran, Run
 from tests.live import BROKER, Live
 
 from cometmq.cli.cluster import _short
+from cometmq.testing import EmbeddedBroker, Fault
+from cometmq.wire.codes import RequestCode, ResponseCode
 
 
 def test_the_brokers_are_listed_with_what_passes_through_them(cometmq: Run, live: Live) -> None:
@@ -18,6 +20,32 @@ def test_the_brokers_are_listed_with_what_passes_through_them(cometmq: Run, live
         "0",
         live.broker,
     ]
+
+
+def test_a_broker_that_cannot_tell_just_now_is_asked_again(cometmq: Run, rocketmq: EmbeddedBroker) -> None:
+    rocketmq.fail_next(request=RequestCode.GET_BROKER_RUNTIME_INFO, answer=ResponseCode.SYSTEM_ERROR)
+    ran = cometmq("cluster", "--json", "-n", rocketmq.name_server)
+    ((line,),) = ran.values
+    assert (ran.code, ran.err, line["trouble"]) == (0, "", None)
+    assert line["version"].startswith("V") and line["in_tps"] == 0
+
+
+@pytest.mark.parametrize("fault", [Fault.REFUSE, Fault.CUT])
+def test_a_broker_that_does_not_tell_is_listed_all_the_same(
+    cometmq: Run, rocketmq: EmbeddedBroker, fault: Fault
+) -> None:
+    def fails(*arguments: str) -> Ran:
+        rocketmq.fail_next(3, request=RequestCode.GET_BROKER_RUNTIME_INFO, fault=fault)
+        ran = cometmq("cluster", "-n", rocketmq.name_server, *arguments)
+        assert ran.failed(1, f"{line['broker_name']} at {line['address']}: ")
+        return ran
+
+    ((line,),) = cometmq("cluster", "--json", "-n", rocketmq.name_server).values
+    known = ("cluster", "broker_name", "broker_id", "address")
+    ((told,),) = fails("--json").values
+    assert told.pop("trouble") in fails("--json").err
+    assert told == {name: line[name] if name in known else None for name in told}
+    assert fails().out.splitlines()[-1].split() == [*(str(line[name]) for name in known), *"-------"]
 
 
 @pytest.mark.parametrize(

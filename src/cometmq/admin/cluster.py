@@ -28,6 +28,10 @@ NOT_FOUND: Final = frozenset(
 BodyT = TypeVar("BodyT", bound=Body)
 
 
+STATS_PAUSES_S: Final = (0.5, 1.0)
+"""How soon a broker is asked again that refuses to tell: a Java one has no statistics in its first second."""
+
+
 class BrokerLine(NamedTuple):
     """One broker, and how much passes through it.
 
@@ -38,19 +42,21 @@ class BrokerLine(NamedTuple):
         in_today: messages stored since midnight, in the broker's time zone.
         disk_ratio: how full its disk is, 0 to 1.
         up: how long it has run, in words.
+        trouble: why the broker does not tell version and all that follows it, which are None then.
     """
 
     cluster: str
     broker_name: str
     broker_id: int
     address: str
-    version: str
-    in_tps: float
-    out_tps: float
-    in_today: int
-    out_today: int
-    disk_ratio: float
-    up: str
+    version: str | None = None
+    in_tps: float | None = None
+    out_tps: float | None = None
+    in_today: int | None = None
+    out_today: int | None = None
+    disk_ratio: float | None = None
+    up: str | None = None
+    trouble: str | None = None
 
 
 class Cluster:
@@ -144,14 +150,13 @@ class Cluster:
 
 
 async def brokers(cluster: Cluster) -> list[BrokerLine]:
-    """Give all brokers. Raises NetworkError if one does not answer, and RemoteError."""
+    """Give all brokers, also those that do not answer. Raises NetworkError if no name server does."""
     found = [
         (data.cluster, name, broker_id, address)
         for name, data in sorted((await cluster.info()).brokers.items())
         for broker_id, address in sorted(data.addrs.items())
     ]
-    infos = await asyncio.gather(*(runtime_info_of(cluster.connections, one[-1]) for one in found))
-    return [_broker_line(*one, info) for one, info in zip(found, infos, strict=True)]
+    return await asyncio.gather(*(_broker(cluster, *one) for one in found))
 
 
 async def explained(cluster: Cluster, topic: str) -> NoRoute:
@@ -178,6 +183,19 @@ def no_group(group: str, groups: list[str]) -> NotFound:
         f"no group {group!r}: the brokers know {len(groups)} groups{nearest(group, groups)}"
         f"; create it with: cometmq group create {group}"
     )
+
+
+async def _broker(cluster: Cluster, *broker: *tuple[str, str, int, str]) -> BrokerLine:
+    trouble = ""
+    for pause_s in (0.0, *STATS_PAUSES_S):
+        await asyncio.sleep(pause_s)
+        try:
+            return _broker_line(*broker, await runtime_info_of(cluster.connections, broker[-1]))
+        except RemoteError as error:
+            trouble = str(error)
+        except NetworkError as error:
+            return BrokerLine(*broker, trouble=str(error))
+    return BrokerLine(*broker, trouble=trouble)
 
 
 def _broker_line(cluster: str, name: str, broker_id: int, address: str, info: dict[str, str]) -> BrokerLine:

@@ -1,6 +1,5 @@
 """What operators ask about the broker itself. (RocketMQ: AdminBrokerProcessor.java.)"""
 
-import shutil
 from typing import Final
 
 from cometmq.broker.rates import Rates, sum_text
@@ -10,6 +9,7 @@ from cometmq.broker.settings import Settings, as_properties
 from cometmq.format import layout
 from cometmq.format.fastjson import dumps
 from cometmq.io.clock import Clock
+from cometmq.io.files import FileLayer
 from cometmq.net.server import Session
 from cometmq.store.seek import record_store_time
 from cometmq.store.store import MessageStore
@@ -52,10 +52,17 @@ class BrokerAdmin:
     """Tells operators of the broker."""
 
     def __init__(
-        self, settings: Settings, store: MessageStore, reads: Reads, rates: Rates, clock: Clock
+        self,
+        settings: Settings,
+        store: MessageStore,
+        files: FileLayer,
+        reads: Reads,
+        rates: Rates,
+        clock: Clock,
     ) -> None:
         self._settings = settings
         self._store = store
+        self._files = files
         self._reads = reads
         self._rates = rates
         self._clock = clock
@@ -103,10 +110,10 @@ class BrokerAdmin:
     def _disk(self) -> dict[str, str]:
         store = self._store
         path = layout.commitlog_dir(store.root)
-        usage = shutil.disk_usage(store.root)
-        ratio = str((usage.total - usage.free) / usage.total)
+        used, usable = self._files.usage(store.root)
+        ratio = str(used / (used + usable))
         return {
-            "commitLogDirCapacity": f"Total : {_size(usage.total)}, Free : {_size(usage.free)}.",
+            "commitLogDirCapacity": f"Total : {_size(used + usable)}, Free : {_size(usable)}.",
             "commitLogDiskRatio": ratio,
             f"commitLogDiskRatio_{path}": ratio,
             "consumeQueueDiskRatio": ratio,

@@ -166,7 +166,7 @@ class Assembly:
                 self.reads,
                 broker_name=own.broker_name,
             ),
-            BrokerAdmin(settings, store, self.reads, self.rates, clock),
+            BrokerAdmin(settings, store, files, self.reads, self.rates, clock),
             StoreAdmin(self.topics, store, self.offsets),
             self.schedule,
         )

@@ -1,10 +1,13 @@
 """``cometmq cluster``: the brokers, and how much passes through them."""
 
+from typing import Final
+
 import click
 
-from cometmq.admin.cluster import brokers
+from cometmq.admin.cluster import BrokerLine, brokers
 from cometmq.cli.asking import ask
-from cometmq.cli.output import json_option, namesrv_option, print_json, print_table
+from cometmq.cli.main import EXIT_FAILED
+from cometmq.cli.output import json_option, namesrv_option, print_json, print_table, printable
 
 COLUMNS = (
     "cluster",
@@ -19,30 +22,34 @@ COLUMNS = (
     "disk",
     "up",
 )
+FORMATS: Final = {"in_tps": ".1f", "out_tps": ".1f", "disk_ratio": ".0%"}
 
 
 @click.command()
 @namesrv_option
 @json_option
-def cluster(namesrv: str, as_json: bool) -> None:
-    """List the brokers, and how many messages per second come in and go out."""
+@click.pass_context
+def cluster(context: click.Context, namesrv: str, as_json: bool) -> None:
+    """List the brokers, and how many messages per second come in and go out.
+
+    A broker that does not answer, or refuses, is listed with what the name server knows of it; exit code 1.
+    """
     lines = ask(namesrv, brokers)
     if as_json:
         print_json([line._asdict() for line in lines])
-        return
-    rows = [
-        (
-            *line[:5],
-            f"{line.in_tps:.1f}",
-            f"{line.out_tps:.1f}",
-            line.in_today,
-            line.out_today,
-            f"{line.disk_ratio:.0%}",
-            _short(line.up),
-        )
-        for line in lines
-    ]
-    print_table(COLUMNS, rows)
+    else:
+        print_table(COLUMNS, map(_row, lines))
+    troubled = [line for line in lines if line.trouble is not None]
+    for line in troubled:
+        click.echo(f"error: {line.broker_name} at {line.address}: {printable(str(line.trouble))}", err=True)
+    if troubled:
+        context.exit(EXIT_FAILED)
+
+
+def _row(line: BrokerLine) -> list[str]:
+    cells = line._asdict() | {"up": None if line.up is None else _short(line.up)}
+    del cells["trouble"]
+    return ["-" if cell is None else format(cell, FORMATS.get(name, "")) for name, cell in cells.items()]
 
 
 def _short(up: str) -> str:
