@@ -1,6 +1,6 @@
 """A load generator on the Python clients: takes the orders of ``java/Load.java`` to send and to push.
 
-And one more, linger: single sends that share batches.
+And two more: linger, single sends that share batches; and many, batches with a result for each message.
 
 It is a process of its own, started by ``bench_clients``: an order is a line of JSON, and so is its answer.
 """
@@ -70,14 +70,25 @@ async def _singly(order: Order, tasks: int, **settings: Any) -> dict[str, float]
 
 
 async def batches(order: Order) -> dict[str, float]:
-    """Send batches of one topic from tasks, each with one under way."""
+    """Send batches of one topic as Java does, from tasks, each with one under way."""
+    return await _together(order, Producer.send_batch)
+
+
+async def many(order: Order) -> dict[str, float]:
+    """Send the same without a word about batches."""
+    return await _together(order, Producer.send_many)
+
+
+async def _together(
+    order: Order, send: Callable[[Producer, list[Message]], Coroutine[Any, Any, object]]
+) -> dict[str, float]:
     meter = Meter(order)
 
     async def work(producer: Producer) -> None:
         count = 0
         while meter.goes_on(count):
             topic = meter.next_topic()
-            await producer.send_many([Message(topic, meter.body) for _ in range(BATCH)])
+            await send(producer, [Message(topic, meter.body) for _ in range(BATCH)])
             count = BATCH
 
     async with Producer(order["namesrv"], "load") as producer:
@@ -105,6 +116,7 @@ MODES: Final[dict[str, Callable[[Order], dict[str, float] | Coroutine[Any, Any, 
     "sync": sync,
     "async": asynchronous,
     "batch": batches,
+    "many": many,
     "linger": lingering,
     "push": push,
 }

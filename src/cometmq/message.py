@@ -20,7 +20,7 @@ class MessageQueue(NamedTuple):
     queue_id: int
 
 
-class Message(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct, frozen=True, gc=False):
     """What an application sends.
 
     Attributes:
@@ -45,7 +45,7 @@ class Message(msgspec.Struct, frozen=True):
     sharding_key: str | None = None
 
 
-class StoredMessage(msgspec.Struct, frozen=True):
+class StoredMessage(msgspec.Struct, frozen=True, gc=False):
     """A message as the log holds it: what a consumer gets.
 
     Attributes:

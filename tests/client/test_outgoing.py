@@ -77,6 +77,12 @@ def test_a_batch_is_one_request_with_each_message_whole() -> None:
     assert [by_name(member.properties)["TAGS"] for member in members] == ["T0", "T1", "T2"]
 
 
+def test_a_message_of_a_batch_has_the_properties_that_it_has_alone() -> None:
+    for sent in (message(), message(flag=1), message(keys=("k",), sharding_key="s", properties={"a": "b"})):
+        (member,) = batch.decode(many([sent], ["a"], "batch").body)
+        assert member == (sent.body, one(sent, "a").properties.encode(), sent.flag)
+
+
 REFUSED: list[tuple[Message, type[Exception], str]] = [
     (message(topic=""), IllegalName, "topic is empty"),
     (message(topic="a/b"), IllegalName, "use only the characters"),

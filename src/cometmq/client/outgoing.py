@@ -7,9 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
+from msgspec.structs import astuple
 
 from cometmq.errors import MessageIllegal
 from cometmq.format import compression, properties, sent, sys_flag
+from cometmq.format.layout import valid_topic
 from cometmq.format.sys_flag import CompressionType
 from cometmq.message import Message, MessageQueue
 from cometmq.wire import batch
@@ -44,11 +46,13 @@ _GROUP, _TOPIC, _QUEUE_ID, _SYS_FLAG, _BORN_TIME, _FLAG, _PROPERTIES, _BATCH, _B
         *("properties", "batch", "broker_name"),
     )
 )
+_NOTHING_MORE: Final = astuple(Message("", b""))[2:]
+"""The fields of a message that has a topic and a body only."""
 _OWN: Final = properties.text_of({properties.UNIQ_KEY: "%s", properties.WAIT: "true"})
 """The properties that the producer adds."""
 
 
-class Outgoing(msgspec.Struct, frozen=True):
+class Outgoing(msgspec.Struct, frozen=True, gc=False):
     """A message, or a batch, ready to be sent to any queue of its topic.
 
     Attributes:
@@ -140,6 +144,9 @@ def many(messages: Sequence[Message], unique_ids: Sequence[str], batch_id: str) 
 
 def member(message: Message, unique_id: str) -> bytes:
     """Prepare a message as one of a batch. Raises MessageIllegal or IllegalName if it breaks a limit."""
+    if astuple(message)[2:] == _NOTHING_MORE and 0 < len(message.body) <= BODY_SIZE_MAX:
+        valid_topic(message.topic)  # most are so: there is little to check
+        return batch.encode_one(message.body, (_OWN % unique_id).encode())
     sent.check(message, body_size_max=BODY_SIZE_MAX)
     if message.delay_level:
         raise MessageIllegal("batch with a delay level: RocketMQ delays single messages only")

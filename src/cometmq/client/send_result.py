@@ -23,7 +23,7 @@ STORED: Final[dict[int, SendStatus]] = {status.value: status for status in SendS
 """The response codes that say that the message is stored, and what they mean."""
 
 
-class SendResult(msgspec.Struct, frozen=True):
+class SendResult(msgspec.Struct, frozen=True, gc=False):
     """Where a message went.
 
     Attributes:
