@@ -12,8 +12,8 @@ def test_it_tells_what_was_archived_and_what_was_not(
 ) -> None:
     asked: list[Any] = []
 
-    def archive(_: object, store: Path, target: Path, *, progress: object) -> Archived:
-        asked.append((store, target, callable(progress)))
+    def archive(_: object, store: Path, target: Path, *, broker: str | None, progress: object) -> Archived:
+        asked.append((store, target, broker, callable(progress)))
         return Archived(files=2, messages=7, end=4096, damages=1, missing=64)
 
     monkeypatch.setattr("cometmq.cli.spark_archive.start_spark", lambda _: None)
@@ -24,6 +24,6 @@ def test_it_tells_what_was_archived_and_what_was_not(
         "damaged: 1 stretches of the log are no messages",
         f"{tmp_path}: 7 messages of 2 files, up to offset 4096",
     ]
-    (value,) = cometmq(*command, "--json").values
+    (value,) = cometmq(*command, "--json", "--broker", "a").values
     assert (value["path"], value["files"], value["end"]) == ("a/store", 2, 4096)
-    assert asked == [(Path("a/store"), tmp_path, True)] * 2
+    assert asked == [(Path("a/store"), tmp_path, broker, True) for broker in (None, "a")]

@@ -26,16 +26,17 @@ def test_what_is_asked_for_arrives(cometmq: Run, monkeypatch: pytest.MonkeyPatch
     asked: list[Any] = []
 
     def export(_: object, store: Path, target: Path, **options: Any) -> Exported:
-        asked.append((store, target, options["as_delta"]))
+        asked.append((store, target, options["as_delta"], options["broker"]))
         return Exported(begin=5, next=9, messages={}, missing=64)
 
     monkeypatch.setattr("cometmq.cli.spark_export.start_spark", lambda _: None)
     monkeypatch.setattr("cometmq.spark.jobs.export.export", export)
-    ran = cometmq("spark", "export", "a/store", str(tmp_path), "--format", "delta")
+    ran = cometmq("spark", "export", "a/store", str(tmp_path), "--format", "delta", "--broker", "a")
     assert ran.out.splitlines() == [
         "lost: 64 bytes of log were removed before they were exported",
         f"{tmp_path}: 0 new messages, from offset 5 to 9",
     ]
     (value,) = cometmq("spark", "export", "a/store", str(tmp_path), "--json").values
     assert (value["begin"], value["next"]) == (5, 9)
-    assert asked == [(Path("a/store"), tmp_path, True), (Path("a/store"), tmp_path, False)]
+    places = (Path("a/store"), tmp_path)
+    assert asked == [(*places, True, "a"), (*places, False, None)]

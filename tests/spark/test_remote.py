@@ -1,11 +1,14 @@
 """Stores behind fsspec: in memory, and on a server that speaks S3, which Spark's executors ask."""
 
+import os
 import pickle
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import StringIO
 from pathlib import Path
+from threading import Thread
 from typing import NamedTuple
 
 import msgspec
@@ -127,6 +130,57 @@ def test_a_remote_store_is_checked_like_a_local_one(stored: Stored) -> None:
     with pytest.raises(OSError, match="cannot be written"):
         RemoteFiles().open(stored.address / "checkpoint", writable=True)
     assert layer.names(stored.address / "nowhere") == []
+
+
+class Refuses(BaseHTTPRequestHandler):
+    """Lets nobody in, in the words of S3."""
+
+    def do_GET(self) -> None:
+        answer = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
+        self.send_response(403)
+        self.send_header("Content-Type", "application/xml")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer)
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.parametrize(
+    ("who", "error"), [({}, "Unable to locate cred"), ({"key": "a", "secret": "b"}, "Denied")]
+)
+def test_who_is_not_let_in_is_told_what_to_set(
+    who: dict[str, str], error: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, os.devnull)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refuses) as server:
+        Thread(target=server.serve_forever).start()
+        monkeypatch.setitem(
+            config.conf, "s3", {"endpoint_url": f"http://127.0.0.1:{server.server_port}", **who}
+        )
+        with pytest.raises(SettingsError, match=f"^s3://lake/store.*{error}.*: set AWS_ACCESS_KEY_ID"):
+            log_files(address("s3://lake/store"))
+        server.shutdown()
+
+
+def test_others_than_s3_are_told_where_to_say_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError("not you")
+
+    monkeypatch.setattr(type(filesystem("memory")), "info", refuse)
+    with pytest.raises(
+        SettingsError, match=r"^memory://a/b: not you: tell fsspec who asks, in ~/\.config/fsspec"
+    ):
+        address("memory://a/b").length()
 
 
 @pytest.fixture

@@ -6,16 +6,17 @@ import click
 import msgspec
 
 from cometmq.cli.output import json_option, print_json
-from cometmq.cli.spark_options import master_option, start_spark, task_bar
+from cometmq.cli.spark_options import broker_option, master_option, start_spark, task_bar
 from cometmq.cli.store_options import path_argument
 
 
 @click.command()
 @path_argument
 @click.argument("target", type=click.Path(path_type=Path, file_okay=False))
+@broker_option
 @master_option
 @json_option
-def archive(path: Path, target: Path, master: str, as_json: bool) -> None:
+def archive(path: Path, target: Path, broker: str | None, master: str, as_json: bool) -> None:
     """Archive the closed CommitLog files of the store in directory PATH as Parquet files under TARGET.
 
     A file is closed once messages lie in a later one. What TARGET has is not archived again: run it more
@@ -29,7 +30,7 @@ def archive(path: Path, target: Path, master: str, as_json: bool) -> None:
     from cometmq.spark.jobs.archive import archive as archive_store  # noqa: PLC0415 - needs the extra
 
     with task_bar(as_json=as_json) as progress:
-        done = archive_store(spark, path, target, progress=progress)
+        done = archive_store(spark, path, target, broker=broker, progress=progress)
     if as_json:
         print_json({"path": str(path), "target": str(target)} | msgspec.structs.asdict(done))
         return

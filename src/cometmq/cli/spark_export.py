@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from cometmq.cli.output import json_option, print_json, printable
-from cometmq.cli.spark_options import master_option, start_spark, task_bar
+from cometmq.cli.spark_options import broker_option, master_option, start_spark, task_bar
 from cometmq.cli.store_options import path_argument
 
 KINDS: Final = ("parquet", "delta")
@@ -26,6 +26,7 @@ KINDS: Final = ("parquet", "delta")
     show_default=True,
     help="What TARGET becomes.",
 )
+@broker_option
 @master_option
 @json_option
 def export(
@@ -34,6 +35,7 @@ def export(
     topics: tuple[str, ...],
     columns: tuple[str, ...],
     kind: str,
+    broker: str | None,
     master: str,
     as_json: bool,
 ) -> None:
@@ -58,6 +60,7 @@ def export(
             target,
             topics=topics or None,
             columns=columns or None,
+            broker=broker,
             as_delta=kind == "delta",
             progress=progress,
         )

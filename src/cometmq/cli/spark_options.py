@@ -22,6 +22,10 @@ master_option = click.option(
     help="Spark's master URL: local[2], spark://HOST:7077, yarn, k8s://…",
 )
 
+broker_option = click.option(
+    "--broker", help="Name of the broker whose store it is, for the column broker: no file tells it."
+)
+
 stores_argument = click.argument(
     "stores", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )

@@ -12,6 +12,7 @@ no order, so the files that it opens are copied to the temporary folder, for as 
 import mmap
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Iterator
 from glob import glob
@@ -28,6 +29,13 @@ if TYPE_CHECKING:
 
 BLOCK: Final = 8 * 1024 * 1024
 """So many bytes, at least, are asked for at once: an object store takes tens of milliseconds for any."""
+
+S3: Final = ("s3:", "s3a:")
+SAY_WHO: Final = "tell fsspec who asks, in ~/.config/fsspec, on the driver and on each executor"
+SAY_WHO_TO_S3: Final = (
+    "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or key and secret in "
+    "~/.config/fsspec/s3.json, on the driver and on each executor"
+)
 
 _ADDRESS: Final = re.compile(r"([a-z][a-z0-9+]+):/+(.*)", re.DOTALL)
 """A path collapses the slashes; nobody calls a folder ``s3:``."""
@@ -50,44 +58,46 @@ class RemotePath(PosixPath):
 
     def exists(self, **_: Any) -> bool:
         """Tell whether there is something at the address."""
-        system, path = self._found()
-        return bool(system.exists(path))
+        return bool(self._ask("exists"))
 
     def is_file(self) -> bool:
         """Tell whether it is a file."""
-        system, path = self._found()
-        return bool(system.isfile(path))
+        return bool(self._ask("isfile"))
 
     def is_dir(self) -> bool:
         """Tell whether it is a folder."""
-        system, path = self._found()
-        return bool(system.isdir(path))
+        return bool(self._ask("isdir"))
 
     def iterdir(self) -> Iterator["RemotePath"]:  # type: ignore[override]  # typed by the class in later Pythons
         """Give what is in the folder. Raises FileNotFoundError if it is not there."""
-        system, path = self._found()
-        found = system.ls(path, detail=False)
+        found = self._ask("ls", detail=False)
         return (self / name for name in {one.rstrip("/").rpartition("/")[2] for one in found})
 
     def matching(self) -> list[Path]:
         """Give what matches the pattern that this is, in no order."""
         first = next(number for number, part in enumerate(self.parts) if _PATTERN.search(part))
-        system, path = self._found()
         base, depth = type(self)(*self.parts[:first]), len(self.parts) - first
-        return [base.joinpath(*one.rstrip("/").split("/")[-depth:]) for one in system.glob(path)]
+        return [base.joinpath(*one.rstrip("/").split("/")[-depth:]) for one in self._ask("glob")]
 
     def length(self) -> int:
         """Give the length of the file. Raises FileNotFoundError if it is not there."""
-        system, path = self._found()
-        return int(system.info(path)["size"])
+        return int(self._ask("info")["size"])
 
     def fetch(self, begin: int, end: int) -> bytes:
         """Read a stretch of the file. Raises OSError if it is gone or cannot be read."""
-        system, path = self._found()
-        data = system.cat_file(path, start=begin, end=end) if begin < end else b""
+        data = self._ask("cat_file", start=begin, end=end) if begin < end else b""
         if len(data) != end - begin:
             raise OSError(f"{self}: gave {len(data)} bytes of {end - begin} asked for from {begin} on")
         return bytes(data)
+
+    def _ask(self, what: str, **how: Any) -> Any:
+        """Ask the file system. Raises SettingsError if it does not know who asks, or refuses them."""
+        system, path = self._found()
+        try:
+            return getattr(system, what)(path, **how)
+        except _refusals() as error:
+            remedy = SAY_WHO_TO_S3 if self.parts[0] in S3 else SAY_WHO
+            raise SettingsError(f"{self}: {error}: {remedy}") from None
 
     def _found(self) -> "tuple[AbstractFileSystem, str]":
         try:
@@ -101,6 +111,12 @@ class RemotePath(PosixPath):
         except ValueError as error:
             raise SettingsError(f"{self}: {error}") from None
         return system, str(path)
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    """Give what is raised where nobody is let in; S3 without credentials has an error of its own."""
+    botocore = sys.modules.get("botocore.exceptions")  # where it is not, it raises nothing
+    return (PermissionError,) if botocore is None else (PermissionError, botocore.NoCredentialsError)
 
 
 def path_of(text: Path | str) -> Path:

@@ -36,7 +36,7 @@ def test_what_is_archived_is_what_the_closed_files_hold_and_the_view_adds_the_re
     target = tmp_path / "target"
     rows = list(plain_rows(store))
     old = [row for row in rows if row["physical_offset"] < FILE]
-    done = archive(spark, store, target, bytes_per_task=SPLIT)
+    done = archive(spark, store, target, broker="a", bytes_per_task=SPLIT)
     assert done == Archived(files=1, messages=len(old), end=FILE)
     assert [path.name for path in target.iterdir() if path.name != STATE] == [f"log={0:020}"]
     assert [path.name for path in (target / STATE).iterdir()] == [LOCK]
@@ -50,13 +50,18 @@ def test_what_is_archived_is_what_the_closed_files_hold_and_the_view_adds_the_re
     }
 
     layout.commitlog_path(store, 0).unlink()  # as retention does
-    frame = with_files(spark, target, store, columns=["physical_offset", "topic", "body", "properties"])
+    frame = with_files(
+        spark, target, store, columns=["physical_offset", "topic", "body", "properties", "broker"]
+    )
     seen = {row["physical_offset"]: row for row in frame.collect()}
     assert frame.count() == len(seen) == len(rows)
     for row in rows:
         other = seen[row["physical_offset"]]
         assert (other["topic"], bytes(other["body"])) == (row["topic"], row["body"])
         assert other["properties"] == row["properties"]
+        assert other["broker"] == (
+            "a" if row["physical_offset"] < FILE else None
+        )  # the store's files have none
     assert archive(spark, store, target, bytes_per_task=SPLIT) == Archived(files=0, messages=0, end=FILE)
 
 

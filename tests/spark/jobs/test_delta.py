@@ -43,7 +43,10 @@ def rows_of(target: Path) -> list[dict[str, Any]]:
 
 
 def with_day(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [row | {"day": (EPOCH + timedelta(milliseconds=row["store_time"])).date()} for row in rows]
+    return [
+        row | {"broker": "a", "day": (EPOCH + timedelta(milliseconds=row["store_time"])).date()}
+        for row in rows
+    ]
 
 
 def killed(*_: object) -> None:
@@ -59,7 +62,7 @@ def test_runs_add_what_is_new_and_take_up_what_was_killed(
     aside = second.rename(tmp_path / "second")
     rows = list(plain_rows(golden["store-clean"]))
     old = [row for row in rows if row["physical_offset"] < FILE]
-    first = export(spark, store, target, as_delta=True, bytes_per_task=SPLIT)
+    first = export(spark, store, target, broker="a", as_delta=True, bytes_per_task=SPLIT)
     assert first.messages == Counter(row["topic"] for row in old)
     assert rows_of(target) == with_day(old)
     table = DeltaTable(target)
@@ -77,19 +80,19 @@ def test_runs_add_what_is_new_and_take_up_what_was_killed(
     with monkeypatch.context() as patched:
         patched.setattr(Disk, "rename", dies)
         with pytest.raises(OSError, match="killed"):
-            export(spark, store, target, as_delta=True, bytes_per_task=SPLIT)
+            export(spark, store, target, broker="a", as_delta=True, bytes_per_task=SPLIT)
     assert rows_of(target) == with_day(old)  # the files that were moved are nobody's yet
     with monkeypatch.context() as patched:
         patched.setattr("cometmq.spark.jobs.export.records", None)  # nothing is read again
         patched.setattr("cometmq.spark.jobs.export.remove_tree", killed)
         with pytest.raises(OSError, match="killed"):
-            export(spark, store, target, as_delta=True, bytes_per_task=SPLIT)
+            export(spark, store, target, broker="a", as_delta=True, bytes_per_task=SPLIT)
     assert rows_of(target) == with_day(rows)
 
     table = DeltaTable(target)
     assert table.optimize.compact()["numFilesRemoved"] > 0
     table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
-    last = export(spark, store, target, as_delta=True, bytes_per_task=SPLIT)
+    last = export(spark, store, target, broker="a", as_delta=True, bytes_per_task=SPLIT)
     assert (last.messages, last.begin) == ({}, last.next)
     assert rows_of(target) == with_day(rows)
     assert [path.name for path in (target / STATE).iterdir()] == [LOCK]

@@ -104,6 +104,7 @@ def archive(
     store: Path | str,
     target: Path | str,
     *,
+    broker: str | None = None,
     progress: Progress | None = None,
     bytes_per_task: int = BYTES_PER_PARTITION,
 ) -> Archived:
@@ -111,6 +112,7 @@ def archive(
 
     Args:
         target: a directory for this store alone, that all executors see at this path.
+        broker: name of the broker whose store it is, for the column ``broker``, which is null without.
         bytes_per_task: bytes of the log that one task reads.
 
     Raises:
@@ -120,9 +122,8 @@ def archive(
     """
     root, place, layer = path_of(store).absolute(), Path(target).absolute(), Disk()
     with held(layer, place, STATE) as state:
-        return _Run(spark, layer, place, state / str(bytes_per_task)).run(
-            closed(log_files(root)), bytes_per_task, progress
-        )
+        run = _Run(spark, layer, place, state / str(bytes_per_task), broker)
+        return run.run(closed(log_files(root)), bytes_per_task, progress)
 
 
 def closed(files: list[LogFile]) -> list[LogFile]:
@@ -150,11 +151,14 @@ def directories(layer: FileLayer, target: Path) -> list[str]:
 class _Run:
     """One run: makes in ``building`` what it then moves into ``place``."""
 
-    def __init__(self, spark: SparkSession, layer: FileLayer, place: Path, building: Path) -> None:
+    def __init__(
+        self, spark: SparkSession, layer: FileLayer, place: Path, building: Path, broker: str | None
+    ) -> None:
         self._spark = spark
         self._layer = layer
         self._place = place
         self._building = building
+        self._broker = broker
 
     def run(self, files: list[LogFile], bytes_per_task: int, progress: Progress | None) -> Archived:
         before = notes(self._layer, self._place)
@@ -194,12 +198,13 @@ class _Run:
         return self._layer.exists(self._building / _name(part.file) / part.note)
 
     def _write(self, parts: list[Part]) -> None:
-        building = self._building
+        building, broker = self._building, self._broker
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for number in batch.column("id").to_pylist():
-                    yield pa.RecordBatch.from_pylist([{"messages": write_part(parts[number or 0], building)}])
+                    messages = write_part(parts[number or 0], building, broker)
+                    yield pa.RecordBatch.from_pylist([{"messages": messages}])
 
         if parts:
             kernels.load()  # once, before many workers do: they find it in the cache
@@ -224,9 +229,9 @@ def parts_of(file: LogFile, bytes_per_task: int) -> Iterator[Part]:
         begin = end
 
 
-def write_part(part: Part, building: Path) -> int:
+def write_part(part: Part, building: Path, broker: str | None = None) -> int:
     """Write a part's Parquet file, then its note, into the directory of its CommitLog file; give how many."""
-    layer, reader = Disk(), _Reader()
+    layer, reader = Disk(), _Reader(broker)
     place = building / _name(part.file)
     with attempt(layer, building) as directory:
         path = directory / f"{offset_name(part.begin)}.parquet"
@@ -247,8 +252,8 @@ def write_part(part: Part, building: Path) -> int:
 class _Reader(LogReader):
     """A reader of all columns that counts what is damaged."""
 
-    def __init__(self) -> None:
-        super().__init__(ReadOptions(()), tuple(COLUMNS))
+    def __init__(self, broker: str | None) -> None:
+        super().__init__(ReadOptions((), broker=broker), tuple(COLUMNS))
         self.damages = 0
 
     def _tell(self, damage: Damage | str) -> None:

@@ -36,9 +36,11 @@ def with_files(
     *,
     topics: Collection[str] | None = None,
     columns: Collection[str] = tuple(COLUMNS),
+    broker: str | None = None,
 ) -> DataFrame:
     """Give all messages of a store: the archive's, and from its end on those of the store's files.
 
+    ``broker`` is what the column of this name says of the files; of the archive what ``archive`` was told.
     Raises SettingsError if there is no store.
     """
     place, root, chosen = Path(target).absolute(), path_of(store).absolute(), tuple(columns)
@@ -46,7 +48,8 @@ def with_files(
     first = next((file.base_offset for file in log_files(root)), end)
     if first > end > 0:
         log.warning("%s: %d bytes of log from %d on are in no archive and no file", root, first - end, end)
-    newer = records(spark, root, chosen, Range(end), topics=None if topics is None else frozenset(topics))
+    asked = None if topics is None else frozenset(topics)
+    newer = records(spark, root, chosen, Range(end), topics=asked, broker=broker)
     return _archived(spark, place, end, topics).select(*chosen).unionByName(newer)
 
 

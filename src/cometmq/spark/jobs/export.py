@@ -94,6 +94,7 @@ def export(
     *,
     topics: Collection[str] | None = None,
     columns: Collection[str] | None = None,
+    broker: str | None = None,
     as_delta: bool = False,
     progress: Progress | None = None,
     bytes_per_task: int = BYTES_PER_PARTITION,
@@ -104,6 +105,7 @@ def export(
         target: a directory for this store alone, that all executors see at this path.
         topics: which ones; all by default. Keep to the same ones from run to run.
         columns: which ones, besides topic, physical_offset and store_time; all by default.
+        broker: name of the broker whose store it is, for the column ``broker``, which is null without.
         as_delta: make the target a Delta table, not a directory of Parquet files.
         bytes_per_task: bytes of the log that one task reads.
 
@@ -129,7 +131,9 @@ def export(
         for name in set(layer.names(state)) - {LOCK, NEXT, run.name}:
             remove_tree(layer, state / name)  # of a run that was killed when all else was done
         if not layer.exists(run / SUMMARY):
-            new = records(spark, root, names, Range(begin), topics=chosen, bytes_per_task=bytes_per_task)
+            new = records(
+                spark, root, names, Range(begin), topics=chosen, broker=broker, bytes_per_task=bytes_per_task
+            )
             with watched(spark, "export", progress):
                 _write(new, run)
             layer.save(run / SUMMARY, msgspec.json.encode(_summary(spark, run, begin, missing)))

@@ -29,15 +29,17 @@ def records(
     stretch: Range,
     *,
     topics: frozenset[str] | None = None,
+    broker: str | None = None,
     bytes_per_task: int = BYTES_PER_PARTITION,
 ) -> DataFrame:
     """Give columns of the records in a stretch; damage is passed over and logged.
 
-    Nothing of the log before ``begin`` is read. Raises SettingsError if there is no log.
+    Nothing of the log before ``begin`` is read. ``broker`` is what the column of this name says.
+    Raises SettingsError if there is no log.
     """
     parts = [within(split, stretch) for split in splits(log_files(store), bytes_per_task)]
     parts = [part for part in parts if part]
-    reader = LogReader(ReadOptions((store,), topics), tuple(columns))
+    reader = LogReader(ReadOptions((store,), topics, broker=broker), tuple(columns))
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
