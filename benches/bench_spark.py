@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from cometmq import kernels
 from cometmq.format import host, layout, properties, record
 from cometmq.spark import session
+from cometmq.spark.log_reader import LogReader
 from cometmq.spark.options import ReadOptions
 from cometmq.spark.remote import Mapped
 from cometmq.spark.schema import COLUMNS
-from cometmq.spark.source import LogReader
 from cometmq.spark.splits import Piece, log_files
 from cometmq.spark.walk import scans
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cometmq.format.compression import decompress
+from cometmq.spark.log_reader import LogReader
 from cometmq.spark.options import parse
-from cometmq.spark.source import LogReader
 
 
 def rows(columns: tuple[str, ...], **options: str) -> list[dict[str, object]]:

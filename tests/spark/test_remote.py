@@ -17,14 +17,14 @@ from fsspec import config, filesystem
 from moto.server import ThreadedMotoServer
 from pyspark.sql import SparkSession
 from tests.docs.test_pages import ROOT, blocks_of
-from tests.spark.test_source import as_rows
+from tests.spark.test_log_reader import as_rows
 
 from cometmq.errors import SettingsError
 from cometmq.io.files import Disk
 from cometmq.spark import remote
+from cometmq.spark.log_reader import LogReader
 from cometmq.spark.options import ReadOptions, parse
 from cometmq.spark.remote import RemoteFiles, RemotePath, Window, layer_of, matching, path_of
-from cometmq.spark.source import LogReader
 from cometmq.spark.splits import log_files
 from cometmq.store.verify import verify
 

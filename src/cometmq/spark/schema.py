@@ -4,9 +4,8 @@ Each column may be null as far as Spark is told; a meaning says so where it happ
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-import pyarrow as pa
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -22,45 +21,49 @@ from pyspark.sql.types import (
 
 from cometmq.errors import SettingsError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 class Column(NamedTuple):
-    """A column: what it is for Spark, how it travels there, and what it means."""
+    """A column: what it is for Spark, and what it means."""
 
     spark: DataType
-    arrow: pa.DataType
     meaning: str
 
 
-_TEXT: Final = (StringType(), pa.string())
-_INT: Final = (IntegerType(), pa.int32())
-_LONG: Final = (LongType(), pa.int64())
-_TIME: Final = (TimestampType(), pa.timestamp("us", tz="UTC"))
-_BYTES: Final = (BinaryType(), pa.binary())
-_TEXTS: Final = (ArrayType(StringType()), pa.list_(pa.field("element", pa.string())))
-_TEXT_BY_TEXT: Final = (MapType(StringType(), StringType()), pa.map_(pa.string(), pa.string()))
+_TEXT: Final = StringType()
+_INT: Final = IntegerType()
+_LONG: Final = LongType()
+_TIME: Final = TimestampType()
+_BYTES: Final = BinaryType()
+_TEXTS: Final = ArrayType(StringType())
+_TEXT_BY_TEXT: Final = MapType(StringType(), StringType())
 
 BROKER: Final = "broker"
 
 COLUMNS: Final[Mapping[str, Column]] = {
-    "topic": Column(*_TEXT, "topic name"),
-    BROKER: Column(*_TEXT, "name of the broker; no file has it: what the option broker says there, or null"),
-    "queue_id": Column(*_INT, "which queue of the topic"),
-    "queue_offset": Column(*_LONG, "index of the message in its queue"),
-    "physical_offset": Column(*_LONG, "first byte of its record in the CommitLog"),
-    "offset_id": Column(*_TEXT, "RocketMQ's offset message id: store host and physical offset in hex"),
-    "unique_id": Column(*_TEXT, "the id that its producer gave it (UNIQ_KEY); null when it gave none"),
-    "tags": Column(*_TEXT, "its tag; null when it has none"),
-    "keys": Column(*_TEXTS, "business keys, under which it can be found; empty when it has none"),
-    "properties": Column(*_TEXT_BY_TEXT, "all its properties, those in columns of their own among them"),
-    "body": Column(*_BYTES, "the payload, decompressed; null when it cannot be decompressed (PERMISSIVE)"),
-    "born_time": Column(*_TIME, "when its producer made it"),
-    "store_time": Column(*_TIME, "when the broker appended it"),
-    "born_host": Column(*_TEXT, "ip:port of its producer"),
-    "store_host": Column(*_TEXT, "ip:port of the broker"),
-    "reconsume_times": Column(*_INT, "how often consumers gave it back"),
-    "sys_flag": Column(*_INT, "compression, transaction state and host sizes: MessageSysFlag's bits"),
-    "flag": Column(*_INT, "the application's own number"),
-    "body_crc": Column(*_INT, "CRC-32 of the body as stored, 31 bits"),
+    "topic": Column(_TEXT, "topic name"),
+    BROKER: Column(_TEXT, "name of the broker; no file has it: what the option broker says there, or null"),
+    "queue_id": Column(_INT, "which queue of the topic"),
+    "queue_offset": Column(_LONG, "index of the message in its queue"),
+    "physical_offset": Column(_LONG, "first byte of its record in the CommitLog"),
+    "offset_id": Column(_TEXT, "RocketMQ's offset message id: store host and physical offset in hex"),
+    "unique_id": Column(_TEXT, "the id that its producer gave it (UNIQ_KEY); null when it gave none"),
+    "tags": Column(_TEXT, "its tag; null when it has none"),
+    "keys": Column(_TEXTS, "business keys, under which it can be found; empty when it has none"),
+    "properties": Column(_TEXT_BY_TEXT, "all its properties, those in columns of their own among them"),
+    "body": Column(
+        BinaryType(), "the payload, decompressed; null when it cannot be decompressed (PERMISSIVE)"
+    ),
+    "born_time": Column(_TIME, "when its producer made it"),
+    "store_time": Column(_TIME, "when the broker appended it"),
+    "born_host": Column(_TEXT, "ip:port of its producer"),
+    "store_host": Column(_TEXT, "ip:port of the broker"),
+    "reconsume_times": Column(_INT, "how often consumers gave it back"),
+    "sys_flag": Column(_INT, "compression, transaction state and host sizes: MessageSysFlag's bits"),
+    "flag": Column(_INT, "the application's own number"),
+    "body_crc": Column(_INT, "CRC-32 of the body as stored, 31 bits"),
 }
 
 AMBIGUOUS: Final = ("msg_id", "message_id")
@@ -72,9 +75,13 @@ def spark_schema(columns: Iterable[str] = COLUMNS) -> StructType:
     return StructType([StructField(name, COLUMNS[name].spark) for name in columns])
 
 
-def arrow_schema(columns: Iterable[str] = COLUMNS) -> pa.Schema:
-    """Give the Arrow schema of ``columns``, in their order."""
-    return pa.schema([(name, COLUMNS[name].arrow) for name in columns])
+def arrow_schema(columns: Iterable[str] = COLUMNS) -> "pa.Schema":
+    """Give the Arrow schema of ``columns``, in their order: how they travel to Spark."""
+    import pyarrow as pa  # noqa: PLC0415  large, and who only checks options needs none
+
+    from cometmq.kernels.plain_arrow import TYPES  # noqa: PLC0415  as above
+
+    return pa.schema([(name, pa.string() if name == BROKER else TYPES[name]) for name in columns])
 
 
 def no_column(name: str) -> str:

@@ -10,7 +10,7 @@ from cometmq.message import Message
 from cometmq.spark.live.options import LiveOptions
 from cometmq.spark.live.ranges import Range
 from cometmq.spark.live.reading import read
-from cometmq.spark.schema import COLUMNS
+from cometmq.spark.schema import COLUMNS, arrow_schema
 
 PAID, NEW = queue("orders", 0), queue("orders", 1)
 WHOLE = [Range(PAID, 0, 100), Range(NEW, 0, 40)]
@@ -22,9 +22,7 @@ def bodies(options: LiveOptions, *ranges: Range) -> list[bytes]:
 
 def test_all_columns_are_those_of_the_file_source(orders: Topics) -> None:
     (batch,) = read(orders.options(subscribe="orders"), tuple(COLUMNS), [Range(PAID, 3, 5)])
-    assert [(field.name, field.type) for field in batch.schema] == [
-        (name, column.arrow) for name, column in COLUMNS.items()
-    ]
+    assert batch.schema.equals(arrow_schema())
     first = batch.to_pylist()[0]
     assert (first["topic"], first["queue_id"], first["queue_offset"]) == ("orders", 0, 3)
     assert (first["body"], first["tags"], first["broker"]) == (b"paid 3", "paid", BROKER)

@@ -88,7 +88,7 @@ def test_columns_that_say_enough_are_taken() -> None:
         ("body binary, bodi int", "column bodi: the sink does not take it, select some of topic, body"),
         ("body int", "column body: cast it from int to binary or string"),
         ("tags string", "there is no column body"),
-        ("body binary, deliver_time int", "can be sent for a certain time yet, use delay"),
+        ("body binary, deliver_time int", "say nothing, use delay, a level"),
         ("body binary", "there is no column topic: select it, or give the option topic"),
         ("topic string, body binary, queue_id int, sharding_key string", "select one of them"),
     ],

@@ -32,10 +32,10 @@ from cometmq.io.files import Disk, FileLayer
 from cometmq.spark.jobs.queue_files import attempt
 from cometmq.spark.jobs.targets import LOCK, held
 from cometmq.spark.jobs.watch import Progress, watched
+from cometmq.spark.log_reader import LogReader
 from cometmq.spark.options import BYTES_PER_PARTITION, ReadOptions
 from cometmq.spark.remote import RemotePath, path_of
 from cometmq.spark.schema import COLUMNS, arrow_schema
-from cometmq.spark.source import LogReader
 from cometmq.spark.splits import LogFile, Piece, log_files, splits
 from cometmq.spark.walk import Damage
 from cometmq.store.rebuild import remove_tree

@@ -9,9 +9,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import InputPartition
 
+from cometmq.spark.log_reader import LogReader
 from cometmq.spark.options import BYTES_PER_PARTITION, ReadOptions
 from cometmq.spark.schema import spark_schema
-from cometmq.spark.source import LogReader
 from cometmq.spark.splits import Piece, log_files, splits
 
 

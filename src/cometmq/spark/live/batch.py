@@ -14,7 +14,6 @@ from cometmq.spark.live.loss import tell_loss
 from cometmq.spark.live.offsets import Offsets
 from cometmq.spark.live.options import At, Earliest, Latest, LiveOptions, Since, Subscription, Until
 from cometmq.spark.live.ranges import Range, split
-from cometmq.spark.live.reading import read
 
 
 class LiveReader(DataSourceReader):
@@ -41,6 +40,8 @@ class LiveReader(DataSourceReader):
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Give the messages of a task, in batches. Raises like ``reading.read``."""
+        from cometmq.spark.live.reading import read  # noqa: PLC0415  numpy and more, for tasks alone
+
         ranges: list[Range] = (partition and partition.value) or []  # a read without partitions gets None
         return read(self._options, self._columns, ranges)
 
@@ -87,6 +88,11 @@ class FilteringReader(LiveReader):
             both = self._pushed.tags if tags is None else tags & self._pushed.tags
             self._options = replace(self._options, tags=both)
         return left
+
+
+def reader_of(options: LiveOptions, columns: tuple[str, ...]) -> LiveReader:
+    """Give the reader that the options ask for."""
+    return FilteringReader(options, columns) if options.push_filters else LiveReader(options, columns)
 
 
 def parts(options: LiveOptions, cluster: Cluster, ranges: list[Range]) -> list[InputPartition]:

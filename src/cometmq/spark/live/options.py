@@ -48,7 +48,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from cometmq.client.routes import parse_name_servers
 from cometmq.errors import FormatError, IllegalName, SettingsError
 from cometmq.filter import tag
 from cometmq.format.layout import valid_group, valid_topic
@@ -230,6 +229,8 @@ def parse(options: Mapping[str, str], *, stream: bool | None = None) -> LiveOpti
 
 def name_servers(name: str, text: str) -> tuple[str, ...]:
     """Read the addresses of name servers."""
+    from cometmq.client.routes import parse_name_servers  # noqa: PLC0415  asyncio and more
+
     try:
         return tuple(parse_name_servers(text))
     except SettingsError as error:

@@ -38,7 +38,8 @@ TYPES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 DELIVER_TIME: Final = "deliver_time"
-"""What RocketMQ's property ``TIMER_DELIVER_MS`` says, which CometMQ's brokers refuse."""
+"""What RocketMQ's property ``TIMER_DELIVER_MS`` says. CometMQ's brokers refuse it; Java's before 5.0, and all
+of them in batches, pass over it without a word."""
 
 
 class Row(NamedTuple):
@@ -53,7 +54,7 @@ def check_columns(schema: StructType, topic: str | None) -> None:
     for field in schema.fields:
         if field.name == DELIVER_TIME:
             raise SettingsError(
-                f"column {DELIVER_TIME}: no message can be sent for a certain time yet, use delay, a level"
+                f"column {DELIVER_TIME}: not all brokers keep it, and some say nothing, use delay, a level"
             )
         right = TYPES.get(field.name)
         if right is None:

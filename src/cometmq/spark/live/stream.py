@@ -32,7 +32,6 @@ from cometmq.spark.live.loss import tell_loss
 from cometmq.spark.live.offsets import Offsets, Written
 from cometmq.spark.live.options import Earliest, Latest, LiveOptions
 from cometmq.spark.live.ranges import Range
-from cometmq.spark.live.reading import read
 
 CHECKPOINT: Final = "the offsets in the checkpoint"
 
@@ -108,6 +107,8 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Give the messages of a task, in batches. Raises like ``reading.read``."""
+        from cometmq.spark.live.reading import read  # noqa: PLC0415  numpy and more, for tasks alone
+
         ranges: list[Range] = (partition and partition.value) or []
         return read(self._options, self._columns, ranges)
 

@@ -1,0 +1,96 @@
+"""The reader of a store's files: plans its tasks on the driver, and reads one of them on an executor."""
+
+import logging
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from cometmq import kernels
+from cometmq.errors import StoreDamaged
+from cometmq.kernels.ops import TIME_MAX, Longs, Ops, Scan
+from cometmq.spark.bodies import whole_bodies
+from cometmq.spark.gathering import gather
+from cometmq.spark.options import ReadOptions
+from cometmq.spark.remote import matching, opened
+from cometmq.spark.splits import LogFile, Piece, gaps, log_files, splits
+from cometmq.spark.walk import Damage, scans
+
+log = logging.getLogger(__name__)
+
+
+class LogReader(DataSourceReader):
+    """Plans the tasks of a read, on the driver, and reads one of them, on an executor."""
+
+    def __init__(self, options: ReadOptions, columns: tuple[str, ...]) -> None:
+        self._options = options
+        self._columns = columns
+
+    def partitions(self) -> list[InputPartition]:
+        """Give one partition for each split of the files; a single one for all when there is a limit.
+
+        Raises:
+            SettingsError: there are no such files.
+            StoreDamaged: files are missing between others (FAILFAST).
+        """
+        stores = [store for path in self._options.paths for store in matching(path)]
+        limited, most = self._options.limit is not None, self._options.bytes_per_partition
+        made = [
+            split
+            for store in stores
+            for split in splits(self._files(store), sys.maxsize if limited else most)
+        ]
+        if limited:
+            made = [[piece for split in made for piece in split]]
+        return [InputPartition(pieces) for pieces in made]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Give the records of a partition that are asked for, in batches.
+
+        Raises:
+            StoreDamaged: bytes before other records are no record (FAILFAST).
+            OSError: a file is gone, or cannot be read.
+        """
+        pieces: list[Piece] = (partition and partition.value) or []  # a read without partitions gets None
+        ops = kernels.load()
+        left = self._options.limit or sys.maxsize
+        for piece in pieces:
+            found = opened(piece.file.path, piece.file.size)
+            data = found.data
+            for scan in scans(found, piece, ops, on_damage=self._tell):
+                rows = self._select(ops, data, scan)[:left]
+                if len(rows):
+                    yield from self._batches(ops, data, scan, rows)
+                left -= len(rows)
+                if left == 0:
+                    return
+
+    def _files(self, store: Path) -> list[LogFile]:
+        files = log_files(store)
+        for end, begin in gaps(files):
+            self._tell(f"{store}: the CommitLog has no file with the offsets {end} to {begin}")
+        return files
+
+    def _batches(self, ops: Ops, data: memoryview, scan: Scan, rows: Longs) -> Iterator[pa.RecordBatch]:
+        broker = pa.scalar(self._options.broker, pa.string())
+        batch = gather(ops, data, scan, rows, self._columns, lambda: pa.repeat(broker, len(rows)))
+        if not self._options.decompress:
+            return iter((batch,))
+        return whole_bodies(batch, scan.sys_flag[rows], on_damage=self._tell)
+
+    def _select(self, ops: Ops, data: memoryview, scan: Scan) -> Longs:
+        begin, end = self._options.starting_time, self._options.ending_time
+        return ops.select(
+            data,
+            scan,
+            topics=self._options.topics,
+            begin_time=0 if begin is None else begin,
+            end_time=TIME_MAX if end is None else end,
+        )
+
+    def _tell(self, damage: Damage | str) -> None:
+        if self._options.fail_on_damage:
+            raise StoreDamaged(f"{damage}; mode PERMISSIVE passes over it")
+        log.warning("%s", damage)
