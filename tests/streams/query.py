@@ -15,7 +15,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from cometmq.spark import drop_duplicates, session
+from cometmq.spark import drop_duplicates, session, started
 
 ROWS, COPIES = "rows", "copies"
 OFFSETS_MAX: Final = 10_000
@@ -62,7 +62,7 @@ def main(name_server: str, folder: Path, *, drain: bool, count: bool) -> None:
 
 def run(starts: Sequence[Callable[[], StreamingQuery]]) -> None:
     """Run streams to their end; one again, if its worker did not start in time."""
-    queries = {start: start() for start in starts}
+    queries = {start: started(start()) for start in starts}
     while queries:
         for start, query in list(queries.items()):
             try:
@@ -71,7 +71,7 @@ def run(starts: Sequence[Callable[[], StreamingQuery]]) -> None:
             except StreamingQueryException as error:
                 if TOO_SLOW not in str(error):
                     raise
-                queries[start] = start()
+                queries[start] = started(start())
 
 
 def found(spark: SparkSession, name_server: str, folder: Path) -> dict[str, int]:

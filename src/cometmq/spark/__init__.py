@@ -2,5 +2,6 @@
 
 from cometmq.spark.duplicates import drop_duplicates
 from cometmq.spark.session import session
+from cometmq.spark.starting import started
 
-__all__ = ["drop_duplicates", "session"]
+__all__ = ["drop_duplicates", "session", "started"]
