@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
-from msgspec.structs import astuple
 
 from cometmq.errors import MessageIllegal
 from cometmq.format import compression, properties, sent, sys_flag
@@ -46,8 +45,6 @@ _GROUP, _TOPIC, _QUEUE_ID, _SYS_FLAG, _BORN_TIME, _FLAG, _PROPERTIES, _BATCH, _B
         *("properties", "batch", "broker_name"),
     )
 )
-_NOTHING_MORE: Final = astuple(Message("", b""))[2:]
-"""The fields of a message that has a topic and a body only."""
 _OWN: Final = properties.text_of({properties.UNIQ_KEY: "%s", properties.WAIT: "true"})
 """The properties that the producer adds."""
 
@@ -109,12 +106,11 @@ def one(
 
     Raises MessageIllegal or IllegalName if the message breaks a limit.
     """
-    sent.check(message, body_size_max=BODY_SIZE_MAX)
+    text = _properties(message, unique_id).decode()
     body, flags = message.body, 0
     if compress_over is not None and len(body) >= compress_over:
         body = compression.compress(body, compression_type)
         flags = sys_flag.compressed_with(0, compression_type)
-    text = sent.properties_of(message, _OWN % unique_id).decode()
     return Outgoing(
         message.topic,
         (unique_id,),
@@ -144,13 +140,20 @@ def many(messages: Sequence[Message], unique_ids: Sequence[str], batch_id: str) 
 
 def member(message: Message, unique_id: str) -> bytes:
     """Prepare a message as one of a batch. Raises MessageIllegal or IllegalName if it breaks a limit."""
-    if astuple(message)[2:] == _NOTHING_MORE and 0 < len(message.body) <= BODY_SIZE_MAX:
-        valid_topic(message.topic)  # most are so: there is little to check
-        return batch.encode_one(message.body, (_OWN % unique_id).encode())
-    sent.check(message, body_size_max=BODY_SIZE_MAX)
+    text = _properties(message, unique_id)
     if message.delay_level:
         raise MessageIllegal("batch with a delay level: RocketMQ delays single messages only")
-    return batch.encode_one(message.body, sent.properties_of(message, _OWN % unique_id), message.flag)
+    return batch.encode_one(message.body, text, message.flag)
+
+
+def _properties(message: Message, unique_id: str) -> bytes:
+    """Check a message, and give its properties string with its sender's own."""
+    own, body = _OWN % unique_id, message.body
+    if message == Message(message.topic, body) and 0 < len(body) <= BODY_SIZE_MAX:
+        valid_topic(message.topic)  # most have topic and body only: there is nothing else to check
+        return own.encode()
+    sent.check(message, body_size_max=BODY_SIZE_MAX)
+    return sent.properties_of(message, own)
 
 
 def together(

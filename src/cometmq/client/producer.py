@@ -22,6 +22,7 @@ from cometmq.client.identity import client_id, own_address
 from cometmq.client.outgoing import Outgoing
 from cometmq.client.packing import Lane
 from cometmq.client.presence import Presence
+from cometmq.client.room import Room
 from cometmq.client.routes import Routes, parse_name_servers
 from cometmq.client.send_result import SendResult, of_each
 from cometmq.client.sending import SEND_TIMEOUT_MS, TRIES, Sender, SendSettings, Where
@@ -124,7 +125,7 @@ class Producer:
             self._accumulator = Accumulator(
                 self._send, self._new_id, self._compressed, self._linger_ms, self._batch_bytes
             )
-        self._room = asyncio.Semaphore(self._in_flight_max)
+        self._room = Room(self._in_flight_max)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -201,11 +202,12 @@ class Producer:
         return await self._sender.queues(topic)
 
     async def _send(self, ready: Outgoing, where: Where = None) -> SendResult:
-        await self._room.acquire()
+        if not self._room.take():
+            await self._room.taken()
         try:
             return await self._sender.send(ready, where)
         finally:
-            self._room.release()
+            self._room.leave()
 
     async def _send_each(
         self,
