@@ -32,6 +32,7 @@ from cometmq.kernels.plain_arrow import TIME_MAX_MS
 from cometmq.spark import session
 from cometmq.spark.schema import COLUMNS, arrow_schema
 from cometmq.spark.splits import log_files, splits
+from cometmq.spark.values import BYTES_PER_PARTITION_MIN
 
 ROWS_AT_ONCE: Final = 10_000
 TIMES: Final = ("born_time", "store_time")
@@ -92,7 +93,8 @@ def compare(spark: SparkSession, store: Path, splits_max: int) -> None:
     parquet.unlink()
     files = log_files(store)
     size = sum(file.end for file in files)
-    for count in range(1, splits_max + 1):
+    most = min(splits_max, size // BYTES_PER_PARTITION_MIN)
+    for count in range(1, most + 1):
         bytes_per_split = -(-size // count)
         assert len(splits(files, bytes_per_split)) == count
         reader = spark.read.format("rocketmq").option("maxBytesPerPartition", bytes_per_split)
@@ -101,7 +103,8 @@ def compare(spark: SparkSession, store: Path, splits_max: int) -> None:
     seconds = time.monotonic() - begin
     rows, mib = expected["rows"], size / MIB
     print(
-        f"{store.name}: {rows:,} rows, {mib:,.0f} MiB, plain {plain_s:.0f} s, in all {seconds:.0f} s",
+        f"{store.name}: {rows:,} rows, {mib:,.1f} MiB, 1 to {most} splits, "
+        f"plain {plain_s:.0f} s, in all {seconds:.0f} s",
         flush=True,
     )
 
