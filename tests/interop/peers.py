@@ -7,6 +7,7 @@ id, and die with the test run even when that is killed.
 """
 
 import contextlib
+import itertools
 import os
 import random
 import signal
@@ -28,7 +29,10 @@ HOST = "127.0.0.1"
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
 OUTPUT_LINES_KEPT = 200
-PORTS = range(20_000, 32_000)  # below those that the kernel gives to outgoing connections
+
+# Below those that the kernel gives to outgoing connections, and so far apart that no two servers want the
+# same: a RocketMQ broker also opens its "VIP" port, two below its own, and its replication port, one above.
+PORTS = itertools.cycle(random.sample(range(20_002, 32_000, 4), 3_000))
 
 # A broker refuses a send that has waited in its queue for 200 ms, and drops it when it was oneway; on a slow
 # machine a burst of 10,000 waits longer.
@@ -234,11 +238,11 @@ def cometmq_command(store: Path, *, port: int, namesrv_port: int) -> list[str]:
 
 
 def free_port() -> int:
-    """Give a loopback port that is free, as are the two that a RocketMQ broker opens beside its own."""
+    """Give a loopback port that is free and new here, as are those that a RocketMQ broker opens beside it."""
     while True:
-        port = random.choice(PORTS)
+        port = next(PORTS)
         with contextlib.ExitStack() as held, contextlib.suppress(OSError):
-            for needed in (port, port - 2, port + 1):  # its "VIP" port and its replication port
+            for needed in (port, port - 2, port + 1):
                 held.enter_context(socket.socket()).bind((HOST, needed))
             return port
 
