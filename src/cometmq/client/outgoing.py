@@ -45,8 +45,8 @@ _GROUP, _TOPIC, _QUEUE_ID, _SYS_FLAG, _BORN_TIME, _FLAG, _PROPERTIES, _BATCH, _B
         *("properties", "batch", "broker_name"),
     )
 )
-_OWN: Final = properties.text_of({properties.UNIQ_KEY: "%s", properties.WAIT: "true"})
-"""The properties that the producer adds."""
+_BEFORE_ID, _BEHIND_ID = properties.text_of({properties.UNIQ_KEY: "?", properties.WAIT: "true"}).split("?")
+"""The properties that the producer adds, around the message's unique id."""
 
 
 class Outgoing(msgspec.Struct, frozen=True, gc=False):
@@ -134,23 +134,40 @@ def many(messages: Sequence[Message], unique_ids: Sequence[str], batch_id: str) 
     topics = {message.topic for message in messages}
     if len(topics) != 1:
         raise MessageIllegal(f"batch for the topics {sorted(topics)}: all must have the same one")
-    members = [member(message, unique_id) for message, unique_id in zip(messages, unique_ids, strict=True)]
-    return together(messages[0].topic, members, unique_ids, batch_id, common_idempotence_key(messages))
+    members_of_it = members(messages, unique_ids)
+    return together(messages[0].topic, members_of_it, unique_ids, batch_id, common_idempotence_key(messages))
+
+
+def members(messages: Sequence[Message], unique_ids: Sequence[str]) -> list[bytes]:
+    """Prepare messages of one topic as those of a batch. Raises like ``member``."""
+    topic = valid_topic(messages[0].topic)
+    return batch.encode_each(
+        [
+            (message.body, f"{_BEFORE_ID}{unique_id}{_BEHIND_ID}".encode(), 0)
+            if message == Message(topic, message.body) and 0 < len(message.body) <= BODY_SIZE_MAX
+            else _member(message, unique_id)  # most have a body only: there is nothing else to check
+            for message, unique_id in zip(messages, unique_ids, strict=True)
+        ]
+    )
 
 
 def member(message: Message, unique_id: str) -> bytes:
     """Prepare a message as one of a batch. Raises MessageIllegal or IllegalName if it breaks a limit."""
+    return batch.encode_one(*_member(message, unique_id))
+
+
+def _member(message: Message, unique_id: str) -> tuple[bytes, bytes, int]:
     text = _properties(message, unique_id)
     if message.delay_level:
         raise MessageIllegal("batch with a delay level: RocketMQ delays single messages only")
-    return batch.encode_one(message.body, text, message.flag)
+    return message.body, text, message.flag
 
 
 def _properties(message: Message, unique_id: str) -> bytes:
     """Check a message, and give its properties string with its sender's own."""
-    own, body = _OWN % unique_id, message.body
+    own, body = f"{_BEFORE_ID}{unique_id}{_BEHIND_ID}", message.body
     if message == Message(message.topic, body) and 0 < len(body) <= BODY_SIZE_MAX:
-        valid_topic(message.topic)  # most have topic and body only: there is nothing else to check
+        valid_topic(message.topic)
         return own.encode()
     sent.check(message, body_size_max=BODY_SIZE_MAX)
     return sent.properties_of(message, own)
@@ -170,7 +187,16 @@ def together(
             f"batch of {len(body)} bytes: a broker takes at most {BODY_SIZE_MAX}; send fewer at once"
         )
     ids = tuple(unique_ids)
-    return Outgoing(topic, ids, _OWN % batch_id, body, 0, 0, is_batch=True, idempotence_key=idempotence_key)
+    return Outgoing(
+        topic,
+        ids,
+        f"{_BEFORE_ID}{batch_id}{_BEHIND_ID}",
+        body,
+        0,
+        0,
+        is_batch=True,
+        idempotence_key=idempotence_key,
+    )
 
 
 def common_sharding_key(messages: Sequence[Message]) -> str | None:

@@ -103,9 +103,7 @@ def _cut(
     for at in range(0, len(places), BATCH_COUNT):
         some = places[at : at + BATCH_COUNT]
         ids = new_ids(len(some))
-        members = [
-            outgoing.member(messages[place], unique_id) for place, unique_id in zip(some, ids, strict=True)
-        ]
+        members = outgoing.members([messages[place] for place in some], ids)
         begin = size = 0
         for end, member in enumerate(members):
             size += len(member)

@@ -46,6 +46,7 @@ _IPV6: Final = 16
 assert IPV4_SIZE + _OFFSET.size == ID_SIZE == _IPV4 + _PROCESS.size + _TIME_AND_COUNTER.size
 assert IPV6_SIZE + _OFFSET.size == ID_SIZE_V6 == _IPV6 + _PROCESS.size + _TIME_AND_COUNTER.size
 
+_HEX: Final = tuple(f"{byte:02X}" for byte in range(256))
 _CLOCK_STEP_MAX_MS: Final = 1_000_000
 """A clock set back by less than this across the month's beginning counts as the beginning."""
 
@@ -98,9 +99,8 @@ class UniqueIdMaker:
     def make_many(self, now_ms: int, number: int) -> list[str]:
         """Make some ids, far fewer than the 65,536 that can be told apart within a millisecond."""
         head = self.make(now_ms)[:-4]
-        counters = [counter & 0xFFFF for counter in islice(self._counter, number)]
-        digits = struct.pack(f">{number}H", *counters).hex().upper()
-        return [head + digits[at : at + 4] for at in range(0, 4 * number, 4)]
+        counters = islice(self._counter, number)
+        return [f"{head}{_HEX[counter >> 8 & 0xFF]}{_HEX[counter & 0xFF]}" for counter in counters]
 
     def _since_month_began(self, now_ms: int) -> int:
         begin, end = self._month

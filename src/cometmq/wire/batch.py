@@ -42,27 +42,44 @@ class BatchMessage(NamedTuple):
 
 
 def encode(messages: Iterable[BatchMessage]) -> bytes:
-    """Write messages as one body.
+    """Write messages as one body. Raises like ``encode_each``."""
+    return b"".join(encode_each(messages))
+
+
+def encode_each(messages: Iterable[tuple[bytes, bytes, int]]) -> list[bytes]:
+    """Write messages, which are bodies, properties and flags, one by one: joined they are a batch's body.
 
     Raises:
         MessageIllegal: a message's properties are too long.
     """
-    return b"".join([encode_one(*message) for message in messages])
+    encoded: list[bytes] = []
+    head = length = b""
+    known: tuple[int, int, int] | None = None
+    for body, properties, flag in messages:
+        sizes = (len(body), len(properties), flag)
+        if sizes != known:  # most are as long as the one before
+            head, length = _head(*sizes)
+            known = sizes
+        encoded.append(b"".join((head, body, length, properties)))
+    return encoded
 
 
 def encode_one(body: bytes, properties: bytes, flag: int = 0) -> bytes:
-    """Write one message: a batch's body is any number of them, one behind the other.
+    """Write one message. Raises like ``encode_each``."""
+    head, length = _head(len(body), len(properties), flag)
+    return b"".join((head, body, length, properties))
 
-    Raises:
-        MessageIllegal: its properties are too long.
-    """
-    length = len(properties)
-    if length > properties_format.MAX_LENGTH:
+
+def _head(body_length: int, properties_length: int, flag: int) -> tuple[bytes, bytes]:
+    """Write what goes before the body, and before the properties."""
+    if properties_length > properties_format.MAX_LENGTH:
         raise MessageIllegal(
-            f"properties of {length} bytes, at most {properties_format.MAX_LENGTH} are allowed"
+            f"properties of {properties_length} bytes, at most {properties_format.MAX_LENGTH} are allowed"
         )
-    head = _HEAD.pack(SIZE_MIN + len(body) + length, 0, 0, flag, len(body))
-    return b"".join((head, body, _PROPERTIES_LENGTH.pack(length), properties))
+    return (
+        _HEAD.pack(SIZE_MIN + body_length + properties_length, 0, 0, flag, body_length),
+        _PROPERTIES_LENGTH.pack(properties_length),
+    )
 
 
 def decode(data: bytes) -> list[BatchMessage]:
