@@ -83,6 +83,24 @@ def test_a_message_of_a_batch_has_the_properties_that_it_has_alone() -> None:
         assert member == (sent.body, one(sent, "a").properties.encode(), sent.flag)
 
 
+def test_messages_of_a_batch_are_what_each_of_them_is_alone() -> None:
+    plain = [message(), message(body=b"longer"), message(), message(body=bytes(BODY_SIZE_MAX))]
+    messages = [*plain, message(flag=1), message(tags="a"), *plain, message(keys=("k",))]
+    ids = [f"{ID}{number:02}" for number in range(len(messages))]
+    assert outgoing.members(messages, ids) == list(map(outgoing.member, messages, ids))
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [message(body=b""), message(body=bytes(BODY_SIZE_MAX + 1)), message(delay_level=1), message("A/B")],
+    ids=["no body", "long body", "delayed", "topic"],
+)
+def test_one_that_a_batch_cannot_hold_keeps_all_of_it_back(refused: Message) -> None:
+    messages = [message(refused.topic), refused, message(refused.topic)]
+    with pytest.raises((MessageIllegal, IllegalName)):
+        outgoing.members(messages, ["a", "b", "c"])
+
+
 REFUSED: list[tuple[Message, type[Exception], str]] = [
     (message(topic=""), IllegalName, "topic is empty"),
     (message(topic="a/b"), IllegalName, "use only the characters"),

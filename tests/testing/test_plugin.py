@@ -55,6 +55,16 @@ def test_a_test_that_does_not_ask_for_it_imports_nothing_of_it(tmp_path: Path) -
     assert ran.returncode == 0, ran.stdout
 
 
+def test_the_garbage_collector_is_left_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("import gc, os\nos.environ['OFF'] and gc.disable()\n")
+    (tmp_path / "test_it.py").write_text(
+        "import gc, os\ndef test_it(rocketmq):\n    assert gc.isenabled() is not bool(os.environ['OFF'])\n"
+    )
+    for off in ("", "yes"):
+        ran = run_pytest(tmp_path, OFF=off)
+        assert ran.returncode == 0, ran.stdout
+
+
 def test_without_numpy_the_fixture_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text("import sys\nsys.modules['numpy'] = None\n")
     (tmp_path / "test_it.py").write_text("def test_it(rocketmq): ...\n")

@@ -32,6 +32,9 @@ def test_reads_and_writes_a_batch_as_a_java_client_does() -> None:
             BatchMessage, st.binary(max_size=50), st.binary(max_size=50), st.integers(-(2**31), 2**31 - 1)
         )
     )
+    | st.lists(  # many that are as long as the one before
+        st.builds(BatchMessage, st.binary(max_size=1), st.binary(max_size=1), st.integers(0, 1))
+    )
 )
 def test_a_batch_comes_back_as_it_went(messages: list[BatchMessage]) -> None:
     assert decode(encode(messages)) == messages
