@@ -29,8 +29,8 @@ def test_a_message_is_found_by_either_id_and_by_key(tmp_path: Path) -> None:
             sent = await here.producer.send(Message("Orders", b"x", keys=("42",)))
             for message_id, topic in (
                 (sent.message_id, "Orders"),
-                (sent.offset_ids[0], None),
-                (sent.offset_ids[0], "Orders"),
+                (sent.offset_id, None),
+                (sent.offset_id, "Orders"),
             ):
                 assert [one.body for one in await messages.by_id(cluster, message_id, topic)] == [b"x"]
             assert [one.body for one in await messages.by_key(cluster, "Orders", "42")] == [b"x"]
@@ -39,7 +39,7 @@ def test_a_message_is_found_by_either_id_and_by_key(tmp_path: Path) -> None:
             with pytest.raises(NotFound, match="no message"):
                 await messages.by_id(cluster, "AB", "Orders")
             with pytest.raises(NotFound, match="no message"):
-                await messages.by_id(cluster, f"{sent.offset_ids[0][:-2]}01", "Orders")
+                await messages.by_id(cluster, f"{sent.offset_id[:-2]}01", "Orders")
             with pytest.raises(NotFound, match="key '43'"):
                 await messages.by_key(cluster, "Orders", "43")
 

@@ -42,7 +42,7 @@ def test_a_send_whose_answer_is_lost_leaves_one_message(
             result = await producer.send(Message("orders", b"1", keys=("k",)))
         (message,) = rocketmq.messages("orders")
         assert (result.queue.queue_id, result.queue_offset) == (message.queue_id, message.queue_offset)
-        assert result.offset_ids == [message.offset_id]
+        assert result.offset_id == message.offset_id
         assert rocketmq.failures_pending == 0
 
     lose_answers(rocketmq, 2)
@@ -84,7 +84,7 @@ def test_a_program_may_send_again_what_it_is_not_sure_of(rocketmq: EmbeddedBroke
         first = await send(b"2", keys=("a", "b"))
         await asyncio.to_thread(rocketmq.restart)
         again = await send(b"3", keys=("a", "b"))
-        assert (again.queue, again.offset_ids) == (first.queue, first.offset_ids)
+        assert (again.queue, again.offset_id) == (first.queue, first.offset_id)
         await send(b"without keys")
         await send(b"without keys")
 
@@ -138,7 +138,7 @@ def test_keys_outlive_a_kill_of_the_broker(tmp_path: Path) -> None:
                 await broker.start()
             async with Producer(broker.name_server, idempotent_by="keys") as producer:
                 again = await producer.send(message)
-            assert (again.queue, again.offset_ids) == (first.queue, first.offset_ids)
+            assert (again.queue, again.offset_id) == (first.queue, first.offset_id)
         finally:
             await broker.end(signal.SIGKILL)
 

@@ -27,7 +27,7 @@ def test_a_message_is_found_by_the_ids_that_its_send_gave(name_server: str, topi
     async def main() -> None:
         async with Producer(name_server) as producer, Lookup(name_server) as lookup:
             results = [await producer.send(Message(topic, b"%d" % n)) for n in range(3)]
-            found = [await lookup.by_offset_id(result.offset_ids[0]) for result in results]
+            found = [await lookup.by_offset_id(result.offset_id) for result in results]
             last = await found_by(partial(lookup.by_unique_id, topic, results[-1].message_id), 1)
         assert [message.body for message in found] == [b"0", b"1", b"2"]
         assert last == found[2:]
@@ -38,7 +38,7 @@ def test_a_message_is_found_by_the_ids_that_its_send_gave(name_server: str, topi
 def test_an_id_that_no_message_has_is_refused_by_the_broker(name_server: str, topic: str) -> None:
     async def main() -> None:
         async with Producer(name_server) as producer, Lookup(name_server) as lookup:
-            (offset_id,) = (await producer.send(Message(topic, b"x"))).offset_ids
+            offset_id = (await producer.send(Message(topic, b"x"))).offset_id
             where = parse_offset_message_id(offset_id)
             with pytest.raises(RemoteError):
                 await lookup.by_offset_id(offset_message_id(where.store_host, 2**40))

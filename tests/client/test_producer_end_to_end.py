@@ -92,7 +92,7 @@ def test_a_message_arrives_whole(name_server: str, topic: str) -> None:
             5,
         )
         assert message.properties["color"] == "red"
-        assert (message.message_id, [message.offset_id]) == (result.message_id, result.offset_ids)
+        assert (message.message_id, message.offset_id) == (result.message_id, result.offset_id)
         assert (result.status, result.queue_offset) == (SendStatus.SEND_OK, message.queue_offset)
         assert result.queue._replace(broker_name="") == (topic, "", message.queue_id)
         assert message.store_time - 60_000 < message.born_time < message.store_time + 60_000
@@ -148,7 +148,7 @@ def test_many_messages_of_many_topics_arrive_each_once(name_server: str, topic: 
                     assert ids[message.message_id].body == message.body
                     assert result.queue == MessageQueue(name, result.queue.broker_name, message.queue_id)
                     assert result.queue_offset == message.queue_offset
-                    assert result.offset_ids == [message.offset_id]
+                    assert result.offset_id == message.offset_id
 
     run(main())
 
@@ -188,7 +188,7 @@ def test_traces_tell_of_messages_in_rocketmqs_own_format(name_server: str, topic
             (found,) = await found_by(partial(lookup.by_key, TRACE_TOPIC, result.message_id))
         (trace,) = decode_traces(found.body)
         assert (trace.topic, trace.tags, trace.keys, trace.success) == (topic, "TagA", "k1", True)
-        assert (trace.message_id, [trace.offset_id]) == (result.message_id, result.offset_ids)
+        assert (trace.message_id, trace.offset_id) == (result.message_id, result.offset_id)
 
     run(main())
 

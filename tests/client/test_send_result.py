@@ -17,8 +17,13 @@ def test_a_message_is_stored_by_success_and_by_what_says_how_safely() -> None:
 
 
 def test_each_message_of_a_batch_has_a_result_of_its_own() -> None:
-    whole = SendResult(SendStatus.SEND_OK, "a", ["A", "B"], MessageQueue("Orders", "broker-a", 1), 7)
+    whole = SendResult(SendStatus.SEND_OK, "a", "A,B", MessageQueue("Orders", "broker-a", 1), 7)
     assert of_each(whole, ["a", "b"]) == [
-        replace(whole, offset_ids=["A"]),
-        replace(whole, message_id="b", offset_ids=["B"], queue_offset=8),
+        replace(whole, offset_id="A"),
+        replace(whole, message_id="b", offset_id="B", queue_offset=8),
     ]
+
+
+def test_of_a_batch_that_is_kept_as_one_record_the_first_message_has_the_id() -> None:
+    whole = SendResult(SendStatus.SEND_OK, "a", "A", MessageQueue("Orders", "broker-a", 1), 7)
+    assert [one.offset_ids for one in of_each(whole, ["a", "b"])] == [["A"], []]

@@ -25,7 +25,7 @@ def attempt(message: Message, unique_id: str = "ID", **ext_fields: str) -> Attem
         1_000,
         cost_ms=7,
         answer=Command(ResponseCode.SUCCESS, ext_fields=ext_fields),
-        result=SendResult(SendStatus.SEND_OK, unique_id, ["OFFSET"], QUEUE, 0),
+        result=SendResult(SendStatus.SEND_OK, unique_id, "OFFSET", QUEUE, 0),
     )
 
 

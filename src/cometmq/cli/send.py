@@ -66,7 +66,7 @@ def _print(result: SendResult, as_json: bool) -> None:
             {
                 "status": result.status.name,
                 "message_id": result.message_id,
-                "offset_id": result.offset_ids[0],
+                "offset_id": result.offset_id,
                 "topic": result.queue.topic,
                 "broker": result.queue.broker_name,
                 "queue_id": result.queue.queue_id,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from enum import IntEnum
+from itertools import count
 from typing import Final
 
 import msgspec
@@ -24,25 +25,33 @@ STORED: Final[dict[int, SendStatus]] = {status.value: status for status in SendS
 
 
 class SendResult(msgspec.Struct, frozen=True, gc=False):
-    """Where a message went.
+    """Where a message went. It holds nothing that Python's garbage collector has to look at.
 
     Attributes:
         message_id: the message's unique id, made by the producer; of a batch, the first message's.
-        offset_ids: the broker's id of each message: what ``cometmq store find --id`` takes.
+        offset_id: the broker's id of the message, what ``cometmq store find --id`` takes; of a batch, those
+            of its messages joined by commas.
         queue_offset: of the message, or of the first of a batch.
     """
 
     status: SendStatus
     message_id: str
-    offset_ids: list[str]
+    offset_id: str
     queue: MessageQueue
     queue_offset: int
+
+    @property
+    def offset_ids(self) -> list[str]:
+        """The broker's id of each message of a batch."""
+        return self.offset_id.split(",") if self.offset_id else []
 
 
 def of_each(result: SendResult, message_ids: Sequence[str]) -> list[SendResult]:
     """Give the result of each message of a batch, whose unique ids are given, from that of the batch."""
-    status, offset_ids, queue, first = result.status, result.offset_ids, result.queue, result.queue_offset
+    status, queue = result.status, result.queue
+    offset_ids = result.offset_ids  # one, if the broker keeps the batch as one record
+    offset_ids += [""] * (len(message_ids) - len(offset_ids))
     return [
-        SendResult(status, message_id, offset_ids[place : place + 1], queue, first + place)
-        for place, message_id in enumerate(message_ids)
+        SendResult(status, message_id, offset_id, queue, queue_offset)
+        for message_id, offset_id, queue_offset in zip(message_ids, offset_ids, count(result.queue_offset))
     ]

@@ -96,7 +96,7 @@ def trace_of(attempt: Attempt) -> PubTrace | None:
         len(ready.body),
         attempt.cost_ms,
         MessageKind.DELAYED if properties.DELAY in by_name else MessageKind.NORMAL,
-        ",".join(result.offset_ids),
+        result.offset_id,
         result.status is SendStatus.SEND_OK,
     )
 
