@@ -158,6 +158,7 @@ def rocketmq(
     settings: Mapping[str, object] | None = None,
     *,
     port: int | None = None,
+    namesrv_port: int | None = None,
     ended_by: signal.Signals = signal.SIGTERM,
     heap: Sequence[str] = (*jvm.SMALL_HEAP, "-XX:MaxDirectMemorySize=512m"),
 ) -> Iterator[Peer]:
@@ -165,7 +166,7 @@ def rocketmq(
     home = store.with_name(f"{store.name}-rocketmq")
     home.mkdir(parents=True, exist_ok=True)
     port = port or free_port()
-    namesrv = f"{HOST}:{free_port()}"
+    namesrv = f"{HOST}:{namesrv_port or free_port()}"
     namesrv_conf = {
         "listenPort": namesrv.partition(":")[2],
         "bindAddress": HOST,
@@ -208,12 +209,13 @@ def cometmq(
     settings: Mapping[str, object] | None = None,
     *,
     port: int | None = None,
+    namesrv_port: int | None = None,
     ended_by: signal.Signals = signal.SIGTERM,
 ) -> Iterator[Peer]:
     """Run ``cometmq dev`` on ``store``; ``settings`` go to it in a broker.conf, as an operator would do."""
     store.parent.mkdir(parents=True, exist_ok=True)
     port = port or free_port()
-    namesrv_port = free_port()
+    namesrv_port = namesrv_port or free_port()
     command = cometmq_command(store, port=port, namesrv_port=namesrv_port)
     if settings:
         path = write_settings(store.with_name(f"{store.name}-broker.conf"), settings)
