@@ -71,6 +71,13 @@ class Shop(NamedTuple):
         async with PullConsumer(self.live.name_server, group or self.group_name) as reader:
             return await reader.committed(queue or self.queue)
 
+    async def has_committed(self, offset: int) -> None:
+        """Wait until the group has committed so much of the first queue."""
+        while True:
+            if await self.committed() == offset:
+                return
+            await asyncio.sleep(0.01)
+
     async def _arrived(self, queue: MessageQueue, end: int) -> None:
         while True:
             if await self.requests.max_offset(queue) >= end:

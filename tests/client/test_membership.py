@@ -29,3 +29,22 @@ def test_an_operator_can_reset_offsets(tmp_path: Path) -> None:
                 assert await basket.has(4) == [b"0", b"1", b"0", b"1"]
 
     asyncio.run(main())
+
+
+def test_what_a_broker_may_have_lost_with_its_connection_is_committed_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with shop(tmp_path) as here:
+            basket = Basket()
+            consumer = here.consumer()
+            consumer.on("Orders")(basket.put)
+            await here.send(b"0", b"1")
+            async with consumer:
+                await basket.has(2)
+                await here.has_committed(2)
+                await here.requests.commit(here.queue, 1)  # as a broker that was killed has saved it
+                assert consumer._at_work is not None
+                connections = consumer._at_work._member.connections
+                (await connections.connect(here.live.broker)).abort("the broker was killed")
+                await here.has_committed(2)
+
+    asyncio.run(main())

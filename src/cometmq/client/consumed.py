@@ -52,6 +52,6 @@ class ConsumedQueue:
         """The offset that the store does not have yet, or None."""
         return self.pulling.to_commit
 
-    def committed(self, queue_offset: int) -> None:
-        """Note what the store has."""
+    def committed(self, queue_offset: int | None) -> None:
+        """Note what the store has; None if that is not known."""
         self.pulling.written = queue_offset

@@ -215,10 +215,11 @@ class Membership:
             await self.rebalancing.commit()
 
     def _on_open(self, address: str) -> None:
-        """Tell a broker at once who is there: to it, a new connection is nobody's."""
+        """Tell a broker at once who is there, and all that is handled: it may know neither any more."""
         if address in self.routes.brokers():
             self._heartbeat_wanted.set()
             self.rebalancing.soon()
+            self.rebalancing.commit_again()
 
     def _on_request(self, connection: Connection, command: Command) -> None:
         if command.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:

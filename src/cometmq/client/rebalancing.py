@@ -172,6 +172,11 @@ class Rebalancing:
         self._writing |= dict.fromkeys(offsets, writing)
         return await asyncio.shield(writing)
 
+    def commit_again(self) -> None:
+        """Let the next commit tell of all queues: a broker that was killed may have lost what it was told."""
+        for consumed in self.queues.values():
+            consumed.committed(None)
+
     async def commit_at_last(self, queues: Iterable[MessageQueue] | None = None) -> None:
         """Commit, and try again what fails: nobody else will do it later."""
         for _ in range(LAST_COMMITS - 1):
