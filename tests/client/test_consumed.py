@@ -1,5 +1,6 @@
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from tests.pulled import pulled, stored
 
@@ -35,7 +36,15 @@ def test_an_ordered_queue_is_handled_by_itself_and_stops_when_its_message_is_don
         def handle_in_order(pulling: Pulling) -> OrderedHandling:
             find = {"Orders": Subscription("Orders", handle, ordered=True)}.get
             one, pool = asyncio.Semaphore(1), ThreadPoolExecutor(1)
-            return OrderedHandling(pulling, find, lambda: True, one, pool, None, OrderedOptions())
+            return OrderedHandling(
+                pulling,
+                find,
+                lambda: True,
+                one,
+                partial(Subscription.handle, pool=pool),
+                None,
+                OrderedOptions(),
+            )
 
         queue = ConsumedQueue(pulled(stored(0), stored(1)), handle_in_order)
         queue.begin(settle_s=3_600.0)

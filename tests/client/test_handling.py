@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from tests.pulled import pulled, stored
@@ -41,7 +42,9 @@ async def working(
     subscription = Subscription("Orders", handler, **options)
     find = {"Orders": subscription}.get
     with ThreadPoolExecutor(1) as pool:
-        handling = Handling(find, asyncio.Semaphore(workers), workers, pool, send_back)
+        handling = Handling(
+            find, asyncio.Semaphore(workers), workers, partial(Subscription.handle, pool=pool), send_back
+        )
         handling.begin()
         yield handling
         handling.refuse()

@@ -2,6 +2,7 @@
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from tests.pulled import pulled, stored
 
@@ -37,7 +38,13 @@ def handling_of(
     pool = ThreadPoolExecutor(1)
     one = asyncio.Semaphore(1)
     return OrderedHandling(
-        queue, find, lambda: holds, one, pool, dead, options or OrderedOptions(suspend_ms=0)
+        queue,
+        find,
+        lambda: holds,
+        one,
+        partial(Subscription.handle, pool=pool),
+        dead,
+        options or OrderedOptions(suspend_ms=0),
     )
 
 

@@ -23,7 +23,7 @@ from cometmq import (
 from cometmq.admin.topics import TopicAdmin
 from cometmq.errors import NetworkError, NoRoute, PartlySent, RemoteError
 from cometmq.format.sys_flag import COMPRESSION_MASK
-from cometmq.wire.bodies.trace import TRACE_TOPIC
+from cometmq.wire.bodies.trace import TRACE_TOPIC, PubTrace
 from cometmq.wire.bodies.trace import decode as decode_traces
 
 PATIENCE_MS = 60_000
@@ -187,6 +187,7 @@ def test_traces_tell_of_messages_in_rocketmqs_own_format(name_server: str, topic
             await queues_of(consumer, TRACE_TOPIC)
             (found,) = await found_by(partial(lookup.by_key, TRACE_TOPIC, result.message_id))
         (trace,) = decode_traces(found.body)
+        assert isinstance(trace, PubTrace)
         assert (trace.topic, trace.tags, trace.keys, trace.success) == (topic, "TagA", "k1", True)
         assert (trace.message_id, trace.offset_id) == (result.message_id, result.offset_id)
 

@@ -8,7 +8,7 @@ import pytest
 from tests.interop.jvm import Run
 from tests.interop.peers import Peer
 
-from cometmq import Lookup, Message, Producer
+from cometmq import Consumer, Lookup, Message, Producer, Start, StoredMessage
 from cometmq.errors import NoRoute
 from cometmq.wire.bodies.trace import TRACE_TOPIC
 
@@ -28,7 +28,10 @@ COMMANDS = {
     "queryMsgById -t Admin -i {offset_id}": "OffsetID: +{offset_id}",
     "queryMsgByKey -t Admin -k admin-0": "{message_id}",
     "queryMsgByUniqueKey -t Admin -i {message_id}": r"Keys: +\[admin-0 ",
-    "queryMsgTraceById -i {traced_id}": r"(?m)^Pub +Tracers +127\.0\.0\.1 .* success\s*$",
+    "queryMsgTraceById -i {traced_id}": (
+        r"(?s)\nPub +Tracers +127\.0\.0\.1 [^\n]* success *\n"
+        r".*\nSub +TraceReaders +127\.0\.0\.1 [^\n]* success *\n"
+    ),
     "deleteExpiredCommitLog -c DefaultCluster": "success",
     "cleanExpiredCQ -c DefaultCluster": "success",
     "cleanUnusedTopic -c DefaultCluster": "success",
@@ -60,13 +63,23 @@ def test_mqadmin_commands_do_what_they_are_asked(broker: Peer, run_java: Run, tm
 
 
 async def send_traced(namesrv: str) -> str:
-    """Let a producer of ours trace a send, and wait until the broker's index has it; gives the message id."""
+    """Let clients of ours trace a message, and wait until the broker's index has that; gives its id."""
     async with Producer(namesrv, "Tracers", trace=True) as producer:
         sent = await producer.send(Message("Admin", b"traced"))
+    consumer = Consumer(namesrv, "TraceReaders", start=Start.FIRST, trace=True)
+    handled = asyncio.Event()
+
+    @consumer.on("Admin")
+    async def handle(message: StoredMessage) -> None:
+        if message.message_id == sent.message_id:
+            handled.set()
+
+    async with asyncio.timeout(PATIENCE_S), consumer:
+        await handled.wait()
     async with asyncio.timeout(PATIENCE_S), Lookup(namesrv) as lookup:
         while True:
             with suppress(NoRoute):  # the broker tells the name server of the topic a moment later
-                if await lookup.by_key(TRACE_TOPIC, sent.message_id):
+                if len(await lookup.by_key(TRACE_TOPIC, sent.message_id)) == len(("sent", "handled")):
                     return sent.message_id
             await asyncio.sleep(0.05)
 

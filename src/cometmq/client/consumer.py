@@ -75,6 +75,7 @@ class Consumer:
             None for ``.rocketmq_offsets`` in the home directory, as Java clients do.
         deduplicator: remembers what was handled, for subscriptions with ``idempotent_by``. It is not closed
             with the consumer: others may use it.
+        trace: whether to tell RMQ_SYS_TRACE_TOPIC of each message that a handler gets.
 
     Raises:
         SettingsError: an argument cannot be used.
@@ -98,6 +99,7 @@ class Consumer:
         instance: str | None = None,
         offsets_directory: Path | None = None,
         deduplicator: "Deduplicator | None" = None,
+        trace: bool = False,
         clock: Clock | None = None,
     ) -> None:
         if max_concurrency < 1:
@@ -128,6 +130,7 @@ class Consumer:
             suspend_ms,
             stop_timeout_ms,
             pull or PullOptions(),
+            trace,
         )
         self._deduplicator = deduplicator
         self._subscriptions: dict[str, Subscription] = {}

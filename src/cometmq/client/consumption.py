@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from cometmq.client.consume_trace import ConsumeTracer
 from cometmq.client.consumed import ConsumedQueue
 from cometmq.client.handling import Handling
 from cometmq.client.membership import MemberSettings, Membership, Wanted
@@ -18,6 +19,7 @@ from cometmq.client.pulling import Pulling, PullOptions
 from cometmq.client.send_back import SendBack
 from cometmq.client.start import Start
 from cometmq.client.subscription import Subscription, unhandled
+from cometmq.client.trace import send_of
 from cometmq.format.layout import RETRY_PREFIX
 from cometmq.format.properties import RETRY_TOPIC
 from cometmq.message import MessageQueue, StoredMessage
@@ -39,6 +41,7 @@ class ConsumerSettings(NamedTuple):
     suspend_ms: int
     stop_timeout_ms: int
     pull: PullOptions
+    trace: bool
 
 
 class Consumption:
@@ -58,8 +61,9 @@ class Consumption:
         self._pool = ThreadPoolExecutor(settings.max_concurrency, "cometmq-handler")
         self._slots = asyncio.Semaphore(settings.max_concurrency)
         self._send_back = None if self._is_broadcasting else self._sending_back()
+        self._tracer = self._tracing() if settings.trace else None
         self._handling = Handling(
-            subscriptions.get, self._slots, settings.max_concurrency, self._pool, self._send_back
+            subscriptions.get, self._slots, settings.max_concurrency, self._handle, self._send_back
         )
 
     async def start(self) -> None:
@@ -95,6 +99,8 @@ class Consumption:
         finishing = [queue.finish(timeout_s) for queue in self.rebalancing.queues.values()]
         if not all(await asyncio.gather(self._handling.finish(timeout_s), *finishing)):
             _log.warning("handlers that went on for %.1f s after the stop are cancelled", timeout_s)
+        if self._tracer is not None:
+            await self._tracer.close()
         await self._member.leave()
         self._pool.shutdown(wait=False)
 
@@ -129,6 +135,10 @@ class Consumption:
         )
         return ConsumedQueue(pulling, self._handle_in_order if ordered else None)
 
+    async def _handle(self, subscription: Subscription, messages: list[StoredMessage]) -> None:
+        handling = subscription.handle(messages, self._pool)
+        await (handling if self._tracer is None else self._tracer.watch(messages, handling))
+
     async def _consume_directly(self, message: StoredMessage) -> ConsumedDirectly:
         """Let a handler have a message that an operator sends, whatever the offsets are."""
         if message.topic not in self._subscriptions:  # a retry or a dead letter
@@ -153,13 +163,18 @@ class Consumption:
             self._subscriptions.get,
             partial(self.rebalancing.holds, pulling.queue),
             self._slots,
-            self._pool,
+            self._handle,
             self._send_back,
             OrderedOptions(settings.suspend_ms, settings.max_reconsume_times),
         )
 
     def _arrived(self, pulling: Pulling, messages: list[StoredMessage]) -> None:
         self.rebalancing.queues[pulling.queue].arrived(messages)
+
+    def _tracing(self) -> ConsumeTracer:
+        member = self._settings.member
+        send = send_of(self._member.connections, self._member.routes, f"{member.group}-SUB-1", member.clock)
+        return ConsumeTracer(send, member.group, member.clock)
 
     def _sending_back(self) -> SendBack:
         times, member = self._settings.max_reconsume_times, self._settings.member

@@ -8,7 +8,6 @@ again later, and only when the broker has taken them do they count as done here.
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
 from itertools import groupby
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -18,7 +17,7 @@ from msgspec.structs import replace
 from cometmq.client.outcome import DeadLetter, Retry
 from cometmq.client.pulling import Pulling
 from cometmq.client.send_back import DEAD_LETTER, SendBack
-from cometmq.client.subscription import Subscription, unhandled
+from cometmq.client.subscription import Handle, Subscription, unhandled
 from cometmq.errors import CometMQError
 from cometmq.message import StoredMessage
 
@@ -42,7 +41,7 @@ class Handling:
     Args:
         find: gives the subscription of a topic, or None.
         slots: limits how many handlers run at a time.
-        pool: where handlers run that are plain functions.
+        handle: lets a handler have messages.
         send_back: None for broadcasting, where messages that fail are dropped.
     """
 
@@ -51,12 +50,12 @@ class Handling:
         find: Callable[[str], Subscription | None],
         slots: asyncio.Semaphore,
         workers: int,
-        pool: Executor,
+        handle: Handle,
         send_back: SendBack | None,
     ) -> None:
         self._find = find
         self._slots = slots
-        self._pool = pool
+        self._handler = handle
         self._send_back = send_back
         self._work: asyncio.Queue[Work | None] = asyncio.Queue()
         self._workers = workers
@@ -111,7 +110,7 @@ class Handling:
     async def _handle(self, work: Work) -> None:
         delay_level = 0
         try:
-            await work.subscription.handle(work.messages, self._pool)
+            await self._handler(work.subscription, work.messages)
         except Retry as retry:
             delay_level = retry.delay_level
         except DeadLetter:

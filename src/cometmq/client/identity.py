@@ -9,11 +9,18 @@ import os
 import secrets
 import socket
 
+from cometmq.format.message_id import UniqueIdMaker
+
 
 def client_id(instance: str | None = None) -> str:
     """Give a client's id: by default one that nobody else has."""
     address = socket.inet_ntoa(own_address())
     return f"{address}@{instance or f'{os.getpid()}#{secrets.randbits(48)}'}"
+
+
+def unique_ids() -> UniqueIdMaker:
+    """Make what makes the unique ids of one client's messages."""
+    return UniqueIdMaker(own_address(), os.getpid(), secrets.randbits(31))
 
 
 def own_address() -> bytes:

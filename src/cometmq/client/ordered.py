@@ -8,7 +8,6 @@ overtake it. Only after a limit of tries, which by default there is not, it goes
 import asyncio
 import logging
 from collections.abc import Callable
-from concurrent.futures import Executor
 from itertools import takewhile
 from typing import Final, NamedTuple
 
@@ -17,7 +16,7 @@ from msgspec.structs import replace
 from cometmq.client.outcome import DeadLetter, PutOff, Retry
 from cometmq.client.pulling import AFTER_FAILURE_S, Pulling
 from cometmq.client.send_back import DEAD_LETTER, SendBack
-from cometmq.client.subscription import Subscription, unhandled
+from cometmq.client.subscription import Handle, Subscription, unhandled
 from cometmq.client.waiting import wait_within
 from cometmq.errors import CometMQError
 from cometmq.message import StoredMessage
@@ -45,6 +44,7 @@ class OrderedHandling:
     Args:
         find: gives the subscription of a topic, or None.
         holds: whether the queue's lock is ours now.
+        handle: lets a handler have messages.
         send_back: takes dead letters; None for broadcasting, where they are dropped.
     """
 
@@ -54,7 +54,7 @@ class OrderedHandling:
         find: Callable[[str], Subscription | None],
         holds: Callable[[], bool],
         slots: asyncio.Semaphore,
-        pool: Executor,
+        handle: Handle,
         send_back: SendBack | None,
         options: OrderedOptions,
     ) -> None:
@@ -62,7 +62,7 @@ class OrderedHandling:
         self._find = find
         self._holds = holds
         self._slots = slots
-        self._pool = pool
+        self._handler = handle
         self._send_back = send_back
         self._options = options
         self._arrived = asyncio.Event()
@@ -121,7 +121,7 @@ class OrderedHandling:
         ]
         suspend_ms: int | None = None
         try:
-            await subscription.handle(again, self._pool)
+            await self._handler(subscription, again)
         except DeadLetter:
             return await self._give_up(messages, again)
         except PutOff:

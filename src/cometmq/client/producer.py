@@ -7,8 +7,6 @@
 """
 
 import asyncio
-import os
-import secrets
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Literal, Self
 
@@ -18,26 +16,25 @@ from cometmq.client import outgoing, packing
 from cometmq.client.accumulator import Accumulator
 from cometmq.client.hooks import Hooks, SendHook
 from cometmq.client.idempotence_key import IdempotentBy, key_by
-from cometmq.client.identity import client_id, own_address
+from cometmq.client.identity import client_id, unique_ids
 from cometmq.client.outgoing import Outgoing
 from cometmq.client.packing import Lane
 from cometmq.client.presence import Presence
 from cometmq.client.room import Room
 from cometmq.client.routes import Routes, parse_name_servers
 from cometmq.client.send_result import SendResult, of_each
+from cometmq.client.send_trace import SendTracer
 from cometmq.client.sending import SEND_TIMEOUT_MS, TRIES, Sender, SendSettings, Where
-from cometmq.client.trace import Tracer
+from cometmq.client.trace import send_of
 from cometmq.cluster.fault import Faults
 from cometmq.cluster.route import queue_of_key
 from cometmq.errors import CometMQError, PartlySent, SettingsError
 from cometmq.format.layout import valid_group
-from cometmq.format.message_id import UniqueIdMaker
 from cometmq.format.properties import IDEMPOTENCE_KEY
 from cometmq.format.sys_flag import CompressionType
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import Message, MessageQueue
 from cometmq.net.client import Connections
-from cometmq.wire.bodies.trace import GROUP_PREFIX
 
 IN_FLIGHT_MAX: Final = 1_024
 BATCH_BYTES_MAX: Final = outgoing.BODY_SIZE_MAX // 2
@@ -103,18 +100,17 @@ class Producer:
         self._batch_bytes = batch_bytes
         self._key_of = None if idempotent_by is None else key_by(idempotent_by)
         self._clock = clock or SystemClock()
-        self._ids = UniqueIdMaker(own_address(), os.getpid(), secrets.randbits(31))
+        self._ids = unique_ids()
 
     async def __aenter__(self) -> Self:
         """Get ready to send."""
         self._connections = Connections()
         routes = Routes(self._connections, self._addresses)
         hooks = Hooks(self._hooks)
-        self._tracer: Tracer | None = None
+        self._tracer: SendTracer | None = None
         if self._is_traced:
-            settings = self._settings._replace(group=f"{GROUP_PREFIX}-{self.group}-PUB-1")
-            traces = Sender(self._connections, routes, settings, self._clock)
-            self._tracer = Tracer(lambda message: traces.send(self._prepare(message)))
+            send = send_of(self._connections, routes, f"{self.group}-PUB-1", self._clock)
+            self._tracer = SendTracer(send)
             hooks.add(self._tracer)
         self._presence = Presence(self._connections, client_id(), self.group)
         self._sender = Sender(

@@ -79,6 +79,10 @@ class Subscription:
             await result
 
 
+Handle = Callable[[Subscription, list[StoredMessage]], Awaitable[None]]
+"""Lets a subscription's handler have messages. Raises what it raises."""
+
+
 def unhandled(topic: str) -> Subscription:
     """Stand in for the subscription of a topic that there is none of: its messages fail."""
 

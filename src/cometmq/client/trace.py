@@ -1,6 +1,8 @@
-"""Message trace: what was sent, told to RMQ_SYS_TRACE_TOPIC in RocketMQ's own format.
+"""Message trace: what became of messages, told to RMQ_SYS_TRACE_TOPIC in RocketMQ's own format.
 
-Source: RocketMQ ``client/trace/AsyncTraceDispatcher.java``, ``SendMessageTraceHookImpl.java``.
+``send_trace`` says what is told of sends, ``consume_trace`` what of messages that are handled.
+
+Source: RocketMQ ``client/trace/AsyncTraceDispatcher.java``.
 """
 
 import asyncio
@@ -8,14 +10,17 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import Final
+from typing import Final, NamedTuple
 
-from cometmq.client.hooks import Attempt
-from cometmq.client.send_result import SendStatus
+from cometmq.client import outgoing
+from cometmq.client.identity import unique_ids
+from cometmq.client.routes import Routes
+from cometmq.client.sending import Sender, SendSettings
 from cometmq.errors import CometMQError
-from cometmq.format import properties
+from cometmq.io.clock import Clock
 from cometmq.message import Message
-from cometmq.wire.bodies.trace import TRACE_TOPIC, MessageKind, PubTrace, encode
+from cometmq.net.client import Connections
+from cometmq.wire.bodies.trace import GROUP_PREFIX, TRACE_TOPIC, Trace, encode
 
 FLUSH_COUNT: Final = 20
 FLUSH_S: Final = 5.0
@@ -23,31 +28,34 @@ SENDING_MAX: Final = 100
 """How many trace messages may be unanswered; beyond, traces are dropped."""
 REGION: Final = "DefaultRegion"
 
+Send = Callable[[Message], Awaitable[object]]
+
 _log = logging.getLogger(__name__)
 
 
+class Noted(NamedTuple):
+    """A trace, and the topic of what it tells of."""
+
+    topic: str
+    trace: Trace
+
+
 class Tracer:
-    """A hook that tells of each send that a broker has answered.
+    """Gathers traces, and sends them.
 
     Args:
         send: sends one message, which will not be traced.
     """
 
-    def __init__(self, send: Callable[[Message], Awaitable[object]]) -> None:
+    def __init__(self, send: Send) -> None:
         self._send = send
-        self._waiting: list[PubTrace] = []
+        self._waiting: list[Noted] = []
         self._timer: asyncio.TimerHandle | None = None
         self._sending: set[asyncio.Task[None]] = set()
 
-    def before_send(self, attempt: Attempt) -> None:
-        """Do nothing: a send is told of when it is over."""
-
-    def after_send(self, attempt: Attempt) -> None:
-        """Note a send."""
-        trace = trace_of(attempt)
-        if trace is None:
-            return
-        self._waiting.append(trace)
+    def note(self, topic: str, trace: Trace) -> None:
+        """Take a trace of a message of a topic."""
+        self._waiting.append(Noted(topic, trace))
         if len(self._waiting) >= FLUSH_COUNT:
             self._flush()
         elif self._timer is None:
@@ -78,34 +86,18 @@ class Tracer:
             _log.warning("traces are lost: %s", error)
 
 
-def trace_of(attempt: Attempt) -> PubTrace | None:
-    """Give the record of a try; None if no broker answered it, or the broker wants no traces."""
-    ready, answer, result = attempt.ready, attempt.answer, attempt.result
-    if answer is None or result is None or answer.ext_fields.get("TRACE_ON") == "false":
-        return None
-    by_name = properties.decode(ready.properties.encode())
-    return PubTrace(
-        attempt.born_time,
-        answer.ext_fields.get("MSG_REGION") or REGION,
-        attempt.group,
-        ready.topic,
-        ",".join(ready.message_ids),
-        by_name.get(properties.TAGS, ""),
-        by_name.get(properties.KEYS, ""),
-        attempt.address,
-        len(ready.body),
-        attempt.cost_ms,
-        MessageKind.DELAYED if properties.DELAY in by_name else MessageKind.NORMAL,
-        result.offset_id,
-        result.status is SendStatus.SEND_OK,
-    )
+def send_of(connections: Connections, routes: Routes, client: str, clock: Clock) -> Send:
+    """Give what sends traces over a client's connections; ``client`` names its group."""
+    sender = Sender(connections, routes, SendSettings(f"{GROUP_PREFIX}-{client}"), clock)
+    ids = unique_ids()
+    return lambda message: sender.send(outgoing.one(message, ids.make(clock.now_ms())))
 
 
-def messages_of(traces: Sequence[PubTrace]) -> list[Message]:
-    """Give messages that tell of sends: one for each topic, found by the ids and keys of what was sent."""
+def messages_of(noted: Sequence[Noted]) -> list[Message]:
+    """Give messages that tell of others: one for each topic, found by the ids and keys of those."""
     messages = []
-    for _topic, some in groupby(sorted(traces, key=attrgetter("topic")), key=attrgetter("topic")):
-        group = list(some)
-        keys = {key for trace in group for key in (*trace.message_id.split(","), *trace.keys.split())}
-        messages.append(Message(TRACE_TOPIC, encode(group), keys=tuple(sorted(keys))))
+    for _topic, some in groupby(sorted(noted, key=attrgetter("topic")), key=attrgetter("topic")):
+        traces = [one.trace for one in some]
+        keys = {key for trace in traces for key in (*trace.message_id.split(","), *trace.keys.split())}
+        messages.append(Message(TRACE_TOPIC, encode(traces), keys=tuple(sorted(keys))))
     return messages

@@ -1,0 +1,45 @@
+"""What is told of sends: when, where and how long.
+
+Source: RocketMQ ``client/trace/hook/SendMessageTraceHookImpl.java``.
+"""
+
+from cometmq.client.hooks import Attempt
+from cometmq.client.send_result import SendStatus
+from cometmq.client.trace import REGION, Tracer
+from cometmq.format import properties
+from cometmq.wire.bodies.trace import MessageKind, PubTrace
+
+
+class SendTracer(Tracer):
+    """A hook that tells of each send that a broker has answered."""
+
+    def before_send(self, attempt: Attempt) -> None:
+        """Do nothing: a send is told of when it is over."""
+
+    def after_send(self, attempt: Attempt) -> None:
+        """Note a send."""
+        if (trace := trace_of(attempt)) is not None:
+            self.note(trace.topic, trace)
+
+
+def trace_of(attempt: Attempt) -> PubTrace | None:
+    """Give the record of a try; None if no broker answered it, or the broker wants no traces."""
+    ready, answer, result = attempt.ready, attempt.answer, attempt.result
+    if answer is None or result is None or answer.ext_fields.get(properties.TRACE_ON) == "false":
+        return None
+    by_name = properties.decode(ready.properties.encode())
+    return PubTrace(
+        attempt.born_time,
+        answer.ext_fields.get(properties.MSG_REGION) or REGION,
+        attempt.group,
+        ready.topic,
+        ",".join(ready.message_ids),
+        by_name.get(properties.TAGS, ""),
+        by_name.get(properties.KEYS, ""),
+        attempt.address,
+        len(ready.body),
+        attempt.cost_ms,
+        MessageKind.DELAYED if properties.DELAY in by_name else MessageKind.NORMAL,
+        result.offset_id,
+        result.status is SendStatus.SEND_OK,
+    )

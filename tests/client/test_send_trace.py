@@ -1,0 +1,61 @@
+"""What is told of sends, and what is not."""
+
+import asyncio
+
+from cometmq.client import outgoing
+from cometmq.client.hooks import Attempt
+from cometmq.client.send_result import SendResult, SendStatus
+from cometmq.client.send_trace import SendTracer, trace_of
+from cometmq.message import Message, MessageQueue
+from cometmq.wire.bodies.trace import MessageKind, decode
+from cometmq.wire.codes import ResponseCode
+from cometmq.wire.frame import Command
+
+QUEUE = MessageQueue("Orders", "broker-a", 0)
+
+
+def attempt(message: Message, unique_id: str = "ID", **ext_fields: str) -> Attempt:
+    return Attempt(
+        "shop",
+        outgoing.one(message, unique_id),
+        QUEUE,
+        "127.0.0.1:10911",
+        1_000,
+        cost_ms=7,
+        answer=Command(ResponseCode.SUCCESS, ext_fields=ext_fields),
+        result=SendResult(SendStatus.SEND_OK, unique_id, "OFFSET", QUEUE, 0),
+    )
+
+
+def test_a_send_that_was_answered_is_told_of() -> None:
+    message = Message("Orders", b"paid", "TagA", ("k1", "k2"), delay_level=3)
+    trace = trace_of(attempt(message, MSG_REGION="here"))
+    assert trace == (
+        *(1_000, "here", "shop", "Orders", "ID", "TagA", "k1 k2", "127.0.0.1:10911", 4, 7),
+        *(MessageKind.DELAYED, "OFFSET", True),
+    )
+
+
+def test_a_broker_can_forbid_it_and_failures_are_not_told() -> None:
+    assert trace_of(attempt(Message("Orders", b"x"), TRACE_ON="false")) is None
+    failed = attempt(Message("Orders", b"x"))
+    failed.result = None
+    assert trace_of(failed) is None
+
+
+def test_sends_are_told_of_when_the_producer_closes_at_the_latest() -> None:
+    async def main() -> None:
+        sent: list[Message] = []
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        tracer = SendTracer(send)
+        answered = attempt(Message("Orders", b"x"))
+        for one in (answered, attempt(Message("Orders", b"x"), TRACE_ON="false")):
+            tracer.before_send(one)
+            tracer.after_send(one)
+        await tracer.close()
+        assert [decode(message.body) for message in sent] == [[trace_of(answered)]]
+
+    asyncio.run(main())
