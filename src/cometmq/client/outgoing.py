@@ -134,8 +134,8 @@ def many(messages: Sequence[Message], unique_ids: Sequence[str], batch_id: str) 
     topics = {message.topic for message in messages}
     if len(topics) != 1:
         raise MessageIllegal(f"batch for the topics {sorted(topics)}: all must have the same one")
-    members_of_it = members(messages, unique_ids)
-    return together(messages[0].topic, members_of_it, unique_ids, batch_id, common_idempotence_key(messages))
+    encoded = members(messages, unique_ids)
+    return together(messages[0].topic, encoded, unique_ids, batch_id, common_idempotence_key(messages))
 
 
 def members(messages: Sequence[Message], unique_ids: Sequence[str]) -> list[bytes]:

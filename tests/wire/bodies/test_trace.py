@@ -75,7 +75,14 @@ def test_records_of_other_kinds_are_passed_over_and_a_client_host_at_the_end_too
 
 
 @pytest.mark.parametrize(
-    "body", [b"Pub\x02", b"Pub\x01now" + 12 * b"\x01x", b"Pub\x011\x01x\x02", b"SubBefore\x011\x02"]
+    "body",
+    [
+        b"Pub\x02",
+        b"Pub\x01now" + 12 * b"\x01x",
+        b"Pub\x011\x01x\x02",
+        b"SubBefore\x011\x02",
+        b"SubBefore\x02",
+    ],
 )
 def test_a_cut_record_is_told(body: bytes) -> None:
     with pytest.raises(FormatError, match="trace of"):

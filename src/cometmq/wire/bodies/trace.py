@@ -143,7 +143,7 @@ def _written(trace: Trace) -> str:
 
 def _read(kind: type[Trace], texts: list[str]) -> Trace:
     """Read the fields of a record; newer clients may have written more."""
-    if kind is BeforeTrace and texts[-1] == NO_KEYS:
+    if kind is BeforeTrace and texts[-1:] == [NO_KEYS]:
         texts[-1] = ""
     fields: list[Any] = [
         _READ[of](text) for of, text in zip(kind.__annotations__.values(), texts, strict=False)
