@@ -1,12 +1,11 @@
 """Whether a process stays as large as it was."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
 from typing import Final, NamedTuple
 
 RSS_MAX: Final = 1.05
 """So much of what it was a process may have."""
+RSS_FREE: Final = 1 << 20
 TASKS_FREE: Final = 5
 FILES_FREE: Final = 3
 """So much more is not told from what comes and goes."""
@@ -24,22 +23,13 @@ class Sample(NamedTuple):
         grown = [
             f"{name} has grown from {then.rss[name] >> 10:,} to {size >> 10:,} KiB"
             for name, size in self.rss.items()
-            if size > then.rss[name] * RSS_MAX
+            if size > then.rss[name] * RSS_MAX + RSS_FREE
         ]
         if self.tasks > then.tasks + TASKS_FREE:
             grown.append(f"tasks have grown from {then.tasks} to {self.tasks}")
         if self.files > then.files + FILES_FREE:
             grown.append(f"files have grown from {then.files} to {self.files}")
         return grown
-
-
-def usual(samples: Sequence[Sample]) -> Sample:
-    """Give the medians of some samples: pages of files that are read come and go."""
-    return Sample(
-        {name: int(median(sample.rss[name] for sample in samples)) for name in samples[0].rss},
-        int(median(sample.tasks for sample in samples)),
-        int(median(sample.files for sample in samples)),
-    )
 
 
 def memory(pid: int, name: str = "VmRSS") -> int:
