@@ -13,8 +13,9 @@ other Python clients those are measured that can run here (``other_clients``), i
 CPU time is that of the client's whole process, user and system, over the messages that were answered
 meanwhile: with the JVM's compiler and collector, with Python's loop and its threads. So each load is first
 put on each client until its messages get no cheaper: a JVM goes on compiling for a minute, and until then its
-messages cost several times as much. Only then the rounds begin, in which the clients take turns. Shown are
-medians over the rounds, of the ratios too, each with the least and the most.
+messages cost several times as much. The C++ binding has nothing to compile: it is warmed up once. Only then
+the rounds begin, in which the clients take turns. Shown are medians over the rounds, of the ratios too, each
+with the least and the most: of each load when it is over, and of all in the end.
 """
 
 import argparse

@@ -55,7 +55,7 @@ class Handling:
     ) -> None:
         self._find = find
         self._slots = slots
-        self._handler = handle
+        self._hand_out = handle
         self._send_back = send_back
         self._work: asyncio.Queue[Work | None] = asyncio.Queue()
         self._workers = workers
@@ -110,7 +110,7 @@ class Handling:
     async def _handle(self, work: Work) -> None:
         delay_level = 0
         try:
-            await self._handler(work.subscription, work.messages)
+            await self._hand_out(work.subscription, work.messages)
         except Retry as retry:
             delay_level = retry.delay_level
         except DeadLetter:

@@ -62,7 +62,7 @@ class OrderedHandling:
         self._find = find
         self._holds = holds
         self._slots = slots
-        self._handler = handle
+        self._hand_out = handle
         self._send_back = send_back
         self._options = options
         self._arrived = asyncio.Event()
@@ -121,7 +121,7 @@ class OrderedHandling:
         ]
         suspend_ms: int | None = None
         try:
-            await self._handler(subscription, again)
+            await self._hand_out(subscription, again)
         except DeadLetter:
             return await self._give_up(messages, again)
         except PutOff:
