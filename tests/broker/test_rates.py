@@ -1,3 +1,5 @@
+import tracemalloc
+
 from cometmq.broker.rates import Rate, Rates, sum_text
 from cometmq.io.clock import ManualClock
 
@@ -15,13 +17,23 @@ def test_an_average_is_over_as_much_as_there_is() -> None:
     assert 0 < rate.per_second()[1] < 5
 
 
-def test_old_samples_are_dropped() -> None:
+def test_only_the_latest_samples_count() -> None:
     rate = Rate()
     for second in range(2000):
-        rate.total += 1
+        rate.total += 7 if second < 1300 else 1
         rate.sample(second * 1000)
     assert rate.per_second() == (1.0, 1.0, 1.0)
-    assert len(rate._samples) == 601
+
+
+def test_samples_take_no_more_room_than_at_the_start() -> None:
+    rate = Rate()
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    for second in range(700):
+        rate.sample(second * 1000)
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert after - before < 1000
 
 
 def test_the_text_is_what_operators_tools_split() -> None:

@@ -1,7 +1,7 @@
 """How much goes through the broker: totals, and averages over the last 10, 60 and 600 seconds."""
 
 import time
-from collections import deque
+from array import array
 from typing import Final
 
 from cometmq.broker.put_times import PutTimes
@@ -9,6 +9,8 @@ from cometmq.io.clock import Clock
 
 SAMPLE_INTERVAL_MS: Final = 1_000
 SPANS_S: Final = (10, 60, 600)
+SAMPLES: Final = SPANS_S[-1] + 1
+"""So many samples of a rate are kept, in place of the oldest."""
 
 
 class Rate:
@@ -24,13 +26,16 @@ class Rate:
         self.total = 0
         self.this_morning = 0
         self.yesterday_morning = 0
-        self._samples: deque[tuple[int, int]] = deque()
+        # All their room from the start: a broker's memory is not to grow for ten minutes.
+        self._times_ms = array("q", bytes(8 * SAMPLES))
+        self._totals = array("q", bytes(8 * SAMPLES))
+        self._sampled = 0
 
     def sample(self, now_ms: int) -> None:
         """Note the total at ``now_ms``, on the monotonic clock; call it every second."""
-        self._samples.append((now_ms, self.total))
-        while self._samples[0][0] < now_ms - SPANS_S[-1] * 1000:
-            self._samples.popleft()
+        at = self._sampled % SAMPLES
+        self._times_ms[at], self._totals[at] = now_ms, self.total
+        self._sampled += 1
 
     def begin_day(self) -> None:
         """Note that a day has begun."""
@@ -38,14 +43,15 @@ class Rate:
 
     def per_second(self) -> tuple[float, ...]:
         """Give the averages over the last 10, 60 and 600 seconds, as far as the samples go."""
-        if len(self._samples) < 2:
+        samples = [number % SAMPLES for number in range(max(self._sampled - SAMPLES, 0), self._sampled)]
+        if len(samples) < 2:
             return tuple(0.0 for _ in SPANS_S)
-        now_ms, total = self._samples[-1]
+        now_ms, total = self._times_ms[samples[-1]], self._totals[samples[-1]]
         averages = []
         for span in SPANS_S:
-            since = now_ms - span * 1000
-            then_ms, then_total = next(sample for sample in self._samples if sample[0] >= since)
-            averages.append((total - then_total) * 1000 / (now_ms - then_ms) if then_ms < now_ms else 0.0)
+            then = next(at for at in samples if self._times_ms[at] >= now_ms - span * 1000)
+            took_ms = now_ms - self._times_ms[then]
+            averages.append((total - self._totals[then]) * 1000 / took_ms if took_ms else 0.0)
         return tuple(averages)
 
     def text(self) -> str:
