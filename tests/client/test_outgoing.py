@@ -12,6 +12,7 @@ from cometmq.format.compression import decompress
 from cometmq.message import Message, MessageQueue
 from cometmq.wire import batch
 from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import decode
 from cometmq.wire.headers import SendHeaderV2, parse
 
 QUEUE = MessageQueue("Orders", "broker-a", 3)
@@ -28,7 +29,7 @@ def by_name(text: str | bytes) -> dict[str, str]:
 
 def test_a_request_carries_all_of_the_message() -> None:
     ready = one(message(tags="TagA", keys=("k1", "k2"), properties={"color": "red"}, flag=7), ID)
-    command = ready.request("producers", QUEUE, 1_000)
+    command = decode(ready.request("producers", QUEUE, 1_000).encode(opaque=1))
     header = parse(SendHeaderV2, command.ext_fields)
     assert (command.code, command.body) == (RequestCode.SEND_MESSAGE_V2, b"body")
     assert (header.producer_group, header.topic, header.queue_id) == ("producers", "Orders", 3)
@@ -45,10 +46,9 @@ def test_a_request_carries_all_of_the_message() -> None:
 
 def test_the_same_message_can_be_sent_to_another_queue() -> None:
     ready = one(message(), ID)
-    first = ready.request("producers", QUEUE, 1_000)
-    second = ready.request("producers", QUEUE._replace(queue_id=4), 1_000)
-    assert first is not second
-    assert [parse(SendHeaderV2, command.ext_fields).queue_id for command in (first, second)] == [3, 4]
+    requests = [ready.request("producers", QUEUE._replace(queue_id=number), 1_000) for number in (3, 4)]
+    commands = [decode(request.encode(opaque=1)) for request in requests]
+    assert [parse(SendHeaderV2, command.ext_fields).queue_id for command in commands] == [3, 4]
 
 
 @pytest.mark.parametrize("size", [COMPRESS_OVER_BYTES, COMPRESS_OVER_BYTES + 1])
@@ -67,7 +67,7 @@ def test_a_short_body_is_not_compressed_nor_is_any_if_that_is_not_wanted() -> No
 def test_a_batch_is_one_request_with_each_message_whole() -> None:
     messages = [message(body=b"%d" % n, tags=f"T{n}", flag=n) for n in range(3)]
     ready = many(messages, ["a", "b", "c"], "batch")
-    command = ready.request("producers", QUEUE, 1_000)
+    command = decode(ready.request("producers", QUEUE, 1_000).encode(opaque=1))
     header = parse(SendHeaderV2, command.ext_fields)
     assert (command.code, header.batch, ready.message_id) == (RequestCode.SEND_BATCH_MESSAGE, True, "a")
     assert by_name(header.properties)["UNIQ_KEY"] == "batch"
@@ -172,4 +172,6 @@ def test_what_may_not_stay_together_makes_no_batch() -> None:
 
 
 def test_a_new_topic_is_made_after_rocketmqs_own_pattern() -> None:
-    assert (outgoing.DEFAULT_TOPIC, outgoing.DEFAULT_TOPIC_QUEUES) == ("TBW102", 4)
+    command = decode(one(message(), ID).request("producers", QUEUE, 1_000).encode(opaque=1))
+    header = parse(SendHeaderV2, command.ext_fields)
+    assert (header.default_topic, header.default_topic_queue_count) == ("TBW102", 4)

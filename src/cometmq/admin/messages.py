@@ -9,7 +9,7 @@ from cometmq.admin.cluster import Cluster
 from cometmq.client.lookup import Lookup
 from cometmq.client.pull import PullConsumer
 from cometmq.client.queue_requests import PullStatus
-from cometmq.client.routes import DEFAULT_TOPIC, NEW_TOPIC_QUEUES
+from cometmq.client.routes import NEW_TOPIC_QUEUES
 from cometmq.client.send_result import STORED
 from cometmq.cluster.route import MASTER
 from cometmq.errors import FormatError, NotFound, RemoteError, SettingsError
@@ -22,7 +22,14 @@ from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.running import ConsumedDirectly
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
-from cometmq.wire.headers import ConsumeDirectlyHeader, SendHeaderV2, SendResponseHeader, fields, parse
+from cometmq.wire.headers import (
+    DEFAULT_TOPIC,
+    ConsumeDirectlyHeader,
+    SendHeaderV2,
+    SendResponseHeader,
+    fields,
+    parse,
+)
 
 TIME_MAX = 2**63 - 1
 CONSUME_TIMEOUT_MS = 15_000

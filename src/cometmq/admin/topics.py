@@ -13,9 +13,8 @@ from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.stats import TopicStats
 from cometmq.wire.bodies.topic import TopicConfig
 from cometmq.wire.codes import RequestCode
-from cometmq.wire.headers import CreateTopicHeader, DeleteTopicInNamesrvHeader, TopicHeader
+from cometmq.wire.headers import DEFAULT_TOPIC, CreateTopicHeader, DeleteTopicInNamesrvHeader, TopicHeader
 
-DEFAULT_TOPIC = "TBW102"
 READ_AND_WRITE = 6
 
 

@@ -15,23 +15,22 @@ from cometmq.wire.bodies.route import TopicRoute
 from cometmq.wire.bodies.topic import TopicNames
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
-from cometmq.wire.headers import GetRouteHeader, fields
+from cometmq.wire.headers import DEFAULT_TOPIC, GetRouteHeader, fields
 
 REFRESH_S = 30.0
 """How old a route may be."""
 RETRY_S = 1.0
 """How soon to ask again where no name server answered: until then the route is used that is known."""
-DEFAULT_TOPIC = "TBW102"
-"""The topic whose route tells where a topic that is not there yet can be made."""
 NEW_TOPIC_QUEUES = 4
 """Most queues that a producer wants a new topic to have."""
 
 
 class _Known(NamedTuple):
-    """A route, and until when (on the loop's clock) it counts as fresh."""
+    """A route, and until when it counts as fresh on the loop's clock."""
 
     route: Route
     fresh_until: float
+    loop: asyncio.AbstractEventLoop  # to ask for the one that runs costs as much as all the rest of a look-up
 
 
 def parse_name_servers(text: str) -> list[str]:
@@ -78,7 +77,7 @@ class Routes:
     def fresh(self, topic: str) -> Route | None:
         """Give a topic's route if it is known and not too old: what nearly all sends need, without a wait."""
         known = self._known.get(topic)
-        if known is not None and asyncio.get_running_loop().time() < known.fresh_until:
+        if known is not None and known.loop.time() < known.fresh_until:
             return known.route
         return None
 
@@ -145,7 +144,7 @@ class Routes:
             route, fresh_s = known.route, RETRY_S
         finally:
             del self._asking[topic]
-        self._known[topic] = _Known(route, loop.time() + fresh_s)
+        self._known[topic] = _Known(route, loop.time() + fresh_s, loop)
         return route
 
     async def _ask(self, topic: str) -> Route:

@@ -9,7 +9,6 @@ import logging
 from typing import Final
 
 from cometmq.client.answer import successful
-from cometmq.client.outgoing import DEFAULT_TOPIC, DEFAULT_TOPIC_QUEUES
 from cometmq.client.routes import Routes
 from cometmq.client.send_result import STORED
 from cometmq.errors import CometMQError, NoRoute, RemoteError
@@ -20,7 +19,7 @@ from cometmq.message import MessageQueue, StoredMessage
 from cometmq.net.client import Connections
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
-from cometmq.wire.headers import SendBackHeader, SendHeaderV2, fields
+from cometmq.wire.headers import DEFAULT_TOPIC, DEFAULT_TOPIC_QUEUES, SendBackHeader, SendHeaderV2, fields
 
 SEND_BACK_TIMEOUT_MS: Final = 5_000
 FIRST_DELAY_LEVEL: Final = 3

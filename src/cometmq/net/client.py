@@ -21,6 +21,7 @@ from cometmq.net.flow import Outbox
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.connection import FrameReader
 from cometmq.wire.frame import ONEWAY_FLAG, RESPONSE_FLAG, Command, encode, response
+from cometmq.wire.send_request import SendRequest, encode_request
 
 CONNECT_TIMEOUT_MS: Final = 3_000
 REQUEST_TIMEOUT_MS: Final = 3_000
@@ -99,7 +100,9 @@ class Connection(asyncio.Protocol):
             raise NetworkError(f"no connection to {address}: {error.strerror or error}") from error
         return connection
 
-    def request(self, command: Command, timeout_ms: int = REQUEST_TIMEOUT_MS) -> "asyncio.Future[Command]":
+    def request(
+        self, command: Command | SendRequest, timeout_ms: int = REQUEST_TIMEOUT_MS
+    ) -> "asyncio.Future[Command]":
         """Send a request; its opaque number is set here. The future gives the answer, whatever its code.
 
         Raises:
@@ -108,8 +111,7 @@ class Connection(asyncio.Protocol):
             ProtocolError: the command cannot be encoded.
         """
         self._opaque = opaque = self._opaque + 1 & OPAQUE_MAX
-        command.opaque = opaque
-        self._put(command)
+        self._put(encode_request(command, opaque))
         answer: asyncio.Future[Command] = self._loop.create_future()
         deadline = self._loop.time() + timeout_ms / 1000
         self._pending[opaque] = _Waiting(answer, deadline, timeout_ms)
@@ -117,16 +119,15 @@ class Connection(asyncio.Protocol):
             self._set_timer(deadline)
         return answer
 
-    def oneway(self, command: Command) -> None:
+    def oneway(self, command: Command | SendRequest) -> None:
         """Send a request that wants no answer. Raises NetworkError if the connection is closed."""
-        self._opaque = command.opaque = self._opaque + 1 & OPAQUE_MAX
-        command.flag |= ONEWAY_FLAG
-        self._put(command)
+        self._opaque = self._opaque + 1 & OPAQUE_MAX
+        self._put(encode_request(command, self._opaque, ONEWAY_FLAG))
 
     def send(self, data: Buffer | Command) -> None:
         """Answer what the server asked, soon; into the void if the connection is closed."""
         if not self.closed:
-            self._put(data)
+            self._put(encode(data) if isinstance(data, Command) else data)
 
     async def drained(self) -> None:
         """Wait while the server leaves so much unread that more would only fill our memory."""
@@ -190,10 +191,10 @@ class Connection(asyncio.Protocol):
         self._outbox.discard()
         self._lost.set()
 
-    def _put(self, data: Buffer | Command) -> None:
+    def _put(self, data: Buffer) -> None:
         if self.closed:
             raise NetworkError(f"the connection to {self.address} is closed")
-        if not self._outbox.put(encode(data) if isinstance(data, Command) else data):
+        if not self._outbox.put(data):
             raise NetworkError(f"{self.address} has left {self._outbox.unsent} bytes unread")
 
     def _end(self, reason: str) -> None:
@@ -268,7 +269,7 @@ class Connections:
         self._closed = False
 
     def request(
-        self, address: str, command: Command, timeout_ms: int = REQUEST_TIMEOUT_MS
+        self, address: str, command: Command | SendRequest, timeout_ms: int = REQUEST_TIMEOUT_MS
     ) -> Awaitable[Command]:
         """Ask the server at ``address``; to be awaited at once, for its answer, whatever its code.
 
@@ -283,7 +284,7 @@ class Connections:
             return self._request_soon(address, command, timeout_ms)
         return connection.request(command, timeout_ms)
 
-    async def oneway(self, address: str, command: Command) -> None:
+    async def oneway(self, address: str, command: Command | SendRequest) -> None:
         """Tell the server at ``address``; waits only for a connection with room. Raises like ``request``."""
         connection = await self.connect(address)
         await connection.drained()
@@ -319,7 +320,7 @@ class Connections:
         await asyncio.gather(*(connection.close() for connection in self._open.values()))
         self._open.clear()
 
-    async def _request_soon(self, address: str, command: Command, timeout_ms: int) -> Command:
+    async def _request_soon(self, address: str, command: Command | SendRequest, timeout_ms: int) -> Command:
         connection = await self.connect(address)
         await connection.drained()
         return await connection.request(command, timeout_ms)

@@ -21,8 +21,8 @@ class SerializeType(IntEnum):
     ROCKETMQ = 1
 
 
-class Command(msgspec.Struct):
-    """A request, a one-way request or a response.
+class Command(msgspec.Struct, gc=False):
+    """A request, a one-way request or a response. Python's garbage collector does not look at it.
 
     Attributes:
         code: a :class:`RequestCode`, or in a response a :class:`ResponseCode`.

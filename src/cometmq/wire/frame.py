@@ -35,6 +35,7 @@ __all__ = [
     "decode_parts",
     "encode",
     "response",
+    "with_prefix",
 ]
 
 FRAME_LENGTH_MAX: Final = 16 * 1024 * 1024
@@ -67,10 +68,15 @@ def encode(command: Command) -> bytes:
         header = json_header.encode(command)
     else:
         header = binary_header.encode(command)
-    length = 4 + len(header) + len(command.body)
-    header_word = command.serialize_type << 24 | len(header)
+    return with_prefix(header, command.body, command.serialize_type)
+
+
+def with_prefix(header: bytes, body: bytes, serialize_type: SerializeType = SerializeType.JSON) -> bytes:
+    """Make a frame of its parts. Raises ProtocolError if it would exceed a limit."""
+    length = 4 + len(header) + len(body)
+    header_word = serialize_type << 24 | len(header)
     check_prefix(length, header_word)
-    return _PREFIX.pack(length, header_word) + header + command.body
+    return _PREFIX.pack(length, header_word) + header + body
 
 
 def decode(frame: Buffer) -> Command:

@@ -29,6 +29,8 @@ from cometmq.wire.headers.client import (
 )
 from cometmq.wire.headers.fields import Header, NoFields, fields, parse
 from cometmq.wire.headers.message import (
+    DEFAULT_TOPIC,
+    DEFAULT_TOPIC_QUEUES,
     CheckTransactionStateHeader,
     EndTransactionHeader,
     PullFlag,
@@ -147,6 +149,8 @@ HEADERS: Final[dict[RequestCode, tuple[type[Header], type[Header]]]] = {
 """RequestCode → (header of the request, header of a successful answer)."""
 
 __all__ = [
+    "DEFAULT_TOPIC",
+    "DEFAULT_TOPIC_QUEUES",
     "HEADERS",
     "AddWritePermResponseHeader",
     "BrokerHeader",

@@ -4,9 +4,16 @@ RocketMQ: ``SendMessageRequestHeader.java``, ``SendMessageRequestHeaderV2.java``
 ``PullMessageRequestHeader.java``, ``QueryMessageRequestHeader.java`` and their neighbours.
 """
 
+from typing import Final
+
 from msgspec import field
 
 from cometmq.wire.headers.fields import Header, Int, Long
+
+DEFAULT_TOPIC: Final = "TBW102"
+"""What clients give as a new topic's pattern; its route tells where a topic can be made."""
+DEFAULT_TOPIC_QUEUES: Final = 4
+"""How many queues clients want a new topic to have."""
 
 
 class SendHeader(Header):
