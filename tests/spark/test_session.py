@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors.exceptions.captured import CapturedException
@@ -17,6 +18,7 @@ from cometmq.spark import session
 READ_A_STORE = """
 import sys
 from pathlib import Path
+from typing import Any
 from cometmq.spark import session
 
 print(session("local[2]", work_dir=Path("work")).read.format("rocketmq").load(sys.argv[1]).count())
@@ -27,6 +29,13 @@ def test_runs_on_this_interpreter_and_in_utc(spark: SparkSession) -> None:
     assert spark.sparkContext.pythonExec == sys.executable
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.conf.get("spark.driver.host") == "127.0.0.1"
+
+
+def test_java_reads_what_python_sends_without_arrows_checks(spark: SparkSession) -> None:
+    java: Any = spark.sparkContext._jvm
+    system = java.java.lang.System
+    assert system.getProperty("arrow.enable_unsafe_memory_access") == "true"
+    assert system.getProperty("arrow.enable_null_check_for_get") == "false"
 
 
 def test_the_environment_is_left_as_it_was(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,12 @@ LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
 STOP_SECONDS_MAX: Final = 20
 WORK: Final = "work"
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+ARROW_UNCHECKED: Final = (
+    "-Darrow.enable_unsafe_memory_access=true",
+    "-Darrow.enable_null_check_for_get=false",
+)
+"""Spark looks whether a value is null, and counts rows itself: without Arrow's own checks of each access it
+reads rows from Python up to a third faster (``benches.bench_spark_kafka``). Arrow's documents name both."""
 
 LOCAL_DEFAULTS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
@@ -106,6 +112,7 @@ def _java_options(folder: Path) -> str:
         f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}",
         f"-Djava.io.tmpdir={folder}",
         NO_PERF_DATA,
+        *ARROW_UNCHECKED,
     ]
     return shlex.join(options)
 
