@@ -41,7 +41,7 @@ from cometmq.spark import session
 
 POM: Final = Path(__file__).parent / "spark_kafka" / "pom.xml"
 ROWS: Final = 300_000
-ROUNDS: Final = 3
+ROUNDS: Final = 5
 SIZES: Final = {"bench-0": 1024, "bench-1": 128}
 """Bytes of a body by topic, under the load generator's names for topics."""
 FEW: Final = "bench-2"
