@@ -75,7 +75,8 @@ def with_prefix(header: bytes, body: bytes, serialize_type: SerializeType = Seri
     """Make a frame of its parts. Raises ProtocolError if it would exceed a limit."""
     length = 4 + len(header) + len(body)
     header_word = serialize_type << 24 | len(header)
-    check_prefix(length, header_word)
+    if length > FRAME_LENGTH_MAX or len(header) > HEADER_LENGTH_MAX:
+        check_prefix(length, header_word)  # says which limit
     return _PREFIX.pack(length, header_word) + header + body
 
 

@@ -1,6 +1,6 @@
 """A producer's request: what is the same in all of them is written once.
 
-:func:`frame.encode` is what defines the bytes; filling in what differs costs a third of it.
+:func:`frame.encode` is what defines the bytes; filling in what differs costs two thirds of making all anew.
 """
 
 from functools import lru_cache
