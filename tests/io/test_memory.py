@@ -1,6 +1,9 @@
 """Pages of memory: made ready, locked, given back."""
 
 import mmap
+import platform
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,3 +55,25 @@ def test_releasing_less_than_a_page_releases_nothing(pages: mmap.mmap) -> None:
     pages[:100] = b"x" * 100
     memory.release(pages, 0, 100)
     assert pages[:100] == b"x" * 100
+
+
+BURST = """
+from pathlib import Path
+from cometmq.io import memory
+
+def rss_mib():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * memory.PAGE_SIZE >> 20
+
+burst = [bytes(8_000) for _ in range(20_000)]
+del burst[:-1]  # the last one lies behind all others
+before = rss_mib()
+memory.give_back()
+print(before, rss_mib())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries keep memory as they like")
+def test_what_a_burst_leaves_free_goes_back_to_the_system() -> None:
+    answer = subprocess.run([sys.executable, "-c", BURST], capture_output=True, text=True, check=True)
+    before, after = map(int, answer.stdout.split())
+    assert before > 150 and after < before - 130, answer.stdout

@@ -17,6 +17,7 @@ from cometmq.broker.requests import Starting
 from cometmq.broker.schedule import Schedule
 from cometmq.broker.settings import BrokerSettings, Settings
 from cometmq.errors import StoreNotWritable
+from cometmq.io import memory
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import Disk, FileLayer
 from cometmq.net.address import address_text
@@ -32,6 +33,8 @@ UPKEEP_MS: Final = 200
 """How often the store writes back a little of what it has in memory."""
 SILENCE_CHECK_MS: Final = 10_000
 FILTERS_SAVE_MS: Final = 10_000
+TRIM_MS: Final = 60_000
+"""How often memory that is free is given back to the system."""
 DELIVERY_INTERVAL_MS: Final = 100
 """How late a delayed message may come."""
 
@@ -153,6 +156,7 @@ class Broker:
         periodic.every(DELIVERY_INTERVAL_MS, lambda: self._deliver(parts.schedule))
         interval_ms = self._settings.broker.flush_delay_offset_interval
         periodic.every(interval_ms, lambda: self._write("schedule", parts.schedule))
+        periodic.every(TRIM_MS, memory.give_back)
         return periodic
 
     def _tick(self, store: MessageStore) -> None:

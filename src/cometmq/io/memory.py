@@ -65,6 +65,16 @@ def release(memory: mmap.mmap, begin: int, end: int) -> None:
     _call(_libc.madvise, memory, begin, end, mmap.MADV_DONTNEED)
 
 
+def give_back() -> None:
+    """Give the pages back to the system that lie free in the C library's heap.
+
+    glibc keeps what was freed below anything that is still used, so a process stays as large as its largest
+    burst made it. Nothing is done with a C library that has no ``malloc_trim``.
+    """
+    if (trim := getattr(_libc, "malloc_trim", None)) is not None:
+        trim(ctypes.c_size_t(0))
+
+
 class _View(ctypes.Structure):
     """Python's Py_buffer."""
 
