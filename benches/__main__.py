@@ -5,7 +5,8 @@
 The real Java clients send to one broker after the other in turn (A B C A B C A B C), and read back. The
 table gives the median of each broker's windows. CPU and memory are those of the broker's process; the client
 shares the machine's cores with it, so its own CPU time bounds any ratio of rates. The null broker answers
-all and stores nothing: it shows that bound. Then the time from a start to the first message.
+all and stores nothing: it shows that bound. Then come the time from a start to the first message, and where
+the microseconds of a message go in CometMQ's broker (``stages.py``).
 
 Before it counts, each broker is warmed up until it gets no faster: on two cores the reference's compiler
 needs most of a minute of load, and a window taken earlier shows two or three times its real cost. ``--quick``
@@ -20,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from benches import cells, kafka_peer, report, start
+from benches import cells, kafka_peer, report, stages, start
 from benches.cells import Cell, Stage
 from benches.load import Load
 from benches.peers import all_three
@@ -57,10 +58,10 @@ def main() -> None:
     )
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks/")
     options = parser.parse_args()
-    length, stages = (QUICK, cells.QUICK) if options.quick else (FULL, cells.FULL)
+    length, planned = (QUICK, cells.QUICK) if options.quick else (FULL, cells.FULL)
     console = Console()
     windows: list[Window] = []
-    for stage in stages:
+    for stage in planned:
         chosen = tuple(cell for cell in stage.cells if options.cells in cell.name)
         if chosen:
             with tempfile.TemporaryDirectory(prefix="cometmq-bench-") as folder:
@@ -68,8 +69,9 @@ def main() -> None:
                 windows += bench.measure(stage._replace(cells=chosen), with_kafka=not options.no_kafka)
     starts = start.measure(length.starts)
     settings = {"serializeType": options.serialize_type, **length._asdict()}
-    result = report.Result(report.machine(), settings, windows, starts)
-    console.print(report.tables_of(windows), start.table_of(starts))
+    costs = stages.measure(length.window_s)
+    result = report.Result(report.machine(), settings, windows, starts, costs)
+    console.print(report.tables_of(windows), start.table_of(starts), stages.table_of(costs))
     console.print(f"All windows: {report.save(result)}")
     if options.write:
         console.print(f"Written: {report.write(result)}")

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import matplotlib as mpl
 from benches import kafka_peer
+from benches.stages import Costs
 from matplotlib.figure import Figure
 from rich.console import Group
 from rich.table import Table
@@ -39,12 +40,13 @@ Window = dict[str, Any]
 
 
 class Result(NamedTuple):
-    """A run: where, how, every window, and the seconds that starts took."""
+    """A run: where, how, every window, the seconds that starts took, and where microseconds went."""
 
     machine: dict[str, object]
     settings: dict[str, Any]
     windows: list[Window]
     starts: dict[str, list[float]]
+    stages: Costs
 
 
 def machine() -> dict[str, object]:
@@ -97,12 +99,19 @@ def write(result: Result) -> Path:
         rows = list(_rows(result.windows, field, digits))
         if rows:
             lines += [f"## {title}", "", *map(_markdown, [COLUMNS, ["---"] * len(COLUMNS), *rows]), ""]
+    lines += ["## Where the microseconds of CometMQ's broker go", "", *_stages(result.stages), ""]
     plots = [f"![{mode}: messages/s by topics]({_plot_name(mode)})" for mode in mode_cells]
     where = ", ".join(f"{name} {value}" for name, value in (result.machine | result.settings).items())
     text = f"# Beside the peers\n\nWritten by `make bench-peers`: {where}.\n\n"
     page = DOCS / "peers.md"
     page.write_text(text + "\n".join([*plots, "", *lines]))
     return page
+
+
+def _stages(costs: Costs) -> Iterator[str]:
+    loads = list(costs.values())
+    rows = [[stage, *(f"{load[stage]:.2f}" for load in loads)] for stage in loads[0]]
+    return map(_markdown, [["CPU µs/message", *costs], ["---"] * (len(costs) + 1), *rows])
 
 
 def _cells(windows: list[Window]) -> list[str]:
