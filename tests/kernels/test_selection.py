@@ -33,3 +33,14 @@ def test_chooses_by_topic_and_time(
 
 def test_chooses_all_when_not_told_otherwise(ops: Ops) -> None:
     assert ops.select(LOG, ops.scan(LOG, base_offset=0)).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_store_time_that_damage_made_is_no_reason_to_leave_a_record_out(ops: Ops) -> None:
+    log = b"".join(
+        encode(Record("A", b"", b"", 0, 0, 0, 0, 0, 1, HOST, time, HOST))
+        for time in (-(2**63), -1, 2**63 - 1)
+    )
+    scan = ops.scan(log, base_offset=None)
+    assert ops.select(log, scan).tolist() == [0, 1, 2]
+    assert ops.select(log, scan, begin_time=0).tolist() == [2]
+    assert ops.select(log, scan, end_time=0).tolist() == [0, 1]

@@ -19,6 +19,9 @@ from cometmq.spark.options import ReadOptions
 from cometmq.spark.schema import COLUMNS
 from cometmq.spark.splits import log_files
 
+STORE_TIME_AT = 56
+"""Of a record whose hosts are IPv4."""
+
 
 def as_rows(batches: list[pa.RecordBatch]) -> list[Row]:
     """Give Arrow's rows in the form of ``plain_rows``."""
@@ -146,6 +149,17 @@ def test_damage_costs_the_damaged_record_alone(
     ]
     assert offsets(read(ReadOptions((store,)))) == expected
     assert f"(physical offset {lost})" in caplog.text
+
+
+def test_a_damaged_store_time_costs_no_record(golden: Mapping[str, Path], tmp_path: Path) -> None:
+    store = tmp_path / "damaged"
+    copytree(golden["store-clean"], store)
+    expected = [row["physical_offset"] for row in plain_rows(store)]
+    file = log_files(store)[0]
+    with file.path.open("r+b") as opened:
+        opened.seek(expected[1000] - file.base_offset + STORE_TIME_AT)
+        opened.write(b"\xff")
+    assert offsets(read(ReadOptions((store,)))) == expected
 
 
 def test_failfast_names_file_offset_extent_and_remedy(damaged: tuple[Path, int]) -> None:

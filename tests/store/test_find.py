@@ -18,6 +18,8 @@ from cometmq.testing.memory_disk import MemoryDisk
 
 BEGIN = 1_700_000_000_000
 STEP_MS = 500
+STORE_TIME_AT = 56
+"""Of a record whose hosts are IPv4."""
 
 
 @pytest.fixture
@@ -121,6 +123,13 @@ def test_damage_hides_only_what_it_hit(filled: MemoryDisk) -> None:
     size = int.from_bytes(filled.load(log)[:4], "big")
     filled.open(log, writable=True).write(size, b"\xff" * 50)
     assert search(filled, use_index=False) == [n for n in range(90) if n != 1]
+
+
+def test_a_damaged_store_time_hides_no_message_that_is_asked_for_without_one(filled: MemoryDisk) -> None:
+    filled.open(layout.commitlog_path(ROOT, 0), writable=True).write(STORE_TIME_AT, b"\xff")
+    assert search(filled, use_index=False) == list(range(90))
+    assert search(filled, key="k0", use_index=False) == [0]
+    assert 0 not in search(filled, begin_time=BEGIN, use_index=False)
 
 
 def test_a_file_that_is_missing_hides_only_its_messages(filled: MemoryDisk) -> None:

@@ -7,7 +7,7 @@ import click
 from cometmq.cli.output import json_option, namesrv_option, print_json, printable
 from cometmq.cli.spark_options import master_option, start_spark, task_bar
 from cometmq.cli.store_options import path_argument
-from cometmq.cli.times import HELP, TimeRange, parse_range
+from cometmq.cli.times import HELP, parse_range
 
 
 @click.command()
@@ -40,7 +40,7 @@ def replay(
 
     Exit codes: 0 sent; 1 not all of it; 2 PATH is no store, an option cannot be used, or there is no Spark.
     """
-    times = parse_range(time_range) if time_range is not None else TimeRange()
+    times = parse_range(time_range) if time_range is not None else ()
     spark = start_spark(master)
     from cometmq.spark.jobs.replay import Wanted  # noqa: PLC0415 - needs the extra
     from cometmq.spark.jobs.replay import replay as replay_messages  # noqa: PLC0415 - as above

@@ -10,7 +10,7 @@ import click
 from cometmq.cli.main import EXIT_NOT_FOUND
 from cometmq.cli.output import json_option, message_fields, print_fields, print_json, printable
 from cometmq.cli.store_options import config_option, load_settings, path_argument, progress_bar
-from cometmq.cli.times import HELP, TimeRange, parse_range
+from cometmq.cli.times import HELP, parse_range
 from cometmq.errors import FormatError, SettingsError
 from cometmq.format.stored import stored_message
 from cometmq.format.sys_flag import COMPRESSED
@@ -44,7 +44,7 @@ def wanted_of(
     message_id: str | None, key: str | None, topic: str | None, tag: str | None, time_range: str | None
 ) -> Wanted:
     """Say what is wanted by the options. Raises SettingsError if that is nothing."""
-    times = parse_range(time_range) if time_range is not None else TimeRange()
+    times = parse_range(time_range) if time_range is not None else ()
     wanted = Wanted(message_id, key, topic, tag, *times)
     if wanted == Wanted():
         raise SettingsError("nothing is asked for: give --id, --key, --topic, --tag or --time")

@@ -28,7 +28,6 @@ Longs: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
 
 PAGE_SIZE: Final = 4096
-TIME_MAX: Final = 2**63 - 1
 
 
 class Scan(NamedTuple):
@@ -277,15 +276,15 @@ class Ops(Protocol):
         scan: Scan,
         *,
         topics: Collection[str] | None = None,
-        begin_time: int = 0,
-        end_time: int = TIME_MAX,
+        begin_time: int | None = None,
+        end_time: int | None = None,
     ) -> Longs:
         """Choose records: their places in the scan, in order.
 
         Args:
             topics: which topics; None for all.
-            begin_time: earliest store time, ms.
-            end_time: store time before which records are chosen, ms.
+            begin_time: earliest store time, ms; None for any, as damage can make it anything.
+            end_time: store time before which records are chosen, ms; None for any.
         """
         ...
 

@@ -22,7 +22,6 @@ from cometmq.format.sys_flag import (
 )
 from cometmq.kernels.ops import (
     PAGE_SIZE,
-    TIME_MAX,
     Bytes,
     Dispatch,
     Flags,
@@ -249,15 +248,17 @@ def select(
     scan: Scan,
     *,
     topics: Collection[str] | None = None,
-    begin_time: int = 0,
-    end_time: int = TIME_MAX,
+    begin_time: int | None = None,
+    end_time: int | None = None,
 ) -> Longs:
     """See ``ops.Ops.select``."""
     names = texts(_view(buffer), scan.topic_position, scan.topic_length, "surrogateescape")
     return _longs(
         row
         for row, (topic, time) in enumerate(zip(names, scan.store_time.tolist(), strict=True))
-        if (topics is None or topic in topics) and begin_time <= time < end_time
+        if (topics is None or topic in topics)
+        and (begin_time is None or begin_time <= time)
+        and (end_time is None or time < end_time)
     )
 
 

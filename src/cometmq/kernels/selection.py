@@ -6,7 +6,7 @@ import numpy as np
 
 from cometmq.kernels.jit import Bytes, Longs
 from cometmq.kernels.numbering import number_texts
-from cometmq.kernels.ops import TIME_MAX, Scan
+from cometmq.kernels.ops import Scan
 from cometmq.message import Buffer
 
 
@@ -15,11 +15,15 @@ def select(
     scan: Scan,
     *,
     topics: Collection[str] | None = None,
-    begin_time: int = 0,
-    end_time: int = TIME_MAX,
+    begin_time: int | None = None,
+    end_time: int | None = None,
 ) -> Longs:
     """Choose records: see ``ops.Ops.select``."""
-    chosen = (scan.store_time >= begin_time) & (scan.store_time < end_time)
+    chosen = np.ones(scan.count, np.bool_)
+    if begin_time is not None:
+        chosen &= scan.store_time >= begin_time
+    if end_time is not None:
+        chosen &= scan.store_time < end_time
     if topics is not None:
         data = np.frombuffer(buffer, np.uint8)
         numbers = np.empty(scan.count, np.int32)

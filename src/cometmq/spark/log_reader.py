@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from cometmq import kernels
 from cometmq.errors import StoreDamaged
-from cometmq.kernels.ops import TIME_MAX, Longs, Ops, Scan
+from cometmq.kernels.ops import Longs, Ops, Scan
 from cometmq.spark.bodies import whole_bodies
 from cometmq.spark.gathering import gather
 from cometmq.spark.options import ReadOptions
@@ -81,13 +81,12 @@ class LogReader(DataSourceReader):
         return whole_bodies(batch, scan.sys_flag[rows], on_damage=self._tell)
 
     def _select(self, ops: Ops, data: memoryview, scan: Scan) -> Longs:
-        begin, end = self._options.starting_time, self._options.ending_time
         return ops.select(
             data,
             scan,
             topics=self._options.topics,
-            begin_time=0 if begin is None else begin,
-            end_time=TIME_MAX if end is None else end,
+            begin_time=self._options.starting_time,
+            end_time=self._options.ending_time,
         )
 
     def _tell(self, damage: Damage | str) -> None:

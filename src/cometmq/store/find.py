@@ -30,6 +30,8 @@ from cometmq.store.log_scan import Chunk, LogScan
 from cometmq.store.log_seek import log_offset_by_time
 from cometmq.store.progress import Progress
 
+TIME_MIN = -(2**63)
+"""No damaged record has an earlier time."""
 TIME_MAX = 2**63 - 1
 
 
@@ -58,7 +60,7 @@ class Wanted(NamedTuple):
     key: str | None = None
     topic: str | None = None
     tags: str | None = None
-    begin_time: int = 0
+    begin_time: int = TIME_MIN
     end_time: int = TIME_MAX
 
     def holds(self, record: Record) -> bool:

@@ -104,4 +104,5 @@ def test_tags_and_times_choose_records() -> None:
     assert answers.choose(scan, rows, Wanted()).tolist() == [0, 1, 2, 3]
     assert answers.choose(scan, rows, Wanted(frozenset({"paid", "x"}))).tolist() == [0, 2, 3]
     assert answers.choose(scan, rows, Wanted(None, 5, 9)).tolist() == [3]
+    assert answers.choose(scan, rows, Wanted(None, 0, None)).tolist() == [0, 1, 2, 3]
     assert answers.choose(scan, np.array([1]), Wanted(frozenset({"paid"}))).tolist() == []

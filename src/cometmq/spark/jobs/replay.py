@@ -41,6 +41,7 @@ KNOWN_BY: Final = (*ORIGIN, "tags", "store_time", "physical_offset")
 CONTENT: Final = ("keys", "properties", "body", "flag", "born_time")
 CHUNKS_PER_SECOND: Final = 10
 CHUNK_MAX: Final = 1_000
+TIME_MIN: Final = -(2**63)
 TIME_MAX: Final = 2**63 - 1
 _SENT: Final[dict[str, pa.DataType]] = {"topic": pa.string(), "messages": pa.int64()}
 
@@ -62,7 +63,7 @@ class Wanted(NamedTuple):
 
     topics: frozenset[str] | None = None
     tags: frozenset[str] | None = None
-    begin_time: int = 0
+    begin_time: int = TIME_MIN
     end_time: int = TIME_MAX
 
 

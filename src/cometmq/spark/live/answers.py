@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cometmq.format.scan import Stop, check
-from cometmq.kernels.ops import TIME_MAX, Flags, Longs, Ops, Scan
+from cometmq.kernels.ops import Flags, Longs, Ops, Scan
 from cometmq.spark.gathering import Names, gather
 from cometmq.spark.live.pulls import Piece
 from cometmq.spark.live.ranges import Range
@@ -25,12 +25,12 @@ class Wanted(NamedTuple):
 
     Attributes:
         tags: it has one of these; None for any.
-        begin_time: earliest store time, ms since the epoch; ``end_time`` is not included.
+        begin_time: earliest store time, ms since the epoch, None for any; ``end_time`` is not included.
     """
 
     tags: frozenset[str] | None = None
-    begin_time: int = 0
-    end_time: int = TIME_MAX
+    begin_time: int | None = None
+    end_time: int | None = None
 
 
 class Answers:
@@ -70,8 +70,10 @@ class Answers:
 
     def choose(self, scan: Scan, rows: Longs, wanted: Wanted) -> Longs:
         """Give those of some rows that are wanted."""
-        times = scan.store_time[rows]
-        rows = rows[(times >= wanted.begin_time) & (times < wanted.end_time)]
+        if wanted.begin_time is not None:
+            rows = rows[scan.store_time[rows] >= wanted.begin_time]
+        if wanted.end_time is not None:
+            rows = rows[scan.store_time[rows] < wanted.end_time]
         if wanted.tags is None or not len(rows):
             return rows
         tags = self._ops.arrow(self.data, scan, rows, ("tags",)).column(0)

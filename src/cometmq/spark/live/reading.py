@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from cometmq import kernels
 from cometmq.errors import StoreDamaged
-from cometmq.kernels.ops import TIME_MAX
 from cometmq.spark.bodies import whole_bodies
 from cometmq.spark.live.answers import Answers, Wanted
 from cometmq.spark.live.loss import tell_loss
@@ -57,11 +56,7 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     ops = kernels.load()
     answers = Answers(ops, pieces)
-    wanted = Wanted(
-        options.tags,
-        0 if options.starting_time is None else options.starting_time,
-        TIME_MAX if options.ending_time is None else options.ending_time,
-    )
+    wanted = Wanted(options.tags, options.starting_time, options.ending_time)
 
     def tell(damage: str) -> None:
         if options.fail_on_damage:
