@@ -3,6 +3,7 @@
 Source: RocketMQ: MessageExt.java (socketAddress2ByteBuffer).
 """
 
+from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
 
@@ -13,6 +14,8 @@ IPV4_SIZE: Final = 8
 IPV6_SIZE: Final = 20
 _PORT_SIZE: Final = 4
 _PORT_MAX: Final = 0xFFFF
+_TEXTS_KEPT: Final = 1_024
+"""How many hosts' texts are kept: messages come by the thousand from the same few hosts."""
 
 
 def pack_host(ip: str, port: int) -> bytes:
@@ -43,7 +46,8 @@ def unpack_host(data: Buffer) -> tuple[str, int]:
     raise FormatError(f"a host takes {IPV4_SIZE} or {IPV6_SIZE} bytes, got {len(data)}")
 
 
-def host_text(data: Buffer) -> str:
+@lru_cache(_TEXTS_KEPT)
+def host_text(data: bytes) -> str:
     """Give ``ip:port``, or ``[ip]:port`` for IPv6.
 
     Raises:

@@ -186,9 +186,12 @@ def encode_text(text: str) -> bytes:
 
 def decode(data: Buffer) -> dict[str, str]:
     """Give the properties by name; never fails (see above for what is passed over)."""
-    pieces = str(data, "utf-8", "replace").split(VALUE_END)
-    parts = (piece.partition(NAME_END) for piece in pieces)
-    return {name: value for name, _, value in parts if name and value}
+    found = {}
+    for piece in str(data, "utf-8", "replace").split(VALUE_END):
+        name, _, value = piece.partition(NAME_END)
+        if name and value:
+            found[name] = value
+    return found
 
 
 def split_keys(keys: str) -> list[str]:

@@ -83,7 +83,7 @@ def _value(data: memoryview, scan: Scan, row: int, column: str) -> Any:
         case "body":
             return part("body").tobytes()
         case "born_host" | "store_host":
-            return host_text(part(column))
+            return host_text(part(column).tobytes())
         case "offset_id":
             return offset_message_id(part("store_host").tobytes(), int(scan.physical_offset[row]))
         case "unique_id" | "tags" | "keys" | "properties":
