@@ -149,6 +149,11 @@ def windows_of(
     for _ in range(length.rounds):
         for client, order in orders.items():
             windows[client].append(clients[client].window(broker, order, length.window_s))
+    for client in [client for client, some in windows.items() if not all(window[RATE] for window in some)]:
+        if client in (JAVA, OURS):
+            sys.exit(f"{cell.name}: {client} got nothing done in a window of {length.window_s} s")
+        console.print(f"{cell.name}: {client} got nothing done in a window: it is left out")
+        del windows[client]
     return windows
 
 

@@ -57,10 +57,11 @@ class Meter:
         return self._is_over
 
     def result(self) -> dict[str, float]:
-        """Say what ``java/Window.java`` says of rate and cost."""
-        count = max(1, self._counted)
-        seconds = max(self._last - self._begin, 1e-6)
-        return {"perSecond": count / seconds, "clientCpuMicros": self._cpu_s / count * 1e6, "failed": 0}
+        """Say what ``java/Window.java`` says of rate and cost: 0 where no message was answered, or came."""
+        if not self._counted:
+            return {"perSecond": 0, "clientCpuMicros": 0, "failed": 0}
+        rate = self._counted / (self._last - self._begin)
+        return {"perSecond": rate, "clientCpuMicros": self._cpu_s / self._counted * 1e6, "failed": 0}
 
     def _stop(self) -> None:
         if not self._is_over:
