@@ -12,7 +12,7 @@ FILES_FREE: Final = 3
 
 
 class Sample(NamedTuple):
-    """What processes have at one moment: bytes of memory by process, and the clients' tasks and files."""
+    """What processes have: bytes of memory by process, and the clients' tasks and files."""
 
     rss: dict[str, int]
     tasks: int
