@@ -72,7 +72,31 @@ print(before, rss_mib())
 """
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries keep memory as they like")
+KEPT = """
+import resource
+from cometmq.io import memory
+
+memory.keep(64 << 20)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(20):
+    batch = [bytearray(b"x") * (4 << 20) for _ in range(10)]
+    del batch
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+ONLY_GLIBC = pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="other C libraries keep memory as they like"
+)
+
+
+@ONLY_GLIBC
+def test_memory_that_is_kept_is_not_asked_for_again() -> None:
+    answer = subprocess.run([sys.executable, "-c", KEPT], capture_output=True, text=True, check=True)
+    pages = (40 << 20) // PAGE_SIZE
+    assert int(answer.stdout) < 3 * pages, "each batch of 40 MiB, or nearly each, has new pages"
+
+
+@ONLY_GLIBC
 def test_what_a_burst_leaves_free_goes_back_to_the_system() -> None:
     answer = subprocess.run([sys.executable, "-c", BURST], capture_output=True, text=True, check=True)
     before, after = map(int, answer.stdout.split())

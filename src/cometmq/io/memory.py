@@ -13,6 +13,10 @@ from typing import Final
 PAGE_SIZE: Final = mmap.PAGESIZE
 MADV_POPULATE_WRITE: Final = 23
 """Linux 5.14: as if each page were stored to, but nothing is, and what fails is told."""
+_M_TRIM_THRESHOLD: Final = -1
+_M_MMAP_THRESHOLD: Final = -3
+_MMAP_THRESHOLD_MAX: Final = 32 << 20
+"""glibc takes no more (``malloc.c``: DEFAULT_MMAP_THRESHOLD_MAX)."""
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
@@ -73,6 +77,18 @@ def give_back() -> None:
     """
     if (trim := getattr(_libc, "malloc_trim", None)) is not None:
         trim(ctypes.c_size_t(0))
+
+
+def keep(size: int) -> None:
+    """Have the C library's heap keep up to ``size`` bytes that lie free for what is allocated next.
+
+    glibc takes pieces from 128 KiB on, and up to 32 MiB as it learns, from the system one by one, and gives
+    them back at once: who makes and drops large arrays has each page of theirs cleared each time. Nothing is
+    done with a C library that has no ``mallopt``.
+    """
+    if (set_option := getattr(_libc, "mallopt", None)) is not None:
+        set_option(_M_MMAP_THRESHOLD, min(size, _MMAP_THRESHOLD_MAX))
+        set_option(_M_TRIM_THRESHOLD, size)
 
 
 class _View(ctypes.Structure):

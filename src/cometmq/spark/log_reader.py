@@ -17,6 +17,7 @@ from cometmq.spark.options import ReadOptions
 from cometmq.spark.remote import matching, opened
 from cometmq.spark.splits import LogFile, Piece, gaps, log_files, splits
 from cometmq.spark.walk import Damage, scans
+from cometmq.spark.worker import settle
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ class LogReader(DataSourceReader):
         ]
         if limited:
             made = [[piece for split in made for piece in split]]
+        settle()
         return [InputPartition(pieces) for pieces in made]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
@@ -66,6 +68,7 @@ class LogReader(DataSourceReader):
                 left -= len(rows)
                 if left == 0:
                     return
+        settle()
 
     def _files(self, store: Path) -> list[LogFile]:
         files = log_files(store)

@@ -39,14 +39,18 @@ class RocketMQSource(DataSource):
     def schema(self) -> StructType:
         """Give the columns that the options ask for."""
         from cometmq.spark.schema import COLUMNS, spark_schema
+        from cometmq.spark.worker import settle
 
         if NAMESRV in self.options:
             from cometmq.spark.live.options import parse as parse_live
 
-            return spark_schema(parse_live(self.options).columns or COLUMNS)
-        from cometmq.spark.options import parse
+            columns = parse_live(self.options).columns
+        else:
+            from cometmq.spark.options import parse
 
-        return spark_schema(parse(self.options).columns or COLUMNS)
+            columns = parse(self.options).columns
+        settle()
+        return spark_schema(columns or COLUMNS)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Give the reader of the columns in ``schema``: of files, or of live topics."""

@@ -14,6 +14,7 @@ from cometmq.spark.live.loss import tell_loss
 from cometmq.spark.live.offsets import Offsets
 from cometmq.spark.live.options import At, Earliest, Latest, LiveOptions, Since, Subscription, Until
 from cometmq.spark.live.ranges import Range, split
+from cometmq.spark.worker import settle
 
 
 class LiveReader(DataSourceReader):
@@ -36,7 +37,9 @@ class LiveReader(DataSourceReader):
         """
         with Cluster(self._options) as cluster:
             ranges = self._ranges(cluster)
-            return [InputPartition(ranges)] if self._options.limit else parts(self._options, cluster, ranges)
+            made = [InputPartition(ranges)] if self._options.limit else parts(self._options, cluster, ranges)
+        settle()
+        return made
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Give the messages of a task, in batches. Raises like ``reading.read``."""

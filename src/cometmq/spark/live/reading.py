@@ -16,6 +16,7 @@ from cometmq.spark.live.loss import tell_loss
 from cometmq.spark.live.options import LiveOptions
 from cometmq.spark.live.pulls import Piece, Pulls
 from cometmq.spark.live.ranges import Range
+from cometmq.spark.worker import settle
 
 BATCH_BYTES: Final = 4 * 1024 * 1024
 """Of the records in a batch, about: more would not stay in caches."""
@@ -45,6 +46,7 @@ def read(options: LiveOptions, columns: Sequence[str], ranges: Sequence[Range]) 
                         left -= min(batch.num_rows, left)
         finally:
             run(pulls.close())
+            settle()
 
 
 async def _opened(options: LiveOptions) -> Pulls:
