@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -92,6 +93,26 @@ def test_what_does_not_fit_waits_for_the_next_time(store: MessageStore) -> None:
     reads.begin()
     add(reads, 0, len(first), 1)
     assert [one.found for one in answer(reads)] == [1]
+
+
+def test_a_read_that_no_room_is_large_enough_for_is_not_even_tried(disk: MemoryDisk) -> None:
+    kernels.load()
+    settings = StoreSettings(
+        mapped_file_size_commit_log=1 << 21,
+        max_transfer_count_on_message_in_memory=4_096,
+        max_transfer_bytes_on_message_in_memory=1 << 20,
+    )
+    with MessageStore.open(Path("/disk/store"), settings, files=disk) as store:
+        fill(store, 40, 30_000)
+        reads = store.readings.bulk
+        reads.add("T", 0, 0, 20, 1 << 20, 0, NO_CODES, 0, 0)
+        calls = MagicMock(wraps=reads.ops())
+        (one,) = reads.answer(calls, CONSTANTS, NONE)
+        assert one.found == UNUSUAL and not calls.answer.called
+        reads.begin()
+        reads.add("T", 0, 0, 10, 1 << 20, 0, NO_CODES, 0, 0)
+        (one,) = reads.answer(calls, CONSTANTS, NONE)
+        assert one.found == 10 and calls.answer.called
 
 
 def test_what_is_not_in_memory_is_left_to_the_plain_way(store: MessageStore, disk: MemoryDisk) -> None:

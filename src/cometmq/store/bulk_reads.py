@@ -10,6 +10,7 @@ import numpy as np
 
 from cometmq import kernels
 from cometmq.format.checksum import Crc
+from cometmq.format.queue_entry import SIZE
 from cometmq.io.files import Mapped
 from cometmq.kernels.ops import Bytes, Longs
 from cometmq.kernels.pulls import (
@@ -38,6 +39,10 @@ from cometmq.store.limits import Limits
 from cometmq.store.queues import Queues
 
 _NOTHING: Final = np.empty(0, np.uint8)
+_WORD: Final = np.dtype(">i4")
+_WORDS: Final = SIZE // _WORD.itemsize
+_SIZE_WORD: Final = 2
+"""An entry's words: its record's offset in two, the record's size, and the tag's hash in two."""
 
 
 class Answered(NamedTuple):
@@ -119,7 +124,7 @@ class BulkReads:
         if queue is None or not queue.min_offset <= queue_offset < queue.max_offset:
             return outside(queue, queue_offset)
         entries = self._entries_of(queue, queue_offset, max_count, is_filtered=codes_end != NO_CODES)
-        if entries is not None:
+        if entries is not None and self._has_room(entries, max_bytes):
             self._entries.append(entries)
             self._entries_end += len(entries)
         self._asks.append(
@@ -200,6 +205,12 @@ class BulkReads:
             return entries_at_hand(queue, queue_offset, self._limits, max_count, is_filtered=is_filtered)
         except OSError:
             return None  # the plain way will say so
+
+    def _has_room(self, entries: Buffer, max_bytes: int) -> bool:
+        """Tell whether there is room for what entries stand for: else it would be worked through in vain."""
+        if min(max_bytes, max(self._limits.memory_size, self._limits.disk_size)) <= ANSWERS_SIZE_MAX:
+            return True
+        return int(np.frombuffer(entries, _WORD)[_SIZE_WORD::_WORDS].sum()) <= ANSWERS_SIZE_MAX
 
     def _file(self, offset: int) -> _File | None:
         """Give the file of the log that holds an offset; None if it cannot be read."""
