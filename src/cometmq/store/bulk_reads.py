@@ -37,6 +37,7 @@ from cometmq.store.get import entries_at_hand, outside
 from cometmq.store.get_result import GetResult
 from cometmq.store.limits import Limits
 from cometmq.store.queues import Queues
+from cometmq.store.residency import are_ready
 
 _NOTHING: Final = np.empty(0, np.uint8)
 _WORD: Final = np.dtype(">i4")
@@ -192,7 +193,8 @@ class BulkReads:
                         continue
                 elif why > FULL and looked != first:
                     looked = first
-                    if self._look(why - FULL):
+                    noted = why - FULL
+                    if self._mapped and are_ready(self._mapped, self._places[:noted], self._sizes[:noted]):
                         continue
                 first += 1  # it stays unusual
         finally:
@@ -224,11 +226,3 @@ class BulkReads:
         if mapped is None:
             return None
         return _File(np.frombuffer(mapped.view, np.uint8), np.frombuffer(mapped.resident, np.uint8), *stretch)
-
-    def _look(self, count: int) -> bool:
-        """Look whether the first ``count`` records noted are in memory."""
-        mapped = self._mapped
-        places, sizes = self._places[:count].tolist(), self._sizes[:count].tolist()
-        return mapped is not None and all(
-            mapped.ready(place, place + size) is not None for place, size in zip(places, sizes, strict=True)
-        )

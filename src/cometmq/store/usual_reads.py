@@ -24,6 +24,7 @@ from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.get_result import GetResult, GetStatus
 from cometmq.store.limits import Limits
 from cometmq.store.read_check import is_message
+from cometmq.store.residency import are_ready
 
 _ANY: Final = np.empty(0, np.int64)
 
@@ -129,8 +130,10 @@ class UsualReads:
             self._told,
         )
         count = ops.choose(*given)
-        if count < UNUSUAL and self._look(mapped, UNUSUAL - count):
-            count = ops.choose(*given)
+        if count < UNUSUAL:
+            missing = UNUSUAL - count
+            if are_ready(mapped, self._places[:missing], self._sizes[:missing]):
+                count = ops.choose(*given)
         if count < 0:
             return None
         looked_at, last, run_count = self._told[:TOLD].tolist()
@@ -145,13 +148,6 @@ class UsualReads:
             runs,
             self._sizes[:count].tolist(),
             last < near_offset,
-        )
-
-    def _look(self, mapped: Mapped, count: int) -> bool:
-        """Look whether the first ``count`` records noted are in memory."""
-        places, sizes = self._places[:count].tolist(), self._sizes[:count].tolist()
-        return all(
-            mapped.ready(place, place + size) is not None for place, size in zip(places, sizes, strict=True)
         )
 
 
