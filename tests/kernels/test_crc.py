@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 import zlib
 
 import numpy as np
@@ -8,12 +11,12 @@ from hypothesis import strategies as st
 from cometmq.kernels.ops import Ops
 
 
-@given(st.binary(max_size=100))
+@given(st.binary(max_size=300))
 def test_gives_what_zlib_gives(compiled: Ops, data: bytes) -> None:
     assert compiled.crc32(data) == zlib.crc32(data)
 
 
-@pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 31, 32, 33, 100_000])
+@pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 33, 63, 64, 65, 80, 127, 128, 129, 200, 100_000])
 def test_gives_what_zlib_gives_at_any_size_and_alignment(ops: Ops, size: int) -> None:
     data = np.random.default_rng(size).integers(0, 256, size + 16, np.uint8)
     for start in range(16):
@@ -23,3 +26,21 @@ def test_gives_what_zlib_gives_at_any_size_and_alignment(ops: Ops, size: int) ->
 
 def test_gives_the_check_value_of_crc_32(ops: Ops) -> None:
     assert ops.crc32(b"123456789") == 0xCBF43926
+
+
+TABLES = """
+import zlib
+from cometmq.kernels import crc
+data = bytes(n * n % 251 for n in range(1_000))
+for end in range(700, 1_000):
+    assert crc.crc32(data[:end]) == zlib.crc32(data[:end]), end
+print(crc.FOLDS)
+"""
+
+
+def test_a_processor_without_products_of_that_kind_has_the_tables() -> None:
+    plain = os.environ | {"NUMBA_CPU_NAME": "generic"}
+    answer = subprocess.run(
+        [sys.executable, "-c", TABLES], env=plain, capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.strip() == "False"

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numba
 import numpy as np
-from llvmlite import ir
+from llvmlite import binding, ir
 from numpy.typing import NDArray
 
 from cometmq.kernels.sends import SEND
@@ -20,6 +20,7 @@ R = TypeVar("R")
 
 types: Any = numba.types
 intrinsic: Any = numba.extending.intrinsic
+config: Any = numba.config
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Ints: TypeAlias = NDArray[np.int32]
@@ -66,6 +67,13 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
     """
     compiled: Callable[P, R] = numba.njit(nogil=True, error_model="numpy", forceinline=True)(function)
     return compiled
+
+
+def compiles_for(feature: str) -> bool:
+    """Tell whether kernels are compiled for a processor that has a feature, as LLVM names it."""
+    chosen = config.CPU_FEATURES  # by NUMBA_CPU_NAME and NUMBA_CPU_FEATURES
+    features = binding.get_host_cpu_features().flatten() if chosen is None else chosen
+    return f"+{feature}" in features.split(",")
 
 
 @intrinsic
