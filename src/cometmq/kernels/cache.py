@@ -40,6 +40,7 @@ SOURCES: Final = (
     "format/sys_flag",
     "kernels/compiled",
     "kernels/crc",
+    "kernels/crc_folding",
     "kernels/dispatch",
     "kernels/gather",
     "kernels/grouping",
