@@ -4,6 +4,7 @@ from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual
 from tests.spark.live.conftest import Topics, queue
 
 from cometmq.errors import NoRoute, SettingsError, StoreDamaged
+from cometmq.spark.live import batch
 from cometmq.spark.live.batch import FilteringReader, LiveReader
 from cometmq.spark.live.options import LiveOptions
 from cometmq.spark.live.ranges import Range
@@ -16,8 +17,8 @@ def planned(options: LiveOptions) -> list[list[Range]]:
 
 
 def bodies(reader: LiveReader) -> list[bytes]:
-    batches = [batch for partition in reader.partitions() for batch in reader.read(partition)]
-    return [row["body"] for batch in batches for row in batch.to_pylist()]
+    batches = [one for partition in reader.partitions() for one in reader.read(partition)]
+    return [row["body"] for one in batches for row in one.to_pylist()]
 
 
 def test_a_read_of_everything_is_one_task_when_it_is_small(orders: Topics) -> None:
@@ -36,6 +37,15 @@ def test_tasks_are_as_many_and_as_large_as_asked_for(
     orders: Topics, limits: dict[str, str], sizes: list[int]
 ) -> None:
     parts = planned(orders.options(subscribe="orders", **limits))
+    assert [sum(one.size for one in part) for part in parts] == sizes
+
+
+@pytest.mark.parametrize(("most", "sizes"), [(140, [140]), (139, [70, 70]), (60, [35] * 4), (35, [35] * 4)])
+def test_tasks_of_which_nothing_is_asked_are_equal_for_any_even_number_of_cores(
+    orders: Topics, monkeypatch: pytest.MonkeyPatch, most: int, sizes: list[int]
+) -> None:
+    monkeypatch.setattr(batch, "RECORDS_PER_PARTITION_MAX", most)
+    parts = planned(orders.options(subscribe="orders"))
     assert [sum(one.size for one in part) for part in parts] == sizes
 
 

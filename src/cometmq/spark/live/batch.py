@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
@@ -15,6 +16,9 @@ from cometmq.spark.live.offsets import Offsets
 from cometmq.spark.live.options import At, Earliest, Latest, LiveOptions, Since, Subscription, Until
 from cometmq.spark.live.ranges import Range, split
 from cometmq.spark.worker import settle
+
+RECORDS_PER_PARTITION_MAX: Final = 100_000
+"""Messages that one task reads where the options say nothing."""
 
 
 class LiveReader(DataSourceReader):
@@ -101,7 +105,7 @@ def reader_of(options: LiveOptions, columns: tuple[str, ...]) -> LiveReader:
 def parts(options: LiveOptions, cluster: Cluster, ranges: list[Range]) -> list[InputPartition]:
     """Give the tasks that read ranges."""
     total = sum(one.size for one in ranges)
-    most = min(options.records_per_partition, max(total // options.min_partitions, 1))
+    most = min(options.records_per_partition or _even_share(total), max(total // options.min_partitions, 1))
     bytes_max = options.bytes_per_partition
     if bytes_max is None:
         return [InputPartition(part) for part in split(ranges, lambda _: most)]
@@ -135,6 +139,15 @@ def check_there(subscription: Subscription, queues: Iterable[MessageQueue]) -> N
         missing = [str(queue) for queue in subscription.queues.difference(queues)]
     if missing:
         raise NoRoute(f"the name server knows no queue to read of {', '.join(sorted(missing))}")
+
+
+def _even_share(total: int) -> int:
+    """Give how much each task reads if there are 2, 4, 8 … of them.
+
+    Cores come in such numbers, mostly: none of them is idle while another reads what is left.
+    """
+    tasks = 1 << (-(-total // RECORDS_PER_PARTITION_MAX) - 1).bit_length()
+    return max(-(-total // tasks), 1)
 
 
 def _check_order(begins: Offsets, ends: Offsets) -> None:

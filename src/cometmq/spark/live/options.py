@@ -18,7 +18,7 @@ startingTimestamp       store time of the earliest message to give: ms since the
                         8601 with a zone, ``2026-01-31T09:00:00+08:00``
 endingTimestamp         store time before which messages are given, for a batch
 minPartitions           tasks of a batch, at least, if there are so many messages
-maxRecordsPerPartition  messages that one task reads; 100,000 when not given
+maxRecordsPerPartition  messages that one task reads; when not given, 100,000, or fewer in equal tasks
 maxBytesPerPartition    bytes of their records, about: judged by samples of each queue
 maxOffsetsPerTrigger    messages of one micro-batch, at most, in proportion to what waits in
                         each queue
@@ -57,7 +57,6 @@ from cometmq.spark.live import offsets
 from cometmq.spark.live.offsets import Offsets
 from cometmq.spark.values import Given
 
-RECORDS_PER_PARTITION: Final = 100_000
 RETRY_SECONDS: Final = 60
 TRIGGER_DELAY_SECONDS: Final = 900
 GROUP_PREFIX: Final = "group:"
@@ -165,7 +164,7 @@ class LiveOptions:
     starting_time: int | None = None
     ending_time: int | None = None
     min_partitions: int = 1
-    records_per_partition: int = RECORDS_PER_PARTITION
+    records_per_partition: int | None = None
     bytes_per_partition: int | None = None
     offsets_per_trigger: int | None = None
     offsets_per_trigger_min: int | None = None
@@ -202,7 +201,7 @@ def parse(options: Mapping[str, str], *, stream: bool | None = None) -> LiveOpti
         starting_time=starting,
         ending_time=ending,
         min_partitions=given.read("minPartitions", values.number, 1),
-        records_per_partition=given.read("maxRecordsPerPartition", values.number, RECORDS_PER_PARTITION),
+        records_per_partition=given.read("maxRecordsPerPartition", values.number, None),
         bytes_per_partition=given.read("maxBytesPerPartition", values.bytes_per_partition, None),
         offsets_per_trigger=given.read("maxOffsetsPerTrigger", values.number, None),
         offsets_per_trigger_min=given.read("minOffsetsPerTrigger", values.number, None),
