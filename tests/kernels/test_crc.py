@@ -1,6 +1,3 @@
-import os
-import subprocess
-import sys
 import zlib
 
 import numpy as np
@@ -26,21 +23,3 @@ def test_gives_what_zlib_gives_at_any_size_and_alignment(ops: Ops, size: int) ->
 
 def test_gives_the_check_value_of_crc_32(ops: Ops) -> None:
     assert ops.crc32(b"123456789") == 0xCBF43926
-
-
-TABLES = """
-import zlib
-from cometmq.kernels import crc
-data = bytes(n * n % 251 for n in range(1_000))
-for end in range(700, 1_000):
-    assert crc.crc32(data[:end]) == zlib.crc32(data[:end]), end
-print(crc.FOLDS)
-"""
-
-
-def test_a_processor_without_products_of_that_kind_has_the_tables() -> None:
-    plain = os.environ | {"NUMBA_CPU_NAME": "generic"}
-    answer = subprocess.run(
-        [sys.executable, "-c", TABLES], env=plain, capture_output=True, text=True, check=True
-    )
-    assert answer.stdout.strip() == "False"
