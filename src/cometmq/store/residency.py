@@ -6,7 +6,7 @@ from cometmq.io.files import Mapped
 from cometmq.kernels.ops import Longs
 
 DENSE: Final = 16
-"""Records that take this part of the stretch they lie in, or more, are asked about with one question."""
+"""Records that take a sixteenth of the stretch they lie in, or more, are asked about with one question."""
 
 
 def are_ready(mapped: Mapped, places: Longs, sizes: Longs) -> bool:
