@@ -1,4 +1,5 @@
 import struct
+import sys
 
 import numpy as np
 import pytest
@@ -23,3 +24,35 @@ def test_numbers_are_read_and_written_big_endian(number: int, position: int) -> 
     jit.put_long(written, 1, number)
     jit.put_int(written, 8, number >> 32)
     assert written.tobytes() == b"\0" + data[3:10] + data[3:7]
+
+
+@pytest.mark.parametrize("makes_arrays", [False, True])
+def test_what_a_kernel_was_given_is_let_go_of(makes_arrays: bool) -> None:
+    from cometmq.kernels import jit  # noqa: PLC0415  imports numba
+
+    @jit.kernel(jit.long(jit.bytes_in, jit.bytes_object), makes_arrays=makes_arrays)
+    def total(data: jit.Bytes, text: jit.Bytes) -> int:
+        found = 0
+        for i in range(len(data)):
+            found += int(jit.byte_at(data, i)) + int(jit.byte_at(text, i))
+        return found
+
+    owner, text = bytearray(b"\1\2\3"), bytes([10, 20, 30])
+    array = np.frombuffer(owner, np.uint8)
+    counts = [sys.getrefcount(each) for each in (array, text)]
+    assert [total(array, text) for _ in range(100)] == [66] * 100
+    assert [sys.getrefcount(each) for each in (array, text)] == counts
+    del array
+    owner.append(4)  # which nobody has a view of
+
+
+def test_a_kernel_that_makes_arrays_says_so() -> None:
+    from numba.core.errors import TypingError  # noqa: PLC0415  slow
+
+    from cometmq.kernels import jit  # noqa: PLC0415  imports numba
+
+    with pytest.raises(TypingError):
+
+        @jit.kernel(jit.long(jit.longs_in))
+        def longer(array: jit.Longs) -> int:
+            return len(jit.doubled(array))

@@ -146,7 +146,8 @@ def _level(buffer: Bytes, position: int, end: int, max_level: int) -> Any:
         flags_in,
         longs_in,
         longs_out,
-    )
+    ),
+    makes_arrays=True,
 )
 def _read(
     buffer: Bytes,

@@ -52,19 +52,33 @@ rows_out = types.Array(types.int64, 2, "C")
 sends_out = types.Array(numba.from_dtype(SEND), 1, "C")
 
 
-def kernel(signature: object) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Compile a function for one signature, or take it from the on-disk cache."""
+def kernel(signature: object, *, makes_arrays: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Compile a function for one signature, or take it from the on-disk cache.
+
+    Args:
+        makes_arrays: whether it makes any. Only then are references to arrays counted, which is a locked
+            instruction for each that is handed on: half of what a send cost. Those that a kernel is given
+            its caller holds.
+    """
     decorate: Callable[[Callable[P, R]], Callable[P, R]] = numba.njit(
-        signature, cache=True, nogil=True, error_model="numpy"
+        signature, cache=True, nogil=True, error_model="numpy", _nrt=makes_arrays
     )
     return decorate
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a function that kernels may call.
+    """Make a function that kernels may call, and that makes no arrays.
 
     It is put into them: a call that hands on arrays, seven words each, costs more than most of these do.
     """
+    compiled: Callable[P, R] = numba.njit(nogil=True, error_model="numpy", forceinline=True, _nrt=False)(
+        function
+    )
+    return compiled
+
+
+def array_maker(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function that makes arrays, for kernels that do."""
     compiled: Callable[P, R] = numba.njit(nogil=True, error_model="numpy", forceinline=True)(function)
     return compiled
 
@@ -153,7 +167,7 @@ def copy_bytes(source: Bytes, begin: int, end: int, out: Bytes, at: int) -> Any:
     return at + end - begin
 
 
-@inlined
+@array_maker
 def doubled(array: Any) -> Any:
     """Give a copy with twice the room."""
     longer = np.empty(2 * len(array), array.dtype)

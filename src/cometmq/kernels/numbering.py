@@ -8,6 +8,7 @@ from cometmq.kernels.jit import (
     Bytes,
     Ints,
     Longs,
+    array_maker,
     byte_at,
     bytes_in,
     doubled,
@@ -37,7 +38,7 @@ def _next(table: Longs, place: Any) -> Any:
     return (place + 1) % len(table)
 
 
-@inlined
+@array_maker
 def _table_of(hashes: Any, count: int) -> Longs:
     """Make a table of twice the size of ``hashes``: by place, the number of the text that is there."""
     table = np.full(2 * len(hashes), _EMPTY, np.int64)
@@ -57,7 +58,7 @@ def _same(buffer: Bytes, a: int, b: int, length: int) -> bool:
     return True
 
 
-@kernel(longs_out(bytes_in, longs_in, ints_in, ints_in, ints_out))
+@kernel(longs_out(bytes_in, longs_in, ints_in, ints_in, ints_out), makes_arrays=True)
 def number_texts(buffer: Bytes, positions: Longs, lengths: Ints, seconds: Ints, numbers: Ints) -> Longs:
     """Number pairs of a text and a second number; give the places at which new ones appear."""
     firsts, hashes = np.empty(_ROOM, np.int64), np.empty(_ROOM, np.uint32)

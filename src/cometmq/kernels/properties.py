@@ -105,7 +105,7 @@ def find_known(
         unique_id[i], unique_id_end[i], tags[i], tags_end[i], keys[i], keys_end[i] = found[:6]
 
 
-@kernel(types.UniTuple(longs_out, 2)(bytes_in, longs_in, longs_in, ints_out))
+@kernel(types.UniTuple(longs_out, 2)(bytes_in, longs_in, longs_in, ints_out), makes_arrays=True)
 def split_keys(buffer: Bytes, keys: Longs, keys_end: Longs, offsets: Ints) -> tuple[Longs, Longs]:
     """Split KEYS values into keys: ``offsets`` tells which are whose; gives where they begin and end."""
     total = 0
@@ -140,7 +140,7 @@ def _same_text(buffer: Bytes, a: int, a_end: int, b: int, b_end: int) -> bool:
     return a == a_end and b == b_end
 
 
-@kernel(types.UniTuple(longs_out, 4)(bytes_in, longs_in, ints_in, ints_out))
+@kernel(types.UniTuple(longs_out, 4)(bytes_in, longs_in, ints_in, ints_out), makes_arrays=True)
 def split_properties(
     buffer: Bytes, properties_position: Longs, properties_length: Ints, offsets: Ints
 ) -> tuple[Longs, Longs, Longs, Longs]:
