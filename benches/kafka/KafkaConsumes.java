@@ -5,11 +5,13 @@ import java.util.stream.IntStream;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
-/** A new group's consumer reads the topics from their first messages on; give it one thread. */
+/** A new group's consumer reads the topics from their first messages on, in a thread of its own. */
 final class KafkaConsumes extends Reads {
     private static final Duration POLL = Duration.ofMillis(100);
 
     private final KafkaConsumer<byte[], byte[]> consumer;
+    private final Thread poller = new Thread(this::poll);
+    private volatile boolean stopping;
 
     KafkaConsumes(JSONObject order) {
         super(order);
@@ -20,14 +22,27 @@ final class KafkaConsumes extends Reads {
     }
 
     @Override
-    void work(int thread, int turn) {
-        long begin = System.nanoTime();
-        take(consumer.poll(POLL).count(), begin);
+    void prepare() {
+        poller.start();
     }
 
     @Override
-    long end() {
+    void work(int thread, int turn) {
+        throw new IllegalStateException("the consumer's own thread does the work: give no threads");
+    }
+
+    @Override
+    long end() throws Exception {
+        stopping = true;
+        poller.join();
         consumer.close();
         return 0;
+    }
+
+    private void poll() {
+        while (!stopping) {
+            long begin = System.nanoTime();
+            take(consumer.poll(POLL).count(), begin);
+        }
     }
 }

@@ -38,6 +38,7 @@ public final class KafkaLoad {
                 admin.createTopics(some).all().get(TIMEOUT_S, TimeUnit.SECONDS);
             }
         }
+        KafkaSends.touch(order.getString("namesrv"), topics, queues);
         Lines.print("created", topics);
     }
 }

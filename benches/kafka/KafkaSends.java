@@ -13,6 +13,9 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * without acknowledgements (acks=0).
  */
 final class KafkaSends extends Window {
+    /** A partition's log.index.interval.bytes. */
+    private static final int INDEX_INTERVAL = 4_096;
+    private static final int TOUCHES = 2;
     private static final Map<String, KafkaProducer<byte[], byte[]>> PRODUCERS = new HashMap<>();
 
     private final KafkaProducer<byte[], byte[]> producer;
@@ -43,6 +46,23 @@ final class KafkaSends extends Window {
         settings.put("linger.ms", mode.equals("sync") ? "0" : "5");
         settings.put("buffer.memory", String.valueOf(64 << 20));
         return new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer());
+    }
+
+    /**
+     * Sends enough to each partition for entries in its indexes, and waits until all is stored. The first entry
+     * costs the broker some 20 ms: the system reads megabytes of the file's hole.
+     */
+    static void touch(String address, int topics, int queues) {
+        try (KafkaProducer<byte[], byte[]> producer = producer(address, "async")) {
+            for (int time = 0; time < TOUCHES; time++) {
+                for (int topic = 0; topic < topics; topic++) {
+                    for (int queue = 0; queue < queues; queue++) {
+                        producer.send(new ProducerRecord<>("bench-" + topic, queue, null, new byte[INDEX_INTERVAL]));
+                    }
+                }
+                producer.flush();
+            }
+        }
     }
 
     @Override
