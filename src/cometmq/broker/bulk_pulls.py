@@ -150,7 +150,11 @@ class BulkPulls:
                 read.commands_end = end
             elif not self._read(ops, read, end, jobs):
                 others.append(read)
-        self._done(jobs, self._reads.answer(ops, self._constants, self._codes))
+        codes = self._codes
+        while jobs:
+            jobs = self._done(jobs, self._reads.answer(ops, self._constants, codes))
+            if any(job.read.session.congested for job in jobs):
+                break  # what is left is read again, by whoever may wait
         return others
 
     def answer(self, pulls: Sequence[AskedPull]) -> list[AskedPull]:
@@ -204,14 +208,17 @@ class BulkPulls:
             jobs.append(_Job(read, row, target, outside))
         return count > 0
 
-    def _done(self, jobs: Sequence[_Job], answered: Sequence[Answered]) -> None:
-        """Let pulls be taken as far as there are answers: all is known now, and nobody has been told."""
+    def _done(self, jobs: list[_Job], answered: Sequence[Answered]) -> list[_Job]:
+        """Let pulls be taken as far as there are answers; give the others.
+
+        All that comes of one is known before anybody is told.
+        """
         results, taken = iter(answered), 0
         looked: list[Answered | None] = []
         for job in jobs:
             one = None if job.outside is not None else next(results, None)
             if one is None and job.outside is None:
-                break  # no room for its answer: its turn comes next
+                break  # there was no room for its answer
             looked.append(one)
             job.read.position = job.row[FRAME_END]
             taken += 1
@@ -232,6 +239,7 @@ class BulkPulls:
         for job, one in done:
             if one is None or one.found <= 0:
                 self._finish_job(job, one)
+        return jobs[taken:]
 
     def _finish_job(self, job: _Job, answered: Answered | None) -> None:
         """Answer or hold a pull that found nothing; do an unusual one the plain way."""

@@ -77,7 +77,7 @@ _NOWHERE: Final = _File(_NOTHING, _NOTHING, 0, 0)
 class BulkReads:
     """Reads of one log, within the same limits. For one thread.
 
-    Between ``begin`` and ``answer`` reads are added; the answers stay until the next ``begin``.
+    Between ``begin`` and ``answer`` reads are added; answers stay until the next are made.
     """
 
     def __init__(self, commit_log: CommitLog, queues: Queues, limits: Limits) -> None:
@@ -99,6 +99,8 @@ class BulkReads:
         self._asks: list[tuple[int, ...]] = []
         self._entries: list[Buffer] = []
         self._entries_end = 0
+        self._rows: Longs | None = None  # of what was asked, once answers are made
+        self._first = 0  # the first of them that has no answer yet
 
     def add(
         self,
@@ -139,6 +141,8 @@ class BulkReads:
     def answer(self, ops: PullOps, constants: Constants, codes: Longs) -> list[Answered]:
         """Answer the reads that were added; if there is no room for all only the first, one at least.
 
+        The others are answered when this is called again, which leaves no answer as it was.
+
         Args:
             codes: hashes of tags, those of each read side by side.
         """
@@ -146,13 +150,15 @@ class BulkReads:
             return []
         if not len(self._answers):
             self._answers = np.empty(ANSWERS_SIZE_MAX, np.uint8)
-        rows = np.array(self._asks, np.int64)
-        done = len(rows)
+        rows, first = self._rows, self._first
+        if rows is None:
+            rows = self._rows = np.array(self._asks, np.int64)
         if self._entries:
-            done = self._answer_rows(ops, constants, codes, rows)
+            self._first = self._answer_rows(ops, constants, codes, rows)
         else:
             rows[:, COUNT] = UNUSUAL
-        wanted = rows[:done, (COUNT, NEXT_OFFSET, MIN_OFFSET, MAX_OFFSET, ANSWER_END)]
+            self._first = len(rows)
+        wanted = rows[first : self._first, (COUNT, NEXT_OFFSET, MIN_OFFSET, MAX_OFFSET, ANSWER_END)]
         return [Answered(*row) for row in wanted.tolist()]
 
     def answers(self, begin: int, end: int) -> bytes:
@@ -160,7 +166,7 @@ class BulkReads:
         return bytes(self._answers.data[begin:end])
 
     def _answer_rows(self, ops: PullOps, constants: Constants, codes: Longs, rows: Longs) -> int:
-        """Answer rows, file by file; give how many are done with."""
+        """Answer the rows from the first without an answer on, file by file; give up to where."""
         limits, log = self._limits, self._log
         entries = np.frombuffer(b"".join(self._entries), np.uint8)
         given = (
@@ -179,7 +185,7 @@ class BulkReads:
             limits.disk_size,
             log.written_offset - limits.memory_bytes,
         )
-        first, at, looked, file = 0, 0, -1, _NOWHERE
+        first, at, looked, file = self._first, 0, -1, _NOWHERE
         try:
             while True:
                 first, at, why = ops.answer(*given, *file, first, len(rows), at)
