@@ -17,6 +17,7 @@ plots into ``docs/benchmarks/``.
 import argparse
 import contextlib
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -25,7 +26,7 @@ from benches import cells, kafka_peer, report, stages, start
 from benches.cells import Cell, Stage
 from benches.load import Load
 from benches.peers import all_three
-from benches.report import Window
+from benches.report import Memory, Window
 from rich.console import Console
 from tests.interop.peers import Peer
 
@@ -39,12 +40,14 @@ class Length(NamedTuple):
     starts: int
 
 
-FULL: Final = Length(warm_ups=10, window_s=6, rounds=3, starts=5)
+FULL: Final = Length(warm_ups=10, window_s=4, rounds=3, starts=5)
 QUICK: Final = Length(warm_ups=2, window_s=3, rounds=1, starts=2)
 FASTER: Final = 1.03
 """A warm-up goes on while a window is faster than the best before it by this factor."""
 DISTURBED_CORES: Final = 0.3
 """Other processes' use of the CPU that is worth a mention."""
+REST_S: Final = 3.0
+"""So long after a stage's last load brokers tell what memory they keep."""
 
 
 def main() -> None:
@@ -61,17 +64,20 @@ def main() -> None:
     length, planned = (QUICK, cells.QUICK) if options.quick else (FULL, cells.FULL)
     console = Console()
     windows: list[Window] = []
+    memory: Memory = {}
     for stage in planned:
         chosen = tuple(cell for cell in stage.cells if options.cells in cell.name)
         if chosen:
             with tempfile.TemporaryDirectory(prefix="cometmq-bench-") as folder:
                 bench = Bench(Path(folder), length, options.serialize_type, console)
                 windows += bench.measure(stage._replace(cells=chosen), with_kafka=not options.no_kafka)
+                memory[stage.name] = bench.memory_mib
     starts = start.measure(length.starts)
     settings = {"serializeType": options.serialize_type, **length._asdict()}
     costs = stages.measure(length.window_s)
-    result = report.Result(report.machine(), settings, windows, starts, costs)
-    console.print(report.tables_of(windows), start.table_of(starts), stages.table_of(costs))
+    result = report.Result(report.machine(), settings, windows, memory, starts, costs)
+    console.print(report.tables_of(windows), report.memory_table(memory))
+    console.print(start.table_of(starts), stages.table_of(costs))
     console.print(f"All windows: {report.save(result)}")
     if options.write:
         console.print(f"Written: {report.write(result)}")
@@ -82,13 +88,18 @@ def main() -> None:
 
 
 class Bench:
-    """Puts loads on brokers."""
+    """Puts loads on brokers.
+
+    Attributes:
+        memory_mib: what each broker kept in memory after the last stage.
+    """
 
     def __init__(self, folder: Path, length: Length, serialize_type: str, console: Console) -> None:
         self._folder = folder
         self._length = length
         self._serialize_type = serialize_type
         self._console = console
+        self.memory_mib: dict[str, float] = {}
 
     def measure(self, stage: Stage, *, with_kafka: bool) -> list[Window]:
         """Run all windows of a stage, the brokers in turn; say each as it ends."""
@@ -103,6 +114,8 @@ class Bench:
             windows: list[Window] = []
             for cell in stage.cells:
                 windows += self._cell(cell, [each for each in loads if each[0].name in cell.brokers])
+            time.sleep(REST_S)
+            self.memory_mib = {peer.name: rss_mib(peer.pid) for peer, _ in loads}
             return windows
 
     @contextlib.contextmanager
@@ -127,6 +140,12 @@ class Bench:
             if rate < best * FASTER:
                 return
             best = rate
+
+
+def rss_mib(pid: int) -> float:
+    """Give what a process has in memory now."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
 
 def one_line(broker: str, cell: Cell, window: Window) -> str:

@@ -37,14 +37,17 @@ FIGURES: Final = [
 ]
 
 Window = dict[str, Any]
+Memory = dict[str, dict[str, float]]
+"""MiB that each broker kept some seconds after a stage, by stage and broker."""
 
 
 class Result(NamedTuple):
-    """A run: where, how, every window, the seconds that starts took, and where microseconds went."""
+    """A run: where, how, every window, memory kept, seconds that starts took, and where microseconds went."""
 
     machine: dict[str, object]
     settings: dict[str, Any]
     windows: list[Window]
+    memory: Memory
     starts: dict[str, list[float]]
     stages: Costs
 
@@ -87,6 +90,14 @@ def tables_of(windows: list[Window]) -> Group:
     return Group(*tables)
 
 
+def memory_table(memory: Memory) -> Table:
+    """Show what brokers kept in memory after each stage."""
+    table = Table("broker RSS MiB, after", *BROKERS)
+    for stage, kept in memory.items():
+        table.add_row(stage, *_memory_row(kept))
+    return table
+
+
 def write(result: Result) -> Path:
     """Write the page, its figures and its plots."""
     DOCS.mkdir(exist_ok=True)
@@ -99,6 +110,11 @@ def write(result: Result) -> Path:
         rows = list(_rows(result.windows, field, digits))
         if rows:
             lines += [f"## {title}", "", *map(_markdown, [COLUMNS, ["---"] * len(COLUMNS), *rows]), ""]
+    memory = [[stage, *_memory_row(kept)] for stage, kept in result.memory.items()]
+    head = ["after", *BROKERS]
+    lines += ["## Broker RSS MiB, seconds after the last load", ""]
+    lines += [*map(_markdown, [head, ["---"] * len(head), *memory]), ""]
+    lines += ["## Start to the first acknowledged message, s", "", *_starts(result.starts), ""]
     lines += ["## Where the microseconds of CometMQ's broker go", "", *_stages(result.stages), ""]
     plots = [f"![{mode}: messages/s by topics]({_plot_name(mode)})" for mode in mode_cells]
     where = ", ".join(f"{name} {value}" for name, value in (result.machine | result.settings).items())
@@ -106,6 +122,19 @@ def write(result: Result) -> Path:
     page = DOCS / "peers.md"
     page.write_text(text + "\n".join([*plots, "", *lines]))
     return page
+
+
+def _memory_row(kept: dict[str, float]) -> list[str]:
+    return [f"{kept[broker]:,.0f}" if broker in kept else "-" for broker in BROKERS]
+
+
+def _starts(starts: dict[str, list[float]]) -> Iterator[str]:
+    rows = [
+        [cache, *(f"{value:.2f}" for value in (min(took), statistics.median(took), max(took)))]
+        for cache, took in starts.items()
+    ]
+    head = ["kernel cache", "fastest", "median", "slowest"]
+    return map(_markdown, [head, ["---"] * len(head), *rows])
 
 
 def _stages(costs: Costs) -> Iterator[str]:
