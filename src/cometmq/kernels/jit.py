@@ -21,6 +21,7 @@ R = TypeVar("R")
 types: Any = numba.types
 intrinsic: Any = numba.extending.intrinsic
 config: Any = numba.config
+njit: Any = numba.njit  # whose types do not tell all that it takes
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Ints: TypeAlias = NDArray[np.int32]
@@ -60,7 +61,7 @@ def kernel(signature: object, *, makes_arrays: bool = False) -> Callable[[Callab
             instruction for each that is handed on: half of what a send cost. Those that a kernel is given
             its caller holds.
     """
-    decorate: Callable[[Callable[P, R]], Callable[P, R]] = numba.njit(
+    decorate: Callable[[Callable[P, R]], Callable[P, R]] = njit(
         signature, cache=True, nogil=True, error_model="numpy", _nrt=makes_arrays
     )
     return decorate
@@ -71,15 +72,13 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 
     It is put into them: a call that hands on arrays, seven words each, costs more than most of these do.
     """
-    compiled: Callable[P, R] = numba.njit(nogil=True, error_model="numpy", forceinline=True, _nrt=False)(
-        function
-    )
+    compiled: Callable[P, R] = njit(nogil=True, error_model="numpy", forceinline=True, _nrt=False)(function)
     return compiled
 
 
 def array_maker(function: Callable[P, R]) -> Callable[P, R]:
     """Make a function that makes arrays, for kernels that do."""
-    compiled: Callable[P, R] = numba.njit(nogil=True, error_model="numpy", forceinline=True)(function)
+    compiled: Callable[P, R] = njit(nogil=True, error_model="numpy", forceinline=True)(function)
     return compiled
 
 
