@@ -57,3 +57,15 @@ def test_a_kernel_that_makes_arrays_says_so() -> None:
         @jit.kernel(jit.long(jit.longs_in))
         def longer(array: jit.Longs) -> int:
             return len(jit.doubled(array))
+
+
+def test_what_is_fetched_soon_may_lie_anywhere() -> None:
+    from cometmq.kernels import jit  # noqa: PLC0415  imports numba
+
+    @jit.kernel(jit.long(jit.bytes_in))
+    def look(data: jit.Bytes) -> int:
+        for position in (-(1 << 40), -1, 0, len(data), 1 << 40):
+            jit.fetch_soon(data, position)
+        return int(jit.byte_at(data, 0))
+
+    assert look(np.full(3, 7, np.uint8)) == 7

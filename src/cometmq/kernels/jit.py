@@ -99,6 +99,22 @@ def lowest_bit(_: Any, number: Any) -> Any:
     return number(number), generate
 
 
+@intrinsic
+def fetch_soon(_: Any, buffer: Any, position: Any) -> Any:
+    """Have the processor fetch the line that holds a byte of a buffer. Nothing comes of it outside."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.bitcast(builder.gep(array.data, [arguments[1]]), ir.IntType(8).as_pointer())
+        number = ir.IntType(32)
+        name, kinds = "llvm.prefetch.p0", [place.type, number, number, number]
+        fetch = builder.module.declare_intrinsic(name, (), ir.FunctionType(ir.VoidType(), kinds))
+        builder.call(fetch, [place, *(ir.Constant(number, value) for value in (0, 3, 1))])  # to be read, kept
+        return context.get_dummy_value()
+
+    return none(buffer, position), generate
+
+
 @inlined
 def byte_at(buffer: Bytes, position: int) -> Any:
     """Read a byte; the unsigned index spares Numba's test for negative ones, which costs a third."""

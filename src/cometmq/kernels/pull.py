@@ -30,6 +30,7 @@ from cometmq.kernels.jit import (
     bytes_in,
     bytes_out,
     copy_bytes,
+    fetch_soon,
     inlined,
     int64,
     int_at,
@@ -72,6 +73,8 @@ _V1: Final = MAGIC_V1
 _V2: Final = MAGIC_V2
 _V6_BORN: Final = int(BORN_HOST_V6)
 _V6_STORE: Final = int(STORE_HOST_V6)
+CACHE_LINE: Final = 64
+"""Bytes that processors fetch together; if it is another number, a little is fetched later, or twice."""
 
 
 @inlined
@@ -165,6 +168,8 @@ def _choose(
             return UNUSUAL
         places[count] = offset - begin
         sizes[count] = size
+        for line in range(0, min(size, PAGE_SIZE), CACHE_LINE):
+            fetch_soon(file, offset - begin + line)
         told[count] = queue_offset + i
         count += 1
         total += size
