@@ -110,6 +110,7 @@ def write(result: Result) -> Path:
         rows = list(_rows(result.windows, field, digits))
         if rows:
             lines += [f"## {title}", "", *map(_markdown, [COLUMNS, ["---"] * len(COLUMNS), *rows]), ""]
+    lines += _refused(result.windows)
     memory = [[stage, *_memory_row(kept)] for stage, kept in result.memory.items()]
     head = ["after", *BROKERS]
     lines += ["## Broker RSS MiB, seconds after the last load", ""]
@@ -122,6 +123,25 @@ def write(result: Result) -> Path:
     page = DOCS / "peers.md"
     page.write_text(text + "\n".join([*plots, "", *lines]))
     return page
+
+
+def _refused(windows: list[Window]) -> list[str]:
+    """Say what brokers refused or lost, if they did."""
+    failures = [window for window in windows if window["failed"] or window["lost"]]
+    if not failures:
+        return []
+    head = ["load", "broker", "refused", "lost", "why"]
+    rows = [
+        [window["cell"], window["broker"], str(window["failed"]), str(window["lost"]), *_reason(window)]
+        for window in failures
+    ]
+    return ["## Refused or lost, by window", "", *map(_markdown, [head, ["---"] * len(head), *rows]), ""]
+
+
+def _reason(window: Window) -> list[str]:
+    """Give the error that came most often."""
+    errors: dict[str, int] = window["errors"]
+    return [max(errors, key=errors.__getitem__, default="")]
 
 
 def _memory_row(kept: dict[str, float]) -> list[str]:
@@ -161,7 +181,9 @@ def _median(windows: list[Window], broker: str, cell: str, field: str) -> float:
     if cell.startswith("oneway") and field.endswith("Ms"):
         return 0.0
     values: list[float] = [
-        window[field] for window in windows if (window["broker"], window["cell"]) == (broker, cell)
+        window[field]
+        for window in windows
+        if (window["broker"], window["cell"]) == (broker, cell) and window["perSecond"]
     ]
     return statistics.median(values) if values else 0.0
 
