@@ -111,6 +111,11 @@ class Bench:
             self._kafka(stage.topics) if needs_kafka else contextlib.nullcontext() as kafka,
         ):
             loads = [(peer, load) for peer in three] + ([kafka] if kafka else [])
+            if stage.stored:
+                readers = {broker for cell in stage.cells for broker in cell.brokers}
+                for peer, filler in loads:
+                    if peer.name in readers:
+                        filler.fill(peer, stage.topics, stage.stored)
             windows: list[Window] = []
             for cell in stage.cells:
                 windows += self._cell(cell, [each for each in loads if each[0].name in cell.brokers])

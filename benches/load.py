@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from benches import kafka_peer
-from benches.cells import QUEUES, Cell
+from benches.cells import BODY_SIZE, FEW_THREADS, QUEUES, Cell
 from tests.interop import jvm
 from tests.interop.peers import Peer
 
@@ -68,6 +68,17 @@ class Load:
             rate=cell.rate,
             consumes=cell.consumes,
             stores=peer.name != "null",
+        )
+
+    def fill(self, peer: Peer, topics: int, messages: int) -> None:
+        """Send so many messages of usual size to a broker."""
+        self.order(
+            peer,
+            mode="async",
+            threads=FEW_THREADS,
+            topics=topics,
+            bodySize=BODY_SIZE,
+            messages=messages,
         )
 
     def order(self, peer: Peer, seconds: float = 0, **load: object) -> dict[str, Any]:

@@ -8,10 +8,12 @@ import java.util.stream.IntStream;
 /**
  * One order to a load generator: threads work for a while, and what is done between two moments is counted.
  *
- * <p>Every order has: mode, threads, seconds, and pid of the broker, whose use of the machine is told too.
+ * <p>Every order has: mode, threads, seconds, and pid of the broker, whose use of the machine is told too. One to
+ * send may have messages instead of seconds: it ends when so many are answered.
  */
 abstract class Window {
     private static final double RAMP_S = 0.5;
+    private static final double LOOK_EVERY_S = 0.005;
 
     protected final JSONObject order;
     private final Latencies latencies = new Latencies();
@@ -41,7 +43,13 @@ abstract class Window {
     /** Waits until the window is over; gives its length, which is shorter where there was no more to do. */
     double spend(double seconds) throws Exception {
         long begin = System.nanoTime();
-        pause(seconds);
+        long wanted = order.getLongValue("messages");
+        if (wanted == 0) {
+            pause(seconds);
+        }
+        while (messages.sum() < wanted) {
+            pause(LOOK_EVERY_S);
+        }
         return (System.nanoTime() - begin) / 1e9;
     }
 
