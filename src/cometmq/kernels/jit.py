@@ -58,8 +58,8 @@ def kernel(signature: object, *, makes_arrays: bool = False) -> Callable[[Callab
 
     Args:
         makes_arrays: whether it makes any. Only then are references to arrays counted, which is a locked
-            instruction for each that is handed on: half of what a send cost. Those that a kernel is given
-            its caller holds.
+            instruction for each that is handed on: two fifths of what a send cost. Those that a kernel is
+            given its caller holds.
     """
     decorate: Callable[[Callable[P, R]], Callable[P, R]] = njit(
         signature, cache=True, nogil=True, error_model="numpy", _nrt=makes_arrays

@@ -73,7 +73,7 @@ _V1: Final = MAGIC_V1
 _V2: Final = MAGIC_V2
 _V6_BORN: Final = int(BORN_HOST_V6)
 _V6_STORE: Final = int(STORE_HOST_V6)
-CACHE_LINE: Final = 64
+_CACHE_LINE: Final = 64
 """Bytes that processors fetch together; if it is another number, a little is fetched later, or twice."""
 
 
@@ -168,7 +168,7 @@ def _choose(
             return UNUSUAL
         places[count] = offset - begin
         sizes[count] = size
-        for line in range(0, min(size, PAGE_SIZE), CACHE_LINE):
+        for line in range(0, min(size, PAGE_SIZE), _CACHE_LINE):
             fetch_soon(file, offset - begin + line)
         told[count] = queue_offset + i
         count += 1

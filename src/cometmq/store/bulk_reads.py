@@ -99,7 +99,7 @@ class BulkReads:
         self._asks: list[tuple[int, ...]] = []
         self._entries: list[Buffer] = []
         self._entries_end = 0
-        self._rows: Longs | None = None  # of what was asked, once answers are made
+        self._asked: tuple[Longs, Bytes] | None = None  # as rows, and all entries, once answers are made
         self._first = 0  # the first of them that has no answer yet
 
     def add(
@@ -150,11 +150,11 @@ class BulkReads:
             return []
         if not len(self._answers):
             self._answers = np.empty(ANSWERS_SIZE_MAX, np.uint8)
-        rows, first = self._rows, self._first
-        if rows is None:
-            rows = self._rows = np.array(self._asks, np.int64)
-        if self._entries:
-            self._first = self._answer_rows(ops, constants, codes, rows)
+        if self._asked is None:
+            self._asked = np.array(self._asks, np.int64), np.frombuffer(b"".join(self._entries), np.uint8)
+        (rows, entries), first = self._asked, self._first
+        if len(entries):
+            self._first = self._answer_rows(ops, constants, codes, rows, entries)
         else:
             rows[:, COUNT] = UNUSUAL
             self._first = len(rows)
@@ -165,10 +165,11 @@ class BulkReads:
         """Give a part of the answers."""
         return bytes(self._answers.data[begin:end])
 
-    def _answer_rows(self, ops: PullOps, constants: Constants, codes: Longs, rows: Longs) -> int:
+    def _answer_rows(
+        self, ops: PullOps, constants: Constants, codes: Longs, rows: Longs, entries: Bytes
+    ) -> int:
         """Answer the rows from the first without an answer on, file by file; give up to where."""
         limits, log = self._limits, self._log
-        entries = np.frombuffer(b"".join(self._entries), np.uint8)
         given = (
             *constants,
             codes,
