@@ -2,6 +2,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,10 @@ from cometmq.errors import SettingsError
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk
 from cometmq.namesrv.name_server import NameServer
+from cometmq.namesrv.routes import Routes
 from cometmq.net.client import Connections
 from cometmq.store.tables import JsonTable
-from cometmq.wire.bodies import TopicConfig, TopicRoute, decode
+from cometmq.wire.bodies import Registration, TopicConfig, TopicRoute, decode
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import GetRouteHeader, fields
@@ -76,6 +78,13 @@ async def wait_for_route(server: str, topic: str) -> TopicRoute:
     return found
 
 
+async def publish(topics: Topics) -> None:
+    published = asyncio.Event()
+    topics.when_published(published.set)
+    assert not published.is_set()
+    await published.wait()
+
+
 def test_all_name_servers_know_the_broker_when_it_has_started_and_not_when_it_has_stopped(
     tmp_path: Path,
 ) -> None:
@@ -119,7 +128,7 @@ def test_a_name_server_that_is_away_holds_up_nobody_and_is_found_when_it_comes(
                 await wait_for_route(away, "T")
 
     asyncio.run(main())
-    assert len([record for record in caplog.records if "does not take" in record.message]) == 1
+    assert len([record for record in caplog.records if "takes no registration" in record.message]) == 1
 
 
 def test_a_broker_without_name_servers_starts_and_stops(tmp_path: Path) -> None:
@@ -147,15 +156,74 @@ def test_who_makes_a_topic_is_answered_when_the_name_servers_know_it(tmp_path: P
             registered(tmp_path, one.address, two.address) as (topics, _),
         ):
             for n in range(5):
-                published = asyncio.Event()
                 topics.put(TopicConfig(topic=f"T{n}"))
-                topics.when_published(published.set)
-                assert not published.is_set()
-                await published.wait()
+                await publish(topics)
                 assert await route(one.address, f"T{n}") and await route(two.address, f"T{n}")
-            published.clear()
-            topics.when_published(published.set)  # nothing has changed
-            await published.wait()
+            await publish(topics)  # nothing has changed
+
+    asyncio.run(main())
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
+    """What name servers are told: the topics of each registration."""
+    registrations: list[set[str]] = []
+    register = Routes.register
+
+    def listen(routes: Routes, header: Any, registration: Registration, *rest: Any) -> Any:
+        registrations.append(set(registration.table.topics))
+        return register(routes, header, registration, *rest)
+
+    monkeypatch.setattr(Routes, "register", listen)
+    return registrations
+
+
+def test_only_what_has_changed_is_told_again(tmp_path: Path, told: list[set[str]]) -> None:
+    async def main() -> None:
+        async with name_server() as server, registered(tmp_path, server.address) as (topics, _):
+            topics.put(TopicConfig(topic="A"))
+            await publish(topics)
+            topics.put(TopicConfig(topic="B"))
+            topics.put(TopicConfig(topic="C"))
+            await publish(topics)
+            everything = {topic.topic for topic in topics}
+            assert told == [everything - {"A", "B", "C"}, {"A"}, {"B", "C"}]
+            topics.put(TopicConfig(topic="B", write_queue_count=3))
+            await publish(topics)
+            assert told[3:] == [{"B"}]
+            found = await route(server.address, "B")
+            assert found is not None and found.queues[0].write_queue_count == 3
+
+    asyncio.run(main())
+
+
+def test_where_a_topic_was_deleted_or_nothing_has_changed_everything_is_told(
+    tmp_path: Path, told: list[set[str]]
+) -> None:
+    async def main() -> None:
+        async with name_server() as server, registered(tmp_path, server.address) as (topics, _):
+            topics.put(TopicConfig(topic="A"))
+            topics.put(TopicConfig(topic="B"))
+            topics.delete("A")
+            await publish(topics)
+            await publish(topics)
+            everything = {topic.topic for topic in topics}
+            assert told[1:] == [everything, everything]
+
+    asyncio.run(main())
+
+
+def test_a_name_server_that_comes_again_is_told_everything(tmp_path: Path, told: list[set[str]]) -> None:
+    async def main() -> None:
+        async with name_server() as first:
+            address = first.address
+            served = registered(tmp_path, address)
+            topics, _ = await served.__aenter__()
+        async with name_server(port=int(address.rpartition(":")[2])):
+            topics.put(TopicConfig(topic="A"))
+            await wait_for_route(address, "A")
+            assert told[-1] == {topic.topic for topic in topics}
+            await served.__aexit__(None, None, None)
 
     asyncio.run(main())
 

@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -7,7 +8,7 @@ from cometmq.broker import saved
 from cometmq.errors import StoreDamaged, StoreNotWritable
 from cometmq.io.files import Disk
 from cometmq.store.tables import JsonTable
-from cometmq.wire.bodies import DataVersion
+from cometmq.wire.bodies import Body, DataVersion, TopicConfig, TopicTable, to_plain
 
 
 def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
@@ -29,3 +30,26 @@ def test_a_disk_that_refuses_is_said(tmp_path: Path) -> None:
     (tmp_path / "version.json").mkdir()
     with pytest.raises(StoreNotWritable):
         saved.save(JsonTable(Disk(), tmp_path / "version.json"), DataVersion())
+
+
+def test_entries_written_before_are_not_written_again_and_the_file_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, kept = (JsonTable(Disk(), tmp_path / name) for name in ("whole.json", "kept.json"))
+    texts = saved.EntryTexts("topics")
+    topics = {name: TopicConfig(topic=name, attributes={"+a": name}) for name in ("B", "A", "Ü")}
+    written: list[str] = []
+
+    def listen(value: Body) -> Any:
+        if isinstance(value, TopicConfig):
+            written.append(value.topic)
+        return to_plain(value)
+
+    monkeypatch.setattr(saved, "to_plain", listen)
+    changed = {**topics, "A": TopicConfig(topic="A", perm=4)}
+    for content in (topics, changed, {"B": topics["B"]}, {}):
+        table = TopicTable(DataVersion(1, 0, 2), topics=content)
+        saved.save(whole, table)
+        saved.save(kept, table, texts)
+        assert kept.path.read_text() == whole.path.read_text()
+    assert written == ["B", "A", "Ü", "A"]

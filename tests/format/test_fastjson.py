@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cometmq.errors import FormatError
-from cometmq.format.fastjson import DEPTH_MAX, ObjectKey, dumps, loads
+from cometmq.format.fastjson import DEPTH_MAX, ObjectKey, Written, dumps, loads
 from cometmq.format.layout import config_dir
 
 # A half of a surrogate pair is no character that UTF-8 could hold.
@@ -184,3 +184,10 @@ def test_nesting_up_to_the_limit_is_read() -> None:
 def test_any_text_is_read_or_a_format_error(text: str) -> None:
     with suppress(FormatError):
         loads(text)
+
+
+def test_what_is_written_already_is_put_as_it_is() -> None:
+    entry = {"a": [1, 2], "b": {}}
+    written = Written(dumps(entry, pretty=True, level=2))
+    assert dumps({"t": {"x": written}}, pretty=True) == dumps({"t": {"x": entry}}, pretty=True)
+    assert dumps([Written("{1:2}"), "{1:2}"]) == '[{1:2},"{1:2}"]'

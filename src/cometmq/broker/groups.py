@@ -44,6 +44,7 @@ class Groups:
         self._version = DataVersion(timestamp=clock.now_ms())
         self._forbidden: dict[str, dict[str, int]] = {}
         self._groups = {name: GroupConfig(group=name) for name in BOOT_GROUPS}
+        self._texts = saved.EntryTexts("groups")
 
     def __iter__(self) -> Iterator[GroupConfig]:
         """Go through the groups."""
@@ -96,7 +97,7 @@ class Groups:
 
     def _change(self, groups: dict[str, GroupConfig]) -> None:
         version = self._version.next(self._clock.now_ms())
-        saved.save(self._table, GroupConfigs(version, self._forbidden, groups))
+        saved.save(self._table, GroupConfigs(version, self._forbidden, groups), self._texts)
         self._version = version
         self._groups = groups
         for notice in self.on_change:

@@ -2,13 +2,19 @@
 
 Each name server has a task of its own, so that one that is away delays nobody. A task registers at the
 start, as soon as a topic changes (many changes in one turn of the loop are one registration), and
-otherwise at intervals. (RocketMQ: BrokerController.registerBrokerAll, BrokerOuterAPI.java.)
+otherwise at intervals.
+
+A registration holds all topics, or only those that have changed since the last one that the name server
+took over the same connection: else each of thousands of topics would be told again for each one that is
+made. A name server forgets a broker when it loses their connection, and some know a deleted topic by that
+it is told no more (``deleteTopicWithBrokerRegistration``): so a new connection, a deletion, a failure and
+the interval each bring all topics. (RocketMQ: BrokerController.registerBrokerAll,
+registerIncrementBrokerData, BrokerOuterAPI.java.)
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -17,7 +23,7 @@ from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.topics import READ_WRITE, Topics
 from cometmq.errors import CometMQError, RemoteError
 from cometmq.net.address import address_text, parse_address
-from cometmq.net.client import Connections
+from cometmq.net.client import Connection, Connections
 from cometmq.wire.bodies import DataVersion, Registration, TopicConfig, TopicTable, encode
 from cometmq.wire.bodies.registration import body_crc
 from cometmq.wire.codes import RequestCode, ResponseCode
@@ -52,33 +58,30 @@ class NameServers:
         self._connections = Connections()
         for server in settings.name_servers:
             parse_address(server)
-        self._changed = {server: asyncio.Event() for server in settings.name_servers}
-        self._next_try = {server: asyncio.Event() for server in settings.name_servers}
-        self._reached: set[str] = set()
-        self._away: set[str] = set()  # those of which the log says so already
+        self._servers = [_NameServer(server) for server in settings.name_servers]
         self._tasks: set[asyncio.Task[None]] = set()
-        topics.on_change.append(lambda _: self.register_soon())
+        topics.on_change.append(self._tell)
         topics.when_published = self.when_informed
 
     async def start(self) -> None:
         """Begin to register; returns when each name server has been tried, or after a moment."""
-        for server in self._changed:
+        for server in self._servers:
             self._begin(self._keep_registered(server))
-        await self._inform()
+        await _ended(self._next_tries())
 
     def when_informed(self, action: Callable[[], None]) -> None:
         """Call ``action`` once the name servers know the topics as they are now, or after a moment."""
 
-        async def inform() -> None:
-            await self._inform()
+        async def act_after(tries: list[asyncio.Event]) -> None:
+            await _ended(tries)
             action()
 
-        self._begin(inform())
+        self._begin(act_after(self._next_tries()))
 
     def register_soon(self) -> None:
         """Register with all, at the end of this turn of the loop."""
-        for changed in self._changed.values():
-            changed.set()
+        for server in self._servers:
+            server.due.set()
 
     async def stop(self) -> None:
         """Tell those who can be reached that the broker goes, and end."""
@@ -86,7 +89,7 @@ class NameServers:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.gather(*map(self._unregister, self._reached))
+        await asyncio.gather(*(self._unregister(server) for server in self._servers if server.reached))
         await self._connections.close()
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
@@ -94,58 +97,65 @@ class NameServers:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _inform(self) -> None:
-        """Register with all; returns when each has been tried with the topics of now, or after a moment."""
+    def _next_tries(self) -> list[asyncio.Event]:
+        """Register with all; give what is set when each has been tried with the topics of now."""
         self.register_soon()
-        tries = [event.wait() for event in self._next_try.values()]
-        try:
-            async with asyncio.timeout(INFORM_WAIT_S):
-                await asyncio.gather(*tries)
-        except TimeoutError:
-            _log.info("some name servers are slow to take the registration")
+        return [server.next_try for server in self._servers]
 
-    async def _keep_registered(self, server: str) -> None:
-        changed = self._changed[server]
+    def _tell(self, names: Collection[str]) -> None:
+        """Register topics that have changed."""
+        deleted = any(self._topics.find(name) is None for name in names)
+        for server in self._servers:
+            server.untold = None if deleted or server.untold is None else server.untold.union(names)
+        self.register_soon()
+
+    async def _keep_registered(self, server: "_NameServer") -> None:
         while True:
-            changed.clear()
-            tried, self._next_try[server] = self._next_try[server], asyncio.Event()
+            server.due.clear()
+            tried, server.next_try = server.next_try, asyncio.Event()
             taken = await self._register(server)
             tried.set()
             wait_ms = self._settings.register_name_server_period if taken else RETRY_MS
-            with suppress(TimeoutError):  # wait_for would forget to be cancelled if it is woken as well
-                async with asyncio.timeout(wait_ms / 1000):
-                    await changed.wait()
+            try:
+                async with asyncio.timeout(wait_ms / 1000):  # wait_for, woken too, forgets to be cancelled
+                    await server.due.wait()
+            except TimeoutError:
+                server.untold = None
 
-    async def _register(self, server: str) -> bool:
+    async def _register(self, server: "_NameServer") -> bool:
         """Register once; tell whether the name server has taken it."""
         try:
+            connection = await self._connections.connect(server.address)
+            if connection is not server.connection:
+                server.connection, server.untold = connection, None
+            untold, server.untold = server.untold, frozenset()
             timeout_ms = self._settings.register_broker_timeout_mills
-            _check(await self._connections.request(server, self._registration(), timeout_ms))
+            _check(await connection.request(self._registration(untold), timeout_ms))
         except CometMQError as error:
-            level = logging.DEBUG if server in self._away else logging.WARNING
-            _log.log(level, "name server %s does not take the registration, trying again: %s", server, error)
-            self._away.add(server)
-            self._reached.discard(server)
+            level = logging.DEBUG if server.reached is False else logging.WARNING
+            _log.log(level, "name server %s takes no registration, trying again: %s", server.address, error)
+            server.untold, server.reached = None, False
             return False
-        if server not in self._reached:
-            _log.info("name server %s knows this broker, %s", server, self._address)
-        self._away.discard(server)
-        self._reached.add(server)
+        if not server.reached:
+            _log.info("name server %s knows this broker, %s", server.address, self._address)
+        server.reached = True
         return True
 
-    async def _unregister(self, server: str) -> None:
+    async def _unregister(self, server: "_NameServer") -> None:
         header = BrokerHeader(*self._identity())
         command = Command(RequestCode.UNREGISTER_BROKER, ext_fields=fields(header))
         try:
-            _check(await self._connections.request(server, command, UNREGISTER_TIMEOUT_MS))
+            _check(await self._connections.request(server.address, command, UNREGISTER_TIMEOUT_MS))
         except CometMQError as error:
-            _log.info("name server %s was not told that the broker stops: %s", server, error)
+            _log.info("name server %s was not told that the broker stops: %s", server.address, error)
 
-    def _registration(self) -> Command:
+    def _registration(self, names: Collection[str] | None) -> Command:
+        """Give the request that registers the topics of these names; all if there are none."""
+        topics = filter(None, map(self._topics.find, names)) if names else self._topics
         table = TopicTable(
             self._topics.data_version,
             mapping_version=DataVersion(),
-            topics={topic.topic: self._permitted(topic) for topic in self._topics},
+            topics={topic.topic: self._permitted(topic) for topic in topics},
             mapping_details={},
             mapping_infos={},
         )
@@ -166,6 +176,35 @@ class NameServers:
         if permission & READ_WRITE == READ_WRITE:
             return topic
         return replace(topic, perm=topic.perm & permission)
+
+
+class _NameServer:
+    """One name server, and what it knows.
+
+    Attributes:
+        due: to be registered with before the interval is over.
+        next_try: set once the next try that begins has ended.
+        reached: whether the last try was taken; None before there was one.
+        connection: over which ``untold`` counts.
+        untold: the names of topics that have changed since it took the others; None for all.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.due = asyncio.Event()
+        self.next_try = asyncio.Event()
+        self.reached: bool | None = None
+        self.connection: Connection | None = None
+        self.untold: frozenset[str] | None = None
+
+
+async def _ended(tries: list[asyncio.Event]) -> None:
+    """Wait until all tries have ended, but only for a moment."""
+    try:
+        async with asyncio.timeout(INFORM_WAIT_S):
+            await asyncio.gather(*(tried.wait() for tried in tries))
+    except TimeoutError:
+        _log.info("some name servers are slow to take the registration")
 
 
 def _check(answer: Command) -> None:

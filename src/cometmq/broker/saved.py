@@ -1,10 +1,49 @@
 """Tables on the disk as the types that they must have, and what is wrong with them as our errors."""
 
+from typing import Any, Final
+
+from msgspec.structs import replace
+
 from cometmq.errors import FormatError, StoreDamaged, StoreNotWritable
+from cometmq.format import fastjson
 from cometmq.store.commit_log import describe
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import Body, from_plain, to_plain
-from cometmq.wire.bodies.body import BodyType
+from cometmq.wire.bodies.body import BodyType, wire_name
+
+ENTRY_LEVEL: Final = 2
+"""How deep in a table's file the entries of one of its members stand."""
+
+
+class EntryTexts:
+    """The entries of a table as they stand in its file, so that a change writes anew only what it changed.
+
+    An entry is known by its identity: whoever keeps its texts replaces it and never changes it in place.
+
+    Args:
+        attribute: the one of the table's type that holds the entries by name.
+    """
+
+    def __init__(self, attribute: str) -> None:
+        self._attribute = attribute
+        self._kept: dict[str, tuple[Body, fastjson.Written]] = {}
+
+    def to_plain(self, content: Body) -> dict[str, Any]:
+        """Give a table as ``to_plain`` does, with its entries written already."""
+        entries: dict[str, Body] = getattr(content, self._attribute)
+        self._kept = {name: self._pair(name, entry) for name, entry in entries.items()}
+        plain: dict[str, Any] = to_plain(replace(content, **{self._attribute: {}}))
+        plain[wire_name(type(content), self._attribute)] = {
+            name: text for name, (_, text) in self._kept.items()
+        }
+        return plain
+
+    def _pair(self, name: str, entry: Body) -> tuple[Body, fastjson.Written]:
+        kept = self._kept.get(name)
+        if kept is not None and kept[0] is entry:
+            return kept
+        text = fastjson.dumps(to_plain(entry), pretty=True, level=ENTRY_LEVEL)
+        return entry, fastjson.Written(text)
 
 
 def load(table: JsonTable, body_type: type[BodyType]) -> BodyType | None:
@@ -24,9 +63,9 @@ def load(table: JsonTable, body_type: type[BodyType]) -> BodyType | None:
         ) from None
 
 
-def save(table: JsonTable, content: Body) -> None:
+def save(table: JsonTable, content: Body, texts: EntryTexts | None = None) -> None:
     """Replace the table's content. Raises StoreNotWritable if the disk refuses: the old content stays."""
     try:
-        table.save(to_plain(content))
+        table.save(texts.to_plain(content) if texts else to_plain(content))
     except OSError as error:
         raise StoreNotWritable(describe(error, table.path.parent)) from error

@@ -71,6 +71,7 @@ class Topics:
         self._clock = clock
         self._auto_create = auto_create
         self._topics = {topic.topic: topic for topic in boot_topics}
+        self._texts = saved.EntryTexts("topics")
 
     def __iter__(self) -> Iterator[TopicConfig]:
         """Go through the topics."""
@@ -155,7 +156,7 @@ class Topics:
 
     def _change(self, topics: dict[str, TopicConfig], names: Collection[str]) -> None:
         version = self.data_version.next(self._clock.now_ms())
-        saved.save(self._table, TopicTable(version, topics=topics))
+        saved.save(self._table, TopicTable(version, topics=topics), self._texts)
         self.data_version = version
         self._topics = topics
         for notice in self.on_change:

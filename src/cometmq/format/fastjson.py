@@ -47,13 +47,22 @@ class ObjectKey(tuple[tuple[Any, Any], ...]):
     __slots__ = ()
 
 
-def dumps(value: Any, *, pretty: bool = False) -> str:
+class Written(str):
+    """A value that is written already: ``dumps`` puts it as it is, in the form in which it was written."""
+
+    __slots__ = ()
+
+
+def dumps(value: Any, *, pretty: bool = False, level: int = 0) -> str:
     """Write a value as RocketMQ does: pretty for files, else for the wire.
 
     Lists take a line per element in the pretty form; tuples stay on one, as Java's arrays of numbers do.
     Numbers that JSON lacks (NaN, infinity) become ``null``. Raises TypeError for a type that JSON lacks.
+
+    Args:
+        level: how deep in a pretty form the value will stand, as ``Written``.
     """
-    return _written(value, "\n" if pretty else "")
+    return _written(value, "\n" + "\t" * level if pretty else "")
 
 
 def loads(data: str | Buffer) -> Any:
@@ -79,7 +88,7 @@ _quoted = json.JSONEncoder(ensure_ascii=False).encode
 def _written(value: Any, line: str) -> str:
     """Write a value; ``line`` begins a new line at its level, or is empty in the form without lines."""
     if isinstance(value, str):
-        return _quoted(value)
+        return value if isinstance(value, Written) else _quoted(value)
     if value is None:
         return "null"
     if isinstance(value, bool):

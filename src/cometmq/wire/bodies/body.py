@@ -82,6 +82,11 @@ def to_plain(value: Any, *, standard: bool = False) -> Any:
     return [to_plain(item, standard=standard) for item in value]
 
 
+def wire_name(body_type: type[Body], attribute: str) -> str:
+    """Give the name of an attribute on the wire. Raises ValueError if there is none of this name."""
+    return body_type.__struct_encode_fields__[body_type.__struct_fields__.index(attribute)]
+
+
 def from_plain(body_type: type[BodyType], value: Any) -> BodyType:
     """Make a body of what ``fastjson.loads`` gave.
 
