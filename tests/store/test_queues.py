@@ -83,6 +83,20 @@ def test_only_tails_that_have_grown_enough_are_written_back(disk: MemoryDisk) ->
     assert [queues.get(topic, 0).pending_bytes for topic in ("Long", "Short")] == [0, SIZE]
 
 
+def test_long_tails_are_due_and_the_oldest_of_the_others_while_all_have_too_much(disk: MemoryDisk) -> None:
+    queues = queues_on(disk)
+    for topic, count in (("Oldest", 2), ("Older", 1), ("Long", 5), ("Newest", 2)):
+        fill(queues.get(topic, 0), count)
+    assert _due(queues, kept=10) == ["Long"]
+    assert _due(queues, kept=9) == ["Oldest", "Long"]
+    assert _due(queues, kept=7) == ["Oldest", "Older", "Long"]
+    assert _due(queues, kept=1) == ["Oldest", "Older", "Long", "Newest"]
+
+
+def _due(queues: Queues, kept: int) -> list[str]:
+    return [queue.topic for queue in queues.due(5 * SIZE, kept * SIZE)]
+
+
 def test_each_file_that_was_written_is_to_be_synced_once(disk: MemoryDisk) -> None:
     queues = queues_on(disk)
     queue = queues.get("Orders", 0)

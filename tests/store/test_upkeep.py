@@ -11,6 +11,7 @@ from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 from cometmq.errors import StoreNotWritable
 from cometmq.format import layout
 from cometmq.format.checkpoint import RECOVERY_MARGIN_MS, Checkpoint
+from cometmq.format.queue_entry import SIZE
 from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import File
@@ -142,6 +143,22 @@ def test_what_many_queues_have_is_written_over_many_ticks_before_it_is_vouched_f
     store.sync_files(paths)
     store.vouch(store.dispatched_time)
     assert checkpoint(disk).logics_msg_timestamp == time < store.dispatched_time
+
+
+def test_many_short_tails_are_written_the_oldest_first_until_they_are_few(
+    open_store: OpenStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = SlowDisk(clock)
+    store = open_store(files=disk, run_soon=lambda _: None)
+    monkeypatch.setattr(upkeep, "TAILS_MAX_BYTES", 2 * SIZE)
+    for queue_id in range(5):
+        store.append([new_message(queue_id=queue_id)])
+    assert store.max_queue_offset("Orders", 4) == 1  # no longer staged
+    clock.advance(TICK_MS)
+    for _ in range(5):
+        assert store.tick() == []
+        clock.advance(1)
+    assert disk.names(layout.topic_dir(ROOT, "Orders")) == ["0", "1", "2"]
 
 
 def test_a_topic_that_is_deleted_within_a_round_leaves_no_file(

@@ -114,17 +114,29 @@ class Queues:
 
     def write_back(self, least_bytes: int = 1) -> None:
         """Write the tails that have grown to ``least_bytes``. Raises OSError; what is left stays pending."""
-        for queue in self.pending(least_bytes):
-            queue.write_back()
+        for queue in self.pending():
+            if queue.pending_bytes >= least_bytes:
+                queue.write_back()
 
-    def pending(self, least_bytes: int = 1) -> list[ConsumeQueue]:
+    def pending(self) -> list[ConsumeQueue]:
+        """Give the queues that have a tail, those that wait longest first."""
+        self.staged.put()
+        return list(self._pending)
+
+    def due(self, least_bytes: int, kept_bytes: int) -> list[ConsumeQueue]:
         """Give the queues whose tail has grown to ``least_bytes``, those that wait longest first.
 
-        What is staged counts only if all are asked for: it is not much, and putting it costs each queue.
+        And of the others those that wait longest, while all tails together have more than ``kept_bytes``.
+        What is staged does not count: it is not much, and putting it costs each queue.
         """
-        if least_bytes <= 1:
-            self.staged.put()
-        return [queue for queue in self._pending if queue.pending_bytes >= least_bytes]
+        tails = [(queue, queue.pending_bytes) for queue in self._pending]
+        excess = sum(size for _, size in tails) - kept_bytes
+        due = []
+        for queue, size in tails:
+            if size >= least_bytes or excess > 0:
+                due.append(queue)
+                excess -= size
+        return due
 
     def take_unsynced(self) -> list[Path]:
         """Give the files that were written since the last call: they must be synced."""

@@ -1,10 +1,11 @@
 """Keeping up: ConsumeQueues and Index follow the CommitLog to the disk, and the checkpoint vouches for them.
 
-They are written back each second by the page; in a thorough round, once a minute, all that is left is
-written, the files are synced, and only then the checkpoint says so. Neither takes more than a blink of the
-loop at a time: what many queues have waits for the next ticks. A full disk stops the store from
-taking messages until what waits can be written. A failed sync is final, as it is for the CommitLog: the
-checkpoint vouches for no further round, so that the next start walks the log from the last one.
+They are written back each second by the page, or sooner where many queues have little each. In a thorough
+round, once a minute, all that is left is written, the files are synced, and only then the checkpoint says
+so. Neither takes more than a blink of the loop at a time: what many queues have waits for the next ticks. A
+full disk stops the store from taking messages until what waits can be written. A failed sync is final, as
+it is for the CommitLog: the checkpoint vouches for no further round, so that the next start walks the log
+from the last one.
 
 Source: RocketMQ ``store/DefaultMessageStore.java`` (FlushConsumeQueueService).
 """
@@ -29,6 +30,10 @@ log = logging.getLogger(__name__)
 
 WRITE_MS_MAX = 8
 """So long queues are written back within one tick."""
+
+
+TAILS_MAX_BYTES = 16 * 1024 * 1024
+"""What the tails of all queues together may keep in memory: of ten thousand queues each may have little."""
 
 
 MAPPED_MAX_BYTES = 32 * 1024 * 1024
@@ -70,33 +75,33 @@ class Upkeep:
         self._clock = clock
         self._in_thread = in_thread
         self._last_write_back_ms = self._last_thorough_ms = clock.monotonic_ms()
-        self._round: deque[ConsumeQueue] | None = None  # what the thorough round has still to write back
+        self._waiting: deque[ConsumeQueue] = deque()  # to be written back in this tick or the next ones
+        self._in_round = False  # a thorough one
         self._round_time = 0
         self._can_vouch = False
         self._sync_failed = False
         self._dropped_offset = dispatcher.dispatched_offset
 
     def tick(self) -> list[Path]:
-        """Do what is due; give the files of a thorough round, which are to be synced before ``vouch``.
-
-        A round that is under way goes on at each call, anything else at intervals.
-        """
+        """Do what is due; give the files of a thorough round, which are to be synced before ``vouch``."""
         now, settings = self._clock.monotonic_ms(), self._settings
         is_due = now - self._last_write_back_ms >= settings.flush_interval_consume_queue
-        if not is_due and self._round is None:
+        if not is_due and not self._waiting and not self._in_round:
             return []
         if is_due:
             self._last_write_back_ms = now
             self._drop_unused_pages()
-        if self._round is None and (
-            now - self._last_thorough_ms >= settings.flush_consume_queue_thorough_interval
-        ):
-            self._begin_round(now)
+        if not self._in_round:
+            if now - self._last_thorough_ms >= settings.flush_consume_queue_thorough_interval:
+                self._begin_round(now)
+            elif is_due:
+                least_bytes = settings.flush_consume_queue_least_pages * PAGE_SIZE
+                self._waiting = deque(self._queues.due(least_bytes, TAILS_MAX_BYTES))
         is_over = self._go_on(now + WRITE_MS_MAX)
         self.vouch(0)
         if not is_over:
             return []
-        self._round = None
+        self._in_round = False
         self._can_vouch = not self._sync_failed
         return [*self._take_unsynced(), self._checkpoint.path]  # as the round before this one left it
 
@@ -193,26 +198,28 @@ class Upkeep:
         self._round_time = self._dispatcher.dispatched_time
         self._round_offset = self._dispatcher.dispatched_offset
         self._can_vouch = False
-        self._round = deque(self._queues.pending())
+        self._in_round = True
+        self._waiting = deque(self._queues.pending())
 
     def _go_on(self, deadline_ms: int) -> bool:
-        """Write back for a while: what the round has left, or long tails; tell whether a round is over."""
-        least_bytes = self._settings.flush_consume_queue_least_pages * PAGE_SIZE
-        waiting = deque(self._queues.pending(least_bytes)) if self._round is None else self._round
+        """Write back for a while; tell whether a thorough round is over."""
         try:
             self._dispatcher.catch_up_index()
-            while waiting:
-                waiting[0].write_back()
-                waiting.popleft()
+            while self._waiting:
+                self._waiting[0].write_back()
+                self._waiting.popleft()
                 if self._clock.monotonic_ms() >= deadline_ms:
                     break
-            if waiting is self._round and not waiting:
+            is_over = self._in_round and not self._waiting
+            if is_over:
                 self._write_index()
         except OSError as error:
             self._note_failure(error)
+            if not self._in_round:
+                self._waiting.clear()  # they are due again in a while
             return False
         self.failed = None
-        return waiting is self._round and not waiting
+        return is_over
 
     def _drop_unused_pages(self) -> None:
         self._in_thread(self._files.unused_pages())  # to unmap a gigabyte takes some 30 ms
