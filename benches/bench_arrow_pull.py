@@ -37,7 +37,10 @@ from cometmq.kernels.plain_arrow import TYPES
 from cometmq.message import MessageQueue
 from cometmq.spark.pulled import batches
 
-MESSAGES: Final = 2_000_000
+MESSAGES: Final = 4_000_000
+"""A window of some seconds: what the other reader and its broker leave to do shall not fill half of it."""
+REST_S: Final = 2.0
+"""So long each waits for that before it begins."""
 QUICK: Final = 100_000
 ROUNDS: Final = 3
 BATCH: Final = 32
@@ -94,8 +97,10 @@ def main() -> None:
             kafka_rates: list[float] = []
             for _ in range(ROUNDS):
                 for which, chosen in columns.items():
+                    time.sleep(REST_S)
                     windows[which].append(uvloop.run(read(broker, chosen)))
                 if kafka is not None:
+                    time.sleep(REST_S)
                     kafka_rates.append(consumed(*kafka))
     Console().print(table_of(windows, kafka_rates))
 

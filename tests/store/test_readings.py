@@ -1,17 +1,21 @@
 """Readings of a store that lies cold on the disk: the same answers, whatever changes meanwhile."""
 
+import mmap
 from collections.abc import Callable
 from typing import TypeVar
 
 import pytest
+from msgspec.structs import replace
 from tests.store.conftest import SMALL, OpenStore, new_message
 
+from cometmq import kernels
 from cometmq.format.java_hash import tags_code
 from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
-from cometmq.store import GetStatus, MessageStore
+from cometmq.message import Buffer
+from cometmq.store import GetStatus, MessageStore, readings
 from cometmq.store.reading import Reading, Run, run
-from cometmq.testing.memory_disk import MemoryDisk
+from cometmq.testing.memory_disk import MemoryDisk, MemoryFile, MemoryMap
 
 AnswerT = TypeVar("AnswerT")
 COUNT = 90
@@ -83,6 +87,44 @@ def test_a_cold_store_gives_the_answers_of_a_warm_one(store: MessageStore, disk:
 def test_a_cold_pull_waits_once_for_entries_and_once_for_records_of_a_file(store: MessageStore) -> None:
     result, waits = fetched(store.readings.get("Orders", 0, 3, 8))
     assert (result.status, len(result.records), waits) == (GetStatus.FOUND, 8, 2)
+
+
+class ThawingMap(MemoryMap):
+    """A map of a file of which some pages are in memory."""
+
+    def __init__(self, view: memoryview, warm: set[int]) -> None:
+        super().__init__(view)
+        self.resident[:] = bytes(page in warm for page in range(len(self.resident)))
+
+    def ready(self, begin: int, end: int) -> Buffer | None:
+        pages = self.resident[begin // mmap.PAGESIZE : -(-end // mmap.PAGESIZE)]
+        return super().ready(begin, end) if all(pages) else None
+
+
+def test_a_read_of_which_pages_are_missing_waits_for_them_and_then_goes_the_usual_way(
+    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernels.load()
+    store = open_store(replace(SMALL, mapped_file_size_commit_log=1 << 20))
+    store.append([new_message(body=bytes(1_000)) for _ in range(40)])
+    expected = store.get("Orders", 0, 0, 32)
+    warm: set[int] = set()
+    read, reads = MemoryFile.read, []
+
+    def thaw(file: MemoryFile, position: int, size: int) -> bytes:
+        warm.update(range(position // mmap.PAGESIZE, -(-(position + size) // mmap.PAGESIZE)))
+        reads.append(position)
+        return read(file, position, size)
+
+    monkeypatch.setattr(MemoryFile, "read", thaw)
+    monkeypatch.setattr(MemoryFile, "read_ready", lambda *_: None)
+    monkeypatch.setattr(MemoryFile, "mapped", lambda file: ThawingMap(file.view(), warm))
+    with monkeypatch.context() as changed:
+        changed.delattr(readings, "get_messages")
+        assert fetched(store.readings.get("Orders", 0, 0, 32)) == (expected, 1)
+        assert len(reads) == 1 and fetched(store.readings.get("Orders", 0, 0, 32)) == (expected, 0)
+    warm.remove(0)
+    assert fetched(store.readings.get("Orders", 0, 0, 32)) == (expected, 1)
 
 
 def test_what_is_known_without_a_file_waits_for_none(store: MessageStore) -> None:

@@ -56,7 +56,12 @@ class Readings:
     ) -> Reading[GetResult]:
         """Read messages of one queue: see ``get.get_messages``."""
         if record_filter is None:
-            result = self.get_at_hand(topic, queue_id, queue_offset, max_count, max_bytes, tags_codes)
+            asked = topic, queue_id, queue_offset, max_count, max_bytes, tags_codes
+            self._usual.missing = None
+            result = self.get_at_hand(*asked)
+            if result is None and self._usual.missing is not None:
+                yield self._usual.missing
+                result = self.get_at_hand(*asked)
             if result is not None:
                 return result
         return (

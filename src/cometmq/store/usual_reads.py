@@ -24,15 +24,21 @@ from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.get_result import GetResult, GetStatus
 from cometmq.store.limits import Limits
 from cometmq.store.read_check import is_message
+from cometmq.store.reading import Bytes
 from cometmq.store.residency import are_ready
 
 _ANY: Final = np.empty(0, np.int64)
 
 
 class UsualReads:
-    """Reads of one log, within the same limits. For one thread."""
+    """Reads of one log, within the same limits. For one thread.
+
+    Attributes:
+        missing: set by a read that would be usual if this were in memory.
+    """
 
     def __init__(self, commit_log: CommitLog, limits: Limits) -> None:
+        self.missing: Bytes | None = None
         self._log = commit_log
         self._limits = limits
         room = max(limits.memory_count, limits.disk_count, TOLD)
@@ -132,8 +138,11 @@ class UsualReads:
         count = ops.choose(*given)
         if count < UNUSUAL:
             missing = UNUSUAL - count
-            if are_ready(mapped, self._places[:missing], self._sizes[:missing]):
+            places, sizes = self._places[:missing], self._sizes[:missing]
+            if are_ready(mapped, places, sizes):
                 count = ops.choose(*given)
+            else:
+                self.missing = self._stretches(stretch[0], places, sizes)
         if count < 0:
             return None
         looked_at, last, run_count = self._told[:TOLD].tolist()
@@ -149,6 +158,11 @@ class UsualReads:
             self._sizes[:count].tolist(),
             last < near_offset,
         )
+
+    def _stretches(self, start: int, places: Longs, sizes: Longs) -> Bytes:
+        """Give what brings records into memory, of the file of the log that begins at ``start``."""
+        chain = self._log.chain
+        return Bytes(chain.files, chain.path(start), list(zip(places.tolist(), sizes.tolist(), strict=True)))
 
 
 @lru_cache(1024)
