@@ -180,8 +180,25 @@ def test_what_of_a_read_is_in_the_next_file_is_given_though_the_first_is_removed
     data = going.step.fetch()
     while not going.go_on(data):
         data = going.step.fetch()
-    assert [decode(record).queue_offset for record in going.answer.records] == list(range(first, first + 6))
-    assert going.answer.next_offset == first + 6
+    assert [decode(record).queue_offset for record in going.answer.records] == list(range(first, first + 8))
+    assert going.answer.next_offset == first + 8
+
+
+@pytest.mark.parametrize("cold", [False, True])
+def test_a_read_ends_where_the_logs_file_ends_and_the_next_goes_on(
+    store: MessageStore, disk: MemoryDisk, cold: bool
+) -> None:
+    kernels.load()
+    disk.cold = cold
+    begins, at, size = set(), 0, SMALL.mapped_file_size_commit_log
+    while at < COUNT:
+        result, _ = fetched(store.readings.get("Orders", 0, at, COUNT))
+        places = [decode(record).physical_offset for record in result.records]
+        assert result.next_offset == at + len(places)
+        assert places[0] // size == places[-1] // size
+        begins.add(places[0])
+        at = result.next_offset
+    assert begins.issuperset(store._log.chain.starts)
 
 
 def test_a_topic_that_is_deleted_meanwhile_gives_its_messages_or_none(store: MessageStore) -> None:

@@ -158,6 +158,8 @@ def _choose(
                 break
             if total + size > (memory_size if is_near else disk_size):
                 break
+            if not begin <= offset < end:
+                break
         if code <= ADDRESS_MAX:
             return UNUSUAL
         looked_at += 1

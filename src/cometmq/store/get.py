@@ -19,7 +19,7 @@ no wanted message                          NO_MATCHED_MESSAGE       behind the l
 
 Limits hold from the second message on: the first is given whatever its size. There are tighter ones for what
 counts as on the disk: what lies further behind the end of the log than a share of the machine's memory. A
-read goes no further than the queue's file that it begins in.
+read goes no further than the queue's file that it begins in, and gives records of one file of the log only.
 
 Source: RocketMQ ``store/DefaultMessageStore.java`` (getMessage), ``store/GetMessageStatus.java``.
 """
@@ -182,14 +182,13 @@ class _Choice:
         self._disk = min(max_count, limits.disk_count), min(max_bytes, limits.disk_size)
         self._removed_before = 0  # CommitLog offset where the first file begins that may be there
 
-    def go_on(self, data: Buffer) -> list[tuple[int, list[Stretch]]]:
-        """Choose from the entries that are not done with yet, until the limits are reached.
+    def go_on(self, data: Buffer) -> tuple[int, list[Stretch]]:
+        """Choose from the entries that are not done with yet, until the limits or the file's end are reached.
 
-        Gives the stretches by the CommitLog offset at which their file begins; records that lie side by
-        side are in one.
+        Gives the CommitLog offset at which the file begins, and the stretches: records that lie side by side
+        are in one.
         """
         tags_codes, near_offset, sizes = self._tags_codes, self._near_offset, self.sizes
-        chosen: list[tuple[int, list[Stretch]]] = []
         stretches: list[Stretch] = []
         total, count, looked_at = sum(sizes), len(sizes), self.looked_at
         begin = end = run_begin = run_end = last = -1
@@ -198,6 +197,8 @@ class _Choice:
             if count:
                 most_count, most_bytes = self._memory if physical_offset >= near_offset else self._disk
                 if count >= most_count or total + size > most_bytes:
+                    break
+                if begin >= 0 and not begin <= physical_offset < end:
                     break
             looked_at += 1
             last = physical_offset
@@ -217,12 +218,7 @@ class _Choice:
                     if not count:
                         self.status = GetStatus.MESSAGE_WAS_REMOVING
                     continue
-                if found[0] != begin:
-                    if run_end >= 0:
-                        stretches.append((run_begin - begin, run_end - run_begin))
-                    stretches, run_end = [], -1
-                    begin, end = found
-                    chosen.append((begin, stretches))
+                begin, end = found
             if physical_offset != run_end:
                 if run_end >= 0:
                     stretches.append((run_begin - begin, run_end - run_begin))
@@ -235,7 +231,7 @@ class _Choice:
             stretches.append((run_begin - begin, run_end - run_begin))
         self.looked_at = looked_at
         self.is_far_behind = last < near_offset
-        return chosen
+        return begin, stretches
 
     def _may_match(self, address: int) -> bool:
         """Tell whether an extended entry is wanted; if its unit is lost, it may be: the record decides."""
@@ -258,19 +254,15 @@ class _Choice:
 
 def _read(choice: _Choice, data: Buffer) -> Reading[list[Buffer]]:
     """Read the records that are chosen from the entries in ``data``."""
-    before = len(choice.sizes)
-    runs: list[Buffer] = []
-    chain = choice.log.chain
-    for start, stretches in choice.go_on(data):
-        found = yield Bytes(chain.files, chain.path(start), stretches)
-        if found is None:  # removed since: the oldest file, so nothing was read before it
-            gone = sum(size for _, size in stretches)
-            while gone > 0:
-                gone -= choice.sizes.pop(before)
-            choice.status = GetStatus.MESSAGE_WAS_REMOVING
-        else:
-            runs += found
-    return runs
+    before, chain = len(choice.sizes), choice.log.chain
+    start, stretches = choice.go_on(data)
+    if not stretches:
+        return []
+    runs: list[Buffer] | None = yield Bytes(chain.files, chain.path(start), stretches)
+    if runs is None:  # removed since
+        del choice.sizes[before:]
+        choice.status = GetStatus.MESSAGE_WAS_REMOVING
+    return runs or []
 
 
 def _read_filtered(choice: _Choice, data: Buffer, record_filter: RecordFilter) -> Reading[list[Buffer]]:
