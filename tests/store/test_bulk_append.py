@@ -24,7 +24,10 @@ def message(queue_id: int) -> NewMessage:
 
 
 def bodies(store: MessageStore, queue_id: int) -> list[bytes]:
-    return [decode(record).body for record in store.get("T", queue_id, 0).records]
+    records: list[bytes] = []
+    while records_of_a_file := store.get("T", queue_id, len(records)).records:
+        records += records_of_a_file
+    return [decode(record).body for record in records]
 
 
 @pytest.fixture
