@@ -6,10 +6,10 @@ otherwise at intervals.
 
 A registration holds all topics, or only those that have changed since the last one that the name server
 took over the same connection: else each of thousands of topics would be told again for each one that is
-made. A name server forgets a broker when it loses their connection, and some know a deleted topic by that
-it is told no more (``deleteTopicWithBrokerRegistration``): so a new connection, a deletion, a failure and
-the interval each bring all topics. (RocketMQ: BrokerController.registerBrokerAll,
-registerIncrementBrokerData, BrokerOuterAPI.java.)
+made. A name server forgets a broker when it loses their connection, and some drop a topic that a broker no
+longer tells of (``deleteTopicWithBrokerRegistration``): so a new connection, a deletion, a failure and the
+interval each bring all topics. (RocketMQ: BrokerController.registerBrokerAll, registerIncrementBrokerData,
+BrokerOuterAPI.java.)
 """
 
 import asyncio
