@@ -6,6 +6,7 @@ import java.util.concurrent.TimeUnit;
 abstract class Reads extends Window {
     private static final long FIRST_TIMEOUT_S = 60;
     private static final long IDLE_NANOS = 1_000_000_000;
+    private static final long QUIET_NANOS = 200_000_000;
     private static final double LOOK_EVERY_S = 0.02;
 
     private final CountDownLatch first = new CountDownLatch(1);
@@ -30,7 +31,8 @@ abstract class Reads extends Window {
         while (System.nanoTime() < end && System.nanoTime() - lastNanos < IDLE_NANOS) {
             pause(LOOK_EVERY_S);
         }
-        return (Math.max(System.nanoTime() < end ? lastNanos : end, begin + 1) - begin) / 1e9;
+        boolean drained = System.nanoTime() - lastNanos > QUIET_NANOS;
+        return (Math.max(drained ? lastNanos : end, begin + 1) - begin) / 1e9;
     }
 
     /** Counts messages that were asked for at a time of System.nanoTime(). */
