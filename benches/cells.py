@@ -45,7 +45,7 @@ class Stage(NamedTuple):
     Attributes:
         topics: how many topics are made.
         settings: of RocketMQ and CometMQ, beside their defaults.
-        stored: how many messages are sent to each broker before.
+        stored: how many messages each broker that has a cell gets before.
     """
 
     name: str

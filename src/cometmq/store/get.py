@@ -199,7 +199,7 @@ class _Choice:
                 if count >= most_count or total + size > most_bytes:
                     break
                 if begin >= 0 and not begin <= physical_offset < end:
-                    break
+                    break  # in another file; what a filter left of an earlier one does not hold up this one
             looked_at += 1
             last = physical_offset
             if physical_offset < self._removed_before:

@@ -115,7 +115,7 @@ class UsualReads:
     ) -> GetResult | None:
         if tags_codes is not None and (not isinstance(tags_codes, frozenset) or not tags_codes):
             return None
-        limits = self._limits
+        limits, begin = self._limits, stretch[0]
         near_offset = self._log.written_offset - limits.memory_bytes
         given = (
             np.frombuffer(bytearray(entries), np.uint8),
@@ -142,7 +142,7 @@ class UsualReads:
             if are_ready(mapped, places, sizes):
                 count = ops.choose(*given)
             else:
-                self.missing = self._stretches(stretch[0], places, sizes)
+                self.missing = self._bytes(begin, places, sizes)
         if count < 0:
             return None
         looked_at, last, run_count = self._told[:TOLD].tolist()
@@ -159,8 +159,8 @@ class UsualReads:
             last < near_offset,
         )
 
-    def _stretches(self, start: int, places: Longs, sizes: Longs) -> Bytes:
-        """Give what brings records into memory, of the file of the log that begins at ``start``."""
+    def _bytes(self, start: int, places: Longs, sizes: Longs) -> Bytes:
+        """Give the step that brings records into memory, of the file of the log that begins at ``start``."""
         chain = self._log.chain
         return Bytes(chain.files, chain.path(start), list(zip(places.tolist(), sizes.tolist(), strict=True)))
 
