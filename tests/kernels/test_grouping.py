@@ -28,7 +28,7 @@ def taken(runs: Runs, count: int | None = None) -> list[tuple[int, int, list[Que
     found = []
     for run in range(first, end):
         place = run % len(runs.rows)
-        number, queue_offset, length, physical_end = runs.rows[place].tolist()
+        number, queue_offset, length, physical_end, _ = runs.rows[place].tolist()
         begin = place * LENGTH * SIZE
         data = runs.entries[begin : begin + length * SIZE].tobytes()
         found.append((number, queue_offset, list(unpack_many(data)), physical_end))
@@ -70,6 +70,18 @@ def test_a_full_run_and_a_gap_end_a_run(ops: Ops) -> None:
         (LENGTH, 1),
         (100, 2),
     ]
+
+
+def test_a_run_knows_the_one_that_its_queue_began_before(ops: Ops) -> None:
+    runs = Runs.empty(4, LENGTH, 2)
+    rows = rows_of(*((0, at, at, 1, 0) for at in range(LENGTH)), (1, 0, 5, 1, 0), (0, LENGTH, 6, 1, 0))
+    assert ops.group_entries(rows, runs) == len(rows)
+    assert [(number, previous) for number, *_, previous in runs.rows[:3].tolist()] == [
+        (0, -1),
+        (1, -1),
+        (0, 0),
+    ]
+    assert runs.newest.tolist() == [2, 1]
 
 
 def test_without_a_place_for_a_run_the_rest_waits(ops: Ops) -> None:

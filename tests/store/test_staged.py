@@ -1,7 +1,10 @@
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cometmq.format.queue_entry import SIZE, QueueEntry, unpack
 from cometmq.io.open_files import OpenFiles
@@ -26,10 +29,13 @@ def add(queues: Queues, entries: "np.ndarray[tuple[int, int], np.dtype[np.int64]
 
 
 def fill(queues: Queues, entries: "np.ndarray[tuple[int, int], np.dtype[np.int64]]") -> None:
-    """Take in entries that may not be read yet."""
+    """Take in entries that may not be read yet, whose queue offsets are taken."""
     staged = queues.staged
     staged.with_room(len(entries))[staged.end : staged.end + len(entries)] = entries
     staged.end += len(entries)
+    for number, queue_offset, *_ in entries.tolist():
+        if number in queues.by_number:
+            queues.by_number[number].next_offset = queue_offset + 1
 
 
 @pytest.mark.parametrize("few", [0, staged.FEW])
@@ -50,6 +56,69 @@ def test_entries_are_in_their_queues_when_somebody_asks(
     assert (queue.max_offset, queue.physical_end) == (2, 300)
     other = queues.get("T", 1)
     assert (other.max_offset, other.physical_end, len(other.read(0, 9))) == (2, 400, 2 * SIZE)
+
+
+def test_entries_wait_while_somebody_asks_for_a_queue_that_has_none(queues: Queues) -> None:
+    a, b = queues.get("T", 0), queues.get("T", 1)
+    add(queues, rows((a.number, 0, 0), (a.number, 1, 100)))
+    assert queues.find("T", 1) is b and queues.get("T", 1) is b and queues.find("U", 0) is None
+    assert (queues.staged.count, a.max_offset) == (2, 0)
+    assert queues.find("T", 0) is a and (queues.staged.count, a.max_offset) == (0, 2)
+
+
+def test_who_asks_for_a_queue_has_only_its_runs_put(queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staged, "FEW", 0)
+    a, b, other = (queues.get("T", queue_id) for queue_id in range(3))
+    add(queues, rows((other.number, 0, 0)))
+    queues.staged.put()  # now there are places for all
+    most = staged.RUN_MAX
+    add(queues, rows(*((queue.number, at, 200 * at) for at in range(most + 1) for queue in (a, b))))
+    assert queues.find("T", 0) is a and (a.max_offset, b.max_offset) == (most + 1, 0)
+    assert queues.staged.grouped == 4 and queues.staged.waiting() == [b]
+    add(queues, rows(*((a.number, at, 200 * at) for at in range(most + 1, most + 3))))
+    assert queues.find("T", 0) is a and (a.max_offset, b.max_offset) == (most + 3, 0)
+    assert queues.find("T", 1) is b and b.max_offset == most + 1
+    assert queues.staged.grouped == 0  # one or the other had all put
+    offsets = [unpack(a.read(at, 1)).physical_offset for at in range(most + 3)]
+    assert offsets == list(range(0, 200 * (most + 3), 200))
+
+
+STEPS = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["add", "add", "add", "find", "put", "write"])))
+
+
+@given(STEPS, st.integers(0, 3))
+def test_each_queue_has_all_its_entries_in_order_whoever_asks_when(
+    steps: list[tuple[int, str]], few: int
+) -> None:
+    queues = Queues(OpenFiles(MemoryDisk(), writable=True), Path("/disk/store"), 20 * 100)
+    known = [queues.get("T", queue_id) for queue_id in range(5)]
+    log_end, expected = 0, [list[int]() for _ in known]
+    with (
+        mock.patch.multiple(staged, FEW=few, PLACES_MIN=8, RUN_MIN=2, RUN_MAX=3, CAPACITY=4),
+        mock.patch.object(queues, "staged", staged.Staged(queues.by_number)),
+    ):
+        for queue_id, step in steps:
+            queue, offsets = known[queue_id], expected[queue_id]
+            if step == "add":
+                add(queues, rows((queue.number, len(offsets), log_end)))
+                offsets.append(log_end)
+                log_end += 100
+            elif step == "find":
+                assert queues.find("T", queue_id) is queue
+                assert (queue.max_offset, queue.physical_end) == (
+                    len(offsets),
+                    offsets[-1] + 100 if offsets else 0,
+                )
+            elif step == "put":
+                queues.staged.put()
+            else:
+                queues.write_back_queue(queue)
+                assert queue.pending_bytes == 0
+        assert {queue.queue_id for queue in queues.pending()} >= {
+            queue.queue_id for queue in known if queue.max_offset < queue.next_offset
+        }
+        for queue, offsets in zip(queues, expected, strict=True):
+            assert [unpack(queue.read(at, 1)).physical_offset for at in range(queue.max_offset)] == offsets
 
 
 def test_no_more_wait_than_there_is_room_for(queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:

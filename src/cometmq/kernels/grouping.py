@@ -13,6 +13,8 @@ _FIRST: Final = 1
 _COUNT: Final = 2
 _END: Final = 3
 """Where the record of its last entry ends."""
+_PREVIOUS: Final = 4
+"""The run that its queue began before, or -1."""
 
 
 def group_entries(rows: Longs, runs: Runs) -> int:
@@ -43,6 +45,7 @@ def _group(rows: Longs, length: int, runs: Longs, entries: Bytes, newest: Longs,
                 return row
             newest[queue], place = end, end & (len(runs) - 1)
             runs[place, _NUMBER], runs[place, _FIRST], runs[place, _COUNT] = queue, queue_offset, 0
+            runs[place, _PREVIOUS] = run
             end += 1
         at = (place * length + runs[place, _COUNT]) * SIZE
         put_long(entries, at, rows[row, PHYSICAL_OFFSET])

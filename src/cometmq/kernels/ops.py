@@ -118,7 +118,8 @@ class Runs(NamedTuple):
     Attributes:
         length: the most entries of a run.
         rows: for each place, of its run the queue's number, the queue offset of the first entry, how many
-            entries there are, and where the record of the last one ends in the CommitLog.
+            entries there are, where the record of the last one ends in the CommitLog, and the run that the
+            queue began before, or -1.
         entries: for each place ``length`` entries, as they are in ConsumeQueue files.
         newest: by a queue's number the last run that it began, or -1.
         window: the first run that is still there, and the next one to begin.
@@ -135,7 +136,7 @@ class Runs(NamedTuple):
         """Make a ring of so many places, for queues whose numbers are below ``queues``."""
         return cls(
             length,
-            np.empty((places, 4), np.int64),
+            np.empty((places, 5), np.int64),
             np.empty(places * length * ENTRY_SIZE, np.uint8),
             np.full(queues, -1, np.int64),
             np.zeros(2, np.int64),

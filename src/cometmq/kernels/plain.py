@@ -156,16 +156,16 @@ def group_entries(rows: Longs, runs: Runs) -> int:
         if number >= len(runs.newest):
             return done
         run, (first, end) = int(runs.newest[number]), runs.window.tolist()
-        _, begin, count, _ = runs.rows[run % len(runs.rows)].tolist()
+        _, begin, count, _, previous = runs.rows[run % len(runs.rows)].tolist()
         if run < first or count == runs.length or begin + count != queue_offset:
             if end - first == len(runs.rows):
                 return done
-            run, begin, count = end, queue_offset, 0
+            run, begin, count, previous = end, queue_offset, 0, run
             runs.newest[number], runs.window[1] = run, end + 1
         place = run % len(runs.rows)
         at = (place * runs.length + count) * queue_entry.SIZE
         entries[at : at + queue_entry.SIZE] = queue_entry.pack(physical_offset, size, tags_code)
-        runs.rows[place] = number, begin, count + 1, physical_offset + size
+        runs.rows[place] = number, begin, count + 1, physical_offset + size, previous
     return len(rows)
 
 

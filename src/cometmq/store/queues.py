@@ -1,6 +1,6 @@
 """All ConsumeQueues of a store, by topic and queue id; made when their first message comes.
 
-Entries are put into their queues when somebody asks for a queue: see ``staged``.
+Entries are put into their queues when somebody asks for a queue that has some to come: see ``staged``.
 """
 
 from array import array
@@ -63,15 +63,14 @@ class Queues:
 
     def find(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """Give a queue, or None if it never had a message."""
-        if self.staged.count or self.staged.grouped:
-            self.staged.put()
-        return self._queues.get((topic, queue_id))
+        queue = self._queues.get((topic, queue_id))
+        if queue is not None and queue.max_offset < queue.next_offset:
+            self.staged.put_queue(queue.number)  # what its readers wait for may be there
+        return queue
 
     def get(self, topic: str, queue_id: int) -> ConsumeQueue:
         """Give a queue, made if it is not there. Raises IllegalName for an illegal topic."""
-        if self.staged.count or self.staged.grouped:
-            self.staged.put()
-        return self._queues.get((topic, queue_id)) or self._new(topic, queue_id)
+        return self.find(topic, queue_id) or self._new(topic, queue_id)
 
     def take_offset(self, topic: str, queue_id: int) -> tuple[int, int]:
         """Give the number of a queue, and the queue offset that its next message gets, now taken.
@@ -114,14 +113,20 @@ class Queues:
 
     def write_back(self, least_bytes: int = 1) -> None:
         """Write the tails that have grown to ``least_bytes``. Raises OSError; what is left stays pending."""
-        for queue in self.pending():
+        self.staged.put()
+        for queue in list(self._pending):
             if queue.pending_bytes >= least_bytes:
                 queue.write_back()
 
+    def write_back_queue(self, queue: ConsumeQueue) -> None:
+        """Write what one queue has in memory only. Raises OSError; what is left stays pending."""
+        self.staged.put_queue(queue.number)
+        queue.write_back()
+
     def pending(self) -> list[ConsumeQueue]:
-        """Give the queues that have a tail, those that wait longest first."""
-        self.staged.put()
-        return list(self._pending)
+        """Give the queues that have entries in memory only, those that have them longest first, nearly."""
+        staged = self.staged.waiting()
+        return list(self._pending | dict.fromkeys(staged))
 
     def due(self, least_bytes: int, kept_bytes: int) -> list[ConsumeQueue]:
         """Give the queues whose tail has grown to ``least_bytes``, those that wait longest first.
@@ -140,7 +145,7 @@ class Queues:
 
     def take_unsynced(self) -> list[Path]:
         """Give the files that were written since the last call: they must be synced."""
-        return [path for queue in self for path in queue.take_unsynced()]
+        return [path for queue in self._queues.values() for path in queue.take_unsynced()]
 
     def delete(self, topic: str, before: int = 2**63 - 1) -> None:
         """Remove a topic's queues that go no further than CommitLog offset ``before``, with their files.

@@ -2,7 +2,8 @@
 
 Messages of one batch go to many queues, few to each. To put them there one by one would cost more than all
 the rest of a send in bulk, and more the more queues there are, for they are in no cache of the processor. So
-entries are collected, first in the order of the log and then by queue in runs, and put by the run.
+entries are collected, first in the order of the log and then by queue in runs, and put by the run. Who asks
+for a queue has those of that one put, whatever the others have.
 """
 
 from collections.abc import Mapping
@@ -29,6 +30,10 @@ PUT_COUNT: Final = 1_024
 FEW: Final = 24
 """So many entries are put faster one by one: somebody reads right behind the producer."""
 
+_NUMBER, _PREVIOUS = 0, 4  # of a run: see ``kernels.ops.Runs``
+_PUT: Final = -1
+"""In place of the number of the queue whose run was put before older ones."""
+
 
 class Staged:
     """Entries that wait.
@@ -44,11 +49,11 @@ class Staged:
             kernels fill it from ``end`` on.
         count: how many rows may be read; whoever lets more be read moves it on.
         end: how many rows wait in all; the others are not on the disk yet, under SYNC_FLUSH.
-        grouped: how many runs wait.
+        grouped: how many runs are kept, those that were put before older ones among them.
     """
 
     def __init__(self, queues: Mapping[int, ConsumeQueue]) -> None:
-        self.count = self.end = self.grouped = 0
+        self.count = self.end = self.grouped = self._put_early = 0
         self.queues = queues
         self.rows: Longs = np.empty((0, 5), np.int64)
         self._runs = _no_runs(PLACES_MIN, 0)
@@ -73,11 +78,33 @@ class Staged:
 
     def put(self) -> None:
         """Put what can be read into its queues."""
+        if not self.count and not self.grouped:
+            return
         if not self.grouped and self.count <= FEW:
             self._put_each()
         else:
             self._group()
             self._put_runs(self.grouped)
+
+    def put_queue(self, number: int) -> None:
+        """Put what can be read of one queue: others may have much, and nobody may ask for it."""
+        if not self.grouped and self.count <= FEW:
+            self.put()
+            return
+        self._group()
+        for place in reversed(self._take_places(number)):
+            self._put_places(place, place + 1)
+            self._runs.rows[place, _NUMBER] = _PUT
+            self._put_early += 1
+        if self._put_early == self.grouped:
+            self._put_runs(self.grouped)
+
+    def waiting(self) -> list[ConsumeQueue]:
+        """Give the queues of what can be read, by the age of their runs."""
+        self._group()
+        places = np.arange(*self._runs.window.tolist()) % len(self._runs.rows)
+        numbers = dict.fromkeys(self._runs.rows[places, _NUMBER].tolist())
+        return [queue for number in numbers if (queue := self.queues.get(number)) is not None]
 
     def _put_each(self) -> None:
         for number, queue_offset, physical_offset, size, tags_code in self.rows[: self.count].tolist():
@@ -88,6 +115,8 @@ class Staged:
 
     def _group(self) -> None:
         """Move what can be read to its queues' runs."""
+        if not self.count:
+            return
         rows = self.rows[: self.count]
         while len(rows):
             rows = rows[kernels.current().group_entries(rows, self._runs) :]
@@ -124,12 +153,26 @@ class Staged:
         self._put_places(begin, min(end, places))
         self._put_places(0, max(0, end - places))
 
+    def _take_places(self, number: int) -> list[int]:
+        """Give where the runs of a queue are, the newest first; what comes then begins another."""
+        _, rows, _, newest, window = self._runs
+        places: list[int] = []
+        if number < len(newest):
+            run, newest[number] = int(newest[number]), -1
+            while run >= window[0]:
+                places.append(run % len(rows))
+                run = int(rows[places[-1], _PREVIOUS])
+        return places
+
     def _put_places(self, begin: int, end: int) -> None:
         """Put the runs at some places that follow one another."""
         length, rows, entries, *_ = self._runs
         data = entries.data
-        for place, (number, queue_offset, count, physical_end) in enumerate(rows[begin:end].tolist(), begin):
+        for place, (number, queue_offset, count, physical_end, _) in enumerate(
+            rows[begin:end].tolist(), begin
+        ):
             queue = self.queues.get(number)
+            self._put_early -= number == _PUT
             if queue is not None:
                 at = place * length * SIZE
                 queue.put_new(queue_offset, data[at : at + count * SIZE], physical_end)

@@ -206,7 +206,7 @@ class Upkeep:
         try:
             self._dispatcher.catch_up_index()
             while self._waiting:
-                self._waiting[0].write_back()
+                self._queues.write_back_queue(self._waiting[0])
                 self._waiting.popleft()
                 if self._clock.monotonic_ms() >= deadline_ms:
                     break
