@@ -20,11 +20,11 @@ from cometmq.store.consume_queue import ConsumeQueue
 CAPACITY: Final = 8_192
 """So many entries wait in the order of the log: they fit into a cache of the processor."""
 PLACES_MIN: Final = 256
-"""For runs; and for each queue there is one and a quarter, so that most runs are full as they are put."""
-RUN_MIN, RUN_MAX = 25, 255
+"""For runs; and for each queue there is one, or nearly, so that most runs are full as they are put."""
+RUN_MIN, RUN_MAX = 13, 255
 """Entries that a run has room for: no round number of bytes, or a cache had the ends of all in few places."""
-ROOM: Final = 835_584
-"""Entries that all runs together have room for (16.7 MB), within these limits."""
+ROOM: Final = 851_968
+"""Entries that all runs together have room for (17 MB), within these limits."""
 PUT_COUNT: Final = 1_024
 """Where there is no place for a run, half of all are put, the oldest ones, or so many: half a millisecond."""
 FEW: Final = 24
@@ -135,11 +135,11 @@ class Staged:
     def _make_place(self, queue: int) -> None:
         """Let the queue of a number begin a run: put the oldest ones, or all, and make a larger ring."""
         places, known = len(self._runs.rows), len(self._runs.newest)
-        if queue < known and len(self.queues) <= places * 4 // 5:
+        if queue < known and len(self.queues) <= _queues_max(places):
             self._put_runs(min(PUT_COUNT, self.grouped // 2))
             return
         self._put_runs(self.grouped)
-        while len(self.queues) > places * 4 // 5:
+        while len(self.queues) > _queues_max(places):
             places *= 2
         self._runs = _no_runs(places, max(queue + 1, 2 * known))
 
@@ -176,6 +176,11 @@ class Staged:
             if queue is not None:
                 at = place * length * SIZE
                 queue.put_new(queue_offset, data[at : at + count * SIZE], physical_end)
+
+
+def _queues_max(places: int) -> int:
+    """Say for how many queues so many places do: without one for each they still fill their runs, by and by."""
+    return places + places // 32
 
 
 def _no_runs(places: int, queues: int) -> Runs:
