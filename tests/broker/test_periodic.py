@@ -26,6 +26,44 @@ def test_an_action_is_called_again_and_again_until_the_stop() -> None:
     assert asyncio.run(main()) == 0
 
 
+def test_an_action_says_when_it_has_to_be_called_again() -> None:
+    async def main() -> int:
+        done = asyncio.Event()
+        waits_ms = [1, 1, 1, 3_600_000]
+
+        def act() -> int:
+            if len(waits_ms) == 1:
+                done.set()
+            return waits_ms.pop(0)
+
+        periodic = Periodic()
+        periodic.follow(1, act)
+        await asyncio.wait_for(done.wait(), 10)
+        periodic.stop()
+        return len(waits_ms)
+
+    assert asyncio.run(main()) == 0
+
+
+def test_an_action_may_stop_everything() -> None:
+    async def main() -> int:
+        calls = 0
+
+        def act() -> int:
+            nonlocal calls
+            calls += 1
+            periodic.stop()
+            return 0
+
+        periodic = Periodic()
+        periodic.follow(0, act)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        return calls
+
+    assert asyncio.run(main()) == 1
+
+
 def test_an_action_that_raises_is_reported_and_called_again() -> None:
     async def main() -> list[dict[str, Any]]:
         reported: list[dict[str, Any]] = []

@@ -16,6 +16,7 @@ from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import File
 from cometmq.store import FlushDiskType, MessageStore, upkeep
+from cometmq.store.settings import PAGE_SIZE
 from cometmq.store.upkeep import WRITE_MS_MAX
 from cometmq.testing.memory_disk import MemoryDisk
 
@@ -143,6 +144,33 @@ def test_what_many_queues_have_is_written_over_many_ticks_before_it_is_vouched_f
     store.sync_files(paths)
     store.vouch(store.dispatched_time)
     assert checkpoint(disk).logics_msg_timestamp == time < store.dispatched_time
+
+
+def test_what_is_due_is_written_while_no_round_may_begin(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+) -> None:
+    store = open_store(run_soon=lambda _: None)
+    store.append([new_message(queue_id=n) for n in range(2)])
+    for _ in range(store.settings.flush_consume_queue_least_pages * PAGE_SIZE // SIZE + 1):
+        store.append([new_message()])
+    assert store.max_queue_offset("Orders", 0) > 1  # no longer staged
+    clock.advance(ROUND_MS)
+    assert store.tick(begins_round=False) == []
+    assert disk.names(layout.topic_dir(ROOT, "Orders")) == ["0"]
+    clock.advance(TICK_MS)
+    assert QUEUE in store.tick()
+    assert disk.names(layout.topic_dir(ROOT, "Orders")) == ["0", "1"]
+
+
+def test_a_tick_that_leaves_something_says_so(open_store: OpenStore, clock: ManualClock) -> None:
+    disk = SlowDisk(clock)
+    store = open_store(files=disk, run_soon=lambda _: None)
+    store.append([new_message(queue_id=n) for n in range(2)])
+    assert not store.is_behind
+    clock.advance(ROUND_MS)
+    assert store.tick() == [] and store.is_behind
+    clock.advance(1)
+    assert store.tick() and not store.is_behind
 
 
 def test_many_short_tails_are_written_the_oldest_first_until_they_are_few(

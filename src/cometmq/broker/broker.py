@@ -30,11 +30,11 @@ VIP_PORT_BELOW: Final = 2
 
 TICK_MS: Final = 1_000
 UPKEEP_MS: Final = 200
-"""How often the store writes back a little of what it has in memory."""
+"""How often the store writes back a little of what it has in memory …"""
+BEHIND_MS: Final = 40
+"""… and how often while more is due than it has done in one go."""
 SILENCE_CHECK_MS: Final = 10_000
 FILTERS_SAVE_MS: Final = 10_000
-TRIM_MS: Final = 60_000
-"""How often memory that is free is given back to the system."""
 DELIVERY_INTERVAL_MS: Final = 100
 """How late a delayed message may come."""
 
@@ -147,7 +147,7 @@ class Broker:
         periodic = Periodic()
         periodic.every(TICK_MS, parts.pulls.expire)
         periodic.every(TICK_MS, parts.rates.sample)
-        periodic.every(UPKEEP_MS, lambda: self._tick(store))
+        periodic.follow(UPKEEP_MS, lambda: self._tick(store))
         periodic.every(TICK_MS, lambda: self._remove_expired(store))
         periodic.every(SILENCE_CHECK_MS, parts.clients.close_silent)
         interval_ms = self._settings.broker.flush_consumer_offset_interval
@@ -156,19 +156,20 @@ class Broker:
         periodic.every(DELIVERY_INTERVAL_MS, lambda: self._deliver(parts.schedule))
         interval_ms = self._settings.broker.flush_delay_offset_interval
         periodic.every(interval_ms, lambda: self._write("schedule", parts.schedule))
-        periodic.every(TRIM_MS, memory.give_back)
         return periodic
 
-    def _tick(self, store: MessageStore) -> None:
-        """Let the store keep up; its files go to the disk in a thread."""
-        if "sync" not in self._tasks and (paths := store.tick()):
+    def _tick(self, store: MessageStore) -> int:
+        """Let the store keep up; its files go to the disk in a thread. Say when to do it again, ms."""
+        if paths := store.tick(begins_round="sync" not in self._tasks):
             dispatched_time = store.dispatched_time
 
             async def sync() -> None:
                 await asyncio.to_thread(store.sync_files, paths)
                 store.vouch(dispatched_time)
+                memory.give_back()  # of what was in memory only nearly nothing is now
 
             self._begin("sync", sync())
+        return BEHIND_MS if store.is_behind else UPKEEP_MS
 
     def _remove_expired(self, store: MessageStore) -> None:
         """Let the store remove what has expired, file by file, in a thread."""

@@ -40,6 +40,8 @@ class FileChain:
         durable: whether making a file waits for the disk.
     """
 
+    __slots__ = ("_directory", "_durable", "_remedy", "_setting", "file_size", "files", "starts")
+
     def __init__(
         self,
         files: OpenFiles,
@@ -51,7 +53,7 @@ class FileChain:
         durable: bool = True,
     ) -> None:
         self.files = files
-        self.directory = directory
+        self._directory = str(directory)  # a Path takes thrice the memory, and there can be many chains
         self.file_size = file_size
         self.starts: list[int] = []
         self._setting = setting
@@ -91,9 +93,14 @@ class FileChain:
                 findings.append(finding)
         return findings
 
+    @property
+    def directory(self) -> Path:
+        """Where the files are."""
+        return Path(self._directory)
+
     def path(self, start: int) -> Path:
         """Where the file that begins at ``start`` is."""
-        return _path(self.directory, start)
+        return _path(self._directory, start)
 
     @property
     def first_offset(self) -> int:
@@ -240,5 +247,5 @@ def _damage(path: Path, what: str, remedy: str) -> Finding:
 
 
 @lru_cache(PATHS_MAX)
-def _path(directory: Path, start: int) -> Path:
-    return directory / layout.offset_name(start)
+def _path(directory: str, start: int) -> Path:
+    return Path(directory, layout.offset_name(start))

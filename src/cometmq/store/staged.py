@@ -179,7 +179,7 @@ class Staged:
 
 
 def _queues_max(places: int) -> int:
-    """Say for how many queues so many places do: without one for each they still fill their runs, by and by."""
+    """Say for how many queues so many places do: with a few less than queues most runs are still full."""
     return places + places // 32
 
 

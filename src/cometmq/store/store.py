@@ -276,13 +276,19 @@ class MessageStore(Messages, HasPointers):
 
     # Keeping up
 
-    def tick(self) -> list[Path]:
+    def tick(self, *, begins_round: bool = True) -> list[Path]:
         """Do what is due: write back tails, let the index catch up, renew the checkpoint.
 
         Called by the owner about once a second. Gives the files of a thorough round: once they are
-        synced (``sync_files``, in any thread), ``vouch`` may be called with ``dispatched_time``.
+        synced (``sync_files``, in any thread), ``vouch`` may be called with ``dispatched_time``. Until then
+        no other round may begin.
         """
-        return [] if self._closed else self._upkeep.tick()
+        return [] if self._closed else self._upkeep.tick(begins_round=begins_round)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether ``tick`` had more to do than it does in one go: it should be called again soon."""
+        return self._upkeep.is_behind
 
     def sync_files(self, paths: Sequence[Path]) -> None:
         """Sync files; those that are gone by now are passed over. Safe from any thread."""

@@ -82,7 +82,12 @@ class Upkeep:
         self._sync_failed = False
         self._dropped_offset = dispatcher.dispatched_offset
 
-    def tick(self) -> list[Path]:
+    @property
+    def is_behind(self) -> bool:
+        """Whether more is due than was done in one go, and can be done."""
+        return bool(self._waiting) and self.failed is None
+
+    def tick(self, *, begins_round: bool = True) -> list[Path]:
         """Do what is due; give the files of a thorough round, which are to be synced before ``vouch``."""
         now, settings = self._clock.monotonic_ms(), self._settings
         is_due = now - self._last_write_back_ms >= settings.flush_interval_consume_queue
@@ -92,7 +97,8 @@ class Upkeep:
             self._last_write_back_ms = now
             self._drop_unused_pages()
         if not self._in_round:
-            if now - self._last_thorough_ms >= settings.flush_consume_queue_thorough_interval:
+            since_round_ms = now - self._last_thorough_ms
+            if begins_round and since_round_ms >= settings.flush_consume_queue_thorough_interval:
                 self._begin_round(now)
             elif is_due:
                 least_bytes = settings.flush_consume_queue_least_pages * PAGE_SIZE
