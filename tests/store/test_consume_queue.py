@@ -1,6 +1,7 @@
 """One ConsumeQueue: entries in memory and in files, read as one; what recovery finds in the files."""
 
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from cometmq.format.queue_entry import FILLER, QueueEntry, pack, unpack_many
 from cometmq.io.open_files import OpenFiles
-from cometmq.store import reading
+from cometmq.store import consume_queue, entry_reads, reading
 from cometmq.store.consume_queue import ENTRY_DTYPE, ConsumeQueue
+from cometmq.store.entries_ahead import AHEAD
 from cometmq.store.file_chain import FileChain
 from cometmq.testing.memory_disk import MemoryDisk
 
@@ -22,8 +24,8 @@ NOWHERE = 2**63 - 1
 """Each message's record is so long, so that message n lies at 100 × n."""
 
 
-def queue_on(disk: MemoryDisk) -> ConsumeQueue:
-    chain = FileChain(OpenFiles(disk, writable=True), DIRECTORY, PER_FILE * 20, "mappedFileSize")
+def queue_on(disk: MemoryDisk, per_file: int = PER_FILE) -> ConsumeQueue:
+    chain = FileChain(OpenFiles(disk, writable=True), DIRECTORY, per_file * 20, "mappedFileSize")
     return ConsumeQueue(chain, "T", 0)
 
 
@@ -99,6 +101,14 @@ class Entries(RuleBasedStateMachine):
             del self.model[kept:]
             self.written = kept
 
+    @precondition(lambda self: self.model)
+    @rule(first=st.integers(0, 30), count=st.integers(1, 4))
+    def read_what_is_at_hand(self, first: int, count: int) -> None:
+        first %= len(self.model)
+        with mock.patch.object(consume_queue, "AHEAD", 3):
+            found = self.queue.entries_at_hand(first, count)
+        assert found is None or list(unpack_many(found)) == self.model[first : first + count]
+
     @invariant()
     def reads_as_the_list(self) -> None:
         end = len(self.model)
@@ -111,6 +121,31 @@ class Entries(RuleBasedStateMachine):
 
 Entries.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
 TestEntries = Entries.TestCase
+
+
+def test_who_reads_on_gets_what_was_read_with_the_entries_before() -> None:
+    queue = queue_on(MemoryDisk(), 1_000)
+    for n in range(3 * AHEAD):
+        queue.put(n, n * SIZE, SIZE, n)
+    queue.write_back()
+    asked: list[int] = []
+    for first in range(0, 3 * AHEAD - 32, 32):
+        with mock.patch.object(entry_reads, "at_hand", wraps=entry_reads.at_hand) as read:
+            found = queue.entries_at_hand(first, 32)
+        assert found is not None and list(unpack_many(found)) == entries(queue, first, 32)
+        asked += [begin for _, _, _, begin, _ in (call.args for call in read.call_args_list)]
+    assert 3 <= len(set(asked)) <= 5
+
+
+def test_entries_of_a_queue_that_begins_anew_are_read_anew() -> None:
+    queue = queue_on(MemoryDisk(), 1_000)
+    for number in (5, 9):
+        for n in range(10):
+            queue.put(n, n * SIZE, SIZE, number)
+        queue.write_back()
+        found = queue.entries_at_hand(0, 2)
+        assert found is not None and [one.tags_code for one in unpack_many(found)] == [number, number]
+        queue.begin_anew()
 
 
 def test_a_message_that_is_there_is_not_put_again() -> None:

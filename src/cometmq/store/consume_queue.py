@@ -16,6 +16,7 @@ from cometmq.format.queue_entry import FILLER, SIZE, QueueEntry, pack, unpack
 from cometmq.message import Buffer
 from cometmq.store import entry_reads
 from cometmq.store.consume_queue_ext import ConsumeQueueExt
+from cometmq.store.entries_ahead import AHEAD, EntriesAhead
 from cometmq.store.entry_blocks import addresses_of, are_fillers, count_good
 from cometmq.store.file_chain import FileChain
 from cometmq.store.next_offsets import NextOffsets
@@ -37,6 +38,7 @@ class ConsumeQueue:
 
     Args:
         pending: where this queue notes itself while it has a tail.
+        ahead: where it keeps entries that were read with others.
 
     Attributes:
         min_offset: first queue offset whose message is still in the CommitLog.
@@ -47,6 +49,7 @@ class ConsumeQueue:
     """
 
     __slots__ = (
+        "_ahead",
         "_alive_from",
         "_filled_end",
         "_next_offsets",
@@ -72,8 +75,10 @@ class ConsumeQueue:
         next_offsets: NextOffsets | None = None,
         pending: "dict[ConsumeQueue, None] | None" = None,
         ext: ConsumeQueueExt | None = None,
+        ahead: EntriesAhead | None = None,
     ) -> None:
         self._pending = {} if pending is None else pending
+        self._ahead = ahead or EntriesAhead()
         self._next_offsets = next_offsets or NextOffsets()
         self.number = self._next_offsets.add()
         self.chain = chain
@@ -166,7 +171,13 @@ class ConsumeQueue:
     def entries_at_hand(self, queue_offset: int, count: int) -> Buffer | None:
         """Give the same if that waits for nothing: see ``entry_reads.at_hand``."""
         end = min(queue_offset + count, self.max_offset)
-        return entry_reads.at_hand(self.chain, self._tail, self._tail_start, queue_offset, end)
+        if (known := self._ahead.get(self.number, queue_offset, end)) is not None:
+            return known
+        ahead_end = min(queue_offset + AHEAD, self._tail_start)
+        if end < ahead_end and (entries := self._at_hand(queue_offset, ahead_end)) is not None:
+            self._ahead.keep(self.number, queue_offset, entries)
+            return entries[: (end - queue_offset) * SIZE]
+        return self._at_hand(queue_offset, end)
 
     def entry(self, queue_offset: int) -> QueueEntry:
         """Give one entry, which must be there (``min_offset`` ≤ offset < ``max_offset``)."""
@@ -379,6 +390,9 @@ class ConsumeQueue:
         self._set_bounds(end)
         self._set_physical_end()
 
+    def _at_hand(self, begin: int, end: int) -> Buffer | None:
+        return entry_reads.at_hand(self.chain, self._tail, self._tail_start, begin, end)
+
     def _addresses(self, queue_offset: int, count: int) -> np.ndarray:
         return addresses_of(np.frombuffer(self.read(queue_offset, count), ENTRY_DTYPE))
 
@@ -387,6 +401,7 @@ class ConsumeQueue:
 
     def _set_bounds(self, end: int) -> None:
         self.max_offset = self.next_offset = self._tail_start = end
+        self._ahead.forget(self.number)
         self.min_offset = self.chain.first_offset // SIZE
         self._alive_from = _NOTHING
 

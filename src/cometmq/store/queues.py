@@ -12,6 +12,7 @@ from cometmq.format import layout
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.consume_queue_ext import ConsumeQueueExt
+from cometmq.store.entries_ahead import EntriesAhead
 from cometmq.store.file_chain import FileChain
 from cometmq.store.next_offsets import GONE, NextOffsets
 from cometmq.store.staged import Staged
@@ -52,6 +53,7 @@ class Queues:
         self._queues: dict[QueueKey, ConsumeQueue] = {}
         self._numbers: dict[str, array[int]] = {}  # by topic and id; so few bytes stay in a cache
         self._pending: dict[ConsumeQueue, None] = {}  # those with a tail, the longest waiting first
+        self._ahead = EntriesAhead()
         self.next_offsets = NextOffsets()
         self.by_number: dict[int, ConsumeQueue] = {}
         self.staged = Staged(self.by_number)
@@ -198,7 +200,7 @@ class Queues:
         directory = layout.consume_queue_dir(self._root, topic, queue_id)
         chain = FileChain(self._files, directory, self._file_size, SETTING, REMEDY, durable=False)
         ext = self._extension(topic, queue_id)
-        queue = ConsumeQueue(chain, topic, queue_id, self.next_offsets, self._pending, ext)
+        queue = ConsumeQueue(chain, topic, queue_id, self.next_offsets, self._pending, ext, self._ahead)
         self.by_number[queue.number] = queue
         if queue_id < DENSE_IDS:
             numbers = self._numbers.setdefault(topic, array("q"))
