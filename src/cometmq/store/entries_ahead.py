@@ -19,9 +19,9 @@ class EntriesAhead:
     """Entries of queues by the queues' numbers; of each those that were read last."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[int, Buffer]] = {}  # queue offset of the first one, and the entries
+        self._known: dict[int, tuple[int, bytes]] = {}  # queue offset of the first one, and the entries
 
-    def get(self, number: int, begin: int, end: int) -> Buffer | None:
+    def get(self, number: int, begin: int, end: int) -> bytes | None:
         """Give a queue's entries from queue offset ``begin`` to before ``end`` if they all are there."""
         known = self._known.get(number)
         if known is None:
@@ -33,7 +33,7 @@ class EntriesAhead:
     def keep(self, number: int, first: int, entries: Buffer) -> None:
         """Keep a queue's entries from queue offset ``first`` on; they are in its files and do not change."""
         self._known.pop(number, None)
-        self._known[number] = first, entries
+        self._known[number] = first, bytes(entries)  # of a file's map no view may stay
         if len(self._known) > QUEUES_MAX:
             del self._known[next(iter(self._known))]
 
