@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from cometmq.format.queue_entry import FILLER, QueueEntry, pack, unpack_many
 from cometmq.io.open_files import OpenFiles
-from cometmq.store import consume_queue, entry_reads, reading
+from cometmq.store import entries_ahead, entry_reads, reading
 from cometmq.store.consume_queue import ENTRY_DTYPE, ConsumeQueue
 from cometmq.store.entries_ahead import AHEAD
 from cometmq.store.file_chain import FileChain
@@ -105,7 +105,7 @@ class Entries(RuleBasedStateMachine):
     @rule(first=st.integers(0, 30), count=st.integers(1, 4))
     def read_what_is_at_hand(self, first: int, count: int) -> None:
         first %= len(self.model)
-        with mock.patch.object(consume_queue, "AHEAD", 3):
+        with mock.patch.object(entries_ahead, "AHEAD", 3):
             found = self.queue.entries_at_hand(first, count)
         assert found is None or list(unpack_many(found)) == self.model[first : first + count]
 

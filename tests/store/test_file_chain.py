@@ -110,6 +110,15 @@ def test_looking_takes_all_that_can_be_used() -> None:
     assert chain.read(5, 100) == bytes(5)
 
 
+def test_data_is_cleared_from_an_offset_on() -> None:
+    chain = chain_on(MemoryDisk())
+    chain.write(0, b"a" * 25)
+    assert chain.clear_from(7) == 7
+    assert chain.read(0, 30) == b"a" * 7 + bytes(23)
+    assert chain.clear_from(7) == chain.end_offset == 30
+    assert chain_on(MemoryDisk()).clear_from(0) == 0
+
+
 def test_files_are_removed_from_an_offset_on_and_then_all() -> None:
     disk = MemoryDisk()
     chain = chain_on(disk)

@@ -8,6 +8,7 @@ Source: RocketMQ ``store/ConsumeQueue.java``.
 """
 
 from bisect import bisect_left
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from cometmq.format.queue_entry import FILLER, SIZE, QueueEntry, pack, unpack
 from cometmq.message import Buffer
 from cometmq.store import entry_reads
 from cometmq.store.consume_queue_ext import ConsumeQueueExt
-from cometmq.store.entries_ahead import AHEAD, EntriesAhead
+from cometmq.store.entries_ahead import EntriesAhead
 from cometmq.store.entry_blocks import addresses_of, are_fillers, count_good
 from cometmq.store.file_chain import FileChain
 from cometmq.store.next_offsets import NextOffsets
@@ -24,7 +25,6 @@ from cometmq.store.reading import Reading, run
 
 BLOCK_ENTRIES = 3_200
 """How many entries recovery looks at together."""
-BLOCK_SIZE = BLOCK_ENTRIES * SIZE
 
 ENTRY_DTYPE = np.dtype([("physical_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 assert ENTRY_DTYPE.itemsize == SIZE
@@ -171,13 +171,8 @@ class ConsumeQueue:
     def entries_at_hand(self, queue_offset: int, count: int) -> Buffer | None:
         """Give the same if that waits for nothing: see ``entry_reads.at_hand``."""
         end = min(queue_offset + count, self.max_offset)
-        if (known := self._ahead.get(self.number, queue_offset, end)) is not None:
-            return known
-        ahead_end = min(queue_offset + AHEAD, self._tail_start)
-        if end < ahead_end and (entries := self._at_hand(queue_offset, ahead_end)) is not None:
-            self._ahead.keep(self.number, queue_offset, entries)
-            return entries[: (end - queue_offset) * SIZE]
-        return self._at_hand(queue_offset, end)
+        at_hand = partial(entry_reads.at_hand, self.chain, self._tail, self._tail_start)
+        return self._ahead.get(self.number, queue_offset, end, self._tail_start, at_hand)
 
     def entry(self, queue_offset: int) -> QueueEntry:
         """Give one entry, which must be there (``min_offset`` ≤ offset < ``max_offset``)."""
@@ -287,20 +282,10 @@ class ConsumeQueue:
 
     def clear_behind_end(self) -> None:
         """Write zeros over what lies behind the end, so that no later start takes it for entries."""
-        if self._filled_end <= self.max_offset:
-            return
-        self._filled_end = 0
-        end = self.max_offset * SIZE
-        for start in self.chain.starts:
-            position = max(end - start, 0)
-            if position >= self.chain.file_size:
-                continue
-            data_end = self.chain.file(start).data_end(position)
-            for at in range(position, data_end, BLOCK_SIZE):
-                count = min(BLOCK_SIZE, data_end - at)
-                if self.chain.read(start + at, count).strip(b"\0"):
-                    self._unsynced_from = min(self._unsynced_from, start + at)
-                    self.chain.write(start + at, bytes(count))
+        if self._filled_end > self.max_offset:
+            self._filled_end = 0
+            cleared_from = self.chain.clear_from(self.max_offset * SIZE)
+            self._unsynced_from = min(self._unsynced_from, cleared_from)
 
     def correct_min_offset(self, min_physical_offset: int) -> None:
         """Set ``min_offset`` to the first entry whose record is still in the CommitLog."""
@@ -389,9 +374,6 @@ class ConsumeQueue:
                 break
         self._set_bounds(end)
         self._set_physical_end()
-
-    def _at_hand(self, begin: int, end: int) -> Buffer | None:
-        return entry_reads.at_hand(self.chain, self._tail, self._tail_start, begin, end)
 
     def _addresses(self, queue_offset: int, count: int) -> np.ndarray:
         return addresses_of(np.frombuffer(self.read(queue_offset, count), ENTRY_DTYPE))

@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 UNFINISHED = "a file that was being made when the process ended"
 
 
+CLEAR_SIZE = 64_000
+"""What is to be cleared is looked at in pieces of so many bytes."""
 PATHS_MAX = 4_096
 """So many files' paths are remembered, for they are asked for with each record read: some 0.6 KB each."""
 
@@ -171,6 +173,21 @@ class FileChain:
             offset += len(part)
             size -= len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def clear_from(self, offset: int) -> int:
+        """Write zeros over the data at and behind ``offset``; give before which offset all is as it was."""
+        clean_end = self.end_offset
+        for start in self.starts:
+            position = max(offset - start, 0)
+            if position >= self.file_size:
+                continue
+            data_end = self.file(start).data_end(position)
+            for at in range(position, data_end, CLEAR_SIZE):
+                size = min(CLEAR_SIZE, data_end - at)
+                if self.read(start + at, size).strip(b"\0"):
+                    clean_end = min(clean_end, start + at)
+                    self.write(start + at, bytes(size))
+        return clean_end
 
     def remove_from(self, offset: int) -> None:
         """Remove the files that begin at or behind ``offset``."""
