@@ -1,4 +1,4 @@
-from cometmq.format.queue_entry import SIZE, pack
+from cometmq.format.queue_entry import pack
 from cometmq.store.entries_ahead import AHEAD, QUEUES_MAX, EntriesAhead
 
 
