@@ -31,7 +31,7 @@ VIP_PORT_BELOW: Final = 2
 TICK_MS: Final = 1_000
 UPKEEP_MS: Final = 200
 """How often the store writes back a little of what it has in memory …"""
-BEHIND_MS: Final = 40
+BEHIND_MS: Final = 10
 """… and how often while more is due than it has done in one go."""
 SILENCE_CHECK_MS: Final = 10_000
 FILTERS_SAVE_MS: Final = 10_000

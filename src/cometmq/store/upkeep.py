@@ -28,7 +28,7 @@ from cometmq.store.sync_order import files_then_directories
 log = logging.getLogger(__name__)
 
 
-WRITE_MS_MAX = 8
+WRITE_MS_MAX = 2
 """So long queues are written back within one tick."""
 
 
