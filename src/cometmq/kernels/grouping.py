@@ -1,20 +1,11 @@
 """The kernel that groups queue entries by queue: each goes to the end of its queue's newest run."""
 
-from typing import Any, Final
+from typing import Any
 
 from cometmq.format.queue_entry import SIZE
 from cometmq.kernels.jit import Bytes, Longs, bytes_out, kernel, long, longs_out, put_int, put_long, rows_out
-from cometmq.kernels.ops import Runs
+from cometmq.kernels.ops import RUN_COUNT, RUN_END, RUN_FIRST, RUN_PREVIOUS, RUN_QUEUE, Runs
 from cometmq.kernels.sends import ENTRY_SIZE, PHYSICAL_OFFSET, QUEUE, QUEUE_OFFSET, TAGS_CODE
-
-_NUMBER: Final = 0
-_FIRST: Final = 1
-"""The queue offset of a run's first entry."""
-_COUNT: Final = 2
-_END: Final = 3
-"""Where the record of its last entry ends."""
-_PREVIOUS: Final = 4
-"""The run that its queue began before, or -1."""
 
 
 def group_entries(rows: Longs, runs: Runs) -> int:
@@ -37,21 +28,21 @@ def _group(rows: Longs, length: int, runs: Longs, entries: Bytes, newest: Longs,
         place = run & (len(runs) - 1)
         if (
             run < first
-            or runs[place, _COUNT] == length
-            or runs[place, _FIRST] + runs[place, _COUNT] != queue_offset
+            or runs[place, RUN_COUNT] == length
+            or runs[place, RUN_FIRST] + runs[place, RUN_COUNT] != queue_offset
         ):
             if end - first == len(runs):
                 window[1] = end
                 return row
             newest[queue], place = end, end & (len(runs) - 1)
-            runs[place, _NUMBER], runs[place, _FIRST], runs[place, _COUNT] = queue, queue_offset, 0
-            runs[place, _PREVIOUS] = run
+            runs[place, RUN_QUEUE], runs[place, RUN_FIRST], runs[place, RUN_COUNT] = queue, queue_offset, 0
+            runs[place, RUN_PREVIOUS] = run
             end += 1
-        at = (place * length + runs[place, _COUNT]) * SIZE
+        at = (place * length + runs[place, RUN_COUNT]) * SIZE
         put_long(entries, at, rows[row, PHYSICAL_OFFSET])
         put_int(entries, at + 8, rows[row, ENTRY_SIZE])
         put_long(entries, at + 12, rows[row, TAGS_CODE])
-        runs[place, _COUNT] += 1
-        runs[place, _END] = rows[row, PHYSICAL_OFFSET] + rows[row, ENTRY_SIZE]
+        runs[place, RUN_COUNT] += 1
+        runs[place, RUN_END] = rows[row, PHYSICAL_OFFSET] + rows[row, ENTRY_SIZE]
     window[1] = end
     return len(rows)

@@ -110,6 +110,10 @@ class Keys(NamedTuple):
     stop_position: int
 
 
+RUN_QUEUE, RUN_FIRST, RUN_COUNT, RUN_END, RUN_PREVIOUS = range(5)
+"""What the numbers of a run's row are."""
+
+
 class Runs(NamedTuple):
     """A ring of runs, each some entries of one queue that follow one another.
 
@@ -119,7 +123,7 @@ class Runs(NamedTuple):
         length: the most entries of a run.
         rows: for each place, of its run the queue's number, the queue offset of the first entry, how many
             entries there are, where the record of the last one ends in the CommitLog, and the run that the
-            queue began before, or -1.
+            queue began before, or -1: see ``RUN_QUEUE`` and the others.
         entries: for each place ``length`` entries, as they are in ConsumeQueue files.
         newest: by a queue's number the last run that it began, or -1.
         window: the first run that is still there, and the next one to begin.

@@ -13,7 +13,7 @@ import numpy as np
 
 from cometmq import kernels
 from cometmq.format.queue_entry import SIZE
-from cometmq.kernels.ops import Longs, Runs
+from cometmq.kernels.ops import RUN_PREVIOUS, RUN_QUEUE, Longs, Runs
 from cometmq.kernels.sends import QUEUE
 from cometmq.store.consume_queue import ConsumeQueue
 
@@ -30,7 +30,6 @@ PUT_COUNT: Final = 1_024
 FEW: Final = 24
 """So many entries are put faster one by one: somebody reads right behind the producer."""
 
-_NUMBER, _PREVIOUS = 0, 4  # of a run: see ``kernels.ops.Runs``
 _PUT: Final = -1
 """In place of the number of the queue whose run was put before older ones."""
 
@@ -78,9 +77,7 @@ class Staged:
 
     def put(self) -> None:
         """Put what can be read into its queues."""
-        if not self.count and not self.grouped:
-            return
-        if not self.grouped and self.count <= FEW:
+        if self._are_few():
             self._put_each()
         else:
             self._group()
@@ -88,13 +85,13 @@ class Staged:
 
     def put_queue(self, number: int) -> None:
         """Put what can be read of one queue: others may have much, and nobody may ask for it."""
-        if not self.grouped and self.count <= FEW:
-            self.put()
+        if self._are_few():
+            self._put_each()
             return
         self._group()
         for place in reversed(self._take_places(number)):
             self._put_places(place, place + 1)
-            self._runs.rows[place, _NUMBER] = _PUT
+            self._runs.rows[place, RUN_QUEUE] = _PUT
             self._put_early += 1
         if self._put_early == self.grouped:
             self._put_runs(self.grouped)
@@ -103,8 +100,11 @@ class Staged:
         """Give the queues of what can be read, by the age of their runs."""
         self._group()
         places = np.arange(*self._runs.window.tolist()) % len(self._runs.rows)
-        numbers = dict.fromkeys(self._runs.rows[places, _NUMBER].tolist())
+        numbers = dict.fromkeys(self._runs.rows[places, RUN_QUEUE].tolist())
         return [queue for number in numbers if (queue := self.queues.get(number)) is not None]
+
+    def _are_few(self) -> bool:
+        return not self.grouped and self.count <= FEW
 
     def _put_each(self) -> None:
         for number, queue_offset, physical_offset, size, tags_code in self.rows[: self.count].tolist():
@@ -115,8 +115,6 @@ class Staged:
 
     def _group(self) -> None:
         """Move what can be read to its queues' runs."""
-        if not self.count:
-            return
         rows = self.rows[: self.count]
         while len(rows):
             rows = rows[kernels.current().group_entries(rows, self._runs) :]
@@ -128,6 +126,8 @@ class Staged:
 
     def _drop_rows(self) -> None:
         """Forget the rows that can be read."""
+        if not self.count:
+            return
         waiting = self.rows[self.count : self.end]
         self.rows[: len(waiting)] = waiting
         self.count, self.end = 0, len(waiting)
@@ -161,7 +161,7 @@ class Staged:
             run, newest[number] = int(newest[number]), -1
             while run >= window[0]:
                 places.append(run % len(rows))
-                run = int(rows[places[-1], _PREVIOUS])
+                run = int(rows[places[-1], RUN_PREVIOUS])
         return places
 
     def _put_places(self, begin: int, end: int) -> None:
