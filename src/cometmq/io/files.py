@@ -10,11 +10,12 @@ what the others did.
 import fcntl
 import os
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
+from cometmq.io import syncing
 from cometmq.io.disk_file import DiskFile
 from cometmq.io.mapped import MappedPages
 from cometmq.message import Buffer
@@ -168,6 +169,10 @@ class FileLayer(Protocol):
         """Wait until the file or directory at ``path`` is on the disk. Safe from any thread."""
         ...
 
+    def sync_all(self, paths: Iterable[Path]) -> None:
+        """As ``sync`` for each of them that is still there. Raises OSError, which names the path."""
+        ...
+
     def size(self, path: Path) -> int:
         """Give the length of the file at ``path``."""
         ...
@@ -281,11 +286,11 @@ class Disk:
 
     def sync(self, path: Path) -> None:
         """Wait until the file or directory at ``path`` is on the disk."""
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fdatasync(fd)
-        finally:
-            os.close(fd)
+        syncing.sync_file(path)
+
+    def sync_all(self, paths: Iterable[Path]) -> None:
+        """Wait until all of these are on the disk, many in one go."""
+        syncing.sync_files(paths)
 
     def size(self, path: Path) -> int:
         """Give the length of the file at ``path``."""
@@ -326,26 +331,26 @@ class Disk:
         self.make_directory(path.parent, durable=durable)
         path.mkdir(exist_ok=True)
         if durable:
-            self._sync_directory(path.parent)
+            syncing.sync_directory(path.parent)
 
     def rename(self, old: Path, new: Path) -> None:
         """Move ``old`` over ``new``, durably."""
         os.replace(old, new)
-        self._sync_directory(new.parent)
+        syncing.sync_directory(new.parent)
 
     def remove(self, path: Path, *, durable: bool = True) -> None:
         """Remove a file."""
         with suppress(FileNotFoundError):
             path.unlink()
             if durable:
-                self._sync_directory(path.parent)
+                syncing.sync_directory(path.parent)
 
     def remove_directory(self, path: Path, *, durable: bool = True) -> None:
         """Remove an empty directory."""
         with suppress(FileNotFoundError):
             path.rmdir()
             if durable:
-                self._sync_directory(path.parent)
+                syncing.sync_directory(path.parent)
 
     def lock(self, path: Path) -> int | None:
         """Take the exclusive lock on ``path``'s first byte, as a Java broker does.
@@ -386,13 +391,6 @@ class Disk:
         finally:
             os.close(fd)
         return None if kind == fcntl.F_UNLCK else pid
-
-    def _sync_directory(self, path: Path) -> None:
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
 
 
 def _identity(stat: os.stat_result) -> tuple[int, int]:

@@ -20,7 +20,6 @@ broker indexed twice around a restart are there once; and the queues of topics t
 come back as far as their messages are still in the log.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,7 +44,6 @@ BUILD_DIRECTORY = "rebuild"
 OLD_SUFFIX = ".old"
 PENDING_MAX = 16 * 1024 * 1024
 """Bytes of queue entries that may wait in memory for being written."""
-SYNCS_AT_ONCE = 8
 
 
 class Rebuilt(NamedTuple):
@@ -147,8 +145,7 @@ def _build(store: StoreDirectory, layer: FileLayer, building: Path, progress: Pr
         queues.write_back()
         index_paths = _finish_index(index)
         queue_paths = [queue.chain.path(start) for queue in queues for start in queue.chain.starts]
-        with ThreadPoolExecutor(SYNCS_AT_ONCE) as threads:
-            list(threads.map(layer.sync, files_then_directories(queue_paths + index_paths, building)))
+        layer.sync_all(files_then_directories(queue_paths + index_paths, building))
     finally:
         files.close()
     made = len(list(queues))

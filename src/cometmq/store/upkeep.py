@@ -140,20 +140,17 @@ class Upkeep:
             self.failed = None
 
     def sync(self, paths: Sequence[Path]) -> None:
-        """Sync files, and the directories that name them; those that are gone are passed over.
+        """Sync files, and the directories that name them; those of topics deleted by now are passed over.
 
         Safe from any thread.
         """
-        for path in files_then_directories(paths, self._root):
-            try:
-                self._files.layer.sync(path)
-            except FileNotFoundError:
-                continue  # its topic was deleted
-            except OSError as error:
-                self._sync_failed = True
-                self._can_vouch = False
-                log.critical("%s; the next start reads more of the log", describe(error, path))
-                return
+        try:
+            self._files.layer.sync_all(files_then_directories(paths, self._root))
+        except OSError as error:
+            self._sync_failed = True
+            self._can_vouch = False
+            place = Path(error.filename or self._root)
+            log.critical("%s; the next start reads more of the log", describe(error, place))
 
     def vouch(self, dispatched_time: int) -> None:
         """Note in the checkpoint that the derived files are on the disk up to a store time, ms.

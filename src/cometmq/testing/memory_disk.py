@@ -8,7 +8,8 @@ import errno
 import itertools
 import mmap
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -210,6 +211,12 @@ class MemoryDisk:
         content = self._content(path)
         content.synced = bytes(content.data)
         self.sync_count += 1
+
+    def sync_all(self, paths: Iterable[Path]) -> None:
+        """Do so for each of them that is there."""
+        for path in paths:
+            with suppress(FileNotFoundError):
+                self.sync(path)
 
     def size(self, path: Path) -> int:
         """Give the length of the file at ``path``."""

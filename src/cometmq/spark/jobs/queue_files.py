@@ -6,7 +6,6 @@ into its place: it is there whole or not at all, whoever is killed, and if two a
 
 import errno
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
@@ -23,7 +22,7 @@ from cometmq.io.open_files import OpenFiles
 from cometmq.spark.jobs.entries import QUEUE_ROW
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.queues import QueueKey, Queues
-from cometmq.store.rebuild import PENDING_MAX, SYNCS_AT_ONCE, remove_tree
+from cometmq.store.rebuild import PENDING_MAX, remove_tree
 from cometmq.store.replay import Gap, Replay
 
 ATTEMPTS: Final = "attempts"
@@ -108,8 +107,7 @@ def _complete(
     queues.write_back()
     found = [queues.find(*key) for key in keys]
     made = [queue for queue in found if queue is not None and queue.chain.starts]
-    with ThreadPoolExecutor(SYNCS_AT_ONCE) as threads:
-        list(threads.map(layer.sync, [path for queue in made for path in _files_of(queue)]))
+    layer.sync_all(path for queue in made for path in _files_of(queue))
     _save_gaps(layer, building, [gap for gap in replay.gaps if gap[:2] in set(keys)])
     for queue in made:
         place = layout.consume_queue_dir(building, queue.topic, queue.queue_id)

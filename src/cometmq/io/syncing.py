@@ -1,0 +1,64 @@
+"""Waiting for the disk: for one file or directory, or for as many as there are."""
+
+import ctypes
+import os
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Final
+
+MANY_FILES: Final = 128
+"""From so many on all of a file system is synced in one go (Linux's syncfs(2)): one by one each costs the
+disk a write of its journal. What others have written to it is waited for, too, so few go one by one."""
+
+_libc: Final = ctypes.CDLL(None, use_errno=True)
+
+
+def sync_file(path: Path) -> None:
+    """Wait until the file or directory at ``path`` is on the disk. Raises OSError."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fdatasync(fd)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    finally:
+        os.close(fd)
+
+
+def sync_directory(path: Path) -> None:
+    """Wait until the names in the directory at ``path`` are on the disk. Raises OSError."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def sync_files(paths: Iterable[Path]) -> None:
+    """Wait until files and directories are on the disk; those that are gone are passed over.
+
+    Raises OSError, which names the path.
+    """
+    paths = list(paths)
+    if len(paths) >= MANY_FILES and (sync_all := getattr(_libc, "syncfs", None)) is not None:
+        with ExitStack() as opened:
+            for fd, path in _one_of_each_file_system(paths, opened):
+                if sync_all(fd):
+                    raise OSError(number := ctypes.get_errno(), os.strerror(number), str(path))
+        return
+    for path in paths:
+        with suppress(FileNotFoundError):
+            sync_file(path)
+
+
+def _one_of_each_file_system(paths: list[Path], opened: ExitStack) -> Iterable[tuple[int, Path]]:
+    """Open, of each file system that ``paths`` lie in, one that is still there."""
+    found: dict[int, tuple[int, Path]] = {}
+    for path in paths:
+        with suppress(FileNotFoundError):
+            device = os.stat(path).st_dev
+            if device not in found:
+                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                opened.callback(os.close, fd)
+                found[device] = fd, path
+    return found.values()
