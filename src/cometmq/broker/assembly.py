@@ -136,13 +136,14 @@ class Assembly:
             store_host=host,
             constants={"MSG_REGION": own.region_id, "TRACE_ON": str(own.trace_on).lower()},
         )
+        queries = Queries(store, self.reads, self.topics, groups, self.offsets)
         relay = Relay(consumers, store, self.reads, broker_name=own.broker_name)
         handlers = _handlers(
             self.pulls,
             self.clients,
             relay,
             self.lock_requests,
-            Queries(store, self.reads, self.topics, groups, self.offsets),
+            queries,
             Retries(
                 store, self.reads, self.topics, groups, self.rates, store_host=host, permission=permission
             ),
@@ -170,7 +171,7 @@ class Assembly:
             StoreAdmin(self.topics, store, self.offsets),
             self.schedule,
         )
-        self.bulk = Bulk(sends.bulk, self.pulls.bulk)
+        self.bulk = Bulk(sends.bulk, self.pulls.bulk, queries.bulk)
         self.requests = Requests(
             sends.handle,
             handlers,

@@ -4,38 +4,49 @@ from collections.abc import Sequence
 from typing import Final
 
 from cometmq.broker.bulk_pulls import BulkPulls
+from cometmq.broker.bulk_queries import BulkQueries
 from cometmq.broker.bulk_sends import BulkSends
 from cometmq.net.turn import Read
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import PREFIX_SIZE
 
-_PULL_STARTS: Final = tuple(
-    start
-    for code in (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
-    for start in (b'{"code":%d,' % code, code.to_bytes(2, "big"))
-)
+
+def _starts(*codes: RequestCode) -> tuple[bytes, ...]:
+    """Give how the headers of requests begin: in JSON as the Java client writes it, and ROCKETMQ ones."""
+    return tuple(start for code in codes for start in (b'{"code":%d,' % code, code.to_bytes(2, "big")))
+
+
+_PULL_STARTS: Final = _starts(RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
+_QUERY_STARTS: Final = _starts(RequestCode.QUERY_MESSAGE, RequestCode.VIEW_MESSAGE_BY_ID)
 
 
 class Bulk:
-    """Takes the usual sends and pulls (a ``net.turn.BulkHandler``).
+    """Takes the usual sends, pulls and queries (a ``net.turn.BulkHandler``).
 
-    The kernel of sends looks at all frames; those that are pulls by the look of their first bytes are spared
+    The kernel of sends looks at all frames; those that are others by the look of their first bytes are spared
     that.
     """
 
-    def __init__(self, sends: BulkSends, pulls: BulkPulls) -> None:
+    def __init__(self, sends: BulkSends, pulls: BulkPulls, queries: BulkQueries) -> None:
         self._sends = sends
         self._pulls = pulls
+        self._queries = queries
 
     def take(self, reads: Sequence[Read]) -> None:
-        """Answer the usual sends and pulls of a turn: see ``net.turn.BulkHandler``."""
+        """Answer the usual sends, pulls and queries of a turn: see ``net.turn.BulkHandler``."""
         pulls: list[Read] = []
+        queries: list[Read] = []
         rest: list[Read] = []
         for read in reads:
-            is_pull = read.data.startswith(_PULL_STARTS, read.position + PREFIX_SIZE)
-            (pulls if is_pull else rest).append(read)
+            at = read.position + PREFIX_SIZE
+            if read.data.startswith(_PULL_STARTS, at):
+                pulls.append(read)
+            else:
+                (queries if read.data.startswith(_QUERY_STARTS, at) else rest).append(read)
         if pulls:
             rest += self._pulls.take(pulls, [len(read.data) for read in pulls])
+        if queries:
+            rest += self._queries.take(queries)
         if rest:
             self._take_sends(rest)
 

@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Final
 
+from cometmq.broker.bulk_queries import BulkQueries
 from cometmq.broker.groups import Groups
 from cometmq.broker.offsets import Offsets
 from cometmq.broker.reads import Reads
@@ -39,7 +40,11 @@ _FOUND_BY_KEY: Final = NumbersTemplate(None, ("indexLastUpdateTimestamp", "index
 
 
 class Queries:
-    """Answers questions about messages and positions."""
+    """Answers questions about messages and positions.
+
+    Attributes:
+        bulk: takes those by id and key before anybody makes commands of them, once the kernels are loaded.
+    """
 
     def __init__(
         self, store: MessageStore, reads: Reads, topics: Topics, groups: Groups, offsets: Offsets
@@ -49,6 +54,7 @@ class Queries:
         self._topics = topics
         self._groups = groups
         self._offsets = offsets
+        self.bulk = BulkQueries(store.readings.finds, _FOUND_BY_ID, _FOUND_BY_KEY, UNIQUE_KEY_COUNT_MAX)
 
     def message_by_id(self, session: Session, command: Command) -> Command | None:
         """VIEW_MESSAGE_BY_ID: the record that begins at a CommitLog offset."""

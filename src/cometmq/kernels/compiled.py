@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from cometmq.kernels import gather, properties
 from cometmq.kernels import pull as pulls
+from cometmq.kernels import query as queries
 from cometmq.kernels import send as sends
 from cometmq.kernels.crc import crc32
 from cometmq.kernels.dispatch import dispatch
@@ -31,6 +32,7 @@ __all__ = [
     "java_hash_many",
     "properties",
     "pulls",
+    "queries",
     "read_keys",
     "scan",
     "select",

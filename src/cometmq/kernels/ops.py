@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from cometmq.kernels.pulls import PullOps
+    from cometmq.kernels.queries import QueryOps
     from cometmq.kernels.sends import SendOps
 
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -153,6 +154,7 @@ class Ops(Protocol):
     Attributes:
         sends: those on sends, or None.
         pulls: those on reads of queues, or None.
+        queries: those on queries by id and key, or None.
     """
 
     @property
@@ -163,6 +165,11 @@ class Ops(Protocol):
     @property
     def pulls(self) -> "PullOps | None":
         """The bulk operations on reads of queues, which only the compiled ones have."""
+        ...
+
+    @property
+    def queries(self) -> "QueryOps | None":
+        """The bulk operations on queries by id and key, which only the compiled ones have."""
         ...
 
     def crc32(self, buffer: Buffer | Bytes) -> int:

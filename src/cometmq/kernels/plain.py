@@ -40,6 +40,8 @@ sends: Final = None
 """Without kernels sends are not taken in bulk."""
 pulls: Final = None
 """Nor are queues read in bulk."""
+queries: Final = None
+"""Nor are queries answered in bulk."""
 
 _LONG_SIGN: Final = 2**63
 _INT_SIGN: Final = 2**31

@@ -8,25 +8,10 @@ from typing import Any, Final
 
 from cometmq.format.consume_queue_ext import ADDRESS_MAX
 from cometmq.format.queue_entry import SIZE
-from cometmq.format.record import (
-    BODY_AT,
-    BODY_CRC_AT,
-    BODY_LENGTH_AT,
-    HOST_GROWTH,
-    MAGIC_AT,
-    MAGIC_V1,
-    MAGIC_V2,
-    MIN_SIZE,
-    PHYSICAL_OFFSET_AT,
-    QUEUE_OFFSET_AT,
-    SYS_FLAG_AT,
-)
-from cometmq.format.sys_flag import BORN_HOST_V6, STORE_HOST_V6
-from cometmq.kernels.crc import crc32_of
+from cometmq.format.record import MIN_SIZE
 from cometmq.kernels.jit import (
     Bytes,
     Longs,
-    byte_at,
     bytes_in,
     bytes_out,
     copy_bytes,
@@ -41,7 +26,6 @@ from cometmq.kernels.jit import (
     longs_out,
     rows_out,
     types,
-    uint32,
 )
 from cometmq.kernels.pull_answers import put_header
 from cometmq.kernels.pull_frames import read
@@ -66,13 +50,10 @@ from cometmq.kernels.pulls import (
     RUNS,
     UNUSUAL,
 )
+from cometmq.kernels.record_check import is_message
 
 __all__ = ["answer", "choose", "read"]
 
-_V1: Final = MAGIC_V1
-_V2: Final = MAGIC_V2
-_V6_BORN: Final = int(BORN_HOST_V6)
-_V6_STORE: Final = int(STORE_HOST_V6)
 _CACHE_LINE: Final = 64
 """Bytes that processors fetch together; if it is another number, a little is fetched later, or twice."""
 
@@ -84,45 +65,6 @@ def _has(codes: Longs, begin: int, end: int, code: int) -> bool:
         if codes[i] == code:
             return True
     return False
-
-
-@inlined
-def _unsigned(file: Bytes, position: int, width: int) -> Any:
-    """Read a number of one or two bytes."""
-    number = int64(byte_at(file, position))
-    return number if width == 1 else number << 8 | byte_at(file, position + 1)
-
-
-@inlined
-def _is_message(file: Bytes, position: int, size: int, physical_offset: int, queue_offset: int) -> Any:
-    """Tell what ``store.read_check.is_message`` tells; all of the ``size`` bytes are in the file."""
-    if (
-        int_at(file, position) != size
-        or long_at(file, position + PHYSICAL_OFFSET_AT) != physical_offset
-        or long_at(file, position + QUEUE_OFFSET_AT) != queue_offset
-    ):
-        return False
-    magic = uint32(int_at(file, position + MAGIC_AT))
-    if magic == _V1:
-        width = 1
-    elif magic == _V2:
-        width = 2
-    else:
-        return False
-    sys_flag = int_at(file, position + SYS_FLAG_AT)
-    growth = (HOST_GROWTH if sys_flag & _V6_BORN else 0) + (HOST_GROWTH if sys_flag & _V6_STORE else 0)
-    body, end = position + BODY_AT + growth, position + size
-    if body + width + 2 > end:
-        return False
-    length = int64(int_at(file, position + BODY_LENGTH_AT + growth))
-    topic = body + length + width
-    if length < 0 or topic + 2 > end:
-        return False
-    properties = topic + _unsigned(file, topic - width, width) + 2
-    if properties > end or properties + _unsigned(file, properties - 2, 2) != end:
-        return False
-    crc = int_at(file, position + BODY_CRC_AT)
-    return length == 0 or int64(crc32_of(file, body, length) & 0x7FFFFFFF) == crc
 
 
 @inlined
@@ -186,7 +128,7 @@ def _choose(
     if missing:
         return UNUSUAL - missing
     for i in range(count):
-        if not _is_message(file, places[i], sizes[i], begin + places[i], told[i]):
+        if not is_message(file, places[i], sizes[i], begin + places[i], told[i]):
             return UNUSUAL
     runs, end_of_run = 0, int64(-1)
     for i in range(count):

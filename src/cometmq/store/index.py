@@ -135,6 +135,11 @@ class Index:
         return sorted(found)
 
     @property
+    def newest_first(self) -> list[IndexFile]:
+        """The files, to look keys up in."""
+        return self._index[::-1]
+
+    @property
     def last_update(self) -> tuple[int, int]:
         """Store time and CommitLog offset of the newest record that is in the index."""
         if not self._index:

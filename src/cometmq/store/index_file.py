@@ -10,7 +10,7 @@ Source: RocketMQ ``store/index/IndexFile.java``.
 from collections.abc import Callable
 from itertools import takewhile
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from cometmq.format.index import (
     file_size,
     slot_position,
 )
-from cometmq.io.files import File
+from cometmq.io.files import File, Mapped
 from cometmq.io.open_files import OpenFiles
 from cometmq.kernels.ops import PAGE_SIZE, Bytes, Ints, Longs
 from cometmq.store.index_view import ENTRY_DTYPE, SLOT_DTYPE
@@ -38,6 +38,20 @@ HOPS_MAX: Final = 64
 """So many entries of a chain are looked at in the loop; a longer one is left to a thread."""
 BLOCK_ENTRIES = 1_000_000
 """Entries looked at together when a file is cut (20 MB)."""
+
+
+class IndexBytes(NamedTuple):
+    """What kernels look keys up in: see ``kernels.queries.QueryOps.find``."""
+
+    image: Bytes
+    file: Bytes
+    resident: Bytes
+    is_held: bool
+    tail: Bytes
+    written: int
+    begin_time: int
+    end_time: int
+    next_entry: int
 
 
 class IndexFile:
@@ -182,6 +196,29 @@ class IndexFile:
 
         found = yield Look(self._files, self.path, look)
         return found or []
+
+    def bytes_for(self, mapped: Mapped) -> IndexBytes:
+        """Give all that kernels look at; nothing may be inserted while somebody has it.
+
+        Args:
+            mapped: what ``mapped`` gave.
+        """
+        file, header, held = np.frombuffer(mapped.view, np.uint8), self.header, self._image
+        return IndexBytes(
+            file[: self._image_size] if held is None else held,
+            file,
+            np.frombuffer(mapped.resident, np.uint8),
+            held is not None,
+            np.frombuffer(self._tail, np.uint8),
+            self._written,
+            header.begin_time,
+            header.end_time,
+            header.next_entry,
+        )
+
+    def mapped(self) -> Mapped | None:
+        """Give the file's map; None where nothing is known of its pages. Raises OSError."""
+        return self._files.get(self.path).mapped()
 
     def _find_at_hand(
         self, key_hash: int, begin_time: int, end_time: int, max_count: int

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Container
 
+from cometmq.store.bulk_finds import BulkFinds
 from cometmq.store.bulk_reads import BulkReads
 from cometmq.store.get import RecordFilter, get_at_hand, get_messages
 from cometmq.store.get_result import GetResult
@@ -25,6 +26,7 @@ class Readings:
 
     Attributes:
         bulk: answers many reads of queues at a time.
+        finds: answers many queries by id and key at a time.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Readings:
         self.bulk = BulkReads(parts.log, parts.queues, self._limits)
         self._catch_up = catch_up
         self._confirm_offset = confirm_offset
+        self.finds = BulkFinds(parts.log, parts.index, settings.max_msgs_num_batch, catch_up, confirm_offset)
 
     def get(
         self,

@@ -154,15 +154,25 @@ class NumbersTemplate:
         header = (self._json % (*numbers, request.opaque)).encode()
         return _PREFIX.pack(4 + len(header) + body_size, _JSON_WORD | len(header)) + header
 
+    def around(self, numbers: tuple[int, ...]) -> tuple[bytes, bytes, bytes, bytes]:
+        """Give what stands before the opaque number, and behind it, for those who write the same often.
+
+        First in JSON, then in a ROCKETMQ header, where it takes four bytes.
+        """
+        *before, behind = self._json_pieces
+        json = "%d".join(piece.replace("%", "%%") for piece in before) % numbers
+        return json.encode(), behind.encode(), self._binary, self._behind_opaque(numbers)
+
     def _binary_header(self, opaque: int, numbers: tuple[int, ...]) -> bytes:
+        return b"".join((self._binary, _INT.pack(opaque), self._behind_opaque(numbers)))
+
+    def _behind_opaque(self, numbers: tuple[int, ...]) -> bytes:
         parts: list[bytes] = []
         for name, number in zip(self._names, numbers, strict=True):
             text = b"%d" % number
             parts += (name, _LENGTHS[len(text)], text)
         fields = b"".join(parts)
-        return b"".join(
-            (self._binary, _INT.pack(opaque), self._flag_and_remark, _INT.pack(len(fields)), fields)
-        )
+        return b"".join((self._flag_and_remark, _INT.pack(len(fields)), fields))
 
 
 def _binary_text(text: str, length_format: struct.Struct) -> bytes:

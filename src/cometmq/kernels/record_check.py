@@ -1,0 +1,63 @@
+"""Checking inside kernels that what lies somewhere in the log is a whole, sound record."""
+
+from typing import Any, Final
+
+from cometmq.format.record import (
+    BODY_AT,
+    BODY_CRC_AT,
+    BODY_LENGTH_AT,
+    HOST_GROWTH,
+    MAGIC_AT,
+    MAGIC_V1,
+    MAGIC_V2,
+    PHYSICAL_OFFSET_AT,
+    QUEUE_OFFSET_AT,
+    SYS_FLAG_AT,
+)
+from cometmq.format.sys_flag import BORN_HOST_V6, STORE_HOST_V6
+from cometmq.kernels.crc import crc32_of
+from cometmq.kernels.jit import Bytes, byte_at, inlined, int64, int_at, long_at, uint32
+
+_V1: Final = MAGIC_V1
+_V2: Final = MAGIC_V2
+_V6_BORN: Final = int(BORN_HOST_V6)
+_V6_STORE: Final = int(STORE_HOST_V6)
+
+
+@inlined
+def _unsigned(file: Bytes, position: int, width: int) -> Any:
+    """Read a number of one or two bytes."""
+    number = int64(byte_at(file, position))
+    return number if width == 1 else number << 8 | byte_at(file, position + 1)
+
+
+@inlined
+def is_message(file: Bytes, position: int, size: int, physical_offset: int, queue_offset: int) -> Any:
+    """Tell what ``store.read_check.is_message`` tells; all of the ``size`` bytes are in the file."""
+    if (
+        int_at(file, position) != size
+        or long_at(file, position + PHYSICAL_OFFSET_AT) != physical_offset
+        or long_at(file, position + QUEUE_OFFSET_AT) != queue_offset
+    ):
+        return False
+    magic = uint32(int_at(file, position + MAGIC_AT))
+    if magic == _V1:
+        width = 1
+    elif magic == _V2:
+        width = 2
+    else:
+        return False
+    sys_flag = int_at(file, position + SYS_FLAG_AT)
+    growth = (HOST_GROWTH if sys_flag & _V6_BORN else 0) + (HOST_GROWTH if sys_flag & _V6_STORE else 0)
+    body, end = position + BODY_AT + growth, position + size
+    if body + width + 2 > end:
+        return False
+    length = int64(int_at(file, position + BODY_LENGTH_AT + growth))
+    topic = body + length + width
+    if length < 0 or topic + 2 > end:
+        return False
+    properties = topic + _unsigned(file, topic - width, width) + 2
+    if properties > end or properties + _unsigned(file, properties - 2, 2) != end:
+        return False
+    crc = int_at(file, position + BODY_CRC_AT)
+    return length == 0 or int64(crc32_of(file, body, length) & 0x7FFFFFFF) == crc

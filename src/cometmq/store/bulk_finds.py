@@ -1,0 +1,164 @@
+"""Answering queries by id and by key, many with one call of a kernel.
+
+``index`` and ``query`` define what a query gives. Here are those that nearly all are: what is looked at is in
+memory, and their records lie sound in one file of the log. Of the others nothing is said.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from cometmq import kernels
+from cometmq.format.checksum import Crc
+from cometmq.io.files import Mapped
+from cometmq.kernels.ops import Bytes, Longs
+from cometmq.kernels.queries import (
+    ANSWERS_SIZE_MAX,
+    DONE,
+    ELSEWHERE,
+    FOUND,
+    FOUND_MAX,
+    FULL,
+    HOPS_MAX,
+    LOOKING,
+    MISSING,
+    PLACE,
+    PLACE_END,
+    STATE,
+    STUCK,
+    UNUSUAL,
+    Constants,
+    QueryOps,
+)
+from cometmq.store.commit_log import CommitLog
+from cometmq.store.index import Index
+
+LOOKS_MAX: Final = 2 * FOUND_MAX
+"""So often the system is asked for one query's records: for the beginning of each, and for all of it."""
+
+_NOTHING: Final = np.empty(0, np.uint8)
+
+
+class _File(NamedTuple):
+    """A file of the log, as the kernel takes it."""
+
+    data: Bytes
+    resident: Bytes
+    begin: int
+    end: int
+
+
+_NOWHERE: Final = _File(_NOTHING, _NOTHING, 0, 0)
+
+
+class BulkFinds:
+    """Finds records of one log by id and by key. For one thread.
+
+    Args:
+        max_count: how many records any query is given at most.
+        catch_up: brings the index up to what is dispatched.
+        confirm_offset: gives the CommitLog offset before which records are given by id.
+    """
+
+    def __init__(
+        self,
+        commit_log: CommitLog,
+        index: Index | None,
+        max_count: int,
+        catch_up: Callable[[], None],
+        confirm_offset: Callable[[], int],
+    ) -> None:
+        self._log = commit_log
+        self._index = index
+        self._max_count = max_count
+        self._catch_up = catch_up
+        self._confirm_offset = confirm_offset
+        self._answers = _NOTHING
+
+    def ops(self) -> QueryOps | None:
+        """Give the kernels, None if they are not loaded or check less than this log asks for."""
+        return kernels.current().queries if self._log.crc is Crc.BODY else None
+
+    def look_up(self, ops: QueryOps, queries: Longs, offsets: Longs) -> tuple[int, int]:
+        """Find where the records lie that queries are for; give ``Index.last_update`` as of then.
+
+        Args:
+            queries: rows as ``ops.read`` makes them; of some the state is UNUSUAL after this.
+            offsets: gets the CommitLog offsets.
+        """
+        states = queries[:, STATE]
+        if self._index is None:
+            states[states == LOOKING] = UNUSUAL
+            return 0, 0
+        self._catch_up()
+        for number, file in enumerate(self._index.newest_first):
+            if not (states == LOOKING).any():
+                break
+            try:
+                mapped = file.mapped()
+            except OSError:
+                mapped = None  # the plain way will say so
+            if mapped is None:
+                states[states == LOOKING] = UNUSUAL
+                break
+            for _ in range(HOPS_MAX + 1):
+                if not ops.find(*file.bytes_for(mapped), number, self._max_count, queries, offsets):
+                    break
+                for row in np.flatnonzero(states == MISSING).tolist():
+                    _look_at(mapped, queries[row], LOOKING)
+            else:
+                states[states == LOOKING] = UNUSUAL  # memory is short: what was there is gone again
+        states[states == LOOKING] = FOUND
+        return self._index.last_update
+
+    def answer(
+        self, ops: QueryOps, constants: Constants, queries: Longs, offsets: Longs
+    ) -> Iterator[tuple[int, int]]:
+        """Answer queries whose records are looked up: gives from which row to before which they are answered.
+
+        Their answers, of those whose state is ANSWERED, stay until the next are asked for.
+        """
+        if not len(self._answers):
+            self._answers = np.empty(ANSWERS_SIZE_MAX, np.uint8)
+        begin = first = at = 0
+        mapped, file, looks = None, _NOWHERE, 0
+        given = *constants, self._answers, queries, offsets, self._confirm_offset()
+        while first < len(queries):
+            before = first
+            first, at, why = ops.answer(*given, *file, first, at)
+            looks = looks + 1 if first == before and why == STUCK else 0
+            if why == FULL and at:
+                yield begin, first
+                begin, at = first, 0
+            elif why == STUCK and mapped is not None and looks <= LOOKS_MAX:
+                _look_at(mapped, queries[first], FOUND)
+            elif why == ELSEWHERE and (opened := self._open(int(offsets[first, 0]))) is not None:
+                mapped, file = opened
+            elif why != DONE:
+                queries[first, STATE] = UNUSUAL
+        yield begin, first
+
+    def answers(self, begin: int, end: int) -> bytes:
+        """Give a part of the answers."""
+        return bytes(self._answers.data[begin:end])
+
+    def _open(self, offset: int) -> tuple[Mapped, _File] | None:
+        """Give the file of the log that holds an offset; None if it cannot be read."""
+        stretch = self._log.stretch(offset)
+        if stretch is None or offset >= stretch[1]:
+            return None
+        try:
+            mapped = self._log.chain.file(stretch[0]).mapped()
+        except OSError:
+            return None  # as above
+        if mapped is None:
+            return None
+        data, resident = np.frombuffer(mapped.view, np.uint8), np.frombuffer(mapped.resident, np.uint8)
+        return mapped, _File(data, resident, *stretch)
+
+
+def _look_at(mapped: Mapped, query: Longs, state: int) -> None:
+    """Ask the system for what a query is MISSING; it has this state then if that is in memory."""
+    is_ready = mapped.ready(int(query[PLACE]), int(query[PLACE_END])) is not None
+    query[STATE] = state if is_ready else UNUSUAL
