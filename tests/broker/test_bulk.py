@@ -1,4 +1,4 @@
-"""Which frames go to whom: reads of sends, of pulls, of both and of others."""
+"""Which frames go to whom: reads of sends, of pulls, of queries, of several and of others."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 from tests.broker.desk import ROOT, desk
 from tests.broker.test_bulk_pulls import heartbeat, pull, send
+from tests.kernels.querying import by_id, by_key
 
 from cometmq import kernels
 from cometmq.broker.bulk import Bulk
@@ -31,24 +32,28 @@ class Seen:
 
 
 @pytest.mark.parametrize(
-    ("frames", "of_sends", "of_pulls"),
+    ("frames", "of_sends", "of_pulls", "of_queries"),
     [
-        ([send(), send()], 1, 0),
-        ([pull(1), pull(2)], 0, 1),
-        ([OTHER], 1, 1),
-        ([send(), pull(1), pull(2)], 1, 1),
-        ([pull(1), send(), send()], 1, 1),
+        ([send(), send()], 1, 0, 0),
+        ([pull(1), pull(2)], 0, 1, 0),
+        ([by_id(0), by_key()], 0, 0, 1),
+        ([OTHER], 1, 1, 0),
+        ([send(), pull(1), pull(2)], 1, 1, 0),
+        ([pull(1), send(), send()], 1, 1, 0),
+        ([by_id(0), by_key(), send(), send(), by_key()], 1, 1, 1),
     ],
 )
-def test_each_kernel_looks_at_what_may_be_its_own(frames: list[bytes], of_sends: int, of_pulls: int) -> None:
+def test_each_kernel_looks_at_what_may_be_its_own(
+    frames: list[bytes], of_sends: int, of_pulls: int, of_queries: int
+) -> None:
     async def main() -> None:
         kernels.load()
         with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
             made.read(heartbeat("cg") + send() + pull(9))
             bulk = made.parts.bulk
-            sends, pulls = Seen(bulk._sends), Seen(bulk._pulls)
-            made.server.bulk = Bulk(cast(Any, sends), cast(Any, pulls))
+            sends, pulls, queries = Seen(bulk._sends), Seen(bulk._pulls), Seen(bulk._queries)
+            made.server.bulk = Bulk(cast(Any, sends), cast(Any, pulls), cast(Any, queries))
             made.read(b"".join(frames))
-            assert (sends.calls, pulls.calls) == (of_sends, of_pulls)
+            assert (sends.calls, pulls.calls, queries.calls) == (of_sends, of_pulls, of_queries)
 
     asyncio.run(main())

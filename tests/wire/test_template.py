@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cometmq.wire.frame import Command, SerializeType, encode, response
+from cometmq.wire.frame import Command, SerializeType, encode, response, with_prefix
 from cometmq.wire.template import NumbersTemplate, ResponseTemplate
 
 NAMES = ("msgId", "queueId", "transactionId")
@@ -44,3 +44,9 @@ def test_an_answer_of_numbers_is_the_frame_that_encode_makes(
     fields = dict(zip(names, map(str, numbers), strict=True))
     frame = NumbersTemplate(remark, names).encode(request, numbers, len(body)) + body
     assert frame == encode(response(request, remark=remark, ext_fields=fields, body=body))
+    before, behind, binary_before, binary_behind = NumbersTemplate(remark, names).around(numbers)
+    if serialize_type is SerializeType.JSON:
+        header = before + b"%d" % opaque + behind
+    else:
+        header = binary_before + opaque.to_bytes(4, "big", signed=True) + binary_behind
+    assert with_prefix(header, body, serialize_type) == frame

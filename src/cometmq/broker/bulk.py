@@ -51,7 +51,7 @@ class Bulk:
             self._take_sends(rest)
 
     def _take_sends(self, reads: Sequence[Read]) -> None:
-        """Take sends; of what follows them take the pulls."""
+        """Take sends; of what follows them take the pulls, and leave queries, which are few beside sends."""
         self._sends.take(reads)
         rest = [read for read in reads if read.position < read.commands_end]
         if rest:

@@ -5,14 +5,14 @@ memory, and their records lie sound in one file of the log. Of the others nothin
 """
 
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from cometmq import kernels
 from cometmq.format.checksum import Crc
 from cometmq.io.files import Mapped
-from cometmq.kernels.ops import Bytes, Longs
+from cometmq.kernels.ops import Longs
 from cometmq.kernels.queries import (
     ANSWERS_SIZE_MAX,
     DONE,
@@ -33,23 +33,12 @@ from cometmq.kernels.queries import (
 )
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.index import Index
+from cometmq.store.log_bytes import NOWHERE, bytes_at
 
 LOOKS_MAX: Final = 2 * FOUND_MAX
 """So often the system is asked for one query's records: for the beginning of each, and for all of it."""
 
 _NOTHING: Final = np.empty(0, np.uint8)
-
-
-class _File(NamedTuple):
-    """A file of the log, as the kernel takes it."""
-
-    data: Bytes
-    resident: Bytes
-    begin: int
-    end: int
-
-
-_NOWHERE: Final = _File(_NOTHING, _NOTHING, 0, 0)
 
 
 class BulkFinds:
@@ -122,7 +111,7 @@ class BulkFinds:
         if not len(self._answers):
             self._answers = np.empty(ANSWERS_SIZE_MAX, np.uint8)
         begin = first = at = 0
-        mapped, file, looks = None, _NOWHERE, 0
+        mapped, file, looks = None, NOWHERE, 0
         given = *constants, self._answers, queries, offsets, self._confirm_offset()
         while first < len(queries):
             before = first
@@ -133,7 +122,7 @@ class BulkFinds:
                 begin, at = first, 0
             elif why == STUCK and mapped is not None and looks <= LOOKS_MAX:
                 _look_at(mapped, queries[first], FOUND)
-            elif why == ELSEWHERE and (opened := self._open(int(offsets[first, 0]))) is not None:
+            elif why == ELSEWHERE and (opened := bytes_at(self._log, int(offsets[first, 0]))) is not None:
                 mapped, file = opened
             elif why != DONE:
                 queries[first, STATE] = UNUSUAL
@@ -142,20 +131,6 @@ class BulkFinds:
     def answers(self, begin: int, end: int) -> bytes:
         """Give a part of the answers."""
         return bytes(self._answers.data[begin:end])
-
-    def _open(self, offset: int) -> tuple[Mapped, _File] | None:
-        """Give the file of the log that holds an offset; None if it cannot be read."""
-        stretch = self._log.stretch(offset)
-        if stretch is None or offset >= stretch[1]:
-            return None
-        try:
-            mapped = self._log.chain.file(stretch[0]).mapped()
-        except OSError:
-            return None  # as above
-        if mapped is None:
-            return None
-        data, resident = np.frombuffer(mapped.view, np.uint8), np.frombuffer(mapped.resident, np.uint8)
-        return mapped, _File(data, resident, *stretch)
 
 
 def _look_at(mapped: Mapped, query: Longs, state: int) -> None:

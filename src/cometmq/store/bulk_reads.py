@@ -11,7 +11,6 @@ import numpy as np
 from cometmq import kernels
 from cometmq.format.checksum import Crc
 from cometmq.format.queue_entry import SIZE
-from cometmq.io.files import Mapped
 from cometmq.kernels.ops import Bytes, Longs
 from cometmq.kernels.pulls import (
     ANSWER_END,
@@ -36,6 +35,7 @@ from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.get import entries_at_hand, outside
 from cometmq.store.get_result import GetResult
 from cometmq.store.limits import Limits
+from cometmq.store.log_bytes import NOWHERE, bytes_at
 from cometmq.store.queues import Queues
 from cometmq.store.residency import are_ready
 
@@ -62,18 +62,6 @@ class Answered(NamedTuple):
     end: int
 
 
-class _File(NamedTuple):
-    """A file of the log, as the kernel takes it."""
-
-    data: Bytes
-    resident: Bytes
-    begin: int
-    end: int
-
-
-_NOWHERE: Final = _File(_NOTHING, _NOTHING, 0, 0)
-
-
 class BulkReads:
     """Reads of one log, within the same limits. For one thread.
 
@@ -87,7 +75,6 @@ class BulkReads:
         room = max(limits.memory_count, limits.disk_count, TOLD)
         self._places, self._sizes, self._run_sizes, self._told = np.empty((4, room), np.int64)
         self._answers = _NOTHING
-        self._mapped: Mapped | None = None
         self.begin()
 
     def ops(self) -> PullOps | None:
@@ -186,26 +173,24 @@ class BulkReads:
             limits.disk_size,
             log.written_offset - limits.memory_bytes,
         )
-        first, at, looked, file = self._first, 0, -1, _NOWHERE
-        try:
-            while True:
-                first, at, why = ops.answer(*given, *file, first, len(rows), at)
-                if why == DONE or (why == FULL and at):
-                    return first
-                if why == ELSEWHERE:
-                    begin = int(rows[first - 1, ENTRIES_END]) if first else 0
-                    offset = int.from_bytes(entries[begin : begin + 8].tobytes(), "big")
-                    if (other := self._file(offset)) is not None:
-                        file = other
-                        continue
-                elif why > FULL and looked != first:
-                    looked = first
-                    noted = why - FULL
-                    if self._mapped and are_ready(self._mapped, self._places[:noted], self._sizes[:noted]):
-                        continue
-                first += 1  # it stays unusual
-        finally:
-            self._mapped = None
+        first, at, looked = self._first, 0, -1
+        mapped, file = None, NOWHERE
+        while True:
+            first, at, why = ops.answer(*given, *file, first, len(rows), at)
+            if why == DONE or (why == FULL and at):
+                return first
+            if why == ELSEWHERE:
+                begin = int(rows[first - 1, ENTRIES_END]) if first else 0
+                offset = int.from_bytes(entries[begin : begin + 8].tobytes(), "big")
+                if (opened := bytes_at(log, offset)) is not None:
+                    mapped, file = opened
+                    continue
+            elif why > FULL and looked != first:
+                looked = first
+                noted = why - FULL
+                if mapped is not None and are_ready(mapped, self._places[:noted], self._sizes[:noted]):
+                    continue
+            first += 1  # it stays unusual
 
     def _entries_of(
         self, queue: ConsumeQueue, queue_offset: int, max_count: int, *, is_filtered: bool
@@ -220,16 +205,3 @@ class BulkReads:
         if min(max_bytes, max(self._limits.memory_size, self._limits.disk_size)) <= ANSWERS_SIZE_MAX:
             return True
         return int(np.frombuffer(entries, _WORD)[_SIZE_WORD::_WORDS].sum()) <= ANSWERS_SIZE_MAX
-
-    def _file(self, offset: int) -> _File | None:
-        """Give the file of the log that holds an offset; None if it cannot be read."""
-        stretch = self._log.stretch(offset)
-        if stretch is None or offset >= stretch[1]:
-            return None
-        try:
-            self._mapped = mapped = self._log.chain.file(stretch[0]).mapped()
-        except OSError:
-            return None
-        if mapped is None:
-            return None
-        return _File(np.frombuffer(mapped.view, np.uint8), np.frombuffer(mapped.resident, np.uint8), *stretch)
