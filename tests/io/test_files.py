@@ -1,7 +1,5 @@
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -66,39 +64,24 @@ def test_removing_what_is_not_there_is_no_error(layer: FileLayer, tmp_path: Path
     layer.remove_directory(tmp_path / "nothing")
 
 
+def test_directories_are_made_with_their_parents_but_not_where_a_file_is(tmp_path: Path) -> None:
+    for _ in range(2):
+        Disk().make_directory(tmp_path / "a" / "b" / "c")
+        assert (tmp_path / "a" / "b" / "c").is_dir()
+    Disk().make_directory(tmp_path / "a" / "d", durable=False)
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file", tmp_path / "file" / "under"):
+        with pytest.raises(OSError, match=r"File exists|Not a directory"):
+            Disk().make_directory(path)
+    assert Disk().names(tmp_path / "a") == ["b", "d"]
+
+
 def test_rename_moves_over_what_is_there(layer: FileLayer, tmp_path: Path) -> None:
     layer.save(tmp_path / "old", b"1")
     layer.save(tmp_path / "new", b"2")
     layer.rename(tmp_path / "old", tmp_path / "new")
     assert layer.load(tmp_path / "new") == b"1"
     assert not layer.exists(tmp_path / "old")
-
-
-def test_a_lock_that_another_process_holds_is_refused(tmp_path: Path) -> None:
-    token = Disk().lock(tmp_path / "lock")
-    assert token is not None
-    other = "import sys, pathlib as p, cometmq.io.files as f; print(f.Disk().lock(p.Path(sys.argv[1])))"
-    result = subprocess.run(
-        [sys.executable, "-c", other, tmp_path / "lock"], capture_output=True, text=True, check=True
-    )
-    assert result.stdout == "None\n"
-    Disk().unlock(token)
-    assert (tmp_path / "lock").read_bytes() == b"lock"
-
-
-def test_a_lock_that_this_process_holds_is_refused_by_any_path_and_kept(tmp_path: Path) -> None:
-    path = tmp_path / "lock"
-    token = Disk().lock(path)
-    assert token is not None
-    (tmp_path / "other").symlink_to(tmp_path)
-    assert Disk().lock(tmp_path / "other" / "lock") is None
-    other = "import sys, pathlib as p, cometmq.io.files as f; print(f.Disk().lock(p.Path(sys.argv[1])))"
-    result = subprocess.run([sys.executable, "-c", other, path], capture_output=True, text=True, check=True)
-    assert result.stdout == "None\n"
-    Disk().unlock(token)
-    token = Disk().lock(path)
-    assert token is not None
-    Disk().unlock(token)
 
 
 def test_what_cannot_be_made_leaves_no_temporary_file(tmp_path: Path) -> None:
@@ -108,23 +91,6 @@ def test_what_cannot_be_made_leaves_no_temporary_file(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="directory"):
         Disk().save(tmp_path / "taken", b"data")
     assert Disk().names(tmp_path) == ["taken"]
-
-
-def test_the_holder_of_a_lock_is_told_without_taking_it(tmp_path: Path) -> None:
-    path = tmp_path / "lock"
-    assert Disk().lock_holder(path) is None
-    token = Disk().lock(path)
-    assert token is not None
-    script = (
-        "import sys, pathlib, cometmq.io.files as f; print(f.Disk().lock_holder(pathlib.Path(sys.argv[1])))"
-    )
-    for _ in range(2):  # asking does not take it away
-        seen = subprocess.run(
-            [sys.executable, "-c", script, path], capture_output=True, text=True, check=True
-        )
-        assert int(seen.stdout) == os.getpid() == Disk().lock_holder(path)
-    Disk().unlock(token)
-    assert Disk().lock_holder(path) is None
 
 
 def test_it_tells_how_full_the_disk_is_and_when_a_file_was_written(tmp_path: Path) -> None:

@@ -7,15 +7,13 @@ layer that records these calls can rebuild any state that a crash could leave (`
 what the others did.
 """
 
-import fcntl
 import os
-import struct
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from cometmq.io import syncing
+from cometmq.io import file_lock, syncing
 from cometmq.io.disk_file import DiskFile
 from cometmq.io.mapped import MappedPages
 from cometmq.message import Buffer
@@ -233,12 +231,6 @@ class FileLayer(Protocol):
         ...
 
 
-_LOCKED: Final[dict[int, tuple[int, int]]] = {}
-"""Device and inode of the files that this process has locked, by descriptor."""
-_FLOCK: Final = struct.Struct("hhqqi4x")
-"""Linux's struct flock: kind, whence, start, length, process id."""
-
-
 class Disk:
     """The real file system."""
 
@@ -247,19 +239,20 @@ class Disk:
 
     def create(self, path: Path, size: int, *, durable: bool = True) -> File:
         """Make a sparse file of ``size`` zero bytes: under a temporary name first, then renamed."""
-        temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
+        temporary = f"{path}{TEMPORARY_SUFFIX}"
         fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
             os.ftruncate(fd, size)
             if durable:
                 os.fsync(fd)
-                self.rename(temporary, path)
+                self.rename(Path(temporary), path)
             else:
                 os.replace(temporary, path)
             return DiskFile(path, fd, self._pages)
         except BaseException:
             os.close(fd)
-            temporary.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
             raise
 
     def open(self, path: Path, *, writable: bool) -> File:
@@ -326,10 +319,15 @@ class Disk:
 
     def make_directory(self, path: Path, *, durable: bool = True) -> None:
         """Make ``path`` and its parents."""
-        if path.is_dir():
+        try:
+            os.mkdir(path)
+        except FileExistsError:
+            if not path.is_dir():
+                raise
             return
-        self.make_directory(path.parent, durable=durable)
-        path.mkdir(exist_ok=True)
+        except FileNotFoundError:
+            self.make_directory(path.parent, durable=durable)
+            path.mkdir(exist_ok=True)
         if durable:
             syncing.sync_directory(path.parent)
 
@@ -353,46 +351,13 @@ class Disk:
                 syncing.sync_directory(path.parent)
 
     def lock(self, path: Path) -> int | None:
-        """Take the exclusive lock on ``path``'s first byte, as a Java broker does.
-
-        Such a lock is the whole process's, and goes when any descriptor of the file is closed: so this
-        process must not open the file again while it holds the lock.
-        """
-        if path.exists() and _identity(path.stat()) in _LOCKED.values():
-            return None
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
-            os.pwrite(fd, b"lock", 0)
-        except (BlockingIOError, PermissionError):
-            os.close(fd)
-            return None
-        except BaseException:
-            os.close(fd)
-            raise
-        _LOCKED[fd] = _identity(os.fstat(fd))
-        return fd
+        """Take the exclusive lock on ``path``'s first byte, as a Java broker does."""
+        return file_lock.lock(path)
 
     def unlock(self, token: int) -> None:
         """Give the lock back."""
-        del _LOCKED[token]
-        os.close(token)
+        file_lock.unlock(token)
 
     def lock_holder(self, path: Path) -> int | None:
         """Give the id of the process that holds the lock on ``path``; None if nobody does."""
-        if not path.exists():
-            return None
-        if _identity(path.stat()) in _LOCKED.values():
-            return os.getpid()  # closing another descriptor of the file would give our lock back
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
-            kind, *_, pid = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, asked))
-        finally:
-            os.close(fd)
-        return None if kind == fcntl.F_UNLCK else pid
-
-
-def _identity(stat: os.stat_result) -> tuple[int, int]:
-    """Give what tells a file from all others, whatever its path."""
-    return stat.st_dev, stat.st_ino
+        return file_lock.lock_holder(path)

@@ -18,7 +18,7 @@ QUERIES_MAX: Final = 256
 FOUND_MAX: Final = 64
 """So many records are given by one at most; one that may be given more is none for this path."""
 HOPS_MAX: Final = 64
-"""So many entries of a chain are looked at; one that needs more is none for this path."""
+"""So many entries of a chain are looked at in the loop; a longer one is left to a thread."""
 ANSWERS_SIZE_MAX: Final = 1 << 18
 """So many bytes of answers are made together. One that is longer is none for this path."""
 ANSWER_SIZE_MAX: Final = 64

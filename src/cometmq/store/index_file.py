@@ -10,7 +10,7 @@ Source: RocketMQ ``store/index/IndexFile.java``.
 from collections.abc import Callable
 from itertools import takewhile
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,11 +31,10 @@ from cometmq.format.index import (
 from cometmq.io.files import File, Mapped
 from cometmq.io.open_files import OpenFiles
 from cometmq.kernels.ops import PAGE_SIZE, Bytes, Ints, Longs
+from cometmq.kernels.queries import HOPS_MAX
 from cometmq.store.index_view import ENTRY_DTYPE, SLOT_DTYPE
 from cometmq.store.reading import Look, Reading
 
-HOPS_MAX: Final = 64
-"""So many entries of a chain are looked at in the loop; a longer one is left to a thread."""
 BLOCK_ENTRIES = 1_000_000
 """Entries looked at together when a file is cut (20 MB)."""
 

@@ -1,0 +1,63 @@
+"""The lock on a store's file: one process at a time, Java brokers among them.
+
+Source: RocketMQ ``store/DefaultMessageStore.java`` (``lockFile``): an exclusive lock on the first byte.
+"""
+
+import fcntl
+import os
+import struct
+from pathlib import Path
+from typing import Final
+
+_LOCKED: Final[dict[int, tuple[int, int]]] = {}
+"""Device and inode of the files that this process has locked, by descriptor."""
+_FLOCK: Final = struct.Struct("hhqqi4x")
+"""Linux's struct flock: kind, whence, start, length, process id."""
+
+
+def lock(path: Path) -> int | None:
+    """Take the exclusive lock on ``path``'s first byte; give what ``unlock`` takes, None if it is taken.
+
+    Such a lock is the whole process's, and goes when any descriptor of the file is closed: so this process
+    must not open the file again while it holds the lock.
+    """
+    if path.exists() and _identity(path.stat()) in _LOCKED.values():
+        return None
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+        os.pwrite(fd, b"lock", 0)
+    except (BlockingIOError, PermissionError):
+        os.close(fd)
+        return None
+    except BaseException:
+        os.close(fd)
+        raise
+    _LOCKED[fd] = _identity(os.fstat(fd))
+    return fd
+
+
+def unlock(token: int) -> None:
+    """Give the lock back."""
+    del _LOCKED[token]
+    os.close(token)
+
+
+def lock_holder(path: Path) -> int | None:
+    """Give the id of the process that holds the lock on ``path``; None if nobody does."""
+    if not path.exists():
+        return None
+    if _identity(path.stat()) in _LOCKED.values():
+        return os.getpid()  # closing another descriptor of the file would give our lock back
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+        kind, *_, pid = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, asked))
+    finally:
+        os.close(fd)
+    return None if kind == fcntl.F_UNLCK else pid
+
+
+def _identity(stat: os.stat_result) -> tuple[int, int]:
+    """Give what tells a file from all others, whatever its path."""
+    return stat.st_dev, stat.st_ino
