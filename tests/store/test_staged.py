@@ -68,6 +68,7 @@ def test_entries_wait_while_somebody_asks_for_a_queue_that_has_none(queues: Queu
 
 def test_who_asks_for_a_queue_has_only_its_runs_put(queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staged, "FEW", 0)
+    monkeypatch.setattr(staged, "RUNS_FEW", 0)
     a, b, other = (queues.get("T", queue_id) for queue_id in range(3))
     add(queues, rows((other.number, 0, 0)))
     queues.staged.put()  # now there are places for all
@@ -83,18 +84,34 @@ def test_who_asks_for_a_queue_has_only_its_runs_put(queues: Queues, monkeypatch:
     assert offsets == list(range(0, 200 * (most + 3), 200))
 
 
+def test_few_runs_are_put_together_whoever_asks(queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staged, "FEW", 0)
+    monkeypatch.setattr(staged, "RUNS_FEW", 8)
+    known = [queues.get("T", queue_id) for queue_id in range(9)]
+    add(queues, rows(*((queue.number, 0, 0) for queue in known)))
+    queues.staged.put()  # now there are places for all
+    add(queues, rows(*((queue.number, 1, 100) for queue in known[1:])))
+    assert queues.find("T", 1) is known[1]
+    assert [queue.max_offset for queue in known] == [1] + [2] * 8
+    add(queues, rows(*((queue.number, queue.next_offset, 200) for queue in known)))
+    assert queues.find("T", 1) is known[1]
+    assert [queue.max_offset for queue in known[:3]] == [1, 3, 2]
+
+
 STEPS = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["add", "add", "add", "find", "put", "write"])))
 
 
-@given(STEPS, st.integers(0, 3))
+@given(STEPS, st.integers(0, 3), st.integers(0, 3))
 def test_each_queue_has_all_its_entries_in_order_whoever_asks_when(
-    steps: list[tuple[int, str]], few: int
+    steps: list[tuple[int, str]], few: int, few_runs: int
 ) -> None:
     queues = Queues(OpenFiles(MemoryDisk(), writable=True), Path("/disk/store"), 20 * 100)
     known = [queues.get("T", queue_id) for queue_id in range(5)]
     log_end, expected = 0, [list[int]() for _ in known]
     with (
-        mock.patch.multiple(staged, FEW=few, PLACES_MIN=8, RUN_MIN=2, RUN_MAX=3, CAPACITY=4),
+        mock.patch.multiple(
+            staged, FEW=few, RUNS_FEW=few_runs, PLACES_MIN=8, RUN_MIN=2, RUN_MAX=3, CAPACITY=4
+        ),
         mock.patch.object(queues, "staged", staged.Staged(queues.by_number)),
     ):
         for queue_id, step in steps:

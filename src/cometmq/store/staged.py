@@ -29,6 +29,8 @@ PUT_COUNT: Final = 1_024
 """Where there is no place for a run, half of all are put, the oldest ones, or so many: half a millisecond."""
 FEW: Final = 24
 """So many entries are put faster one by one: somebody reads right behind the producer."""
+RUNS_FEW: Final = 256
+"""So many runs are put together, whoever asks: where consumers keep up each will be asked for."""
 
 _PUT: Final = -1
 """In place of the number of the queue whose run was put before older ones."""
@@ -84,11 +86,14 @@ class Staged:
             self._put_runs(self.grouped)
 
     def put_queue(self, number: int) -> None:
-        """Put what can be read of one queue: others may have much, and nobody may ask for it."""
+        """Put what can be read of one queue: of many others nobody may ask for theirs."""
         if self._are_few():
             self._put_each()
             return
         self._group()
+        if self.grouped <= RUNS_FEW:
+            self._put_runs(self.grouped)
+            return
         for place in reversed(self._take_places(number)):
             self._put_places(place, place + 1)
             self._runs.rows[place, RUN_QUEUE] = _PUT
