@@ -112,7 +112,7 @@ def test_settings_that_cannot_be_used_are_named(
         (("namesrv", "--host", "no such host"), 2, ("no such host", "no address of this machine")),
         (("broker", "--namesrv", "127.0.0.1"), 2, ("'127.0.0.1'", "host:port")),
         (("broker", "--config", "."), 2, ("--config", "directory")),
-        (("broker", "--store", "/dev/null/x", "--port", "0"), 1, ("/dev/null", "File exists")),
+        (("broker", "--store", "/dev/null/x", "--port", "0"), 1, ("/dev/null/x", "Not a directory")),
     ],
 )
 def test_what_cannot_be_served_is_named(

@@ -70,9 +70,10 @@ def test_directories_are_made_with_their_parents_but_not_where_a_file_is(tmp_pat
         assert (tmp_path / "a" / "b" / "c").is_dir()
     Disk().make_directory(tmp_path / "a" / "d", durable=False)
     (tmp_path / "file").touch()
-    for path in (tmp_path / "file", tmp_path / "file" / "under"):
-        with pytest.raises(OSError, match=r"File exists|Not a directory"):
-            Disk().make_directory(path)
+    with pytest.raises(FileExistsError):
+        Disk().make_directory(tmp_path / "file")
+    with pytest.raises(NotADirectoryError):
+        Disk().make_directory(tmp_path / "file" / "under")
     assert Disk().names(tmp_path / "a") == ["b", "d"]
 
 
