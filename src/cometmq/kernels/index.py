@@ -68,7 +68,8 @@ def index_find(
 
 
 @inlined
-def _slot_at(key_hash: Any, slot_count: Any) -> Any:
+def slot_at(key_hash: Any, slot_count: Any) -> Any:
+    """Give where the slot of a key's hash lies in the image."""
     return HEADER_SIZE + key_hash % slot_count * SLOT_SIZE
 
 
@@ -89,10 +90,10 @@ def _insert(
     next_entry = max(next_entry, FIRST_ENTRY)
     taken = min(len(key_hashes), len(entries) // ENTRY_SIZE, max(entry_count - next_entry, 0))
     for i in range(taken):  # slots are far apart: asked for in a row, they come from memory at once
-        put_int(entries, i * ENTRY_SIZE + 16, int_at(image, _slot_at(key_hashes[i], slot_count)))
+        put_int(entries, i * ENTRY_SIZE + 16, int_at(image, slot_at(key_hashes[i], slot_count)))
     for i in range(taken):
         store_time = store_times[i]
-        slot = _slot_at(key_hashes[i], slot_count)
+        slot = slot_at(key_hashes[i], slot_count)
         previous = int_at(image, slot)
         if previous < NO_ENTRY or previous > next_entry:
             previous = NO_ENTRY
@@ -129,7 +130,7 @@ def _find(
     slot_count = (len(image) - HEADER_SIZE) // SLOT_SIZE
     file_begin = long_at(image, 0)
     next_entry = max(int64(int_at(image, 36)), FIRST_ENTRY)
-    number = int64(int_at(image, _slot_at(key_hash, slot_count)))
+    number = int64(int_at(image, slot_at(key_hash, slot_count)))
     count = 0
     last = min(next_entry, (len(written) + len(tail)) // ENTRY_SIZE)
     while NO_ENTRY < number < last and count < len(found):

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from cometmq.format.index import ENTRY_SIZE, HEADER_SIZE, NO_ENTRY, SLOT_SIZE
 from cometmq.format.record import MIN_SIZE, QUEUE_OFFSET_AT
+from cometmq.kernels.index import slot_at
 from cometmq.kernels.jit import (
     Bytes,
     Longs,
@@ -90,7 +91,7 @@ def _follow(
 ) -> Any:
     """Follow the chain of a query's slot; give how many are found now, if it was not stopped."""
     count = query[COUNT]
-    slot = HEADER_SIZE + query[KEY_HASH] % ((len(image) - HEADER_SIZE) // SLOT_SIZE) * SLOT_SIZE
+    slot = slot_at(query[KEY_HASH], (len(image) - HEADER_SIZE) // SLOT_SIZE)
     if not is_held and _lacks(query, resident, slot, slot + SLOT_SIZE):
         return count
     number = int64(int_at(image, slot))

@@ -33,6 +33,7 @@ from cometmq.kernels.queries import (
 )
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.index import Index
+from cometmq.store.index_file import IndexFile
 from cometmq.store.log_bytes import NOWHERE, bytes_at
 
 LOOKS_MAX: Final = 2 * FOUND_MAX
@@ -84,20 +85,8 @@ class BulkFinds:
         for number, file in enumerate(self._index.newest_first):
             if not (states == LOOKING).any():
                 break
-            try:
-                mapped = file.mapped()
-            except OSError:
-                mapped = None  # the plain way will say so
-            if mapped is None:
+            if not self._look_up_in(file, number, ops, queries, offsets):
                 states[states == LOOKING] = UNUSUAL
-                break
-            for _ in range(HOPS_MAX + 1):
-                if not ops.find(*file.bytes_for(mapped), number, self._max_count, queries, offsets):
-                    break
-                for row in np.flatnonzero(states == MISSING).tolist():
-                    _look_at(mapped, queries[row], LOOKING)
-            else:
-                states[states == LOOKING] = UNUSUAL  # memory is short: what was there is gone again
         states[states == LOOKING] = FOUND
         return self._index.last_update
 
@@ -127,6 +116,23 @@ class BulkFinds:
             elif why != DONE:
                 queries[first, STATE] = UNUSUAL
         yield begin, first
+
+    def _look_up_in(
+        self, file: IndexFile, number: int, ops: QueryOps, queries: Longs, offsets: Longs
+    ) -> bool:
+        """Look up in one file of the index, after so many others; False if that is for the plain way."""
+        try:
+            mapped = file.mapped()
+        except OSError:
+            return False  # the plain way will say so
+        if mapped is None:
+            return False
+        for _ in range(HOPS_MAX + 1):
+            if not ops.find(*file.bytes_for(mapped), number, self._max_count, queries, offsets):
+                return True
+            for row in np.flatnonzero(queries[:, STATE] == MISSING).tolist():
+                _look_at(mapped, queries[row], LOOKING)
+        return False  # memory is short: what was there is gone again
 
     def answers(self, begin: int, end: int) -> bytes:
         """Give a part of the answers."""

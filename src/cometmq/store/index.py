@@ -122,7 +122,7 @@ class Index:
         """
         key_hash = index_key_hash(topic, key)
         found: list[int] = []
-        for file in reversed(self._index[:]):
+        for file in self.newest_first:
             if file not in self._index:
                 break  # expired while a thread looked at the one before
             header = file.header
