@@ -99,6 +99,18 @@ def test_what_is_written_later_gets_ready(fd: int, file: MappedFile) -> None:
     assert bytes(file.ready(SIZE - 3, SIZE) or b"") == b"END"
 
 
+def test_what_is_said_to_be_written_is_ready_until_the_next_round(fd: int, file: MappedFile) -> None:
+    os.pwrite(fd, b"end", SIZE - 3)
+    file.note_written(SIZE - 3, SIZE)
+    assert known(file) == [0, 0, 0, 1]
+    file.next_round()()
+    assert known(file) == [0, 0, 0, 0]
+    file.note_written(PAGE_SIZE - 1, 2 * PAGE_SIZE + 1)
+    assert known(file) == [3, 0, 0, 0]
+    file.let_go()
+    assert known(file) == [0, 0, 0, 0]
+
+
 def test_nothing_behind_the_end_is_ready(fd: int, file: MappedFile) -> None:
     os.pwrite(fd, b"end", SIZE - 3)
     assert file.ready(SIZE - 3, SIZE) is not None

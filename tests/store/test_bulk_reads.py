@@ -11,8 +11,8 @@ from tests.store.conftest import new_message
 from cometmq import kernels
 from cometmq.format.checksum import Crc
 from cometmq.kernels.pulls import ANSWERS_SIZE_MAX, NO_CODES, UNUSUAL, constants_of
-from cometmq.store.bulk_reads import Answered, BulkReads
-from cometmq.store.get_result import GetResult, GetStatus
+from cometmq.store.bulk_reads import ADDED, AT_END, OUTSIDE, Answered, BulkReads
+from cometmq.store.get_result import GetStatus
 from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
 from cometmq.testing.memory_disk import MemoryDisk
@@ -42,7 +42,7 @@ def fill(store: MessageStore, count: int, size: int = 100) -> None:
         store.append([new_message("T", n % 2, body=bytes([n % 256]) * size)])
 
 
-def add(reads: BulkReads, queue_id: int, offset: int, count: int = 32, number: int = 0) -> GetResult | None:
+def add(reads: BulkReads, queue_id: int, offset: int, count: int = 32, number: int = 0) -> int:
     return reads.add("T", queue_id, offset, count, 1 << 30, 0, NO_CODES, number, 0)
 
 
@@ -57,7 +57,7 @@ def test_reads_of_many_files_are_answered_together(store: MessageStore) -> None:
     reads = store.readings.bulk
     asked = [(n % 2, (n * 377) % 1500, 1 + n % 32) for n in range(60)]
     for number, (queue_id, offset, count) in enumerate(asked):
-        assert add(reads, queue_id, offset, count, number) is None
+        assert add(reads, queue_id, offset, count, number) == ADDED
     answered = answer(reads)
     frames = FrameReader().receive_data(reads.answers(0, max(one.end for one in answered)))
     found = {frame.opaque: frame for frame in frames}
@@ -75,10 +75,16 @@ def test_reads_of_many_files_are_answered_together(store: MessageStore) -> None:
 
 def test_where_nothing_is_that_is_said_at_once(store: MessageStore) -> None:
     fill(store, 2)
+    store.delete_topic("T")
+    store.append([new_message("T", 0)])
+    store.readings.bulk._queues.get("T", 1)  # it never had a message
     reads = store.readings.bulk
     assert answer(reads) == []
-    for queue_id, offset in [(0, 1), (0, 2), (0, -1), (7, 0)]:
-        assert add(reads, queue_id, offset) == store.get("T", queue_id, offset)
+    for queue_id, offset in [(0, 1), (0, 2), (0, -1), (1, 0), (1, 1), (7, 0)]:
+        status = store.get("T", queue_id, offset).status
+        assert add(reads, queue_id, offset) == (
+            AT_END if status is GetStatus.OFFSET_OVERFLOW_ONE else OUTSIDE
+        )
     assert answer(reads) == []
 
 
@@ -132,8 +138,3 @@ def test_a_log_that_is_checked_otherwise_has_no_kernels(store: MessageStore) -> 
     assert store.readings.bulk.ops() is not None
     store._log.crc = Crc.RECORD
     assert store.readings.bulk.ops() is None
-
-
-def test_a_read_that_found_nothing_has_the_status_of_get(store: MessageStore) -> None:
-    result = add(store.readings.bulk, 0, 0)
-    assert result is not None and result.status is GetStatus.NO_MATCHED_LOGIC_QUEUE

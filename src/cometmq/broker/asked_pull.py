@@ -1,10 +1,10 @@
 """A pull that passed the checks, on its way to its answer."""
 
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Final
 
 from cometmq.broker.subscriptions import Wanted
-from cometmq.cluster.hold import HeldPull
 from cometmq.net.server import Session
 from cometmq.wire.frame import FRAME_LENGTH_MAX, Command
 from cometmq.wire.headers import PullHeader
@@ -16,7 +16,7 @@ BYTES_MAX: Final = FRAME_LENGTH_MAX - 65_536
 
 @dataclass(slots=True, eq=False)
 class AskedPull:
-    """A pull that passed the checks.
+    """A pull that passed the checks (a ``cluster.hold.HeldPull``).
 
     Attributes:
         queue_offset: where to look: behind what was looked at before it was held.
@@ -41,19 +41,27 @@ class AskedPull:
         most = self.header.max_message_bytes
         return bytes_within_bounds(BYTES_MAX if most is None else most)
 
-    def held(self) -> "HeldPull[AskedPull]":
-        """Give what a hold needs to know of it."""
-        return HeldPull(
-            ticket=self,
-            owner=self.session,
-            topic=self.header.topic,
-            queue_id=self.header.queue_id,
-            queue_offset=self.queue_offset,
-            tags_codes=self.wanted.tags_codes,
-            deadline_ms=self.deadline_ms,
-        )
+    @property
+    def owner(self) -> Session:
+        """The connection that it came over."""
+        return self.session
+
+    @property
+    def topic(self) -> str:
+        """The topic of its queue."""
+        return self.header.topic
+
+    @property
+    def queue_id(self) -> int:
+        """Its queue."""
+        return self.header.queue_id
+
+    @property
+    def tags_codes(self) -> Container[int] | None:
+        """The hashes of the wanted tags; None for any."""
+        return self.wanted.tags_codes
 
 
 def bytes_within_bounds(size: int) -> int:
     """Give how many bytes a pull that asks for ``size`` may be given."""
-    return min(max(size, BYTES_MIN), BYTES_MAX)
+    return size if BYTES_MIN <= size <= BYTES_MAX else min(max(size, BYTES_MIN), BYTES_MAX)

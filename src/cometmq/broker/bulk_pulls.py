@@ -42,7 +42,7 @@ from cometmq.kernels.pulls import (
 from cometmq.kernels.sends import PLACES_SIZE
 from cometmq.net.server import Session
 from cometmq.net.turn import Read
-from cometmq.store.bulk_reads import Answered, BulkReads
+from cometmq.store.bulk_reads import ADDED, AT_END, Answered, BulkReads
 from cometmq.store.get_result import GetResult, GetStatus
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command, SerializeType, decode
@@ -50,6 +50,8 @@ from cometmq.wire.headers import PullFlag, PullHeader, parse
 
 TARGETS_MAX: Final = 100_000
 """So much is remembered."""
+
+_SERIALIZE_TYPES: Final = tuple(SerializeType)
 
 
 class _Target(NamedTuple):
@@ -74,13 +76,13 @@ class _Job(NamedTuple):
 
     Attributes:
         row: its numbers: see ``kernels.pulls``.
-        outside: why nothing is where it begins, or None.
+        place: what the store says of where it begins: see ``store.bulk_reads.ADDED``.
     """
 
     read: Read
     row: list[int]
     target: _Target
-    outside: GetResult | None
+    place: int
 
 
 class BulkPulls:
@@ -90,6 +92,7 @@ class BulkPulls:
         pieces: the constant parts of answers: see ``NumbersTemplate.pieces``.
         lite_pull: whether LITE_PULL_MESSAGE is answered.
         look: does a pull the plain way.
+        hold: holds a pull that begins where its queue ends, or answers it.
         finish: answers a pull that found nothing, or holds it.
     """
 
@@ -103,6 +106,7 @@ class BulkPulls:
         *,
         lite_pull: bool,
         look: Callable[[AskedPull], None],
+        hold: Callable[[AskedPull], None],
         finish: Callable[[AskedPull, GetResult], None],
     ) -> None:
         self._reads = reads
@@ -112,6 +116,7 @@ class BulkPulls:
         self._constants = constants_of(pieces)
         self._lite_pull = lite_pull
         self._look = look
+        self._hold = hold
         self._finish = finish
         self._rows: Longs = np.empty((0, PULL_SIZE), np.int64)
         self._places: Longs = np.empty(PLACES_SIZE, np.int64)
@@ -172,18 +177,16 @@ class BulkPulls:
             answered = self._reads.answer(ops, self._constants, self._codes)
             waiting = asked[len(answered) :] + waiting[PULLS_MAX:]
             asked = asked[: len(answered)]
-            rest += [pull for pull, one in zip(asked, answered, strict=True) if one.found <= 0]
             self._send([pull.session for pull in asked], answered)
-            self._offsets.note_pulls(
-                (
-                    key_of(pull.header.consumer_group, pull.header.topic),
-                    pull.header.queue_id,
-                    -1,
-                    one.next_offset,
-                )
-                for pull, one in zip(asked, answered, strict=True)
-                if one.found > 0
-            )
+            notes: list[tuple[str, int, int, int]] = []
+            for pull, one in zip(asked, answered, strict=True):
+                header = pull.header
+                if one.found > 0:
+                    key = key_of(header.consumer_group, header.topic)
+                    notes.append((key, header.queue_id, -1, one.next_offset))
+                else:
+                    rest.append(pull)
+            self._offsets.note_pulls(notes)
         return rest
 
     def _read(self, ops: PullOps, read: Read, end: int, jobs: list[_Job]) -> bool:
@@ -200,12 +203,18 @@ class BulkPulls:
                 if row[FRAME_AT] == read.position:
                     read.commands_end = row[FRAME_END]
                 break
-            outside = self._reads.add(
-                *(target.topic, target.queue_id, row[QUEUE_OFFSET]),
-                *(max(row[MAX_COUNT], 1), bytes_within_bounds(row[MAX_BYTES])),
-                *(*target.codes, row[NUMBER], row[IS_BINARY]),
+            place = self._reads.add(
+                target.topic,
+                target.queue_id,
+                row[QUEUE_OFFSET],
+                max(row[MAX_COUNT], 1),
+                bytes_within_bounds(row[MAX_BYTES]),
+                target.codes[0],
+                target.codes[1],
+                row[NUMBER],
+                row[IS_BINARY],
             )
-            jobs.append(_Job(read, row, target, outside))
+            jobs.append(_Job(read, row, target, place))
         return count > 0
 
     def _done(self, jobs: list[_Job], answered: Sequence[Answered]) -> list[_Job]:
@@ -214,45 +223,44 @@ class BulkPulls:
         All that comes of one is known before anybody is told.
         """
         results, taken = iter(answered), 0
-        looked: list[Answered | None] = []
+        notes: list[tuple[str, int, int, int]] = []
+        sessions: list[Session] = []
+        unfinished: list[tuple[_Job, Answered | None]] = []
         for job in jobs:
-            one = None if job.outside is not None else next(results, None)
-            if one is None and job.outside is None:
-                break  # there was no room for its answer
-            looked.append(one)
-            job.read.position = job.row[FRAME_END]
+            read, row, target, place = job
+            next_offset, one = -1, None
+            if place == ADDED:
+                if (one := next(results, None)) is None:
+                    break  # there was no room for its answer
+                sessions.append(read.session)
+            if one is not None and one.found > 0:
+                next_offset = one.next_offset
+            else:
+                unfinished.append((job, one))
+            read.position = row[FRAME_END]
+            commit_offset = row[COMMIT_OFFSET] if row[SYS_FLAG] & PullFlag.COMMIT_OFFSET else -1
+            notes.append((target.key, target.queue_id, commit_offset, next_offset))
             taken += 1
         for job in jobs:
             job.read.commands_end = job.read.position  # what follows is looked at next
-        done = list(zip(jobs[:taken], looked, strict=True))
-        self._offsets.note_pulls(
-            (
-                job.target.key,
-                job.target.queue_id,
-                job.row[COMMIT_OFFSET] if job.row[SYS_FLAG] & PullFlag.COMMIT_OFFSET else -1,
-                one.next_offset if one is not None and one.found > 0 else -1,
-            )
-            for job, one in done
-        )
-        found = [(job.read.session, one) for job, one in done if one is not None]
-        self._send([session for session, _ in found], [one for _, one in found])
-        for job, one in done:
-            if one is None or one.found <= 0:
-                self._finish_job(job, one)
+        self._offsets.note_pulls(notes)
+        self._send(sessions, answered[: len(sessions)])
+        for job, one in unfinished:
+            self._finish_job(job, one)
         return jobs[taken:]
 
     def _finish_job(self, job: _Job, answered: Answered | None) -> None:
         """Answer or hold a pull that found nothing; do an unusual one the plain way."""
-        read, row, target, outside = job
-        command = Command(target.code, row[NUMBER], serialize_type=SerializeType(row[IS_BINARY]))
+        read, row, target, place = job
+        command = Command(target.code, row[NUMBER], serialize_type=_SERIALIZE_TYPES[row[IS_BINARY]])
         header = PullHeader(
             *(target.group, target.topic, target.queue_id, row[QUEUE_OFFSET], row[MAX_COUNT], row[SYS_FLAG]),
             *(row[COMMIT_OFFSET], row[SUSPEND_MS]),
             max_message_bytes=row[MAX_BYTES],
         )
         pull = AskedPull(read.session, command, header, target.wanted, row[QUEUE_OFFSET])
-        if outside is not None:
-            self._finish(pull, outside)
+        if place == AT_END:
+            self._hold(pull)
         elif answered is not None and answered.found == 0:
             where = answered.next_offset, answered.min_offset, answered.max_offset
             self._finish(pull, GetResult(GetStatus.NO_MATCHED_MESSAGE, *where, []))
@@ -281,11 +289,11 @@ class BulkPulls:
         codes = self._place_of(tags_codes)
         if record_filter is not None or codes is None or session.congested or session.closed:
             return False
-        outside = self._reads.add(
+        place = self._reads.add(
             *(header.topic, header.queue_id, pull.queue_offset, pull.max_count, pull.max_bytes, *codes),
             *(pull.command.opaque, pull.command.serialize_type),
         )
-        return outside is None
+        return place == ADDED
 
     def _learn(self, read: Read, row: list[int]) -> _Target | None:
         """Judge a pull that has not been seen, and remember what comes of it."""

@@ -93,6 +93,7 @@ class Pulls:
             _FOUND.pieces(),
             lite_pull=lite_pull,
             look=partial(self._do_safely, self._look),
+            hold=self._hold_new,
             finish=self._finish,
         )
         store.on_arrival(self.arrive, is_awaited=lambda: len(self._hold) > 0)
@@ -210,13 +211,21 @@ class Pulls:
         """Answer a pull that found nothing, or hold it."""
         attempt(pull.session, (pull.command,), self._answer_or_hold, pull, result)
 
+    def _hold_new(self, pull: AskedPull) -> None:
+        """Hold a pull that begins where its queue ends; or answer it."""
+        attempt(pull.session, (pull.command,), self._wait_or_look, pull)
+
+    def _wait_or_look(self, pull: AskedPull) -> None:
+        if not self._wait(pull):
+            self._look(pull)
+
     def _answer_or_hold_on(self, pull: AskedPull, result: GetResult) -> None:
         header = pull.header
         end = self._store.max_queue_offset(header.topic, header.queue_id)  # it may have grown meanwhile
         is_behind_all = result.next_offset >= end
         if result.status is GetStatus.NO_MATCHED_MESSAGE and is_behind_all:
             pull.queue_offset = result.next_offset
-            if self._clock.monotonic_ms() < pull.deadline_ms and self._hold.hold(pull.held()):
+            if self._clock.monotonic_ms() < pull.deadline_ms and self._hold.hold(pull):
                 return
         self._send(pull, result)
 
@@ -231,7 +240,7 @@ class Pulls:
         if self._is_told_of_reset(pull):  # it came while the pull was being read for
             return True
         pull.deadline_ms = self._clock.monotonic_ms() + wait_ms
-        return self._hold.hold(pull.held())
+        return self._hold.hold(pull)
 
     def _send(self, pull: AskedPull, result: GetResult) -> None:
         header = pull.header

@@ -14,9 +14,7 @@ Pure: no clock, no sockets; times come in, pulls come out. (RocketMQ: PullReques
 """
 
 from collections.abc import Callable, Container, Hashable, Iterable
-from typing import Generic, NamedTuple, TypeVar
-
-TicketT = TypeVar("TicketT")
+from typing import Generic, Protocol, TypeVar
 
 HELD_PULLS_MAX = 100_000
 """More than this are answered at once: a held pull costs memory that a peer decides about."""
@@ -25,42 +23,55 @@ Arrival = tuple[str, int, int, int]
 """A message came: topic, queue id, the queue's next offset after it, its tags code."""
 
 
-class HeldPull(NamedTuple, Generic[TicketT]):
-    """One pull that waits.
+class HeldPull(Protocol):
+    """One pull that waits; what is said of it here does not change meanwhile."""
 
-    Attributes:
-        ticket: whatever the caller needs to answer it.
-        owner: the connection that it came over.
-        queue_offset: the first offset that it has not seen.
-        tags_codes: the tags codes that it wants; None for any.
-        deadline_ms: when it has waited long enough, on the caller's clock.
-    """
+    @property
+    def owner(self) -> Hashable:
+        """The connection that it came over."""
+        ...
 
-    ticket: TicketT
-    owner: Hashable
-    topic: str
-    queue_id: int
-    queue_offset: int
-    tags_codes: Container[int] | None
-    deadline_ms: int
+    @property
+    def topic(self) -> str:
+        """The topic of the queue at which it waits."""
+        ...
 
-    def wants(self, next_offset: int, tags_code: int) -> bool:
-        """Tell whether a message that moved the queue to ``next_offset`` is one that it waits for."""
-        return next_offset > self.queue_offset and (self.tags_codes is None or tags_code in self.tags_codes)
+    @property
+    def queue_id(self) -> int:
+        """The queue at which it waits."""
+        ...
+
+    @property
+    def queue_offset(self) -> int:
+        """The first offset that it has not seen."""
+        ...
+
+    @property
+    def tags_codes(self) -> Container[int] | None:
+        """The tags codes that it wants; None for any."""
+        ...
+
+    @property
+    def deadline_ms(self) -> int:
+        """When it has waited long enough, on the caller's clock."""
+        ...
 
 
-class PullHold(Generic[TicketT]):
+PullT = TypeVar("PullT", bound=HeldPull)
+
+
+class PullHold(Generic[PullT]):
     """All pulls that wait, by queue."""
 
     def __init__(self, limit: int = HELD_PULLS_MAX) -> None:
         self._limit = limit
         self._count = 0
-        self._queues: dict[tuple[str, int], list[HeldPull[TicketT]]] = {}
+        self._queues: dict[tuple[str, int], list[PullT]] = {}
 
     def __len__(self) -> int:
         return self._count
 
-    def hold(self, pull: HeldPull[TicketT]) -> bool:
+    def hold(self, pull: PullT) -> bool:
         """Let ``pull`` wait; False if the hold is full, and it must be answered now."""
         if self._count >= self._limit:
             return False
@@ -68,38 +79,41 @@ class PullHold(Generic[TicketT]):
         self._count += 1
         return True
 
-    def arrive(self, arrivals: Iterable[Arrival]) -> list[TicketT]:
-        """Take the arrivals of one dispatch; give the tickets to look at again, in the order they came."""
-        awake: list[TicketT] = []
+    def arrive(self, arrivals: Iterable[Arrival]) -> list[PullT]:
+        """Take the arrivals of one dispatch; give the pulls to look at again, in the order they came."""
+        awake: list[PullT] = []
         if not self._queues:
             return awake
         for topic, queue_id, next_offset, tags_code in arrivals:
-            waiting = self._queues.get((topic, queue_id))
-            if waiting is None:
+            queue = topic, queue_id
+            if (waiting := self._queues.get(queue)) is None:
                 continue
-            rest = [pull for pull in waiting if not pull.wants(next_offset, tags_code)]
-            if not rest:  # nearly always: one waits alone
-                awake += [pull.ticket for pull in waiting]
-                self._keep((topic, queue_id), rest)
-            elif len(rest) < len(waiting):
-                awake += [pull.ticket for pull in waiting if pull.wants(next_offset, tags_code)]
-                self._keep((topic, queue_id), rest)
+            if len(waiting) == 1:  # nearly always: without a list of those who wait on
+                if _wants(waiting[0], next_offset, tags_code):
+                    awake += waiting
+                    del self._queues[queue]
+                    self._count -= 1
+            elif woken := [pull for pull in waiting if _wants(pull, next_offset, tags_code)]:
+                awake += woken
+                self._keep(queue, [pull for pull in waiting if not _wants(pull, next_offset, tags_code)])
         return awake
 
-    def expire(self, now_ms: int) -> list[TicketT]:
-        """Give the tickets whose deadline is ``now_ms`` or earlier."""
-        expired = [p.ticket for waiting in self._queues.values() for p in waiting if p.deadline_ms <= now_ms]
+    def expire(self, now_ms: int) -> list[PullT]:
+        """Give the pulls whose deadline is ``now_ms`` or earlier."""
+        expired = [
+            pull for waiting in self._queues.values() for pull in waiting if pull.deadline_ms <= now_ms
+        ]
         if expired:
             for queue, waiting in list(self._queues.items()):
                 self._keep(queue, [pull for pull in waiting if pull.deadline_ms > now_ms])
         return expired
 
-    def release(self, topic: str, queue_id: int, concerns: Callable[[TicketT], bool]) -> list[TicketT]:
-        """Give the tickets of one queue that an event concerns."""
+    def release(self, topic: str, queue_id: int, concerns: Callable[[PullT], bool]) -> list[PullT]:
+        """Give the pulls at one queue that an event concerns."""
         waiting = self._queues.get((topic, queue_id), [])
-        called = [pull.ticket for pull in waiting if concerns(pull.ticket)]
+        called = [pull for pull in waiting if concerns(pull)]
         if called:
-            self._keep((topic, queue_id), [pull for pull in waiting if not concerns(pull.ticket)])
+            self._keep((topic, queue_id), [pull for pull in waiting if not concerns(pull)])
         return called
 
     def forget(self, owner: Hashable) -> None:
@@ -107,9 +121,14 @@ class PullHold(Generic[TicketT]):
         for queue, waiting in list(self._queues.items()):
             self._keep(queue, [pull for pull in waiting if pull.owner != owner])
 
-    def _keep(self, queue: tuple[str, int], rest: list[HeldPull[TicketT]]) -> None:
+    def _keep(self, queue: tuple[str, int], rest: list[PullT]) -> None:
         self._count -= len(self._queues[queue]) - len(rest)
         if rest:
             self._queues[queue] = rest
         else:
             del self._queues[queue]
+
+
+def _wants(pull: HeldPull, next_offset: int, tags_code: int) -> bool:
+    """Tell whether a message that moved the queue to ``next_offset`` is one that a pull waits for."""
+    return next_offset > pull.queue_offset and ((wanted := pull.tags_codes) is None or tags_code in wanted)

@@ -61,6 +61,8 @@ class DiskFile:
         """Write all of ``data`` at ``position``."""
         written = os.pwrite(self._fd, data, position)
         if written == len(data):
+            if self._mapped is not None:
+                self._mapped.note_written(position, position + written)
             return
         rest = memoryview(data)[written:]
         while rest:  # a signal or a nearly full disk can cut a write short

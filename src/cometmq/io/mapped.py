@@ -74,6 +74,7 @@ class MappedFile:
         self._pages = pages
         self._looks: OrderedDict[int, int] = OrderedDict()  # by chunk, the one asked about last at the end
         self._asked: set[int] = set()  # chunks, in this round
+        self._is_any_known = False  # to be in memory
         self._waits = pages.waits()
         self._careful_rounds = 0
 
@@ -88,6 +89,12 @@ class MappedFile:
                 return None
         return self.view[begin:end]
 
+    def note_written(self, begin: int, end: int) -> None:
+        """Note that a stretch has just been written, so that its pages are in memory."""
+        first, last = begin // PAGE_SIZE, -(-end // PAGE_SIZE)
+        self.resident[first:last] = b"\1" * (last - first)
+        self._is_any_known = True
+
     def next_round(self) -> Callable[[], None]:
         """Forget the answers; give what lets go of all that nobody has asked about since the last call.
 
@@ -98,8 +105,8 @@ class MappedFile:
             self._forget(oldest)
         for chunk, count in looks.items():
             looks[chunk] = LOOKS - 1 if count >= LOOKS else 0
-        if looks:
-            self.resident[:] = bytes(len(self.resident))
+        if self._is_any_known:
+            self._forget_all()
         self._asked.clear()
         self._careful_rounds = max(self._careful_rounds - 1, 0)
         return partial(self._let_go_between, sorted(looks))
@@ -108,6 +115,7 @@ class MappedFile:
         """Forget the answers, and let go of all."""
         while self._looks:
             self._forget(next(iter(self._looks)))
+        self._forget_all()
         self._let_go_between([])
 
     def _look(self, first: int, last: int) -> None:
@@ -120,6 +128,7 @@ class MappedFile:
                 last = max(last, min((chunk + 1) * CHUNK_PAGES, len(self.resident)))
         noted = (ctypes.c_ubyte * (last - first)).from_buffer(self.resident, first)
         memory.note_resident(self._address + first * PAGE_SIZE, noted)
+        self._is_any_known = True
 
     def _note(self, chunk: int) -> int:
         """Note that a chunk is asked about; give the number of the question in this round."""
@@ -149,6 +158,11 @@ class MappedFile:
         begin = chunk * CHUNK_PAGES
         known = memoryview(self.resident)[begin : begin + CHUNK_PAGES]
         known[:] = bytes(len(known))
+
+    def _forget_all(self) -> None:
+        """Forget the answers; others may write meanwhile, and what they note may stay until the next time."""
+        self._is_any_known = False
+        self.resident[:] = bytes(len(self.resident))
 
     def _let_go_between(self, kept: list[int]) -> None:
         """Let go of all but some chunks, which are sorted."""

@@ -4,6 +4,7 @@
 are at hand, their records lie sound in one file of the log, and in memory. Of the others nothing is said.
 """
 
+from array import array
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -11,10 +12,12 @@ import numpy as np
 from cometmq import kernels
 from cometmq.format.checksum import Crc
 from cometmq.format.queue_entry import SIZE
+from cometmq.io.files import Mapped
 from cometmq.kernels.ops import Bytes, Longs
 from cometmq.kernels.pulls import (
     ANSWER_END,
     ANSWERS_SIZE_MAX,
+    ASK_SIZE,
     COUNT,
     DONE,
     ELSEWHERE,
@@ -31,13 +34,15 @@ from cometmq.kernels.pulls import (
 )
 from cometmq.message import Buffer
 from cometmq.store.commit_log import CommitLog
-from cometmq.store.consume_queue import ConsumeQueue
-from cometmq.store.get import entries_at_hand, outside
-from cometmq.store.get_result import GetResult
+from cometmq.store.get import entries_at_hand
 from cometmq.store.limits import Limits
-from cometmq.store.log_bytes import NOWHERE, bytes_at
+from cometmq.store.log_bytes import NOWHERE, LogBytes, bytes_at
 from cometmq.store.queues import Queues
 from cometmq.store.residency import are_ready
+
+ADDED, AT_END, OUTSIDE = range(3)
+"""What becomes of a read: it will be answered; it begins where its queue's messages end; or elsewhere, where
+nothing is."""
 
 _NOTHING: Final = np.empty(0, np.uint8)
 _WORD: Final = np.dtype(">i4")
@@ -83,7 +88,7 @@ class BulkReads:
 
     def begin(self) -> None:
         """Begin with no reads."""
-        self._asks: list[tuple[int, ...]] = []
+        self._asks = array("q")  # a row after the other
         self._entries: list[Buffer] = []
         self._entries_end = 0
         self._asked: tuple[Longs, Bytes] | None = None  # as rows, and all entries, once answers are made
@@ -100,8 +105,8 @@ class BulkReads:
         codes_end: int,
         number: int,
         is_binary: int,
-    ) -> GetResult | None:
-        """Add a read; or tell at once why nothing is where it begins.
+    ) -> int:
+        """Add a read, if anything is where it begins; tell so: see ``ADDED``.
 
         Args:
             max_count: at least 1; as for ``get``, like those before and behind it.
@@ -112,18 +117,22 @@ class BulkReads:
         """
         queue = self._queues.find(topic, queue_id)
         if queue is None or not queue.min_offset <= queue_offset < queue.max_offset:
-            return outside(queue, queue_offset)
-        entries = self._entries_of(queue, queue_offset, max_count, is_filtered=codes_end != NO_CODES)
-        if entries is not None and self._has_room(entries, max_bytes):
+            return AT_END if queue is not None and 0 < queue_offset == queue.max_offset else OUTSIDE
+        is_filtered = codes_end != NO_CODES
+        try:
+            entries = entries_at_hand(queue, queue_offset, self._limits, max_count, is_filtered=is_filtered)
+        except OSError:
+            entries = None  # the plain way will say so
+        if entries is not None and (max_bytes <= ANSWERS_SIZE_MAX or self._has_room(entries, max_bytes)):
             self._entries.append(entries)
             self._entries_end += len(entries)
-        self._asks.append(
+        self._asks.extend(
             (
                 *(number, is_binary, queue_offset, max_count, max_bytes, codes_at, codes_end),
                 *(queue.min_offset, queue.max_offset, self._entries_end, 0, 0, 0),
             )
         )
-        return None
+        return ADDED
 
     def answer(self, ops: PullOps, constants: Constants, codes: Longs) -> list[Answered]:
         """Answer the reads that were added; if there is no room for all only the first, one at least.
@@ -138,7 +147,8 @@ class BulkReads:
         if not len(self._answers):
             self._answers = np.empty(ANSWERS_SIZE_MAX, np.uint8)
         if self._asked is None:
-            self._asked = np.array(self._asks, np.int64), np.frombuffer(b"".join(self._entries), np.uint8)
+            rows = np.frombuffer(self._asks, np.int64).reshape(-1, ASK_SIZE)
+            self._asked = rows, np.frombuffer(b"".join(self._entries), np.uint8)
         (rows, entries), first = self._asked, self._first
         if len(entries):
             self._first = self._answer_rows(ops, constants, codes, rows, entries)
@@ -146,7 +156,7 @@ class BulkReads:
             rows[:, COUNT] = UNUSUAL
             self._first = len(rows)
         wanted = rows[first : self._first, (COUNT, NEXT_OFFSET, MIN_OFFSET, MAX_OFFSET, ANSWER_END)]
-        return [Answered(*row) for row in wanted.tolist()]
+        return list(map(Answered._make, wanted.tolist()))
 
     def answers(self, begin: int, end: int) -> bytes:
         """Give a part of the answers."""
@@ -174,15 +184,13 @@ class BulkReads:
             log.written_offset - limits.memory_bytes,
         )
         first, at, looked = self._first, 0, -1
-        mapped, file = None, NOWHERE
+        mapped, file = self._file_of(rows, entries, first) or (None, NOWHERE)
         while True:
             first, at, why = ops.answer(*given, *file, first, len(rows), at)
             if why == DONE or (why == FULL and at):
                 return first
             if why == ELSEWHERE:
-                begin = int(rows[first - 1, ENTRIES_END]) if first else 0
-                offset = int.from_bytes(entries[begin : begin + 8].tobytes(), "big")
-                if (opened := bytes_at(log, offset)) is not None:
+                if (opened := self._file_of(rows, entries, first)) is not None:
                     mapped, file = opened
                     continue
             elif why > FULL and looked != first:
@@ -192,13 +200,10 @@ class BulkReads:
                     continue
             first += 1  # it stays unusual
 
-    def _entries_of(
-        self, queue: ConsumeQueue, queue_offset: int, max_count: int, *, is_filtered: bool
-    ) -> Buffer | None:
-        try:
-            return entries_at_hand(queue, queue_offset, self._limits, max_count, is_filtered=is_filtered)
-        except OSError:
-            return None  # the plain way will say so
+    def _file_of(self, rows: Longs, entries: Bytes, row: int) -> tuple[Mapped, LogBytes] | None:
+        """Give the file of the log that the first record of a row, or of one behind it, lies in."""
+        begin = int(rows[row - 1, ENTRIES_END]) if row else 0
+        return bytes_at(self._log, int.from_bytes(entries[begin : begin + 8].tobytes(), "big"))
 
     def _has_room(self, entries: Buffer, max_bytes: int) -> bool:
         """Tell whether there is room for what entries stand for: else it would be worked through in vain."""

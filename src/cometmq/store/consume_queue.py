@@ -171,6 +171,8 @@ class ConsumeQueue:
     def entries_at_hand(self, queue_offset: int, count: int) -> Buffer | None:
         """Give the same if that waits for nothing: see ``entry_reads.at_hand``."""
         end = min(queue_offset + count, self.max_offset)
+        if queue_offset >= self._tail_start:  # nothing to read, nor to keep
+            return self._tail[(queue_offset - self._tail_start) * SIZE : (end - self._tail_start) * SIZE]
         at_hand = partial(entry_reads.at_hand, self.chain, self._tail, self._tail_start)
         return self._ahead.get(self.number, queue_offset, end, self._tail_start, at_hand)
 
