@@ -32,5 +32,5 @@ def test_a_pull_is_given_one_message_at_least(count: int, given: int) -> None:
 def test_a_held_pull_waits_behind_what_it_was_looked_at_for() -> None:
     pull = asked()
     assert pull.owner is pull.session
-    assert (pull.topic, pull.queue_id, pull.queue_offset, pull.deadline_ms) == ("T", 3, 6, 1000)
+    assert (pull.queue, pull.queue_offset, pull.deadline_ms) == (("T", 3), 6, 1000)
     assert pull.tags_codes == frozenset({7})

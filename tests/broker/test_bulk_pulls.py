@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.broker.conftest import bodies
+from tests.broker.conftest import SYNC, bodies
 from tests.broker.desk import (
     ROOT,
     TOPICS,
@@ -126,6 +127,45 @@ def test_a_woken_pull_gets_in_bulk_what_it_gets_the_plain_way() -> None:
     assert plain == bulk
     assert bulk.held == 0 and taken == len(holds) + len(b"".join(wakes))
     assert bulk.pulled["TopicA@other"] == {1: 4, 3: 3}
+
+
+def test_a_consumer_that_keeps_up_waits_at_the_end_again_and_again_also_of_a_topic_made_anew() -> None:
+    def keep_up(begin: int) -> list[bytes]:
+        sends = b"".join(send(n) for n in range(4))
+        reads: list[bytes] = []
+        for offset in range(begin, begin + 4):
+            pulls = [pull(n, queueId=str(n), queueOffset=str(offset)) for n in range(4)]
+            reads += [b"".join(pulls), sends]
+        return reads
+
+    delete = encode(Command(RequestCode.DELETE_TOPIC_IN_BROKER, 8, ext_fields={"topic": "TopicA"}))
+    again = [delete, *[send(n) for n in range(4)], *keep_up(1)]
+    for changes in ({}, SYNC):
+        plain, bulk, _ = asyncio.run(both([*keep_up(2), *again, pull(9, queueOffset="5")], **changes))
+        assert plain == bulk
+        assert bulk.held == 1 and bulk.next_offsets["TopicA", 0] == 5
+
+
+def test_a_consumer_of_a_topic_without_messages_is_held_by_numbers_once_it_has_one() -> None:
+    async def main() -> None:
+        kernels.load()
+        with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
+            made.read(heartbeat("cg"))
+            made.store.delete_topic("TopicB")
+            answers(made)
+            add = MagicMock(wraps=made.store.readings.bulk.add)
+            made.store.readings.bulk.add = add  # type: ignore[method-assign]
+            calls = []
+            for offset in range(4):
+                add.reset_mock()
+                made.read(pull(topic="TopicB", queueOffset=str(offset)))
+                calls.append(add.call_count)
+                made.read(send(topic="TopicB"))
+                await made.on_disk()
+            assert calls == [1, 1, 0, 0], "its queue is looked for until it is there"
+            assert len(answers(made)) == 4 * 2
+
+    asyncio.run(main())
 
 
 def test_tags_are_chosen_in_bulk() -> None:

@@ -10,8 +10,7 @@ from cometmq.cluster.hold import PullHold
 class Waiting(NamedTuple):
     ticket: int
     owner: str
-    topic: str
-    queue_id: int
+    queue: tuple[str, int]
     queue_offset: int
     tags_codes: frozenset[int] | None
     deadline_ms: int
@@ -26,7 +25,7 @@ def pull(
     tags: frozenset[int] | None = None,
     deadline: int = 100,
 ) -> Waiting:
-    return Waiting(ticket, owner, "T", queue_id, offset, tags, deadline)
+    return Waiting(ticket, owner, ("T", queue_id), offset, tags, deadline)
 
 
 def tickets(pulls: Iterable[Waiting]) -> list[int]:
@@ -116,7 +115,7 @@ class HoldAgainstAList(RuleBasedStateMachine):
         self, owner: str, queue_id: int, offset: int, tags: frozenset[int] | None, deadline: int
     ) -> None:
         self.tickets += 1
-        held = Waiting(self.tickets, owner, "T", queue_id, offset, tags, deadline)
+        held = Waiting(self.tickets, owner, ("T", queue_id), offset, tags, deadline)
         assert self.hold.hold(held) == (len(self.model) < 20)
         if len(self.model) < 20:
             self.model.append(held)
@@ -127,7 +126,7 @@ class HoldAgainstAList(RuleBasedStateMachine):
             held.ticket
             for held in self.model
             for _, queue_id, next_offset, code in arrivals
-            if queue_id == held.queue_id and next_offset > held.queue_offset
+            if queue_id == held.queue[1] and next_offset > held.queue_offset
             if held.tags_codes is None or code in held.tags_codes
         }
         woken = tickets(self.hold.arrive(arrivals))

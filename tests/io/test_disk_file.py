@@ -1,6 +1,7 @@
 """A real file's space and windows."""
 
 import errno
+import mmap
 import os
 from pathlib import Path
 
@@ -27,6 +28,16 @@ def test_what_is_reserved_takes_space_and_stays_as_it_is(tmp_path: Path) -> None
     file.reserve(0, 65_536)
     assert 65_536 <= (tmp_path / "a").stat().st_blocks * 512 < SIZE
     assert file.read(0, SIZE) == bytes(5_000) + b"hello" + bytes(SIZE - 5_005)
+    file.close()
+
+
+def test_what_was_just_written_is_known_to_be_in_memory_without_a_question(tmp_path: Path) -> None:
+    file = Disk().create(tmp_path / "a", SIZE)
+    file.write(0, b"before it is mapped")
+    mapped = file.mapped()
+    assert mapped is not None
+    file.write(mmap.PAGESIZE + 7, bytes(mmap.PAGESIZE))
+    assert bytes(mapped.resident[:4]) == b"\0\1\1\0"
     file.close()
 
 

@@ -106,7 +106,8 @@ def test_what_is_said_to_be_written_is_ready_until_the_next_round(fd: int, file:
     file.next_round()()
     assert known(file) == [0, 0, 0, 0]
     file.note_written(PAGE_SIZE - 1, 2 * PAGE_SIZE + 1)
-    assert known(file) == [3, 0, 0, 0]
+    file.note_written(SIZE - 1, SIZE + PAGE_SIZE)
+    assert known(file) == [3, 0, 0, 1] and len(file.resident) == PAGES
     file.let_go()
     assert known(file) == [0, 0, 0, 0]
 

@@ -11,9 +11,9 @@ from tests.store.conftest import new_message
 from cometmq import kernels
 from cometmq.format.checksum import Crc
 from cometmq.kernels.pulls import ANSWERS_SIZE_MAX, NO_CODES, UNUSUAL, constants_of
-from cometmq.store.bulk_reads import ADDED, AT_END, OUTSIDE, Answered, BulkReads
+from cometmq.store.bulk_reads import ADDED, AT_END, NO_NUMBER, OUTSIDE, Answered, BulkReads
 from cometmq.store.get_result import GetStatus
-from cometmq.store.settings import StoreSettings
+from cometmq.store.settings import FlushDiskType, StoreSettings
 from cometmq.store.store import MessageStore
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire.connection import FrameReader
@@ -86,6 +86,30 @@ def test_where_nothing_is_that_is_said_at_once(store: MessageStore) -> None:
             AT_END if status is GetStatus.OFFSET_OVERFLOW_ONE else OUTSIDE
         )
     assert answer(reads) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_sure"),
+    [
+        (StoreSettings(), True),
+        (StoreSettings(flush_disk_type=FlushDiskType.SYNC_FLUSH), False),
+        (StoreSettings(transient_store_pool_enable=True, transient_store_pool_size=1), False),
+    ],
+    ids=["async", "sync", "pool"],
+)
+def test_it_tells_where_queues_end_if_all_that_is_appended_can_be_read(
+    disk: MemoryDisk, settings: StoreSettings, *, is_sure: bool
+) -> None:
+    with MessageStore.open(Path("/disk/store"), settings, files=disk) as store:
+        fill(store, 5)
+        reads = store.readings.bulk
+        numbers = [reads.number_of("T", queue_id) for queue_id in range(3)]
+        assert numbers[2] == NO_NUMBER
+        assert [reads.ends()[number] for number in numbers if number < len(reads.ends())] == (
+            [3, 2] if is_sure else []
+        )
+        store.delete_topic("T")
+        assert all(end <= 0 for end in reads.ends()), "nothing is held at the end of a queue that is gone"
 
 
 def test_what_does_not_fit_is_answered_by_the_next_calls(store: MessageStore) -> None:

@@ -47,14 +47,9 @@ class AskedPull:
         return self.session
 
     @property
-    def topic(self) -> str:
-        """The topic of its queue."""
-        return self.header.topic
-
-    @property
-    def queue_id(self) -> int:
-        """Its queue."""
-        return self.header.queue_id
+    def queue(self) -> tuple[str, int]:
+        """Topic and id of its queue."""
+        return self.header.topic, self.header.queue_id
 
     @property
     def tags_codes(self) -> Container[int] | None:

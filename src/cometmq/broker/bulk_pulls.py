@@ -6,6 +6,7 @@ group or what a group has subscribed to changes.
 """
 
 from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -42,7 +43,7 @@ from cometmq.kernels.pulls import (
 from cometmq.kernels.sends import PLACES_SIZE
 from cometmq.net.server import Session
 from cometmq.net.turn import Read
-from cometmq.store.bulk_reads import ADDED, AT_END, Answered, BulkReads
+from cometmq.store.bulk_reads import ADDED, AT_END, NO_NUMBER, Answered, BulkReads
 from cometmq.store.get_result import GetResult, GetStatus
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command, SerializeType, decode
@@ -54,12 +55,14 @@ TARGETS_MAX: Final = 100_000
 _SERIALIZE_TYPES: Final = tuple(SerializeType)
 
 
-class _Target(NamedTuple):
+@dataclass(slots=True)
+class _Target:
     """A queue, and what somebody may be given of it.
 
     Attributes:
         key: of group and topic among the offsets.
         codes: where the hashes of the wanted tags stand, and where they end.
+        number: the queue's in the store, NO_NUMBER while it never had a message.
     """
 
     code: int
@@ -69,6 +72,7 @@ class _Target(NamedTuple):
     key: str
     wanted: Wanted
     codes: tuple[int, int]
+    number: int = NO_NUMBER
 
 
 class _Job(NamedTuple):
@@ -92,7 +96,7 @@ class BulkPulls:
         pieces: the constant parts of answers: see ``NumbersTemplate.pieces``.
         lite_pull: whether LITE_PULL_MESSAGE is answered.
         look: does a pull the plain way.
-        hold: holds a pull that begins where its queue ends, or answers it.
+        hold: holds pulls that begin where their queues end, or answers them.
         finish: answers a pull that found nothing, or holds it.
     """
 
@@ -106,7 +110,7 @@ class BulkPulls:
         *,
         lite_pull: bool,
         look: Callable[[AskedPull], None],
-        hold: Callable[[AskedPull], None],
+        hold: Callable[[Sequence[AskedPull]], None],
         finish: Callable[[AskedPull, GetResult], None],
     ) -> None:
         self._reads = reads
@@ -196,26 +200,30 @@ class BulkPulls:
             *(read.data, read.position, end, self._rows, self._places, self._unknown),
             *(table.keys, table.rows, table.slots),
         )
-        targets = self._targets
+        targets, ends = self._targets, self._reads.ends()
         for row in self._rows[:count].tolist():
             target = targets[row[TARGET]] if row[TARGET] != NO_TARGET else self._learn(read, row)
             if target is None or self._offsets.awaits_reset(target.key):
                 if row[FRAME_AT] == read.position:
                     read.commands_end = row[FRAME_END]
                 break
-            place = self._reads.add(
-                target.topic,
-                target.queue_id,
-                row[QUEUE_OFFSET],
-                max(row[MAX_COUNT], 1),
-                bytes_within_bounds(row[MAX_BYTES]),
-                target.codes[0],
-                target.codes[1],
-                row[NUMBER],
-                row[IS_BINARY],
-            )
+            if target.number < len(ends) and 0 < row[QUEUE_OFFSET] == ends[target.number]:
+                place = AT_END  # nearly always, of consumers that keep up
+            else:
+                place = self._add(target, row)
             jobs.append(_Job(read, row, target, place))
         return count > 0
+
+    def _add(self, target: _Target, row: list[int]) -> int:
+        """Add a pull to those that are answered; tell what the store says of where it begins."""
+        place = self._reads.add(
+            *(target.topic, target.queue_id, row[QUEUE_OFFSET]),
+            *(max(row[MAX_COUNT], 1), bytes_within_bounds(row[MAX_BYTES])),
+            *(*target.codes, row[NUMBER], row[IS_BINARY]),
+        )
+        if place == AT_END:
+            target.number = self._reads.number_of(target.topic, target.queue_id)
+        return place
 
     def _done(self, jobs: list[_Job], answered: Sequence[Answered]) -> list[_Job]:
         """Let pulls be taken as far as there are answers; give the others.
@@ -245,23 +253,15 @@ class BulkPulls:
             job.read.commands_end = job.read.position  # what follows is looked at next
         self._offsets.note_pulls(notes)
         self._send(sessions, answered[: len(sessions)])
+        self._hold([_asked(job) for job, _ in unfinished if job.place == AT_END])
         for job, one in unfinished:
-            self._finish_job(job, one)
+            if job.place != AT_END:
+                self._finish_job(_asked(job), one)
         return jobs[taken:]
 
-    def _finish_job(self, job: _Job, answered: Answered | None) -> None:
+    def _finish_job(self, pull: AskedPull, answered: Answered | None) -> None:
         """Answer or hold a pull that found nothing; do an unusual one the plain way."""
-        read, row, target, place = job
-        command = Command(target.code, row[NUMBER], serialize_type=_SERIALIZE_TYPES[row[IS_BINARY]])
-        header = PullHeader(
-            *(target.group, target.topic, target.queue_id, row[QUEUE_OFFSET], row[MAX_COUNT], row[SYS_FLAG]),
-            *(row[COMMIT_OFFSET], row[SUSPEND_MS]),
-            max_message_bytes=row[MAX_BYTES],
-        )
-        pull = AskedPull(read.session, command, header, target.wanted, row[QUEUE_OFFSET])
-        if place == AT_END:
-            self._hold(pull)
-        elif answered is not None and answered.found == 0:
+        if answered is not None and answered.found == 0:
             where = answered.next_offset, answered.min_offset, answered.max_offset
             self._finish(pull, GetResult(GetStatus.NO_MATCHED_MESSAGE, *where, []))
         else:
@@ -277,11 +277,11 @@ class BulkPulls:
                     last.send(self._reads.answers(begin, end))
                 begin, last = end, session
             end = one.end
-            if one.found > 0:
-                self._rates.found.total += 1
-                self._rates.given.total += one.found
         if last is not None and end > begin:
             last.send(self._reads.answers(begin, end))
+        found = [one.found for one in answered if one.found > 0]
+        self._rates.found.total += len(found)
+        self._rates.given.total += sum(found)
 
     def _ask(self, pull: AskedPull) -> bool:
         """Add a held pull to those that are answered; False if it is not a usual one."""
@@ -331,3 +331,15 @@ class BulkPulls:
             self._codes = np.append(self._codes, np.array(sorted(tags_codes), np.int64))
             place = self._code_places[tags_codes] = begin, len(self._codes)
         return place
+
+
+def _asked(job: _Job) -> AskedPull:
+    """Give a pull as the plain way has it."""
+    read, row, target, _ = job
+    command = Command(target.code, row[NUMBER], serialize_type=_SERIALIZE_TYPES[row[IS_BINARY]])
+    header = PullHeader(
+        *(target.group, target.topic, target.queue_id, row[QUEUE_OFFSET], row[MAX_COUNT], row[SYS_FLAG]),
+        *(row[COMMIT_OFFSET], row[SUSPEND_MS]),
+        max_message_bytes=row[MAX_BYTES],
+    )
+    return AskedPull(read.session, command, header, target.wanted, row[QUEUE_OFFSET])

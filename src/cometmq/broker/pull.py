@@ -8,7 +8,7 @@ want.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -204,20 +204,22 @@ class Pulls:
             pull.session.send(refusal)
 
     def _answer_or_hold(self, pull: AskedPull, result: GetResult) -> None:
-        if _code(pull, result) is not ResponseCode.PULL_NOT_FOUND or not self._wait(pull):
-            self._send(pull, result)
+        if _code(pull, result) is ResponseCode.PULL_NOT_FOUND and self._wait(
+            pull, self._clock.monotonic_ms()
+        ):
+            return
+        self._send(pull, result)
 
     def _finish(self, pull: AskedPull, result: GetResult) -> None:
         """Answer a pull that found nothing, or hold it."""
         attempt(pull.session, (pull.command,), self._answer_or_hold, pull, result)
 
-    def _hold_new(self, pull: AskedPull) -> None:
-        """Hold a pull that begins where its queue ends; or answer it."""
-        attempt(pull.session, (pull.command,), self._wait_or_look, pull)
-
-    def _wait_or_look(self, pull: AskedPull) -> None:
-        if not self._wait(pull):
-            self._look(pull)
+    def _hold_new(self, pulls: Sequence[AskedPull]) -> None:
+        """Hold pulls that begin where their queues end; answer those that may not wait."""
+        now_ms = self._clock.monotonic_ms()
+        for pull in pulls:
+            if not self._wait(pull, now_ms):
+                self._do_safely(self._answer, pull)
 
     def _answer_or_hold_on(self, pull: AskedPull, result: GetResult) -> None:
         header = pull.header
@@ -229,7 +231,7 @@ class Pulls:
                 return
         self._send(pull, result)
 
-    def _wait(self, pull: AskedPull) -> bool:
+    def _wait(self, pull: AskedPull, now_ms: int) -> bool:
         """Hold a pull, if it may wait and there is room."""
         header = pull.header
         wait_ms = min(header.suspend_timeout_ms, SUSPEND_MS_MAX)
@@ -239,7 +241,7 @@ class Pulls:
             return False
         if self._is_told_of_reset(pull):  # it came while the pull was being read for
             return True
-        pull.deadline_ms = self._clock.monotonic_ms() + wait_ms
+        pull.deadline_ms = now_ms + wait_ms
         return self._hold.hold(pull)
 
     def _send(self, pull: AskedPull, result: GetResult) -> None:

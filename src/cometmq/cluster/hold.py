@@ -32,13 +32,8 @@ class HeldPull(Protocol):
         ...
 
     @property
-    def topic(self) -> str:
-        """The topic of the queue at which it waits."""
-        ...
-
-    @property
-    def queue_id(self) -> int:
-        """The queue at which it waits."""
+    def queue(self) -> tuple[str, int]:
+        """The queue at which it waits: topic and queue id."""
         ...
 
     @property
@@ -75,7 +70,11 @@ class PullHold(Generic[PullT]):
         """Let ``pull`` wait; False if the hold is full, and it must be answered now."""
         if self._count >= self._limit:
             return False
-        self._queues.setdefault((pull.topic, pull.queue_id), []).append(pull)
+        queue = pull.queue
+        if (waiting := self._queues.get(queue)) is None:
+            self._queues[queue] = [pull]
+        else:
+            waiting.append(pull)
         self._count += 1
         return True
 

@@ -58,7 +58,7 @@ class MappedPages:
 
 
 class MappedFile:
-    """A whole file, which must not be empty. For one thread, but for what ``next_round`` gives.
+    """A whole file, which must not be empty. For one thread, but for what ``next_round`` gives and for writers.
 
     Attributes:
         view: shows later writes too.
@@ -91,7 +91,7 @@ class MappedFile:
 
     def note_written(self, begin: int, end: int) -> None:
         """Note that a stretch has just been written, so that its pages are in memory."""
-        first, last = begin // PAGE_SIZE, -(-end // PAGE_SIZE)
+        first, last = begin // PAGE_SIZE, min(-(-end // PAGE_SIZE), len(self.resident))
         self.resident[first:last] = b"\1" * (last - first)
         self._is_any_known = True
 

@@ -5,6 +5,7 @@ are at hand, their records lie sound in one file of the log, and in memory. Of t
 """
 
 from array import array
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -43,6 +44,8 @@ from cometmq.store.residency import are_ready
 ADDED, AT_END, OUTSIDE = range(3)
 """What becomes of a read: it will be answered; it begins where its queue's messages end; or elsewhere, where
 nothing is."""
+NO_NUMBER: Final = 2**31
+"""In place of a queue's number: no queue has it."""
 
 _NOTHING: Final = np.empty(0, np.uint8)
 _WORD: Final = np.dtype(">i4")
@@ -71,12 +74,18 @@ class BulkReads:
     """Reads of one log, within the same limits. For one thread.
 
     Between ``begin`` and ``answer`` reads are added; answers stay until the next are made.
+
+    Args:
+        reads_later: whether what is appended can be read only some time later.
     """
 
-    def __init__(self, commit_log: CommitLog, queues: Queues, limits: Limits) -> None:
+    def __init__(
+        self, commit_log: CommitLog, queues: Queues, limits: Limits, *, reads_later: bool = False
+    ) -> None:
         self._log = commit_log
         self._queues = queues
         self._limits = limits
+        self._reads_later = reads_later
         room = max(limits.memory_count, limits.disk_count, TOLD)
         self._places, self._sizes, self._run_sizes, self._told = np.empty((4, room), np.int64)
         self._answers = _NOTHING
@@ -85,6 +94,15 @@ class BulkReads:
     def ops(self) -> PullOps | None:
         """Give the kernels, None if they are not loaded or check less than this log asks for."""
         return kernels.current().pulls if self._log.crc is Crc.BODY else None
+
+    def ends(self) -> Sequence[int]:
+        """Give where the messages of queues end, by the queues' numbers; nothing where that is not sure."""
+        return () if self._reads_later else self._queues.next_offsets.values
+
+    def number_of(self, topic: str, queue_id: int) -> int:
+        """Give the number of a queue, NO_NUMBER if it never had a message."""
+        queue = self._queues.find(topic, queue_id)
+        return NO_NUMBER if queue is None else queue.number
 
     def begin(self) -> None:
         """Begin with no reads."""

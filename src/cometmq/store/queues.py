@@ -66,7 +66,7 @@ class Queues:
     def find(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """Give a queue, or None if it never had a message."""
         queue = self._queues.get((topic, queue_id))
-        if queue is not None and queue.max_offset < queue.next_offset:
+        if queue is not None and queue.max_offset < self.next_offsets.values[queue.number]:
             self.staged.put_queue(queue.number)  # what its readers wait for may be there
         return queue
 

@@ -42,7 +42,7 @@ class Readings:
         self._settings = settings
         self._limits = Limits.of(settings)
         self._usual = UsualReads(parts.log, self._limits)
-        self.bulk = BulkReads(parts.log, parts.queues, self._limits)
+        self.bulk = BulkReads(parts.log, parts.queues, self._limits, reads_later=settings.reads_later)
         self._catch_up = catch_up
         self._confirm_offset = confirm_offset
         self.finds = BulkFinds(parts.log, parts.index, settings.max_msgs_num_batch, catch_up, confirm_offset)
