@@ -58,7 +58,7 @@ class MappedPages:
 
 
 class MappedFile:
-    """A whole file, which must not be empty. For one thread, but for what ``next_round`` gives and for writers.
+    """A whole file, which must not be empty. For one thread, but for what says that it is for any.
 
     Attributes:
         view: shows later writes too.
@@ -90,7 +90,7 @@ class MappedFile:
         return self.view[begin:end]
 
     def note_written(self, begin: int, end: int) -> None:
-        """Note that a stretch has just been written, so that its pages are in memory."""
+        """Note that a stretch has just been written, so that its pages are in memory. For any thread."""
         first, last = begin // PAGE_SIZE, min(-(-end // PAGE_SIZE), len(self.resident))
         self.resident[first:last] = b"\1" * (last - first)
         self._is_any_known = True
@@ -98,7 +98,7 @@ class MappedFile:
     def next_round(self) -> Callable[[], None]:
         """Forget the answers; give what lets go of all that nobody has asked about since the last call.
 
-        What it gives may be called in any thread, and a little later.
+        What it gives is for any thread, and may be called a little later.
         """
         looks = self._looks
         while looks and (oldest := next(iter(looks))) not in self._asked:
