@@ -52,6 +52,7 @@ from cometmq.wire.headers import PullFlag, PullHeader, parse
 TARGETS_MAX: Final = 100_000
 """So much is remembered."""
 
+_ANY: Final = 0, NO_CODES
 _SERIALIZE_TYPES: Final = tuple(SerializeType)
 
 
@@ -286,7 +287,7 @@ class BulkPulls:
     def _ask(self, pull: AskedPull) -> bool:
         """Add a held pull to those that are answered; False if it is not a usual one."""
         header, (tags_codes, record_filter), session = pull.header, pull.wanted, pull.session
-        codes = self._place_of(tags_codes)
+        codes = _ANY if tags_codes is None else self._place_of(tags_codes)
         if record_filter is not None or codes is None or session.congested or session.closed:
             return False
         place = self._reads.add(
@@ -322,7 +323,7 @@ class BulkPulls:
     def _place_of(self, tags_codes: Container[int] | None) -> tuple[int, int] | None:
         """Give where hashes of tags stand, put there if need be; None if they are none for kernels."""
         if tags_codes is None:
-            return 0, NO_CODES
+            return _ANY
         if not isinstance(tags_codes, frozenset) or not tags_codes:
             return None
         place = self._code_places.get(tags_codes)

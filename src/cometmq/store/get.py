@@ -125,7 +125,7 @@ def entries_at_hand(
     queue: ConsumeQueue, queue_offset: int, limits: Limits, max_count: int, *, is_filtered: bool
 ) -> Buffer | None:
     """Give the entries that a read has to look at, if they are in memory and in one file; or None."""
-    if not 0 < max_count <= limits.most_count:
+    if not 0 < max_count <= limits.memory_count:
         max_count = min(max(max_count, 1), limits.most_count)
     wanted = max(limits.scan_count, max_count) if is_filtered else max_count
     next_file = _next_file(queue, queue_offset)
