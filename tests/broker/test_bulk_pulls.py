@@ -168,6 +168,24 @@ def test_a_consumer_of_a_topic_without_messages_is_held_by_numbers_once_it_has_o
     asyncio.run(main())
 
 
+def test_a_pull_that_cannot_be_held_is_answered_so_and_the_others_are_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main() -> None:
+        kernels.load()
+        with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
+            made.read(heartbeat("cg") + pull(1, queueOffset="2"))
+            answers(made)
+            fails = MagicMock(side_effect=[None, ZeroDivisionError("a bug"), None])
+            monkeypatch.setattr(made.parts.offsets, "take_reset", fails)
+            made.read(b"".join(pull(n, queueOffset="2") for n in (2, 3, 4)))
+            told = [(answer.opaque, answer.code) for answer in answers(made)]
+            assert told == [(3, ResponseCode.SYSTEM_ERROR)]
+            assert made.parts.pulls.held_count == 3
+
+    asyncio.run(main())
+
+
 def test_tags_are_chosen_in_bulk() -> None:
     sends = b"".join(send(0, tag=f"Tag{'ABC'[n % 3]}") for n in range(9))
     filters = ["*", "TagA", "TagB || TagC", "TagD", "", "TagA||"]

@@ -59,4 +59,4 @@ class AskedPull:
 
 def bytes_within_bounds(size: int) -> int:
     """Give how many bytes a pull that asks for ``size`` may be given."""
-    return size if BYTES_MIN <= size <= BYTES_MAX else min(max(size, BYTES_MIN), BYTES_MAX)
+    return min(max(size, BYTES_MIN), BYTES_MAX)

@@ -185,8 +185,8 @@ class BulkPulls:
             self._send([pull.session for pull in asked], answered)
             notes: list[tuple[str, int, int, int]] = []
             for pull, one in zip(asked, answered, strict=True):
-                header = pull.header
                 if one.found > 0:
+                    header = pull.header
                     key = key_of(header.consumer_group, header.topic)
                     notes.append((key, header.queue_id, -1, one.next_offset))
                 else:
@@ -234,6 +234,7 @@ class BulkPulls:
         results, taken = iter(answered), 0
         notes: list[tuple[str, int, int, int]] = []
         sessions: list[Session] = []
+        at_end: list[_Job] = []
         unfinished: list[tuple[_Job, Answered | None]] = []
         for job in jobs:
             read, row, target, place = job
@@ -244,6 +245,8 @@ class BulkPulls:
                 sessions.append(read.session)
             if one is not None and one.found > 0:
                 next_offset = one.next_offset
+            elif place == AT_END:
+                at_end.append(job)
             else:
                 unfinished.append((job, one))
             read.position = row[FRAME_END]
@@ -254,10 +257,10 @@ class BulkPulls:
             job.read.commands_end = job.read.position  # what follows is looked at next
         self._offsets.note_pulls(notes)
         self._send(sessions, answered[: len(sessions)])
-        self._hold([_asked(job) for job, _ in unfinished if job.place == AT_END])
+        if at_end:
+            self._hold([_asked(job) for job in at_end])
         for job, one in unfinished:
-            if job.place != AT_END:
-                self._finish_job(_asked(job), one)
+            self._finish_job(_asked(job), one)
         return jobs[taken:]
 
     def _finish_job(self, pull: AskedPull, answered: Answered | None) -> None:

@@ -204,11 +204,9 @@ class Pulls:
             pull.session.send(refusal)
 
     def _answer_or_hold(self, pull: AskedPull, result: GetResult) -> None:
-        if _code(pull, result) is ResponseCode.PULL_NOT_FOUND and self._wait(
-            pull, self._clock.monotonic_ms()
-        ):
-            return
-        self._send(pull, result)
+        is_at_end = _code(pull, result) is ResponseCode.PULL_NOT_FOUND
+        if not (is_at_end and self._wait(pull, self._clock.monotonic_ms())):
+            self._send(pull, result)
 
     def _finish(self, pull: AskedPull, result: GetResult) -> None:
         """Answer a pull that found nothing, or hold it."""
@@ -218,8 +216,11 @@ class Pulls:
         """Hold pulls that begin where their queues end; answer those that may not wait."""
         now_ms = self._clock.monotonic_ms()
         for pull in pulls:
-            if not self._wait(pull, now_ms):
-                self._do_safely(self._answer, pull)
+            attempt(pull.session, (pull.command,), self._wait_or_answer, pull, now_ms)
+
+    def _wait_or_answer(self, pull: AskedPull, now_ms: int) -> None:
+        if not self._wait(pull, now_ms):
+            self._answer(pull)
 
     def _answer_or_hold_on(self, pull: AskedPull, result: GetResult) -> None:
         header = pull.header

@@ -79,9 +79,7 @@ class BulkReads:
         reads_later: whether what is appended can be read only some time later.
     """
 
-    def __init__(
-        self, commit_log: CommitLog, queues: Queues, limits: Limits, *, reads_later: bool = False
-    ) -> None:
+    def __init__(self, commit_log: CommitLog, queues: Queues, limits: Limits, *, reads_later: bool) -> None:
         self._log = commit_log
         self._queues = queues
         self._limits = limits
