@@ -32,6 +32,8 @@ TAIL_MAX = 4 * 1024 * 1024
 """Bytes of entries that wait in memory at most; they are written ahead of the header that counts them."""
 INSERT_MAX = 16_384
 """Keys inserted at once."""
+PART_SIZE = 256 * 1024
+"""Bytes of slots written at once: where the system has to find memory for them a millisecond's."""
 
 
 class Index:
@@ -153,6 +155,16 @@ class Index:
         for file in self._index[-1:]:
             self._write_back(file)
 
+    def write_part(self) -> bool:
+        """Write a part of what was in memory only as the first part was; tell whether that is all.
+
+        Raises OSError; it then stays.
+        """
+        if not self._index or self._index[-1].is_written:
+            return True
+        self._unsynced.add(self._index[-1].path)
+        return self._index[-1].write_part(PART_SIZE)
+
     def take_unsynced(self) -> list[Path]:
         """Give the files that were written since the last call: they must be synced."""
         paths, self._unsynced = sorted(self._unsynced), set()
@@ -195,7 +207,8 @@ class Index:
         return file
 
     def _write_back(self, file: IndexFile) -> None:
-        if file.write_back():
+        if not file.is_written:
+            file.write_back()
             self._unsynced.add(file.path)
 
     def _find_end(self) -> None:

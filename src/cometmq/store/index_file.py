@@ -2,7 +2,8 @@
 
 Of the newest file the header and slots are kept in memory, and entries until they are written: in the
 order entries, slots, header, so that what a killed process leaves can be put right from the entries (each
-holds the slot's value before it).
+holds the slot's value before it). Slots and header are written in parts, for all together take tens of ms; what
+is inserted meanwhile may be in a slot that is written then, but not in the header.
 
 Source: RocketMQ ``store/index/IndexFile.java``.
 """
@@ -70,6 +71,8 @@ class IndexFile:
         self._image: Bytes | None = None  # header and slots; of a full file the slots are on the disk only
         self._header: IndexHeader | None = None  # as it was last looked at, if that is how it is
         self._dirty = np.zeros(-(-self._image_size // PAGE_SIZE), np.bool_)
+        self._unwritten = np.empty(0, np.int64)  # pages that are still to be written of those that were dirty …
+        self._unwritten_header = b""  # … when the header was this; it is written after them
         self._tail = bytearray()
         self._written = FIRST_ENTRY  # number of the first entry that is not in the file yet
 
@@ -254,16 +257,35 @@ class IndexFile:
             number, last = entry.previous, number
         return None
 
-    def write_back(self) -> bool:
-        """Write what is in memory only; False if that is nothing. Raises OSError; it then stays."""
-        if self._image is None or not (self._tail or self._dirty.any()):
+    @property
+    def is_written(self) -> bool:
+        """Whether nothing is in memory only."""
+        return self._image is None or not (self._tail or self._unwritten_header or self._dirty.any())
+
+    def write_back(self) -> None:
+        """Write what is in memory only. Raises OSError; it then stays."""
+        if not self.is_written:
+            self._begin_parts()
+            self.write_part(self._image_size)
+
+    def write_part(self, size_max: int) -> bool:
+        """Write so many bytes of what was in memory only as the first part was, or less.
+
+        Returns:
+            Whether that was the last part. Raises OSError; what is in memory only then stays.
+        """
+        if self.is_written:
+            return True
+        if not self._unwritten_header:
+            self._begin_parts()
+        self.write_tail()  # before the slots that may have its entries
+        first = max(len(self._unwritten) + -size_max // PAGE_SIZE, 0)
+        self._write_pages(self._unwritten[first:])
+        self._unwritten = self._unwritten[:first]
+        if first:
             return False
-        file = self._files.get(self.path)
-        self.write_tail()
-        runs = np.flatnonzero(np.diff(self._dirty, prepend=False, append=False)).reshape(-1, 2)
-        for first, last in (runs[::-1] * PAGE_SIZE).tolist():  # the page with the header comes last
-            file.write(first, self._image[first:last].data)
-        self._dirty[:] = False
+        self._files.get(self.path).write(0, self._unwritten_header)
+        self._unwritten_header = b""
         return True
 
     def write_tail(self, least_bytes: int = 1) -> bool:
@@ -279,6 +301,24 @@ class IndexFile:
         """Let the memory of a full file go that has been written back."""
         self._header = self.header
         self._image = None
+
+    def _begin_parts(self) -> None:
+        """Let all that is in memory only now be written next, beside what is left of the parts before."""
+        assert self._image is not None
+        self._dirty[self._unwritten] = True
+        self._unwritten = np.flatnonzero(self._dirty)
+        self._unwritten_header = self._image[:HEADER_SIZE].tobytes()
+        self._dirty[:] = False
+
+    def _write_pages(self, pages: Longs) -> None:
+        """Write pages of the image, but for the header; pages that follow one another in one go."""
+        assert self._image is not None
+        file = self._files.get(self.path)
+        begins = np.flatnonzero(np.diff(pages, prepend=-2) != 1)
+        ends = np.append(begins[1:], len(pages)) - 1
+        for first, last in zip((pages[begins] * PAGE_SIZE).tolist(), pages[ends[: len(begins)]].tolist(), strict=True):
+            begin = max(first, HEADER_SIZE)
+            file.write(begin, self._image[begin : (last + 1) * PAGE_SIZE].data)
 
     def _load_image(self) -> None:
         image = self._files.get(self.path).read(0, self._image_size)

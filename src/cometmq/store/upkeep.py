@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 WRITE_MS_MAX = 2
-"""So long queues are written back within one tick."""
+"""So long queues are written back within one tick, or the index; or queues are asked for their files."""
 
 
 TAILS_MAX_BYTES = 16 * 1024 * 1024
@@ -77,6 +77,8 @@ class Upkeep:
         self._last_write_back_ms = self._last_thorough_ms = clock.monotonic_ms()
         self._waiting: deque[ConsumeQueue] = deque()  # to be written back in this tick or the next ones
         self._in_round = False  # a thorough one
+        self._unseen: deque[ConsumeQueue] = deque()  # in the round they are asked which files must be synced …
+        self._unsynced: list[Path] = []  # … which are these
         self._round_time = 0
         self._can_vouch = False
         self._sync_failed = False
@@ -85,7 +87,7 @@ class Upkeep:
     @property
     def is_behind(self) -> bool:
         """Whether more is due than was done in one go, and can be done."""
-        return bool(self._waiting) and self.failed is None
+        return (self._in_round or bool(self._waiting)) and self.failed is None
 
     def tick(self, *, begins_round: bool = True) -> list[Path]:
         """Do what is due; give the files of a thorough round, which are to be synced before ``vouch``."""
@@ -103,8 +105,9 @@ class Upkeep:
             elif is_due:
                 least_bytes = settings.flush_consume_queue_least_pages * PAGE_SIZE
                 self._waiting = deque(self._queues.due(least_bytes, TAILS_MAX_BYTES))
-        is_over = self._go_on(now + WRITE_MS_MAX)
-        self.vouch(0)
+        is_over = self._go_on()
+        if is_due or is_over:
+            self.vouch(0)
         if not is_over:
             return []
         self._in_round = False
@@ -133,7 +136,8 @@ class Upkeep:
         try:
             self._dispatcher.catch_up_index()
             self._queues.write_back()
-            self._write_index()
+            if self._index is not None:
+                self._index.write_back()
         except OSError as error:
             self._note_failure(error)
         else:
@@ -166,7 +170,6 @@ class Upkeep:
         Raises StoreNotWritable if the disk refuses.
         """
         self._can_vouch = False
-        self._round = None
         try:
             self._checkpoint.go_back(time_ms)
         except OSError as error:
@@ -179,7 +182,7 @@ class Upkeep:
             return False
         self._can_vouch = True
         self._round_time = written_time
-        self.sync(self._take_unsynced())
+        self.sync(self._queues.take_unsynced() + self._take_unsynced())
         self._renew(written_time, written_time)
         self._checkpoint.sync()
         return not self._sync_failed
@@ -203,19 +206,14 @@ class Upkeep:
         self._can_vouch = False
         self._in_round = True
         self._waiting = deque(self._queues.pending())
+        self._unseen = deque(self._queues.by_number.values())
 
-    def _go_on(self, deadline_ms: int) -> bool:
+    def _go_on(self) -> bool:
         """Write back for a while; tell whether a thorough round is over."""
         try:
             self._dispatcher.catch_up_index()
-            while self._waiting:
-                self._queues.write_back_queue(self._waiting[0])
-                self._waiting.popleft()
-                if self._clock.monotonic_ms() >= deadline_ms:
-                    break
-            is_over = self._in_round and not self._waiting
-            if is_over:
-                self._write_index()
+            is_over = self._with_each(self._waiting, self._queues.write_back_queue) and self._in_round
+            is_over = is_over and self._with_each(self._unseen, self._see) and self._write_index()
         except OSError as error:
             self._note_failure(error)
             if not self._in_round:
@@ -224,17 +222,36 @@ class Upkeep:
         self.failed = None
         return is_over
 
+    def _with_each(self, queues: deque[ConsumeQueue], action: Callable[[ConsumeQueue], None]) -> bool:
+        """Do something with each queue for a while, and take it away; tell whether none is left."""
+        deadline_ms = self._clock.monotonic_ms() + WRITE_MS_MAX
+        while queues:
+            action(queues[0])
+            queues.popleft()
+            if self._clock.monotonic_ms() >= deadline_ms:
+                break
+        return not queues
+
+    def _see(self, queue: ConsumeQueue) -> None:
+        self._unsynced += queue.take_unsynced()
+
+    def _write_index(self) -> bool:
+        """Write the index for a while; tell whether all is that was there at the first time in a round."""
+        deadline_ms = self._clock.monotonic_ms() + WRITE_MS_MAX
+        while self._index is not None and not self._index.write_part():
+            if self._clock.monotonic_ms() >= deadline_ms:
+                return False
+        return True
+
     def _drop_unused_pages(self) -> None:
         self._in_thread(self._files.unused_pages())  # to unmap a gigabyte takes some 30 ms
-
-    def _write_index(self) -> None:
-        if self._index is not None:
-            self._index.write_back()
 
     def _note_failure(self, error: OSError) -> None:
         self.failed = StoreNotWritable(describe(error, self._root))
         log.warning("%s", self.failed)
 
     def _take_unsynced(self) -> list[Path]:
+        """Take what the round has found of the queues, and the index's files."""
         index = self._index.take_unsynced() if self._index is not None else []
-        return self._queues.take_unsynced() + index
+        paths, self._unsynced = [*self._unsynced, *index], []
+        return paths
