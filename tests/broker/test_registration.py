@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from cometmq.broker.registration import INFORM_WAIT_S, NameServers
 from cometmq.broker.settings import BrokerSettings
@@ -16,7 +17,7 @@ from cometmq.namesrv.name_server import NameServer
 from cometmq.namesrv.routes import Routes
 from cometmq.net.client import Connections
 from cometmq.store.tables import JsonTable
-from cometmq.wire.bodies import Registration, TopicConfig, TopicRoute, decode
+from cometmq.wire.bodies import DataVersion, Registration, TopicConfig, TopicRoute, TopicTable, decode, encode
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import GetRouteHeader, fields
@@ -135,6 +136,26 @@ def test_a_broker_without_name_servers_starts_and_stops(tmp_path: Path) -> None:
     async def main() -> None:
         async with registered(tmp_path) as (topics, _):
             topics.put(TopicConfig(topic="T"))
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("permission", "permitted"), [(6, 7), (4, 4)])
+def test_a_registration_is_the_json_of_all_topics_as_they_are(
+    tmp_path: Path, permission: int, permitted: int
+) -> None:
+    async def main() -> None:
+        async with registered(tmp_path, permission=permission) as (topics, name_servers):
+            for perm in (6, 6, 4):
+                topics.put(TopicConfig(topic="A", perm=perm, attributes={"+a": "\n\t Ü"}))
+                table = TopicTable(
+                    topics.data_version,
+                    mapping_version=DataVersion(),
+                    topics={topic.topic: replace(topic, perm=topic.perm & permitted) for topic in topics},
+                    mapping_details={},
+                    mapping_infos={},
+                )
+                assert name_servers._registration(None).body == encode(Registration(table=table))
 
     asyncio.run(main())
 

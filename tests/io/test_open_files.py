@@ -26,7 +26,7 @@ def test_the_file_used_least_recently_is_closed_first(tmp_path: Path) -> None:
     files.create(tmp_path / "b", 1)
     assert files.get(tmp_path / "a") is first
     files.create(tmp_path / "c", 1)
-    assert list(files._open) == [tmp_path / "a", tmp_path / "c"]
+    assert list(files._open) == [str(tmp_path / "a"), str(tmp_path / "c")]
     files.close()
 
 
@@ -60,7 +60,7 @@ def test_a_held_file_stays_open_while_others_are_wanted_more(files: OpenFiles, t
     with files.held(tmp_path / "a") as file:
         for name in "bc":
             files.get(tmp_path / name)
-        assert tmp_path / "a" not in files._open
+        assert str(tmp_path / "a") not in files._open
         assert file.read(0, 1) == b"a"
     assert is_closed(file)
 
@@ -93,7 +93,7 @@ def test_what_was_forgotten_is_opened_for_the_hold_alone(files: OpenFiles, tmp_p
     files.forget(tmp_path / "a")
     with files.held(tmp_path / "a") as file:
         assert file.read(0, 1) == b"a"
-        assert tmp_path / "a" not in files._open
+        assert str(tmp_path / "a") not in files._open
     assert is_closed(file)
     files.layer.remove(tmp_path / "a")
     with pytest.raises(FileNotFoundError), files.held(tmp_path / "a"):

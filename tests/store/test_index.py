@@ -10,9 +10,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.store.conftest import ROOT
 
 from cometmq.format import layout
-from cometmq.format.index import ENTRY_SIZE, FIRST_ENTRY, HEADER_SIZE, entry_position
+from cometmq.format.index import ENTRY_SIZE, FIRST_ENTRY, HEADER_SIZE, SLOT_SIZE, IndexHeader, entry_position
 from cometmq.format.java_hash import index_key_hash
 from cometmq.io.open_files import OpenFiles
+from cometmq.kernels.ops import PAGE_SIZE
 from cometmq.store.index import TAIL_MAX, Index
 from cometmq.store.reading import run
 from cometmq.testing.memory_disk import MemoryDisk
@@ -23,8 +24,8 @@ KEYS = [f"k{n}" for n in range(9)]
 EVER = 2**63 - 1
 
 
-def index_on(disk: MemoryDisk) -> Index:
-    return Index(OpenFiles(disk, writable=True), ROOT, SLOTS, ROOM)
+def index_on(disk: MemoryDisk, slots: int = SLOTS, room: int = ROOM) -> Index:
+    return Index(OpenFiles(disk, writable=True), ROOT, slots, room)
 
 
 def store_time(offset: int) -> int:
@@ -46,16 +47,23 @@ def find(index: Index, key: str, begin: int = 0, end: int = EVER, count: int = 1
 
 
 class Keys(RuleBasedStateMachine):
-    """An index beside a list: inserted into, written back, closed, killed and cut."""
+    """An index beside a list: inserted into, written back in one go or in parts, closed, killed and cut."""
 
-    @initialize(tail_max=st.sampled_from([ENTRY_SIZE, 5 * ENTRY_SIZE, TAIL_MAX]))
-    def begin(self, tail_max: int) -> None:
+    @initialize(
+        tail_max=st.sampled_from([ENTRY_SIZE, 5 * ENTRY_SIZE, TAIL_MAX]),
+        sizes=st.sampled_from([(SLOTS, ROOM), (4 * PAGE_SIZE // SLOT_SIZE, 50)]),
+    )
+    def begin(self, tail_max: int, sizes: tuple[int, int]) -> None:
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr("cometmq.store.index.TAIL_MAX", tail_max)
+        self.patch.setattr("cometmq.store.index.PART_SIZE", PAGE_SIZE)
+        self.sizes = sizes
         self.disk = MemoryDisk()
-        self.index = index_on(self.disk)
+        self.index = index_on(self.disk, *sizes)
         self.model: list[tuple[int, str]] = []
         self.offset = 0
+        self.first_part_end: int | None = None  # where the index ended as the first of some parts was written
+        self.written_end = -1  # a killed process leaves the index up to there
 
     @rule(records=st.lists(st.lists(st.sampled_from(KEYS), max_size=4), min_size=1, max_size=6))
     def insert(self, records: list[list[str]]) -> None:
@@ -75,19 +83,29 @@ class Keys(RuleBasedStateMachine):
     @rule()
     def write_back(self) -> None:
         self.index.write_back()
+        self.first_part_end, self.written_end = None, self.index.end_offset
+
+    @rule()
+    def write_part(self) -> None:
+        if self.first_part_end is None:
+            self.first_part_end = self.index.end_offset
+        if self.index.write_part():
+            self.written_end, self.first_part_end = self.first_part_end, None
 
     @rule()
     def close_and_open(self) -> None:
-        self.index.write_back()
-        self.index = index_on(self.disk)
+        self.write_back()
+        self.index = index_on(self.disk, *self.sizes)
         self.index.load()
 
     @rule()
     def kill_and_recover(self) -> None:
         self.disk = self.disk.after_kill()
-        self.index = index_on(self.disk)
+        self.index = index_on(self.disk, *self.sizes)
         self.index.load()
         self.index.cut(self.offset, store_time)
+        self.first_part_end = None
+        assert self.index.end_offset >= self.written_end
         insert(self.index, [key for key in self.model if key[0] >= self.index.end_offset])
 
     @rule(data=st.data())
@@ -95,7 +113,7 @@ class Keys(RuleBasedStateMachine):
         end = data.draw(st.integers(0, self.offset // 100)) * 100
         self.index.write_back()
         self.index.cut(end, store_time)
-        self.index.write_back()
+        self.write_back()
         self.model = [key for key in self.model if key[0] < end]
         self.offset = end
 
@@ -176,6 +194,27 @@ def test_a_disk_that_is_full_keeps_what_is_in_memory() -> None:
     again = index_on(disk)
     again.load()
     assert find(again, "k") == [0]
+
+
+def test_a_file_is_written_in_parts_and_is_whole_with_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cometmq.store.index.PART_SIZE", PAGE_SIZE)
+    disk = MemoryDisk()
+    index = index_on(disk, 3 * PAGE_SIZE // SLOT_SIZE, 10_000)
+    assert index.write_part()
+    insert(index, [(offset, f"k{offset}") for offset in range(0, 50_000, 100)])
+    for _ in range(3):
+        assert not index.write_part()
+        insert(index, [(50_000, "k")])  # keeps nobody from coming to an end
+        assert IndexHeader.unpack(disk.load(index.paths()[0])[:HEADER_SIZE]).next_entry <= 1
+    assert index.write_part()
+    assert IndexHeader.unpack(disk.load(index.paths()[0])[:HEADER_SIZE]).end_physical_offset == 49_900
+    assert index.take_unsynced() == index.paths()
+    while not index.write_part():
+        pass
+    again = index_on(disk, 3 * PAGE_SIZE // SLOT_SIZE, 10_000)
+    again.load()
+    assert again.end_offset == 50_000
+    assert all(find(again, f"k{offset}") == [offset] for offset in range(0, 50_000, 100))
 
 
 def test_what_was_written_must_be_synced_once() -> None:

@@ -11,6 +11,7 @@ from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 from cometmq.errors import StoreNotWritable
 from cometmq.format import layout
 from cometmq.format.checkpoint import RECOVERY_MARGIN_MS, Checkpoint
+from cometmq.format.index import SLOT_SIZE
 from cometmq.format.queue_entry import SIZE
 from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
@@ -160,6 +161,34 @@ def test_what_is_due_is_written_while_no_round_may_begin(
     clock.advance(TICK_MS)
     assert QUEUE in store.tick()
     assert disk.names(layout.topic_dir(ROOT, "Orders")) == ["0", "1"]
+
+
+def test_the_files_of_many_queues_and_the_index_are_told_after_some_ticks_and_vouched_for_then(
+    open_store: OpenStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = MemoryDisk()
+    settings = replace(SMALL, max_hash_slot_num=3 * PAGE_SIZE // SLOT_SIZE, max_index_num=1_000)
+    store = open_store(settings, files=disk, run_soon=lambda _: None)
+    for n in range(300):
+        store.append([new_message(queue_id=n % 5, keys=f"k{n}")])
+    time = store.dispatched_time
+    monkeypatch.setattr("cometmq.store.index.PART_SIZE", PAGE_SIZE)
+    monkeypatch.setattr(upkeep, "WRITE_MS_MAX", 0)  # a queue, or a page, in each tick
+    clock.advance(ROUND_MS)
+    ticks = 1
+    while not (paths := store.tick()):
+        assert store.is_behind
+        clock.advance(1)
+        store.append([new_message(queue_id=5, keys="later")])
+        ticks += 1
+    assert ticks == 5 + 4 + 2, "in the tick in which one thing is done the next begins"
+    assert len([path for path in paths if path.is_relative_to(layout.consume_queues_dir(ROOT))]) == 5
+    assert len([path for path in paths if path.is_relative_to(layout.index_dir(ROOT))]) == 1
+    store.sync_files(paths)
+    store.vouch(store.dispatched_time)
+    assert checkpoint(disk).logics_msg_timestamp == time
+    again = open_store(settings, files=disk.after_power_loss())
+    assert all(len(again.query("Orders", f"k{n}").records) == 1 for n in range(300))
 
 
 def test_a_tick_that_leaves_something_says_so(open_store: OpenStore, clock: ManualClock) -> None:

@@ -22,9 +22,11 @@ from msgspec.structs import replace
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.topics import READ_WRITE, Topics
 from cometmq.errors import CometMQError, RemoteError
+from cometmq.format import fastjson
 from cometmq.net.address import address_text, parse_address
 from cometmq.net.client import Connection, Connections
-from cometmq.wire.bodies import DataVersion, Registration, TopicConfig, TopicTable, encode
+from cometmq.wire.bodies import DataVersion, Registration, TopicConfig, TopicTable, to_plain
+from cometmq.wire.bodies.body import wire_name
 from cometmq.wire.bodies.registration import body_crc
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
@@ -37,6 +39,8 @@ RETRY_MS: Final = 1_000
 """Until the next try with a name server that did not take the registration."""
 
 UNREGISTER_TIMEOUT_MS: Final = 1_000
+TABLE: Final = wire_name(Registration, "table")
+TOPICS: Final = wire_name(TopicTable, "topics")
 
 _log = logging.getLogger(__name__)
 
@@ -155,11 +159,13 @@ class NameServers:
         table = TopicTable(
             self._topics.data_version,
             mapping_version=DataVersion(),
-            topics={topic.topic: self._permitted(topic) for topic in topics},
+            topics={},
             mapping_details={},
             mapping_infos={},
         )
-        body = encode(Registration(table=table))
+        plain = to_plain(Registration(table=table))
+        plain[TABLE][TOPICS] = {topic.topic: self._text_of(topic) for topic in topics}
+        body = fastjson.dumps(plain).encode()
         host, port = parse_address(self._address)
         header = RegisterBrokerHeader(
             *self._identity(), ha_server_addr=address_text(host, port + 1), body_crc=body_crc(body)
@@ -170,12 +176,12 @@ class NameServers:
         settings = self._settings
         return settings.broker_name, self._address, settings.broker_cluster_name, settings.broker_id
 
-    def _permitted(self, topic: TopicConfig) -> TopicConfig:
-        """Take from a topic's perm what the broker does not permit at all."""
+    def _text_of(self, topic: TopicConfig) -> fastjson.Written:
+        """Give a topic as JSON, without what of its perm the broker does not permit at all."""
         permission = self._settings.broker_permission
         if permission & READ_WRITE == READ_WRITE:
-            return topic
-        return replace(topic, perm=topic.perm & permission)
+            return self._topics.text_of(topic)
+        return fastjson.Written(fastjson.dumps(to_plain(replace(topic, perm=topic.perm & permission))))
 
 
 class _NameServer:

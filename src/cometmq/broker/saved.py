@@ -31,12 +31,17 @@ class EntryTexts:
     def to_plain(self, content: Body) -> dict[str, Any]:
         """Give a table as ``to_plain`` does, with its entries written already."""
         entries: dict[str, Body] = getattr(content, self._attribute)
-        self._kept = {name: self._pair(name, entry) for name, entry in entries.items()}
+        self._kept = {name: self._pair(name, entry) for name, entry in entries.items()}  # without those gone
         plain: dict[str, Any] = to_plain(replace(content, **{self._attribute: {}}))
         plain[wire_name(type(content), self._attribute)] = {
             name: text for name, (_, text) in self._kept.items()
         }
         return plain
+
+    def text_of(self, name: str, entry: Body) -> fastjson.Written:
+        """Give an entry as it stands in the table's file."""
+        pair = self._kept[name] = self._pair(name, entry)
+        return pair[1]
 
     def _pair(self, name: str, entry: Body) -> tuple[Body, fastjson.Written]:
         kept = self._kept.get(name)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from cometmq.broker import saved
 from cometmq.broker.settings import BrokerSettings
 from cometmq.errors import IllegalName
+from cometmq.format import fastjson
 from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX, valid_topic
 from cometmq.io.clock import Clock
@@ -95,6 +96,10 @@ class Topics:
     def find(self, name: str) -> TopicConfig | None:
         """Give a topic, or None if there is none of this name."""
         return self._topics.get(name)
+
+    def text_of(self, topic: TopicConfig) -> fastjson.Written:
+        """Give one of these topics as JSON; all of thousands are soon given, unless they have changed."""
+        return fastjson.compact(self._texts.text_of(topic.topic, topic))
 
     def create_by_send(
         self, name: str, *, pattern: str, queue_count: int, sys_flag: int = 0

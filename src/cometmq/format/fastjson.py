@@ -65,6 +65,11 @@ def dumps(value: Any, *, pretty: bool = False, level: int = 0) -> str:
     return _written(value, "\n" + "\t" * level if pretty else "")
 
 
+def compact(text: str) -> Written:
+    """Give what ``dumps`` writes without lines, of what it has written in the pretty form."""
+    return Written(text.translate(_LINES))
+
+
 def loads(data: str | Buffer) -> Any:
     """Read the value at the beginning of ``data``, which is UTF-8 if it is bytes.
 
@@ -83,6 +88,8 @@ def loads(data: str | Buffer) -> Any:
 
 
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
+_LINES: Final = str.maketrans("", "", "\n\t")
+"""Within strings they are written as escapes."""
 
 
 def _written(value: Any, line: str) -> str:

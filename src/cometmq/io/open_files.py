@@ -38,7 +38,7 @@ class OpenFiles:
         self.layer = layer
         self._writable = writable
         self._capacity = _capacity() if capacity is None else capacity
-        self._open: OrderedDict[Path, File] = OrderedDict()
+        self._open: OrderedDict[str, File] = OrderedDict()  # by path; strings are hashed once, and in C
         self._holds: dict[File, int] = {}
         self._leaving: set[File] = set()  # to be closed when their last hold is gone
         self._lock = Lock()
@@ -47,7 +47,7 @@ class OpenFiles:
         """Make a sparse file of ``size`` bytes and keep it open."""
         file = self.layer.create(path, size, durable=durable)
         with self._lock:
-            return self._keep(path, file)
+            return self._keep(str(path), file)
 
     def get(self, path: Path) -> File:
         """Give the file at ``path``, opened if it is not open yet."""
@@ -70,7 +70,7 @@ class OpenFiles:
         open because another asks for it late. Raises FileNotFoundError if it is removed by then.
         """
         with self._lock:
-            file = self._open.get(path)
+            file = self._open.get(str(path))
             if file is None:
                 file = self.layer.open(path, writable=False)
                 self._leaving.add(file)
@@ -90,7 +90,7 @@ class OpenFiles:
     def forget(self, path: Path) -> None:
         """Close the file at ``path`` if it is open: it is about to be removed or moved."""
         with self._lock:
-            if file := self._open.pop(path, None):
+            if file := self._open.pop(str(path), None):
                 self._let_go(file)
 
     def drop_pages(self) -> None:
@@ -117,16 +117,17 @@ class OpenFiles:
                 self._let_go(self._open.popitem()[1])
 
     def _get(self, path: Path) -> File:
-        file = self._open.get(path)
+        name = str(path)
+        file = self._open.get(name)
         if file is None:
-            return self._keep(path, self.layer.open(path, writable=self._writable))
-        self._open.move_to_end(path)
+            return self._keep(name, self.layer.open(path, writable=self._writable))
+        self._open.move_to_end(name)
         return file
 
-    def _keep(self, path: Path, file: File) -> File:
-        if known := self._open.pop(path, None):
+    def _keep(self, name: str, file: File) -> File:
+        if known := self._open.pop(name, None):
             self._let_go(known)
-        self._open[path] = file
+        self._open[name] = file
         if len(self._open) > self._capacity:
             self._let_go(self._open.popitem(last=False)[1])
         return file

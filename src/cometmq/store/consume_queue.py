@@ -37,7 +37,7 @@ class ConsumeQueue:
     """The entries of one queue, by queue offset.
 
     Args:
-        pending: where this queue notes itself while it has a tail.
+        tails: where this queue keeps its tail while it has one.
         ahead: where it keeps entries that were read with others.
 
     Attributes:
@@ -53,9 +53,9 @@ class ConsumeQueue:
         "_alive_from",
         "_filled_end",
         "_next_offsets",
-        "_pending",
         "_tail",
         "_tail_start",
+        "_tails",
         "_unsynced_from",
         "chain",
         "ext",
@@ -73,11 +73,11 @@ class ConsumeQueue:
         topic: str,
         queue_id: int,
         next_offsets: NextOffsets | None = None,
-        pending: "dict[ConsumeQueue, None] | None" = None,
+        tails: "dict[ConsumeQueue, bytearray] | None" = None,
         ext: ConsumeQueueExt | None = None,
         ahead: EntriesAhead | None = None,
     ) -> None:
-        self._pending = {} if pending is None else pending
+        self._tails = {} if tails is None else tails
         self._ahead = ahead or EntriesAhead()
         self._next_offsets = next_offsets or NextOffsets()
         self.number = self._next_offsets.add()
@@ -113,7 +113,7 @@ class ConsumeQueue:
         if queue_offset != self.max_offset and not self.skip_to(queue_offset):
             return False
         if not self._tail:
-            self._pending[self] = None
+            self._tails[self] = self._tail
         self._tail += pack(physical_offset, size, tags_code)
         self.max_offset = queue_offset + 1
         self.physical_end = physical_offset + size
@@ -124,7 +124,7 @@ class ConsumeQueue:
         if queue_offset != self.max_offset:
             self.skip_to(queue_offset)
         if not self._tail:
-            self._pending[self] = None
+            self._tails[self] = self._tail
         self._tail += entries
         self.max_offset = queue_offset + len(entries) // SIZE
         self.physical_end = physical_end
@@ -150,7 +150,7 @@ class ConsumeQueue:
         if self.ext is not None:
             self.ext.recover(None)
         self._tail = bytearray()
-        self._pending.pop(self, None)
+        self._tails.pop(self, None)
         self._set_bounds(0)
 
     def remove(self) -> None:
@@ -217,7 +217,7 @@ class ConsumeQueue:
             self.chain.write(self._tail_start * SIZE, self._tail)
             self._tail_start += len(self._tail) // SIZE
             self._tail = bytearray()
-        self._pending.pop(self, None)
+        self._tails.pop(self, None)
 
     def take_unsynced(self) -> list[Path]:
         """Give the files that were written since the last call: they must be synced."""
@@ -354,7 +354,7 @@ class ConsumeQueue:
             self.min_offset = queue_offset
         self._alive_from = _NOTHING
         if not self._tail:
-            self._pending[self] = None
+            self._tails[self] = self._tail
         self._tail += _FILLER * (queue_offset - self.max_offset)
         self.max_offset = queue_offset
         return True

@@ -2,14 +2,14 @@
 
 Of the newest file the header and slots are kept in memory, and entries until they are written: in the
 order entries, slots, header, so that what a killed process leaves can be put right from the entries (each
-holds the slot's value before it). Slots and header are written in parts, for all together take tens of ms; what
-is inserted meanwhile may be in a slot that is written then, but not in the header.
+holds the slot's value before it). Slots are written in parts, for all together take tens of ms; what is
+inserted meanwhile may be in a slot that is written then, but is not counted by the header.
 
 Source: RocketMQ ``store/index/IndexFile.java``.
 """
 
 from collections.abc import Callable
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,7 +71,9 @@ class IndexFile:
         self._image: Bytes | None = None  # header and slots; of a full file the slots are on the disk only
         self._header: IndexHeader | None = None  # as it was last looked at, if that is how it is
         self._dirty = np.zeros(-(-self._image_size // PAGE_SIZE), np.bool_)
-        self._unwritten = np.empty(0, np.int64)  # pages that are still to be written of those that were dirty …
+        self._unwritten = np.empty(
+            0, np.int64
+        )  # pages that are still to be written of those that were dirty …
         self._unwritten_header = b""  # … when the header was this; it is written after them
         self._tail = bytearray()
         self._written = FIRST_ENTRY  # number of the first entry that is not in the file yet
@@ -314,11 +316,10 @@ class IndexFile:
         """Write pages of the image, but for the header; pages that follow one another in one go."""
         assert self._image is not None
         file = self._files.get(self.path)
-        begins = np.flatnonzero(np.diff(pages, prepend=-2) != 1)
-        ends = np.append(begins[1:], len(pages)) - 1
-        for first, last in zip((pages[begins] * PAGE_SIZE).tolist(), pages[ends[: len(begins)]].tolist(), strict=True):
-            begin = max(first, HEADER_SIZE)
-            file.write(begin, self._image[begin : (last + 1) * PAGE_SIZE].data)
+        edges = np.flatnonzero(np.diff(pages, prepend=-2, append=-2) != 1).tolist()
+        for first, end in pairwise(edges):
+            begin = max(int(pages[first]) * PAGE_SIZE, HEADER_SIZE)
+            file.write(begin, self._image[begin : (int(pages[end - 1]) + 1) * PAGE_SIZE].data)
 
     def _load_image(self) -> None:
         image = self._files.get(self.path).read(0, self._image_size)

@@ -52,7 +52,7 @@ class Queues:
         self._file_size = file_size
         self._queues: dict[QueueKey, ConsumeQueue] = {}
         self._numbers: dict[str, array[int]] = {}  # by topic and id; so few bytes stay in a cache
-        self._pending: dict[ConsumeQueue, None] = {}  # those with a tail, the longest waiting first
+        self._tails: dict[ConsumeQueue, bytearray] = {}  # the longest waiting first
         self._ahead = EntriesAhead()
         self.next_offsets = NextOffsets()
         self.by_number: dict[int, ConsumeQueue] = {}
@@ -116,7 +116,7 @@ class Queues:
     def write_back(self, least_bytes: int = 1) -> None:
         """Write the tails that have grown to ``least_bytes``. Raises OSError; what is left stays pending."""
         self.staged.put()
-        for queue in list(self._pending):
+        for queue in list(self._tails):
             if queue.pending_bytes >= least_bytes:
                 queue.write_back()
 
@@ -128,7 +128,7 @@ class Queues:
     def pending(self) -> list[ConsumeQueue]:
         """Give the queues that have entries in memory only, those that have them longest first, nearly."""
         staged = self.staged.waiting()
-        return list(self._pending | dict.fromkeys(staged))
+        return list(dict.fromkeys([*self._tails, *staged]))
 
     def due(self, least_bytes: int, kept_bytes: int) -> list[ConsumeQueue]:
         """Give the queues whose tail has grown to ``least_bytes``, those that wait longest first.
@@ -136,13 +136,12 @@ class Queues:
         And of the others those that wait longest, while all tails together have more than ``kept_bytes``.
         What is staged does not count: it is not much, and putting it costs each queue.
         """
-        tails = [(queue, queue.pending_bytes) for queue in self._pending]
-        excess = sum(size for _, size in tails) - kept_bytes
+        excess = sum(map(len, self._tails.values())) - kept_bytes
         due = []
-        for queue, size in tails:
-            if size >= least_bytes or excess > 0:
+        for queue, tail in self._tails.items():
+            if len(tail) >= least_bytes or excess > 0:
                 due.append(queue)
-                excess -= size
+                excess -= len(tail)
         return due
 
     def take_unsynced(self) -> list[Path]:
@@ -200,7 +199,7 @@ class Queues:
         directory = layout.consume_queue_dir(self._root, topic, queue_id)
         chain = FileChain(self._files, directory, self._file_size, SETTING, REMEDY, durable=False)
         ext = self._extension(topic, queue_id)
-        queue = ConsumeQueue(chain, topic, queue_id, self.next_offsets, self._pending, ext, self._ahead)
+        queue = ConsumeQueue(chain, topic, queue_id, self.next_offsets, self._tails, ext, self._ahead)
         self.by_number[queue.number] = queue
         if queue_id < DENSE_IDS:
             numbers = self._numbers.setdefault(topic, array("q"))

@@ -77,8 +77,8 @@ class Upkeep:
         self._last_write_back_ms = self._last_thorough_ms = clock.monotonic_ms()
         self._waiting: deque[ConsumeQueue] = deque()  # to be written back in this tick or the next ones
         self._in_round = False  # a thorough one
-        self._unseen: deque[ConsumeQueue] = deque()  # in the round they are asked which files must be synced …
-        self._unsynced: list[Path] = []  # … which are these
+        self._unseen: deque[ConsumeQueue] = deque()  # to be asked in this round what must be synced …
+        self._unsynced: list[Path] = []  # … which is this, of those that were asked
         self._round_time = 0
         self._can_vouch = False
         self._sync_failed = False
