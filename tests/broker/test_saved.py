@@ -6,6 +6,7 @@ import pytest
 
 from cometmq.broker import saved
 from cometmq.errors import StoreDamaged, StoreNotWritable
+from cometmq.format import fastjson
 from cometmq.io.files import Disk
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import Body, DataVersion, TopicConfig, TopicTable, to_plain
@@ -53,3 +54,6 @@ def test_entries_written_before_are_not_written_again_and_the_file_is_the_same(
         saved.save(kept, table, texts)
         assert kept.path.read_text() == whole.path.read_text()
     assert written == ["B", "A", "Ü", "A"]
+    for _ in range(2):
+        assert texts.text_of("A", topics["A"]) == fastjson.dumps(to_plain(topics["A"]), pretty=True, level=2)
+    assert written == ["B", "A", "Ü", "A", "A"]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cometmq.errors import FormatError
-from cometmq.format.fastjson import DEPTH_MAX, ObjectKey, Written, dumps, loads
+from cometmq.format.fastjson import DEPTH_MAX, ObjectKey, Written, dumps, loads, without_lines
 from cometmq.format.layout import config_dir
 
 # A half of a surrogate pair is no character that UTF-8 could hold.
@@ -184,6 +184,12 @@ def test_nesting_up_to_the_limit_is_read() -> None:
 def test_any_text_is_read_or_a_format_error(text: str) -> None:
     with suppress(FormatError):
         loads(text)
+
+
+@given(VALUES)
+def test_the_pretty_form_is_the_other_with_lines(value: Any) -> None:
+    assert without_lines(dumps(value, pretty=True)) == dumps(value)
+    assert without_lines(dumps([Written(dumps(value, pretty=True, level=1))])) == dumps([value])
 
 
 def test_what_is_written_already_is_put_as_it_is() -> None:

@@ -165,7 +165,7 @@ class NameServers:
         )
         plain = to_plain(Registration(table=table))
         plain[TABLE][TOPICS] = {topic.topic: self._text_of(topic) for topic in topics}
-        body = fastjson.dumps(plain).encode()
+        body = fastjson.without_lines(fastjson.dumps(plain)).encode()
         host, port = parse_address(self._address)
         header = RegisterBrokerHeader(
             *self._identity(), ha_server_addr=address_text(host, port + 1), body_crc=body_crc(body)

@@ -98,8 +98,8 @@ class Topics:
         return self._topics.get(name)
 
     def text_of(self, topic: TopicConfig) -> fastjson.Written:
-        """Give one of these topics as JSON; all of thousands are soon given, unless they have changed."""
-        return fastjson.compact(self._texts.text_of(topic.topic, topic))
+        """Give one of these topics as it stands in the table's file: soon, unless it has changed."""
+        return self._texts.text_of(topic.topic, topic)
 
     def create_by_send(
         self, name: str, *, pattern: str, queue_count: int, sys_flag: int = 0

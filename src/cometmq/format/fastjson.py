@@ -65,9 +65,12 @@ def dumps(value: Any, *, pretty: bool = False, level: int = 0) -> str:
     return _written(value, "\n" + "\t" * level if pretty else "")
 
 
-def compact(text: str) -> Written:
-    """Give what ``dumps`` writes without lines, of what it has written in the pretty form."""
-    return Written(text.translate(_LINES))
+def without_lines(text: str) -> str:
+    """Give what ``dumps`` writes without lines, of what it has written in the pretty form, be it in parts.
+
+    In strings line breaks and tabs are escaped, so that all that there are can go.
+    """
+    return text.replace("\n", "").replace("\t", "")
 
 
 def loads(data: str | Buffer) -> Any:
@@ -88,8 +91,6 @@ def loads(data: str | Buffer) -> Any:
 
 
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
-_LINES: Final = str.maketrans("", "", "\n\t")
-"""Within strings they are written as escapes."""
 
 
 def _written(value: Any, line: str) -> str:
