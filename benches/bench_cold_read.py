@@ -37,7 +37,7 @@ from cometmq.store.store import MessageStore
 
 UPDATE_AND_CREATE_TOPIC, PULL_MESSAGE, SEND_MESSAGE_V2 = 17, 11, 310
 PULL_SUBSCRIPTION: Final = 4
-COLD, LIVE = "bench-0", "live"
+COLD, LIVE = "bench-0", "live-%04d"
 ALONE: Final = "alone"
 BESIDE_COLD: Final = "beside a consumer of the cold log"
 BESIDE_WARM: Final = "… once more, now in memory"
@@ -77,7 +77,7 @@ def measure(store: Path, mib: int, rate: int, seconds: float, rounds: int) -> in
     with peers.cometmq(store, settings, ended_by=signal.SIGKILL) as broker:
         port = int(broker.broker.partition(":")[2])
         with socket.create_connection((peers.HOST, port)) as connection:
-            for topic in (COLD, LIVE):
+            for topic in (COLD, LIVE % 0):
                 assert remoting.ask(connection, create_frame(topic)).code == 0
         asyncio.run(produce(port, rate, for_seconds(WARM_UP_S)))
         for _ in range(rounds):
@@ -149,8 +149,9 @@ def loop_waits(pid: int) -> int:
 class Answers(asyncio.Protocol):
     """One connection of the producer: sends, and notes how long after its scheduled time each is answered."""
 
-    def __init__(self, latencies: list[float]) -> None:
+    def __init__(self, latencies: list[float], topics: int) -> None:
         self._latencies = latencies
+        self._topics = topics
         self._due: dict[int, float] = {}
         self._data = b""
         self._opaque = 0
@@ -168,7 +169,7 @@ class Answers(asyncio.Protocol):
         for at in due:
             self._opaque += 1
             self._due[self._opaque] = at
-            frames.append(send_frame(self._opaque))
+            frames.append(send_frame(self._opaque, self._topics))
         self.transport.write(b"".join(frames))
 
     def data_received(self, data: bytes) -> None:
@@ -186,12 +187,12 @@ class Answers(asyncio.Protocol):
             self.all_answered.set()
 
 
-async def produce(port: int, rate: int, goes_on: Callable[[], bool]) -> np.ndarray:
-    """Send on a schedule as long as ``goes_on`` says so; give the latencies in s."""
+async def produce(port: int, rate: int, goes_on: Callable[[], bool], topics: int = 1) -> np.ndarray:
+    """Send on a schedule as long as ``goes_on`` says so, to topics in turn; give the latencies in s."""
     latencies: list[float] = []
     loop = asyncio.get_running_loop()
     connections = [
-        (await loop.create_connection(lambda: Answers(latencies), peers.HOST, port))[1]
+        (await loop.create_connection(lambda: Answers(latencies, topics), peers.HOST, port))[1]
         for _ in range(SEND_CONNECTIONS)
     ]
     begin = time.perf_counter()
@@ -290,19 +291,20 @@ def create_frame(topic: str) -> bytes:
     return remoting.frame(UPDATE_AND_CREATE_TOPIC, fields)
 
 
-def send_frame(opaque: int) -> bytes:
-    """Encode a send of 128 bytes."""
-    return SEND_START + HEADER % (opaque % QUEUES, opaque, opaque) + BODY
+def send_frame(opaque: int, topics: int) -> bytes:
+    """Encode a send of 128 bytes to one of some topics, in turn, and to each of its queues."""
+    topic = LIVE % (opaque // QUEUES % topics)
+    return SEND_START + HEADER % (topic.encode(), opaque % QUEUES, opaque, opaque) + BODY
 
 
 BODY: Final = bytes(128)
 HEADER: Final = (
-    b'{"code":310,"extFields":{"a":"live","b":"live","c":"TBW102","d":"4","e":"%d","f":"0","g":"1795255006748",'
+    b'{"code":310,"extFields":{"a":"live","b":"%s","c":"TBW102","d":"4","e":"%d","f":"0","g":"1795255006748",'
     b'"h":"0","i":"UNIQ_KEY\\u0001AC11000254A0251A69D73C0C%08X\\u0002WAIT\\u0001true\\u0002","j":"0","k":"false",'
     b'"m":"false"},'
     b'"flag":0,"language":"JAVA","opaque":%10d,"serializeTypeCurrentRPC":"JSON","version":479}'
 )
-_HEADER_SIZE: Final = len(HEADER % (0, 0, 0))
+_HEADER_SIZE: Final = len(HEADER % ((LIVE % 0).encode(), 0, 0, 0))
 SEND_START: Final = struct.pack(">ii", 4 + _HEADER_SIZE + len(BODY), _HEADER_SIZE)
 
 

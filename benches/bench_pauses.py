@@ -1,9 +1,11 @@
 """How long producers wait at worst, through file rolls and retention, beside the Java broker.
 
-    python -m benches.bench_pauses [--seconds 60] [--rate 5000] [--rounds 1] [--quick] [--directory D]
+    python -m benches.bench_pauses [--seconds 60] [--rate 5000] [--topics 1] [--rounds 1] [--quick]
+                                   [--directory D]
 
-A producer sends on a fixed schedule, to one broker after the other in turn. A latency counts from the moment
-at which the schedule wanted the send, so the longest is the worst pause, whoever else was held up by it.
+A producer sends on a fixed schedule, to topics of 4 queues in turn, to one broker after the other. A latency
+counts from the moment at which the schedule wanted the send, so the longest is the worst pause, whoever else
+was held up by it.
 CommitLog files are small and expire at once: within each window files must be begun and others removed, or
 the bench exits with 1. So it does where CometMQ's p99 is above the Java broker's, or a pause of it reaches
 100 ms.
@@ -52,6 +54,13 @@ QUICK_S: Final = 5
 PAUSE_MS_MAX: Final = 100
 
 
+class Load(NamedTuple):
+    """So many messages a second, to so many topics."""
+
+    rate: int
+    topics: int
+
+
 class Window(NamedTuple):
     """One broker's window.
 
@@ -71,6 +80,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benches.bench_pauses", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--rate", type=int, default=5_000, help="messages a second")
+    parser.add_argument("--topics", type=int, default=1, help="at most 10,000")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="no minute of warm-up, and so no removals")
     parser.add_argument("--directory", type=Path, help="where the stores are made, on a disk that counts")
@@ -81,7 +91,8 @@ def main() -> int:
         for number in range(options.rounds):
             for name, measured in windows.items():
                 store = Path(folder) / f"{name}-{number}"
-                measured.append(measure(name, store, options.rate, options.seconds, warm_up_s))
+                load = Load(options.rate, options.topics)
+                measured.append(measure(name, store, load, options.seconds, warm_up_s))
     console = Console()
     console.print(table_of(windows, options.rate))
     is_held = options.quick or is_well(windows)
@@ -89,16 +100,17 @@ def main() -> int:
     return 0 if is_held else 1
 
 
-def measure(name: str, store: Path, rate: int, seconds: float, warm_up_s: float) -> Window:
+def measure(name: str, store: Path, load: Load, seconds: float, warm_up_s: float) -> Window:
     """Start a broker; send to it on the schedule."""
     settings = {**SETTINGS, **peers.PATIENT}  # a send that waits is to be measured, not refused
     with START[name](store, settings, ended_by=signal.SIGKILL) as broker:
         port = int(broker.broker.partition(":")[2])
         with socket.create_connection((peers.HOST, port)) as connection:
-            assert remoting.ask(connection, create_frame(LIVE)).code == 0
-        asyncio.run(produce(port, rate, for_seconds(warm_up_s)))
+            for number in range(load.topics):
+                assert remoting.ask(connection, create_frame(LIVE % number)).code == 0
+        asyncio.run(produce(port, load.rate, for_seconds(warm_up_s), load.topics))
         before = log_files(store)
-        latencies = asyncio.run(produce(port, rate, for_seconds(seconds)))
+        latencies = asyncio.run(produce(port, load.rate, for_seconds(seconds), load.topics))
         after = log_files(store)
     return Window(latencies * 1000, len(after - before), len(before - after))
 

@@ -178,7 +178,8 @@ class Broker:
 
         async def remove() -> None:
             for removal in store.retention.round():
-                await asyncio.to_thread(store.retention.remove, removal.paths)
+                if removal.paths:
+                    await asyncio.to_thread(store.retention.remove, removal.paths)
                 if self._stopping:
                     return
                 await asyncio.sleep(removal.pause_ms / 1000)

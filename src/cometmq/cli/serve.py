@@ -13,12 +13,16 @@ import click
 from msgspec.structs import replace
 
 from cometmq.errors import SettingsError
+from cometmq.io.clock import SystemClock
+from cometmq.io.garbage import survivors_set_aside
 from cometmq.net.address import address_text
 
 BROKER_PORT = 10911
 NAME_SERVER_PORT = 9876
 PORT = click.IntRange(0, 65535)
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+SWITCH_INTERVAL_S = 0.0005
+"""So long another thread may hold up the loop, each time that it has waited for the system; by default 5 ms."""
 
 config_option = click.option(
     "--config",
@@ -147,7 +151,9 @@ def _run(servers: Coroutine[Any, Any, None]) -> None:
     except ImportError:
         servers.close()
         raise SettingsError("a broker needs more packages: pip install 'cometmq[broker]'") from None
-    uvloop.run(servers)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    with survivors_set_aside(SystemClock()):
+        uvloop.run(servers)
 
 
 def _raise_file_limit() -> None:

@@ -43,7 +43,7 @@ FIRST_ROUND_MS: Final = 60_000
 """How long after its opening a store removes nothing."""
 ASKED_ROUNDS: Final = 20
 """So many rounds remove expired files at any hour once somebody asks for it."""
-QUEUES_AT_ONCE: Final = 16
+QUEUES_AT_ONCE: Final = 4
 """Queues looked at before others have their turn in the owner's thread."""
 
 
@@ -109,7 +109,7 @@ class Retention:
         yield from self._log_files(self._space.measure())
         if not self._queues_left and self._log.min_offset > self._cleaned_offset:
             self._cleaned_offset = self._log.min_offset
-            self._queues_left.extend(self._queues)
+            self._queues_left.extend(self._queues.by_number.values())
             if self._index is not None:
                 yield from self._removal(self._index.take_expired(self._log.min_offset))
         yield from self._queue_files()
