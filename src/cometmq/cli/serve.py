@@ -22,7 +22,7 @@ NAME_SERVER_PORT = 9876
 PORT = click.IntRange(0, 65535)
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 SWITCH_INTERVAL_S = 0.0005
-"""So long another thread may hold up the loop, each time that it has waited for the system; by default 5 ms."""
+"""So long another thread may hold up the loop each time that it has asked the system; by default 5 ms."""
 
 config_option = click.option(
     "--config",

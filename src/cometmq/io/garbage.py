@@ -2,8 +2,8 @@
 
 A full collection looks at every object that could be part of a cycle. With tens of thousands of queues that
 takes a tenth of a second, in which a process does nothing else. So what has outlived one is set aside, and
-the next looks only at what is new. What was set aside can become garbage, too: of connections that were closed
-since, above all. So now and then one looks at all.
+the next looks only at what is new. What was set aside can become garbage, too: what connections had that were
+closed since, above all. So now and then one looks at all.
 """
 
 import gc
