@@ -271,17 +271,15 @@ class IndexFile:
             self.write_part(self._image_size)
 
     def write_part(self, size_max: int) -> bool:
-        """Write so many bytes of what was in memory only as the first part was, or less.
+        """Write so many bytes of what was in memory only as the first part was, or less: there is something.
 
         Returns:
             Whether that was the last part. Raises OSError; what is in memory only then stays.
         """
-        if self.is_written:
-            return True
         if not self._unwritten_header:
             self._begin_parts()
         self.write_tail()  # before the slots that may have its entries
-        first = max(len(self._unwritten) + -size_max // PAGE_SIZE, 0)
+        first = max(len(self._unwritten) - -(-size_max // PAGE_SIZE), 0)
         self._write_pages(self._unwritten[first:])
         self._unwritten = self._unwritten[:first]
         if first:

@@ -77,7 +77,7 @@ class Upkeep:
         self._last_write_back_ms = self._last_thorough_ms = clock.monotonic_ms()
         self._waiting: deque[ConsumeQueue] = deque()  # to be written back in this tick or the next ones
         self._in_round = False  # a thorough one
-        self._unseen: deque[ConsumeQueue] = deque()  # to be asked in this round what must be synced …
+        self._unasked: deque[ConsumeQueue] = deque()  # to be asked in this round what must be synced …
         self._unsynced: list[Path] = []  # … which is this, of those that were asked
         self._round_time = 0
         self._can_vouch = False
@@ -206,14 +206,14 @@ class Upkeep:
         self._can_vouch = False
         self._in_round = True
         self._waiting = deque(self._queues.pending())
-        self._unseen = deque(self._queues.by_number.values())
+        self._unasked = deque(self._queues.by_number.values())
 
     def _go_on(self) -> bool:
         """Write back for a while; tell whether a thorough round is over."""
         try:
             self._dispatcher.catch_up_index()
             is_over = self._with_each(self._waiting, self._queues.write_back_queue) and self._in_round
-            is_over = is_over and self._with_each(self._unseen, self._see) and self._write_index()
+            is_over = is_over and self._with_each(self._unasked, self._ask) and self._write_index()
         except OSError as error:
             self._note_failure(error)
             if not self._in_round:
@@ -232,7 +232,8 @@ class Upkeep:
                 break
         return not queues
 
-    def _see(self, queue: ConsumeQueue) -> None:
+    def _ask(self, queue: ConsumeQueue) -> None:
+        """Ask a queue which of its files must be synced."""
         self._unsynced += queue.take_unsynced()
 
     def _write_index(self) -> bool:
