@@ -46,6 +46,7 @@ class Stage(NamedTuple):
         topics: how many topics are made.
         settings: of RocketMQ and CometMQ, beside their defaults.
         stored: how many messages each broker that has a cell gets before.
+        is_cold: whether each cell has brokers of its own, measured from their start; only the client is warm.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Stage(NamedTuple):
     cells: tuple[Cell, ...]
     settings: Mapping[str, object]
     stored: int = 0
+    is_cold: bool = False
 
 
 def _sends(topics: int) -> tuple[Cell, ...]:
@@ -70,6 +72,14 @@ def _sends_of_many(topics: int) -> tuple[Cell, ...]:
     which = "" if topics == MANY else f" of {MANY:,}"
     return tuple(
         cell._replace(name=f"{cell.name}{which}", brokers=ROCKETMQ_ONLY) for cell in _sends(topics)[:2]
+    )
+
+
+def _sends_of_started(topics: int) -> tuple[Cell, ...]:
+    """Give three of them, on brokers that were just started. Kafka has a client of its own, which is cold."""
+    return tuple(
+        cell._replace(name=f"{cell.name}, just started", brokers=("rocketmq", "cometmq", "null"))
+        for cell in _sends(topics)[:3]
     )
 
 
@@ -102,6 +112,13 @@ FULL: Final = (
         64,
         (Cell("sync, SYNC_FLUSH", "sync", brokers=ROCKETMQ_ONLY),),
         {"flushDiskType": "SYNC_FLUSH"},
+    ),
+    Stage(
+        "just started",
+        256,
+        (*_sends_of_started(64), *_sends_of_started(128), *_sends_of_started(256)),
+        {},
+        is_cold=True,
     ),
 )
 """Kafka is left out where a topic has 32,768 partitions: it needs two files and two mappings for each."""

@@ -81,6 +81,10 @@ class Load:
             messages=messages,
         )
 
+    def leave(self, peer: Peer) -> None:
+        """Keep no connection to a broker: it is about to end."""
+        self.order(peer, mode="leave")
+
     def order(self, peer: Peer, seconds: float = 0, **load: object) -> dict[str, Any]:
         """Give an order for some seconds, and wait for its answer."""
         where = {"namesrv": peer.namesrv, "broker": peer.broker, "pid": peer.pid, "queues": QUEUES}

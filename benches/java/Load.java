@@ -5,7 +5,8 @@ import java.io.InputStreamReader;
 /**
  * A load generator on the Java client for any broker that speaks RocketMQ's protocol. It stays up and takes
  * its orders from standard input, a JSON object a line, so that brokers can be measured in turn by one process
- * that is equally warm for all. Each order is a window of load, and is answered by one line.
+ * that is equally warm for all. Each order is a window of load, or to leave a broker that is about to end, and is
+ * answered by one line.
  */
 public final class Load {
     private Load() {
@@ -14,7 +15,13 @@ public final class Load {
     public static void main(String[] arguments) throws Exception {
         BufferedReader orders = new BufferedReader(new InputStreamReader(System.in));
         for (String line = orders.readLine(); line != null; line = orders.readLine()) {
-            window(Lines.parse(line)).run();
+            JSONObject order = Lines.parse(line);
+            if (order.getString("mode").equals("leave")) {
+                Sends.leave(order.getString("namesrv"));
+                System.out.println("{}");
+            } else {
+                window(order).run();
+            }
         }
     }
 

@@ -73,6 +73,14 @@ final class Sends extends Window {
         return producer;
     }
 
+    /** Keeps no connection to a cluster: it is about to end. */
+    static void leave(String namesrv) {
+        DefaultMQProducer producer = PRODUCERS.remove(namesrv);
+        if (producer != null) {
+            producer.shutdown();
+        }
+    }
+
     @Override
     void prepare() throws Exception {
         if (order.getBooleanValue("consumes")) {
