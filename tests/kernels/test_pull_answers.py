@@ -12,6 +12,7 @@ from cometmq.kernels.pulls import (
     ASK_SIZE,
     COUNT,
     DONE,
+    MAX_OFFSET,
     NEXT_OFFSET,
     NO_CODES,
     constants_of,
@@ -31,7 +32,8 @@ def test_answers_are_those_of_the_template(asked: list[tuple[int, SerializeType,
     packed = b"".join(pack(*entry) for entry in entries)
     asks = np.zeros((len(asked), ASK_SIZE), np.int64)
     for n, (opaque, kind, count) in enumerate(asked):
-        asks[n, :10] = opaque, kind, 0, count, 1 << 20, 0, NO_CODES, 0, 7, (n + 1) * len(packed)
+        asks[n, :8] = opaque, kind, 0, count, 1 << 20, 0, NO_CODES, (n + 1) * len(packed)
+        asks[n, MAX_OFFSET] = 7
     answers = np.empty(1 << 16, np.uint8)
     places = np.zeros((4, 5), np.int64)
     constants = constants_of(TEMPLATE.pieces())

@@ -1,6 +1,6 @@
 """Many reads answered at once are those of ``Readings.get``, as far as they are usual."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest.mock import MagicMock
 
@@ -10,8 +10,25 @@ from tests.store.conftest import new_message
 
 from cometmq import kernels
 from cometmq.format.checksum import Crc
-from cometmq.kernels.pulls import ANSWERS_SIZE_MAX, NO_CODES, UNUSUAL, constants_of
-from cometmq.store.bulk_reads import ADDED, AT_END, NO_NUMBER, OUTSIDE, Answered, BulkReads
+from cometmq.kernels.pulls import (
+    ADDED,
+    ANSWERS_SIZE_MAX,
+    AT_END,
+    MAX_BYTES,
+    MAX_COUNT,
+    NO_CODES,
+    NO_NUMBER,
+    NUMBER,
+    OUTSIDE,
+    PULL_SIZE,
+    QUEUE_NUMBER,
+    QUEUE_OFFSET,
+    TARGET,
+    TARGET_SIZE,
+    UNUSUAL,
+    constants_of,
+)
+from cometmq.store.bulk_reads import Answered, BulkReads
 from cometmq.store.get_result import GetStatus
 from cometmq.store.settings import FlushDiskType, StoreSettings
 from cometmq.store.store import MessageStore
@@ -44,6 +61,18 @@ def fill(store: MessageStore, count: int, size: int = 100) -> None:
 
 def add(reads: BulkReads, queue_id: int, offset: int, count: int = 32, number: int = 0) -> int:
     return reads.add("T", queue_id, offset, count, 1 << 30, 0, NO_CODES, number, 0)
+
+
+def add_known(reads: BulkReads, *pulls: tuple[int, int, int], count: int = 32) -> int:
+    """Add pulls, each by queue's number, offset and opaque number; tell how many were added."""
+    ops = reads.ops()
+    assert ops is not None
+    rows, targets = np.zeros((len(pulls), PULL_SIZE), np.int64), np.zeros((len(pulls), TARGET_SIZE), np.int64)
+    targets[:, QUEUE_NUMBER] = [number for number, *_ in pulls]
+    rows[:, (QUEUE_OFFSET, NUMBER)] = [rest for _, *rest in pulls]
+    rows[:, TARGET] = range(len(pulls))
+    rows[:, MAX_COUNT], rows[:, MAX_BYTES] = count, 1 << 18
+    return reads.add_known(ops, rows, 0, len(pulls), targets, 100)
 
 
 def answer(reads: BulkReads) -> list[Answered]:
@@ -105,11 +134,56 @@ def test_it_tells_where_queues_end_if_all_that_is_appended_can_be_read(
         reads = store.readings.bulk
         numbers = [reads.number_of("T", queue_id) for queue_id in range(3)]
         assert numbers[2] == NO_NUMBER
-        assert [reads.ends()[number] for number in numbers if number < len(reads.ends())] == (
-            [3, 2] if is_sure else []
-        )
+        at_ends = [(number, end, 0) for number, end in zip(numbers, (3, 2, 1), strict=True)]
+        assert add_known(reads, *at_ends) == (2 if is_sure else 0)
         store.delete_topic("T")
-        assert all(end <= 0 for end in reads.ends()), "nothing is held at the end of a queue that is gone"
+        assert not add_known(reads, *at_ends), "nothing is held at the end of a queue that is gone"
+
+
+def test_what_is_known_is_answered_as_what_is_read(store: MessageStore) -> None:
+    fill(store, 1000)
+    store.tick()
+    reads = store.readings.bulk
+    number = reads.number_of("T", 0)
+    assert not add_known(reads, (number, 40, 7))
+    assert add(reads, 0, 40) == ADDED
+    for offset in (40, 60, 130, 212):
+        reads.begin()
+        assert add_known(reads, (number, offset, 7)) == 1
+        (known,), frames = answer(reads), reads.answers(0, 1 << 19)
+        reads.begin()
+        assert add(reads, 0, offset, number=7) == ADDED
+        assert answer(reads) == [known] and known.found
+        assert reads.answers(0, known.end) == frames[: known.end]
+    assert not add_known(reads, (number, 213, 7)), "only those up to 244 were read"
+
+
+def test_known_entries_do_not_outlive_their_queue_or_its_first_message(store: MessageStore) -> None:
+    fill(store, 1000)
+    reads = store.readings.bulk
+    queue = reads._queues.get("T", 0)
+    changes: list[Callable[[], object]] = [
+        lambda: queue.correct_min_offset(queue.entry(100).physical_offset),
+        lambda: queue.truncate(queue.entry(400).physical_offset),
+        lambda: store.delete_topic("T"),
+    ]
+    for change in changes:
+        assert add(reads, 0, 200) == ADDED and add_known(reads, (queue.number, 200, 7)) == 1
+        change()
+        assert not add_known(reads, (queue.number, 200, 7))
+
+
+def test_there_is_room_for_all_that_is_added(store: MessageStore) -> None:
+    fill(store, 3000)
+    reads = store.readings.bulk
+    for number in range(1_000):
+        assert add(reads, number % 2, number, 32, number) == ADDED
+    found: list[int] = []
+    while answered := answer(reads):
+        frames = FrameReader().receive_data(reads.answers(0, max(one.end for one in answered)))
+        assert all(len(frame.body) for frame in frames)
+        found += [frame.opaque for frame in frames]
+    assert len(found) > 900 and found == sorted(found), "a few lie in two files"
 
 
 def test_what_does_not_fit_is_answered_by_the_next_calls(store: MessageStore) -> None:

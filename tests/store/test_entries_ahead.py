@@ -18,7 +18,7 @@ class Files:
         return None if end > self.waits_from else self.entries(begin, end)
 
     def ask(self, ahead: EntriesAhead, begin: int, end: int, number: int = 3) -> bytes | None:
-        found = ahead.get(number, begin, end, self.count, self.read)
+        found = ahead.get(number, begin, end, self.count, 0, self.read)
         assert found is None or found == self.entries(begin, end)
         return None if found is None else bytes(found)
 

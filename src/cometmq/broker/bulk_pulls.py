@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from cometmq.broker.asked_pull import AskedPull, bytes_within_bounds
+from cometmq.broker.asked_pull import BYTES_MIN, AskedPull, bytes_within_bounds
 from cometmq.broker.offsets import Offsets, key_of
 from cometmq.broker.rates import Rates
 from cometmq.broker.subscriptions import Subscriptions, Wanted
@@ -19,22 +19,29 @@ from cometmq.errors import CometMQError
 from cometmq.kernels.ops import Longs
 from cometmq.kernels.pull_table import KEY_SIZE_MAX, PullTable
 from cometmq.kernels.pulls import (
+    ADDED,
+    AT_END,
     COMMIT_OFFSET,
     FRAME_AT,
     FRAME_END,
     HASH,
     IS_BINARY,
+    IS_FILTERED,
     MAX_BYTES,
     MAX_COUNT,
     NO_CODES,
+    NO_NUMBER,
     NO_TARGET,
     NUMBER,
+    PLACE,
     PULL_SIZE,
     PULLS_MAX,
+    QUEUE_NUMBER,
     QUEUE_OFFSET,
     SUSPEND_MS,
     SYS_FLAG,
     TARGET,
+    TARGET_SIZE,
     UNKNOWN_AT,
     UNKNOWN_END,
     PullOps,
@@ -43,7 +50,7 @@ from cometmq.kernels.pulls import (
 from cometmq.kernels.sends import PLACES_SIZE
 from cometmq.net.server import Session
 from cometmq.net.turn import Read
-from cometmq.store.bulk_reads import ADDED, AT_END, NO_NUMBER, Answered, BulkReads
+from cometmq.store.bulk_reads import Answered, BulkReads
 from cometmq.store.get_result import GetResult, GetStatus
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command, SerializeType, decode
@@ -52,6 +59,7 @@ from cometmq.wire.headers import PullFlag, PullHeader, parse
 TARGETS_MAX: Final = 100_000
 """So much is remembered."""
 
+_TARGETS_ROOM: Final = 64
 _ANY: Final = 0, NO_CODES
 _SERIALIZE_TYPES: Final = tuple(SerializeType)
 
@@ -63,7 +71,6 @@ class _Target:
     Attributes:
         key: of group and topic among the offsets.
         codes: where the hashes of the wanted tags stand, and where they end.
-        number: the queue's in the store, NO_NUMBER while it never had a message.
     """
 
     code: int
@@ -73,7 +80,6 @@ class _Target:
     key: str
     wanted: Wanted
     codes: tuple[int, int]
-    number: int = NO_NUMBER
 
 
 class _Job(NamedTuple):
@@ -81,13 +87,11 @@ class _Job(NamedTuple):
 
     Attributes:
         row: its numbers: see ``kernels.pulls``.
-        place: what the store says of where it begins: see ``store.bulk_reads.ADDED``.
     """
 
     read: Read
     row: list[int]
     target: _Target
-    place: int
 
 
 class BulkPulls:
@@ -133,6 +137,7 @@ class BulkPulls:
         """Forget what pulls may be given: something has changed that it depends on."""
         self._table.clear()
         self._targets: list[_Target | None] = []  # None is for those that are done the plain way
+        self._known: Longs = np.empty((_TARGETS_ROOM, TARGET_SIZE), np.int64)  # the same, for kernels
         self._codes: Longs = np.empty(0, np.int64)
         self._code_places: dict[frozenset[int], tuple[int, int]] = {}
 
@@ -201,30 +206,40 @@ class BulkPulls:
             *(read.data, read.position, end, self._rows, self._places, self._unknown),
             *(table.keys, table.rows, table.slots),
         )
-        targets, ends = self._targets, self._reads.ends()
-        for row in self._rows[:count].tolist():
-            target = targets[row[TARGET]] if row[TARGET] != NO_TARGET else self._learn(read, row)
-            if target is None or self._offsets.awaits_reset(target.key):
-                if row[FRAME_AT] == read.position:
-                    read.commands_end = row[FRAME_END]
+        rows, targets, known, at = self._rows, self._targets, self._known, 0
+        while at < count:
+            end_known = at
+            if not self._offsets.is_any_reset:
+                end_known = self._reads.add_known(ops, rows, at, count, known, BYTES_MIN)
+                jobs += [_Job(read, row, targets[row[TARGET]]) for row in rows[at:end_known].tolist()]
+            if end_known < count and not self._read_one(read, rows[end_known].tolist(), targets, known, jobs):
                 break
-            if target.number < len(ends) and 0 < row[QUEUE_OFFSET] == ends[target.number]:
-                place = AT_END  # nearly always, of consumers that keep up
-            else:
-                place = self._add(target, row)
-            jobs.append(_Job(read, row, target, place))
+            at = end_known + 1
         return count > 0
 
-    def _add(self, target: _Target, row: list[int]) -> int:
-        """Add a pull to those that are answered; tell what the store says of where it begins."""
-        place = self._reads.add(
+    def _read_one(
+        self, read: Read, row: list[int], targets: list[_Target | None], known: Longs, jobs: list[_Job]
+    ) -> bool:
+        """Take a pull of which the kernel knows too little; tell whether it was one for here.
+
+        Args:
+            targets: those that the row means, as for ``known``: there may be others by now.
+        """
+        is_new = row[TARGET] == NO_TARGET
+        target = self._learn(read, row) if is_new else targets[row[TARGET]]
+        if target is None or self._offsets.awaits_reset(target.key):
+            if row[FRAME_AT] == read.position:
+                read.commands_end = row[FRAME_END]
+            return False
+        row[PLACE] = self._reads.add(
             *(target.topic, target.queue_id, row[QUEUE_OFFSET]),
             *(max(row[MAX_COUNT], 1), bytes_within_bounds(row[MAX_BYTES])),
             *(*target.codes, row[NUMBER], row[IS_BINARY]),
         )
-        if place == AT_END:
-            target.number = self._reads.number_of(target.topic, target.queue_id)
-        return place
+        if not is_new:
+            known[row[TARGET], QUEUE_NUMBER] = self._reads.number_of(target.topic, target.queue_id)
+        jobs.append(_Job(read, row, target))
+        return True
 
     def _done(self, jobs: list[_Job], answered: Sequence[Answered]) -> list[_Job]:
         """Let pulls be taken as far as there are answers; give the others.
@@ -237,7 +252,8 @@ class BulkPulls:
         at_end: list[_Job] = []
         unfinished: list[tuple[_Job, Answered | None]] = []
         for job in jobs:
-            read, row, target, place = job
+            read, row, target = job
+            place = row[PLACE]
             next_offset, one = -1, None
             if place == ADDED:
                 if (one := next(results, None)) is None:
@@ -305,8 +321,12 @@ class BulkPulls:
         target = self._judged(read.data[row[FRAME_AT] : row[FRAME_END]])  # which may change something
         if self._table.count >= TARGETS_MAX:
             self.forget()
-        if self._table.put(key, row[HASH]) == len(self._targets):
+        if (number := self._table.put(key, row[HASH])) == len(self._targets):
             self._targets.append(target)
+            if number == len(self._known):
+                self._known = np.concatenate((self._known, np.empty_like(self._known)))
+            self._known[number, QUEUE_NUMBER] = NO_NUMBER
+            self._known[number, IS_FILTERED] = target is not None and target.codes != _ANY
         return target
 
     def _judged(self, frame: bytes) -> _Target | None:
@@ -339,7 +359,7 @@ class BulkPulls:
 
 def _asked(job: _Job) -> AskedPull:
     """Give a pull as the plain way has it."""
-    read, row, target, _ = job
+    read, row, target = job
     command = Command(target.code, row[NUMBER], serialize_type=_SERIALIZE_TYPES[row[IS_BINARY]])
     header = PullHeader(
         *(target.group, target.topic, target.queue_id, row[QUEUE_OFFSET], row[MAX_COUNT], row[SYS_FLAG]),

@@ -76,6 +76,11 @@ class Offsets(ChangingTable):
         self._changed = True
         self._committed.setdefault(key, {})[queue_id] = offset
 
+    @property
+    def is_any_reset(self) -> bool:
+        """Whether any group may not have heard of a reset yet."""
+        return bool(self._reset)
+
     def awaits_reset(self, key: str) -> bool:
         """Tell whether a group may not have heard of a reset in a topic yet."""
         return key in self._reset

@@ -54,6 +54,7 @@ SOURCES: Final = (
     "kernels/properties",
     "kernels/pull",
     "kernels/pull_answers",
+    "kernels/pull_asks",
     "kernels/pull_frames",
     "kernels/pull_header",
     "kernels/pull_table",

@@ -28,6 +28,7 @@ from cometmq.kernels.jit import (
     types,
 )
 from cometmq.kernels.pull_answers import put_header
+from cometmq.kernels.pull_asks import ask_known
 from cometmq.kernels.pull_frames import read
 from cometmq.kernels.pulls import (
     ANSWER_END,
@@ -52,7 +53,7 @@ from cometmq.kernels.pulls import (
 )
 from cometmq.kernels.record_check import is_message
 
-__all__ = ["answer", "choose", "read"]
+__all__ = ["answer", "ask_known", "choose", "read"]
 
 _CACHE_LINE: Final = 64
 """Bytes that processors fetch together; if it is another number, a little is fetched later, or twice."""

@@ -45,10 +45,33 @@ ANSWER_SIZE_MAX: Final = 256
     HASH,  # … the key's hash, …
     UNKNOWN_AT,  # … and where it stands
     UNKNOWN_END,
-) = range(14)
-PULL_SIZE: Final = 14
+    PLACE,  # what is said of where it begins: see ADDED
+) = range(15)
+PULL_SIZE: Final = 15
 NO_TARGET: Final = -1
 NO_LIMIT: Final = 2**31 - 1
+
+# A target, as far as kernels know it.
+(
+    QUEUE_NUMBER,  # in the store, or NO_NUMBER
+    IS_FILTERED,  # whether messages are wanted by their tags
+) = range(2)
+TARGET_SIZE: Final = 2
+NO_NUMBER: Final = 2**31
+"""In place of a queue's number: no queue has it."""
+
+ADDED, AT_END, OUTSIDE = range(3)
+"""What becomes of a pull: it will be answered; it begins where its queue's messages end; or elsewhere, where
+nothing is."""
+
+# Entries of a queue that are known, by its number: a row of a table.
+(
+    FIRST,  # queue offset of the first one
+    KNOWN_END,  # the one behind the last
+    WINDOW_AT,  # where they lie among the entries of all
+    WINDOW_MIN_OFFSET,  # the queue's first offset
+) = range(4)
+WINDOW_SIZE: Final = 4
 
 # What is asked, and what it was answered.
 (
@@ -59,11 +82,11 @@ NO_LIMIT: Final = 2**31 - 1
     ASK_BYTES,
     CODES_AT,  # the hashes of the wanted tags, if CODES_END is not NO_CODES
     CODES_END,
-    MIN_OFFSET,
-    MAX_OFFSET,
     ENTRIES_END,  # they begin where those of the row before end
     COUNT,  # how many records, or UNUSUAL
     NEXT_OFFSET,
+    MIN_OFFSET,
+    MAX_OFFSET,
     ANSWER_END,
 ) = range(13)
 ASK_SIZE: Final = 13
@@ -130,6 +153,40 @@ class PullOps(Protocol):
         """
         ...
 
+    def ask_known(
+        self,
+        pulls: Longs,
+        begin: int,
+        count: int,
+        targets: Longs,
+        ends: Longs,
+        windows: Longs,
+        known: Bytes,
+        asks: Longs,
+        asked: int,
+        entries: Bytes,
+        entries_end: int,
+        count_max: int,
+        bytes_min: int,
+        bytes_max: int,
+        /,
+    ) -> tuple[int, int, int]:
+        """Ask for what pulls want from row ``begin`` on, up to the first whose queue's entries are not known.
+
+        Gives which one that is, ``count`` if none; and ``asked`` and ``entries_end`` as they are then.
+
+        Args:
+            pulls: see ``FRAME_AT`` and the others; each gets its PLACE.
+            targets: a row for each, see ``QUEUE_NUMBER`` and the other.
+            ends: where the messages of queues end, by the queues' numbers.
+            windows: see ``FIRST`` and the others, by the queues' numbers; of the entries in ``known``.
+            asks: gets what is asked from row ``asked`` on, while there is room.
+            entries: gets entries from ``entries_end`` on, while there is room.
+            count_max: no answer has more messages.
+            bytes_min: a pull that asks for fewer bytes is left, and one for more than ``bytes_max``.
+        """
+        ...
+
     def answer(
         self,
         constants: Bytes,
@@ -165,7 +222,7 @@ class PullOps(Protocol):
             codes: the hashes of tags that the rows refer to.
             places: as for ``choose``; so are ``sizes``, ``run_sizes``, ``told``, ``file`` and others.
             answers: gets them from ``at`` on, one frame behind the other; none for those that found nothing.
-            asks: see ``ASK_NUMBER`` and the others; gets the last three.
+            asks: see ``ASK_NUMBER`` and the others; gets COUNT, NEXT_OFFSET and ANSWER_END.
             entries: of all rows; those of one from its offset on.
         """
         ...

@@ -5,7 +5,6 @@ are at hand, their records lie sound in one file of the log, and in memory. Of t
 """
 
 from array import array
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -16,18 +15,20 @@ from cometmq.format.queue_entry import SIZE
 from cometmq.io.files import Mapped
 from cometmq.kernels.ops import Bytes, Longs
 from cometmq.kernels.pulls import (
-    ANSWER_END,
+    ADDED,
     ANSWERS_SIZE_MAX,
     ASK_SIZE,
+    AT_END,
     COUNT,
     DONE,
     ELSEWHERE,
     ENTRIES_END,
     FULL,
-    MAX_OFFSET,
-    MIN_OFFSET,
-    NEXT_OFFSET,
     NO_CODES,
+    NO_LIMIT,
+    NO_NUMBER,
+    OUTSIDE,
+    PULLS_MAX,
     TOLD,
     UNUSUAL,
     Constants,
@@ -41,21 +42,19 @@ from cometmq.store.log_bytes import NOWHERE, LogBytes, bytes_at
 from cometmq.store.queues import Queues
 from cometmq.store.residency import are_ready
 
-ADDED, AT_END, OUTSIDE = range(3)
-"""What becomes of a read: it will be answered; it begins where its queue's messages end; or elsewhere, where
-nothing is."""
-NO_NUMBER: Final = 2**31
-"""In place of a queue's number: no queue has it."""
-
 _NOTHING: Final = np.empty(0, np.uint8)
 _WORD: Final = np.dtype(">i4")
 _WORDS: Final = SIZE // _WORD.itemsize
+_ASKS_ROOM: Final = 2 * PULLS_MAX
+_ENTRIES_ROOM: Final = 1 << 17
 _SIZE_WORD: Final = 2
 """An entry's words: its record's offset in two, the record's size, and the tag's hash in two."""
 
 
 class Answered(NamedTuple):
     """What came of a read.
+
+    These are the last numbers of what was asked: see ``kernels.pulls``.
 
     Attributes:
         found: how many records it gives; 0 if none is wanted; UNUSUAL if it is to be done the plain way.
@@ -87,15 +86,16 @@ class BulkReads:
         room = max(limits.memory_count, limits.disk_count, TOLD)
         self._places, self._sizes, self._run_sizes, self._told = np.empty((4, room), np.int64)
         self._answers = _NOTHING
+        most_size = max(limits.memory_size, limits.disk_size)
+        self._usual_bytes_max = NO_LIMIT if most_size <= ANSWERS_SIZE_MAX else ANSWERS_SIZE_MAX
+        self._asks = array("q")
+        self._make_room(_ASKS_ROOM)
+        self._entries: Bytes = np.empty(_ENTRIES_ROOM, np.uint8)
         self.begin()
 
     def ops(self) -> PullOps | None:
         """Give the kernels, None if they are not loaded or check less than this log asks for."""
         return kernels.current().pulls if self._log.crc is Crc.BODY else None
-
-    def ends(self) -> Sequence[int]:
-        """Give where the messages of queues end, by the queues' numbers; nothing where that is not sure."""
-        return () if self._reads_later else self._queues.next_offsets.values
 
     def number_of(self, topic: str, queue_id: int) -> int:
         """Give the number of a queue, NO_NUMBER if it never had a message."""
@@ -104,11 +104,26 @@ class BulkReads:
 
     def begin(self) -> None:
         """Begin with no reads."""
-        self._asks = array("q")  # a row after the other
-        self._entries: list[Buffer] = []
+        self._asked = 0  # so many reads were added
         self._entries_end = 0
-        self._asked: tuple[Longs, Bytes] | None = None  # as rows, and all entries, once answers are made
         self._first = 0  # the first of them that has no answer yet
+
+    def add_known(
+        self, ops: PullOps, pulls: Longs, begin: int, count: int, targets: Longs, bytes_min: int
+    ) -> int:
+        """Add the reads of pulls from row ``begin`` on, up to the first whose queue's entries are not known.
+
+        Gives which one that is, ``count`` if none. See ``PullOps.ask_known``.
+        """
+        if self._reads_later:
+            return begin
+        ahead = self._queues.ahead
+        done, self._asked, self._entries_end = ops.ask_known(
+            *(pulls, begin, count, targets, self._queues.next_offsets.longs, ahead.windows, ahead.entries),
+            *(self._ask_rows, self._asked, self._entries, self._entries_end),
+            *(self._limits.most_count, bytes_min, self._usual_bytes_max),
+        )
+        return done
 
     def add(
         self,
@@ -140,14 +155,18 @@ class BulkReads:
         except OSError:
             entries = None  # the plain way will say so
         if entries is not None and (max_bytes <= ANSWERS_SIZE_MAX or self._has_room(entries, max_bytes)):
-            self._entries.append(entries)
-            self._entries_end += len(entries)
-        self._asks.extend(
+            self._put_entries(entries)
+        if self._asked == len(self._ask_rows):
+            self._make_room(2 * self._asked)
+        at = self._asked * ASK_SIZE
+        self._asks[at : at + ASK_SIZE] = array(
+            "q",
             (
                 *(number, is_binary, queue_offset, max_count, max_bytes, codes_at, codes_end),
-                *(queue.min_offset, queue.max_offset, self._entries_end, 0, 0, 0),
-            )
+                *(self._entries_end, 0, 0, queue.min_offset, queue.max_offset, 0),
+            ),
         )
+        self._asked += 1
         return ADDED
 
     def answer(self, ops: PullOps, constants: Constants, codes: Longs) -> list[Answered]:
@@ -158,25 +177,34 @@ class BulkReads:
         Args:
             codes: hashes of tags, those of each read side by side.
         """
-        if not self._asks:
+        if not self._asked:
             return []
         if not len(self._answers):
             self._answers = np.empty(ANSWERS_SIZE_MAX, np.uint8)
-        if self._asked is None:
-            rows = np.frombuffer(self._asks, np.int64).reshape(-1, ASK_SIZE)
-            self._asked = rows, np.frombuffer(b"".join(self._entries), np.uint8)
-        (rows, entries), first = self._asked, self._first
-        if len(entries):
-            self._first = self._answer_rows(ops, constants, codes, rows, entries)
+        rows, first = self._ask_rows[: self._asked], self._first
+        if self._entries_end:
+            self._first = self._answer_rows(ops, constants, codes, rows, self._entries)
         else:
             rows[:, COUNT] = UNUSUAL
             self._first = len(rows)
-        wanted = rows[first : self._first, (COUNT, NEXT_OFFSET, MIN_OFFSET, MAX_OFFSET, ANSWER_END)]
-        return list(map(Answered._make, wanted.tolist()))
+        return list(map(Answered._make, rows[first : self._first, COUNT:].tolist()))
 
     def answers(self, begin: int, end: int) -> bytes:
         """Give a part of the answers."""
         return bytes(self._answers.data[begin:end])
+
+    def _put_entries(self, entries: Buffer) -> None:
+        begin, self._entries_end = self._entries_end, self._entries_end + len(entries)
+        if self._entries_end > len(self._entries):
+            longer = np.empty(2 * self._entries_end, np.uint8)
+            longer[:begin] = self._entries[:begin]
+            self._entries = longer
+        self._entries.data[begin : self._entries_end] = entries
+
+    def _make_room(self, count: int) -> None:
+        """Have room to add so many reads."""
+        self._asks = self._asks + array("q", bytes(8 * (count * ASK_SIZE - len(self._asks))))
+        self._ask_rows: Longs = np.frombuffer(self._asks, np.int64).reshape(-1, ASK_SIZE)
 
     def _answer_rows(
         self, ops: PullOps, constants: Constants, codes: Longs, rows: Longs, entries: Bytes

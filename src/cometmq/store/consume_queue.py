@@ -170,11 +170,13 @@ class ConsumeQueue:
 
     def entries_at_hand(self, queue_offset: int, count: int) -> Buffer | None:
         """Give the same if that waits for nothing: see ``entry_reads.at_hand``."""
-        end = min(queue_offset + count, self.max_offset)
-        if queue_offset >= self._tail_start:  # nothing to read, nor to keep
-            return self._tail[(queue_offset - self._tail_start) * SIZE : (end - self._tail_start) * SIZE]
-        at_hand = partial(entry_reads.at_hand, self.chain, self._tail, self._tail_start)
-        return self._ahead.get(self.number, queue_offset, end, self._tail_start, at_hand)
+        end, tail_start = min(queue_offset + count, self.max_offset), self._tail_start
+        is_in_tail = queue_offset >= tail_start
+        if is_in_tail and end == self.max_offset:  # nothing to read, nor to keep
+            return self._tail[(queue_offset - tail_start) * SIZE :]
+        ahead_max = self.max_offset if is_in_tail else tail_start
+        at_hand = partial(entry_reads.at_hand, self.chain, self._tail, tail_start)
+        return self._ahead.get(self.number, queue_offset, end, ahead_max, self.min_offset, at_hand)
 
     def entry(self, queue_offset: int) -> QueueEntry:
         """Give one entry, which must be there (``min_offset`` ≤ offset < ``max_offset``)."""
@@ -296,6 +298,7 @@ class ConsumeQueue:
             if found is not None and found[1].size and found[1].physical_offset < min_physical_offset:
                 found = run(self.find_message(self._first_from(min_physical_offset)))
             self.min_offset = self.max_offset if found is None else found[0]
+            self._ahead.forget(self.number)
             self._alive_from = min_physical_offset
 
     def take_expired(self, min_physical_offset: int, vouched_offset: int) -> list[Path]:

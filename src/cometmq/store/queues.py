@@ -41,6 +41,7 @@ class Queues:
 
     Attributes:
         next_offsets: what the next message of each queue gets, by the queue's number.
+        ahead: entries that were read with others, by the queue's number.
         by_number: the queues by their numbers.
         staged: entries that are still to be put; they are, before a queue is given out.
     """
@@ -53,7 +54,7 @@ class Queues:
         self._queues: dict[QueueKey, ConsumeQueue] = {}
         self._numbers: dict[str, array[int]] = {}  # by topic and id; so few bytes stay in a cache
         self._tails: dict[ConsumeQueue, bytearray] = {}  # the longest waiting first
-        self._ahead = EntriesAhead()
+        self.ahead = EntriesAhead()
         self.next_offsets = NextOffsets()
         self.by_number: dict[int, ConsumeQueue] = {}
         self.staged = Staged(self.by_number)
@@ -199,7 +200,7 @@ class Queues:
         directory = layout.consume_queue_dir(self._root, topic, queue_id)
         chain = FileChain(self._files, directory, self._file_size, SETTING, REMEDY, durable=False)
         ext = self._extension(topic, queue_id)
-        queue = ConsumeQueue(chain, topic, queue_id, self.next_offsets, self._tails, ext, self._ahead)
+        queue = ConsumeQueue(chain, topic, queue_id, self.next_offsets, self._tails, ext, self.ahead)
         self.by_number[queue.number] = queue
         if queue_id < DENSE_IDS:
             numbers = self._numbers.setdefault(topic, array("q"))
