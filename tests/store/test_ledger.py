@@ -10,6 +10,7 @@ from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 from cometmq.errors import StoreNotWritable
 from cometmq.format import layout
 from cometmq.format.record import decode
+from cometmq.io.clock import ManualClock
 from cometmq.io.open_files import OpenFiles
 from cometmq.store import FlushDiskType, MessageStore
 from cometmq.store.consume_queue import ConsumeQueue
@@ -244,6 +245,29 @@ def test_keys_that_a_missing_index_file_held_are_found_in_the_log(
         state.put(layout.abort_path(ROOT), b"1")
     again = open_store(files=state)
     assert [len(again.query("Orders", f"k{n}").records) for n in range(120)] == [1] * 120
+
+
+def test_an_index_whose_known_files_have_all_expired_is_not_made_anew_after_a_kill(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+) -> None:
+    expires = replace(SMALL, file_reserved_time=0)
+    with open_store(expires) as store:
+        store.append([new_message(body=bytes(900), keys=f"k{n}") for n in range(60)])
+    store = open_store(expires)
+    for begin in (60, 240, 420):
+        store.append([new_message(body=bytes(900), keys=f"k{n}") for n in range(begin, begin + 180)])
+        clock.advance(SMALL.flush_consume_queue_thorough_interval)
+        paths = store.tick()
+        store.sync_files(paths)
+        store.wait_flushed().result()
+        store.vouch(store.dispatched_time)
+        if begin == 60:
+            store.retention.ask()
+            while store.retention.run():
+                pass
+    again = open_store(expires, disk.after_kill())
+    assert again.recovered.begin > again.min_offset
+    assert [len(again.query("Orders", f"k{n}").records) for n in (60, 239, 240, 599)] == [0, 1, 1, 1]
 
 
 @pytest.mark.parametrize("clean", [True, False])

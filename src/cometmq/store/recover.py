@@ -238,8 +238,8 @@ def _index_end(parts: Parts, index: Index, begin: int, *, clean: bool) -> int:
 
 def _lost_index_files(known: Mapping[str, int], index: Index, min_offset: int) -> list[int]:
     """Give where the index files began that are missing, but for those whose records have all expired."""
-    begins = sorted(known.values())
     there = index.begins()
+    begins = sorted({*known.values(), *there.values()})  # files made since then tell where a known one ended
     lost = [first for name, first in known.items() if name not in there]
     ends = [next((end for end in begins if end > first), None) for first in lost]
     return [
