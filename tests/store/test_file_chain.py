@@ -125,6 +125,7 @@ def test_files_are_removed_from_an_offset_on_and_then_all() -> None:
     chain.write(0, bytes(35))
     chain.remove_from(15)
     assert chain.starts == [0, 10]
+    chain.take_before(10)  # they are to be removed, and it is not done yet
     chain.remove()
     assert chain.starts == []
     assert not disk.exists(DIRECTORY)

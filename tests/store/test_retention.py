@@ -18,7 +18,7 @@ from cometmq.format import layout
 from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
 from cometmq.store import FlushDiskType, GetStatus, MessageStore
-from cometmq.store.retention import ASKED_ROUNDS, FIRST_ROUND_MS, HOUR_MS
+from cometmq.store.retention import ASKED_ROUNDS, FIRST_ROUND_MS, HOUR_MS, Removal
 from cometmq.store.verify import State, verify
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.testing.recorded_disk import RecordedDisk
@@ -366,6 +366,50 @@ def test_a_topic_deleted_between_two_steps_is_passed_over(
         store.retention.remove(removal.paths)
     assert not disk.exists(QUEUES / "Orders")
     assert store.max_queue_offset("Others", 0) == 1
+
+
+def _until_a_queue_loses_files(store: MessageStore, clock: ManualClock) -> tuple[Iterator[Removal], Removal]:
+    """Begin a round; give it, and its step that removes a queue's files, which is still to be done."""
+    clock.advance(RESERVED_MS)
+    store.retention.ask()
+    steps = store.retention.round()
+    for removal in steps:
+        if any(QUEUES in path.parents for path in removal.paths):
+            return steps, removal
+        store.retention.remove(removal.paths)
+    raise AssertionError("no queue lost a file")
+
+
+def test_a_topic_is_deleted_with_expired_files_that_are_not_removed_yet(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+) -> None:
+    store = open_store()
+    for queue_id in range(2):
+        fill(store, 60, queue_id)
+    settle(store, clock)
+    _, removal = _until_a_queue_loses_files(store, clock)
+    store.delete_topic("Orders")
+    assert store.queues() == []
+    assert not disk.exists(QUEUES / "Orders")
+    store.retention.remove(removal.paths)
+
+
+def test_a_topic_made_again_keeps_its_files_though_those_before_could_not_be_removed_at_once(
+    open_store: OpenStore, clock: ManualClock
+) -> None:
+    store = open_store()
+    fill(store, 90)
+    settle(store, clock)
+    _, removal = _until_a_queue_loses_files(store, clock)  # and removing them fails
+    store.delete_topic("Orders")
+    fill(store, 60)
+    settle(store, clock)
+    store.retention.run()
+    assert removal.paths
+    assert numbers(store) == list(range(60))
+    fill(store, 1)
+    settle(store, clock)
+    assert store.not_writable is None
 
 
 def _images(

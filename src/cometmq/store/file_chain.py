@@ -208,8 +208,10 @@ class FileChain:
         return paths
 
     def remove(self) -> None:
-        """Remove all files, and the directory."""
+        """Remove all files, and the directory; also those that were taken out of the chain already."""
         self.remove_from(0)
+        for name in self.files.layer.names(self.directory):
+            self.files.layer.remove(self.directory / name)
         self.files.layer.remove_directory(self.directory)
 
     def _drop_unsure(self) -> None:

@@ -83,7 +83,8 @@ class Retention:
         self._asked_rounds = 0
         self._cleaned_offset = 0  # what is derived from records before it has been looked at …
         self._queues_left: deque[ConsumeQueue] = deque()  # … but for these queues
-        self._taken: list[Path] = []  # out of the store, but maybe still on the disk
+        # Out of the store, but maybe still on the disk; and the queues whose files they are.
+        self._taken: dict[Path, ConsumeQueue | None] = {}
 
     @property
     def disk_full(self) -> StoreNotWritable | None:
@@ -166,14 +167,20 @@ class Retention:
             if queue.next_offset == GONE:  # its topic was deleted meanwhile
                 continue
             if paths := queue.take_expired(self._log.min_offset, self._upkeep.vouched_offset):
-                yield from self._removal(paths, self._settings.delete_consume_queue_files_interval)
+                yield from self._removal(paths, self._settings.delete_consume_queue_files_interval, queue)
             elif len(self._queues_left) % QUEUES_AT_ONCE == 0:
                 yield Removal((), 0)
 
-    def _removal(self, paths: list[Path], pause_ms: int = 0) -> Iterator[Removal]:
-        """Have files removed that are out of the store already, after those that could not be before."""
-        self._taken += paths
-        yield Removal(tuple(self._taken), pause_ms)
+    def _removal(
+        self, paths: list[Path], pause_ms: int = 0, queue: ConsumeQueue | None = None
+    ) -> Iterator[Removal]:
+        """Have files removed that are out of the store already, after those that could not be before.
+
+        Not those of a topic that was deleted since: they are gone, and another queue may have such files.
+        """
+        self._taken |= dict.fromkeys(paths, queue)
+        taken = [path for path, queue in self._taken.items() if queue is None or queue.next_offset != GONE]
+        yield Removal(tuple(taken), pause_ms)
         for path in self._taken:  # a reader in another thread may have opened it in the last moment
             self._files.forget(path)
         self._taken.clear()
