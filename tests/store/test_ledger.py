@@ -286,6 +286,23 @@ def test_a_deleted_topic_does_not_come_back(open_store: OpenStore, disk: MemoryD
     assert [len(bodies(last, topic)) for topic in ("Orders", "Other")] == [1, 1]
 
 
+def test_a_queue_that_nobody_used_does_not_come_back(open_store: OpenStore, disk: MemoryDisk) -> None:
+    with open_store() as store:
+        store.append([new_message("Unused")] * 5)
+        store.append([new_message("Other", body=bytes(900)) for _ in range(30)])
+    state = expire(open_store, disk)
+    store = open_store(files=state)
+    assert store.queues() == [("Other", 0), ("Unused", 0)]
+    state.space_bytes = 0
+    with pytest.raises(StoreNotWritable, match="disk full"):
+        store.retention.remove_unused(lambda topic, _: topic == "Other")
+    state.space_bytes = 2**40
+    assert store.retention.remove_unused(lambda topic, _: topic == "Other") == [("Unused", 0)]
+    again = open_store(files=state.after_kill())
+    assert again.queues() == [("Other", 0)]
+    assert again.append([new_message("Unused")])[0].queue_offset == 0
+
+
 def test_a_deletion_that_a_kill_interrupts_is_completed_at_the_next_start(
     open_store: OpenStore, disk: MemoryDisk
 ) -> None:

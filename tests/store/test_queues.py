@@ -189,8 +189,9 @@ def test_queues_that_nobody_uses_go_once_their_messages_are_gone(disk: MemoryDis
     def is_used(topic: str, queue_id: int) -> bool:
         return (topic, queue_id) == ("A", 0)
 
-    assert queues.delete_unused(end - 1, is_used) == []
-    assert queues.delete_unused(end, is_used) == [("A", 1), ("B", 0)]
+    assert queues.unused(end - 1, is_used) == []
+    assert queues.unused(end, is_used) == [("A", 1), ("B", 0)]
+    queues.remove([("A", 1), ("B", 0)], {"A", "B"})
     assert {(queue.topic, queue.queue_id) for queue in queues} == {("A", 0), ("C", 0)}
     assert disk.names(layout.consume_queues_dir(ROOT)) == ["A", "C"]
     assert disk.names(layout.topic_dir(ROOT, "A")) == ["0"]

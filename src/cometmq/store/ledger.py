@@ -72,9 +72,17 @@ class Ledger:
 
     def note_deleted(self, topic: str, written_offset: int) -> None:
         """Note, durably, that all records of ``topic`` before an offset are deleted. Raises OSError."""
-        before = self.deleted, self.ends
-        self.deleted = self.deleted | {topic: written_offset}
-        self.ends = {key: end for key, end in self.ends.items() if key[0] != topic}
+        self._forget([key for key in self.ends if key[0] == topic], self.deleted | {topic: written_offset})
+
+    def note_removed(self, keys: Iterable[QueueKey]) -> None:
+        """Note, durably, that queues whose messages are all gone begin anew. Raises OSError."""
+        if known := self.ends.keys() & set(keys):
+            self._forget(known, self.deleted)
+
+    def _forget(self, keys: Iterable[QueueKey], deleted: dict[str, int]) -> None:
+        before, gone = (self.deleted, self.ends), set(keys)
+        self.deleted = deleted
+        self.ends = {key: end for key, end in self.ends.items() if key not in gone}
         try:
             self._save()
         except OSError:

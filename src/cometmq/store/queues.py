@@ -158,25 +158,23 @@ class Queues:
         of_topic = [
             key for key, queue in self._queues.items() if key[0] == topic and queue.physical_end <= before
         ]
-        self._remove(of_topic, {topic})
+        self.remove(of_topic, {topic})
 
-    def delete_unused(self, before: int, is_used: Callable[[str, int], bool]) -> list[QueueKey]:
-        """Remove the queues that nobody uses and that go no further than ``before``; give which.
-
-        Raises OSError.
-        """
-        unused = [
+    def unused(self, before: int, is_used: Callable[[str, int], bool]) -> list[QueueKey]:
+        """Give the queues that nobody uses and that go no further than CommitLog offset ``before``."""
+        return [
             (queue.topic, queue.queue_id)
             for queue in self
             if queue.physical_end <= before
             and queue.next_offset == queue.max_offset
             and not is_used(queue.topic, queue.queue_id)
         ]
-        self._remove(unused, {topic for topic, _ in unused})
-        return unused
 
-    def _remove(self, keys: Iterable[QueueKey], topics: set[str]) -> None:
-        """Remove queues, and the directories of those of their ``topics`` that have no other."""
+    def remove(self, keys: Iterable[QueueKey], topics: set[str]) -> None:
+        """Remove queues, and the directories of those of their ``topics`` that have no other.
+
+        Raises OSError.
+        """
         for key in keys:
             queue = self._queues.pop(key)
             queue.begin_anew()  # whoever still has it must not write its tail

@@ -71,6 +71,7 @@ class Retention:
         self._log = parts.log
         self._queues = parts.queues
         self._index = parts.index
+        self._ledger = parts.ledger
         self._files = parts.files
         self._layer = parts.files.layer
         self._flusher = flusher
@@ -135,9 +136,12 @@ class Retention:
         Raises StoreNotWritable if the disk refuses.
         """
         try:
-            return self._queues.delete_unused(self._log.min_offset, is_used)
+            unused = self._queues.unused(self._log.min_offset, is_used)
+            self._ledger.note_removed(unused)
+            self._queues.remove(unused, {topic for topic, _ in unused})
         except OSError as error:
             raise StoreNotWritable(describe(error, self._log.chain.directory)) from error
+        return unused
 
     def _log_files(self, need: Need) -> Iterator[Removal]:
         asked = self._asked_rounds > 0
