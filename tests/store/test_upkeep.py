@@ -341,6 +341,26 @@ def test_a_clock_that_is_put_back_takes_back_what_was_vouched_for(
     assert count(open_store(files=disk.after_kill())) == 3
 
 
+def test_what_came_since_the_clock_was_put_back_is_vouched_for_once_it_is_synced(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+) -> None:
+    store = open_store(replace(SMALL, flush_interval_commit_log=1_000_000), run_soon=lambda _: None)
+    store.append([new_message()])
+    store.wait_flushed().result(timeout=10)
+    clock.set_wall(clock.now_ms() - 3_600_000)
+    (first,) = store.append([new_message()])
+    clock.set_wall(clock.now_ms() - 1_000)
+    (second,) = store.append([new_message()])
+    clock.advance(TICK_MS * 3)
+    (third,) = store.append([new_message()])
+    store.tick()
+    assert first.store_time < third.store_time
+    assert checkpoint(disk).physic_msg_timestamp < second.store_time
+    store.wait_flushed().result(timeout=10)
+    store.vouch(0)
+    assert checkpoint(disk).physic_msg_timestamp == third.store_time - 1
+
+
 def test_a_round_that_began_before_the_clock_was_put_back_vouches_for_nothing(
     open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
 ) -> None:

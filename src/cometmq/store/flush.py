@@ -163,6 +163,7 @@ class Flusher:
         if self._committer is not None and not self._committer.commit():
             time = self.flushed_time
         chain, offset = self._log.chain, self._log.committed_offset
+        time = min(time, self._log.written_time)  # the clock may have been put back in between
         try:
             for start in list(chain.starts):
                 if start < offset and start + chain.file_size > self.flushed_offset:
@@ -175,7 +176,7 @@ class Flusher:
             )
             log.critical("%s", self.failed)
         else:
-            self.flushed_offset, self.flushed_time = offset, time
+            self.flushed_time, self.flushed_offset = time, offset  # in this order: see ``Upkeep.vouch``
             self._last_sync_ms = self._clock.monotonic_ms()
         self._on_synced()
 

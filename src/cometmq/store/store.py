@@ -328,6 +328,8 @@ class MessageStore(Messages, HasPointers):
     def _begin_append(self, store_time: int) -> None:
         """See that the store takes messages at this time, ms. Raises StoreNotWritable."""
         self._check_writable()
+        if store_time < self._log.written_time:
+            self._upkeep.note_back(store_time)
         if store_time <= self._parts.checkpoint.vouched_time:
             self._upkeep.go_back(store_time - 1)
 

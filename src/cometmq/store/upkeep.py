@@ -80,6 +80,8 @@ class Upkeep:
         self._unasked: deque[ConsumeQueue] = deque()  # to be asked in this round what must be synced …
         self._unsynced: list[Path] = []  # … which is this, of those that were asked
         self._round_time = 0
+        self._back_offset = -1  # where the log was when the clock was put back …
+        self._back_time = 0  # … and to when; the earliest, if that was more than once since a sync
         self._can_vouch = False
         self._sync_failed = False
         self._dropped_offset = dispatcher.dispatched_offset
@@ -162,7 +164,16 @@ class Upkeep:
         For the CommitLog it vouches up to the millisecond before that of its last sync: more messages may
         have come in that one, and if the clock was put back, in those since.
         """
-        self._renew(min(self._flusher.flushed_time, self._log.written_time) - 1, dispatched_time)
+        offset, time = self._flusher.flushed_offset, self._flusher.flushed_time  # in this order
+        if offset <= self._back_offset:
+            time = min(time, self._back_time)
+        self._renew(min(time, self._log.written_time) - 1, dispatched_time)
+
+    def note_back(self, time_ms: int) -> None:
+        """Note that the clock was put back: what comes now is not on the disk, though later times may be."""
+        is_known = self._flusher.flushed_offset <= self._back_offset
+        self._back_time = min(time_ms, self._back_time) if is_known else time_ms
+        self._back_offset = self._log.written_offset
 
     def go_back(self, time_ms: int) -> None:
         """Take back what the checkpoint says of later times: the clock was put back, they come again.
