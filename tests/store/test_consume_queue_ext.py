@@ -356,6 +356,25 @@ def test_a_deleted_topic_leaves_no_units(open_store: OpenStore, disk: MemoryDisk
     assert read(store, record_filter=Bitmaps()) == [0]
 
 
+def test_a_deletion_that_a_kill_cut_before_the_units_were_gone_is_completed_at_the_next_start(
+    open_store: OpenStore, disk: MemoryDisk
+) -> None:
+    store = open_store(EXTENDED)
+    store.append([new_message(queue_id=queue_id) for queue_id in range(2)])
+    store.close()
+    state = disk.after_kill()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ConsumeQueueExt, "remove", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            open_store(EXTENDED, state).delete_topic("Orders")
+    again = open_store(EXTENDED, state.after_kill())
+    assert again.queues() == []
+
+
+def _killed(_: ConsumeQueueExt) -> None:
+    raise KeyboardInterrupt
+
+
 def test_a_full_disk_keeps_entries_behind_their_units(open_store: OpenStore, disk: MemoryDisk) -> None:
     store = open_store(EXTENDED)
     fill(store, 10)

@@ -187,7 +187,13 @@ class Queues:
             self._numbers.pop(topic, None)
             self._files.layer.remove_directory(layout.topic_dir(self._root, topic))
             if self._ext_size:
-                self._files.layer.remove_directory(layout.topic_ext_dir(self._root, topic))
+                self._remove_exts(layout.topic_ext_dir(self._root, topic))
+
+    def _remove_exts(self, directory: Path) -> None:
+        """Remove a topic's directory of extensions, with those of queues whose own files are gone already."""
+        for name in self._files.layer.names(directory):
+            FileChain(self._files, directory / name, self._ext_size, EXT_SETTING).remove()
+        self._files.layer.remove_directory(directory)
 
     def _new(self, topic: str, queue_id: int) -> ConsumeQueue:
         queue = self._queues[topic, queue_id] = self._make(topic, queue_id)
