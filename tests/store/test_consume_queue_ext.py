@@ -375,6 +375,19 @@ def _killed(_: ConsumeQueueExt) -> None:
     raise KeyboardInterrupt
 
 
+def test_what_a_loss_of_power_left_of_units_without_a_queue_stops_nobody(
+    open_store: OpenStore, disk: MemoryDisk
+) -> None:
+    disk.make_directory(EXT_DIRECTORY)
+    disk.put(EXT_DIRECTORY / layout.offset_name(0), b"")
+    disk.put(EXT_DIRECTORY / layout.offset_name(FILE_SIZE), b"too short")
+    store = open_store(EXTENDED)
+    store.append([new_message()])
+    store.close()
+    assert disk.names(EXT_DIRECTORY) == [layout.offset_name(0)]
+    assert disk.size(EXT_DIRECTORY / layout.offset_name(0)) == FILE_SIZE
+
+
 def test_a_full_disk_keeps_entries_behind_their_units(open_store: OpenStore, disk: MemoryDisk) -> None:
     store = open_store(EXTENDED)
     fill(store, 10)

@@ -44,6 +44,8 @@ class Queues:
         ahead: entries that were read with others, by the queue's number.
         by_number: the queues by their numbers.
         staged: entries that are still to be put; they are, before a queue is given out.
+        trusted: whether a file of another length tells of a wrong setting, and is not what a crash has left
+            of a queue that is gone: while a store is opened that was closed.
     """
 
     def __init__(self, files: OpenFiles, root: Path, file_size: int, ext_size: int = 0) -> None:
@@ -58,6 +60,7 @@ class Queues:
         self.next_offsets = NextOffsets()
         self.by_number: dict[int, ConsumeQueue] = {}
         self.staged = Staged(self.by_number)
+        self.trusted = False
 
     def __iter__(self) -> Iterator[ConsumeQueue]:
         """Go through the queues."""
@@ -101,7 +104,7 @@ class Queues:
         Args:
             on_topic: called after each topic, for there may be many.
         """
-        layer = self._files.layer
+        self.trusted, layer = trusted, self._files.layer
         topics = layout.consume_queues_dir(self._root)
         for topic in layer.names(topics):
             directory = topics / topic
@@ -197,7 +200,7 @@ class Queues:
 
     def _new(self, topic: str, queue_id: int) -> ConsumeQueue:
         queue = self._queues[topic, queue_id] = self._make(topic, queue_id)
-        queue.recover_ext()  # what another life of the queue left
+        queue.recover_ext(trusted=self.trusted)  # what another life of the queue left
         return queue
 
     def _make(self, topic: str, queue_id: int) -> ConsumeQueue:

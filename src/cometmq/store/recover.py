@@ -139,6 +139,7 @@ def recover(
             queue.clear_behind_end()
         queue.correct_min_offset(commit_log.min_offset)
         queue.next_offset = queue.max_offset
+    queues.trusted = False
     for damage in scan.damages:
         log.error(
             "%s: %d bytes at %d are damaged: %s", damage.path, damage.size, damage.position, damage.reason
