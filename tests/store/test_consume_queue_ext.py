@@ -28,6 +28,7 @@ from cometmq.store import MessageStore, NewMessage, StoreSettings
 from cometmq.store.consume_queue_ext import ConsumeQueueExt
 from cometmq.store.file_chain import FileChain
 from cometmq.store.get_result import GetStatus
+from cometmq.store.queues import Queues
 from cometmq.store.rebuild import rebuild
 from cometmq.store.tables import JsonTable
 from cometmq.store.verify.whole import verify
@@ -386,6 +387,15 @@ def test_what_a_loss_of_power_left_of_units_without_a_queue_stops_nobody(
     store.close()
     assert disk.names(EXT_DIRECTORY) == [layout.offset_name(0)]
     assert disk.size(EXT_DIRECTORY / layout.offset_name(0)) == FILE_SIZE
+
+
+def test_a_queue_is_deleted_whatever_a_loss_of_power_left_of_its_units(disk: MemoryDisk) -> None:
+    queues = Queues(OpenFiles(disk, writable=True), ROOT, 400, FILE_SIZE)
+    queues.get("Orders", 0).put(0, 0, 100, 0)
+    disk.make_directory(EXT_DIRECTORY)
+    disk.put(EXT_DIRECTORY / layout.offset_name(0), b"too short")
+    queues.delete("Orders")
+    assert not disk.exists(EXT_DIRECTORY)
 
 
 def test_a_full_disk_keeps_entries_behind_their_units(open_store: OpenStore, disk: MemoryDisk) -> None:

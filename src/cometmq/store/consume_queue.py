@@ -148,7 +148,7 @@ class ConsumeQueue:
         """Forget all entries: the topic was deleted and made again."""
         self.chain.remove_from(0)
         if self.ext is not None:
-            self.ext.recover(None)
+            self.ext.remove()
         self._tail = bytearray()
         self._tails.pop(self, None)
         self._set_bounds(0)
