@@ -319,6 +319,21 @@ def test_what_a_pull_may_be_given_is_judged_anew_when_something_changes() -> Non
     asyncio.run(main())
 
 
+def test_a_pull_that_is_held_in_bulk_is_judged_anew_by_its_own_filter() -> None:
+    def sent_along(opaque: int, tags: str) -> bytes:
+        return pull(opaque, queueOffset="1", sysFlag="6", subscription=tags, subVersion="0")
+
+    def registered(opaque: int, version: int) -> bytes:
+        return pull(opaque, queueOffset="1", subVersion=str(version))
+
+    holds = [heartbeat("cg", version=9), sent_along(1, "TagA"), sent_along(2, "TagB"), registered(3, 9)]
+    changes = [heartbeat("cg", tags="TagA", version=8), heartbeat("cg", tags="TagB", version=10)]
+    plain, bulk, taken = asyncio.run(both([send(), *holds, *changes, send(), send(tag="TagB")]))
+    assert plain == bulk
+    assert taken >= len(b"".join(holds[1:]))
+    assert bulk.held == 0 and bulk.pulled["TopicA@cg"] == {0: 3}
+
+
 def test_a_group_hears_of_a_reset_though_its_pulls_go_in_bulk() -> None:
     async def main() -> None:
         kernels.load()

@@ -6,8 +6,9 @@ from msgspec.structs import replace
 from tests.broker.conftest import Client, bodies, pull_header, serving
 
 from cometmq.broker.pull import SUSPEND_MS_MAX
+from cometmq.wire.bodies import ConsumerData, Heartbeat, SubscriptionData
 from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.headers import PullFlag, PullResponseHeader, parse
+from cometmq.wire.headers import PullFlag, PullResponseHeader, TopicHeader, parse
 
 PULL = RequestCode.PULL_MESSAGE
 
@@ -240,5 +241,56 @@ def test_a_held_pull_by_sql_waits_behind_what_it_does_not_want(tmp_path: Path) -
             assert answer.code == ResponseCode.PULL_NOT_FOUND
             assert answer.ext_fields["nextBeginOffset"] == "5"
             await producer.connection.close()
+
+    asyncio.run(main())
+
+
+def test_a_held_pull_is_refused_when_it_may_be_given_nothing_any_more(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            await bench.send("T", b"0")
+            topic = bench.parts.topics.find("T")
+            assert topic is not None
+            woken = bench.ask_later(PULL, pull_header("T", 1, wait_ms=15_000))
+            await bench.send("T", b"other queue", queue_id=1)
+            bench.parts.topics.put(replace(topic, perm=2))
+            await bench.send("T", b"1")
+            assert (await woken).code == ResponseCode.NO_PERMISSION
+
+            bench.parts.topics.put(topic)
+            expired = bench.ask_later(PULL, pull_header("T", 2, wait_ms=15_000))
+            await bench.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader("T"))
+            bench.clock.advance(15_000)
+            bench.parts.pulls.expire()
+            assert (await expired).code == ResponseCode.TOPIC_NOT_EXIST
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after"), [("TAG", "A", "A || B"), ("SQL92", "TAGS = 'A'", "TAGS IN ('A', 'B')")]
+)
+def test_what_a_group_newly_wants_is_not_lost_by_a_pull_that_was_held_before(
+    tmp_path: Path, kind: str, before: str, after: str
+) -> None:
+    async def main() -> None:
+        async with serving(tmp_path, enable_property_filter=True) as bench:
+            await bench.send("T", b"0")
+
+            async def subscribe(expression: str, version: int) -> None:
+                wanted = SubscriptionData("T", expression, version=version, expression_type=kind)
+                consumer = ConsumerData("cg", subscriptions=[wanted])
+                await bench.ask(RequestCode.HEART_BEAT, body=Heartbeat("c", consumers=[consumer]))
+
+            await subscribe(before, 1)
+            header = replace(pull_header("T", 1, wait_ms=15_000), sys_flag=PullFlag.SUSPEND, sub_version=1)
+            woken, expired = bench.ask_later(PULL, header), bench.ask_later(PULL, header)
+            await bench.send("T", b"unwanted yet", TAGS="B")
+            await subscribe(after, 2)
+            await bench.send("T", b"wanted", TAGS="A")
+            assert bodies(await woken) == [b"unwanted yet", b"wanted"]
+            bench.clock.advance(15_000)
+            bench.parts.pulls.expire()
+            assert bodies(await expired) == [b"unwanted yet", b"wanted"]
 
     asyncio.run(main())

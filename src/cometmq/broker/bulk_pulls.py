@@ -69,6 +69,7 @@ class _Target:
     """A queue, and what somebody may be given of it.
 
     Attributes:
+        subscription: the filter of its pulls, the version of that, and its type.
         key: of group and topic among the offsets.
         codes: where the hashes of the wanted tags stand, and where they end.
     """
@@ -77,6 +78,7 @@ class _Target:
     group: str
     topic: str
     queue_id: int
+    subscription: tuple[str | None, int, str | None]
     key: str
     wanted: Wanted
     codes: tuple[int, int]
@@ -305,7 +307,7 @@ class BulkPulls:
 
     def _ask(self, pull: AskedPull) -> bool:
         """Add a held pull to those that are answered; False if it is not a usual one."""
-        header, (tags_codes, record_filter), session = pull.header, pull.wanted, pull.session
+        header, (tags_codes, record_filter, _), session = pull.header, pull.wanted, pull.session
         codes = _ANY if tags_codes is None else self._place_of(tags_codes)
         if record_filter is not None or codes is None or session.congested or session.closed:
             return False
@@ -341,7 +343,9 @@ class BulkPulls:
         if wanted.record_filter is not None or codes is None or (is_lite and not self._lite_pull):
             return None
         group, topic = header.consumer_group, header.topic
-        return _Target(command.code, group, topic, header.queue_id, key_of(group, topic), wanted, codes)
+        subscription = header.subscription, header.sub_version, header.expression_type
+        key = key_of(group, topic)
+        return _Target(command.code, group, topic, header.queue_id, subscription, key, wanted, codes)
 
     def _place_of(self, tags_codes: Container[int] | None) -> tuple[int, int] | None:
         """Give where hashes of tags stand, put there if need be; None if they are none for kernels."""
@@ -363,7 +367,6 @@ def _asked(job: _Job) -> AskedPull:
     command = Command(target.code, row[NUMBER], serialize_type=_SERIALIZE_TYPES[row[IS_BINARY]])
     header = PullHeader(
         *(target.group, target.topic, target.queue_id, row[QUEUE_OFFSET], row[MAX_COUNT], row[SYS_FLAG]),
-        *(row[COMMIT_OFFSET], row[SUSPEND_MS]),
-        max_message_bytes=row[MAX_BYTES],
+        *(row[COMMIT_OFFSET], row[SUSPEND_MS], *target.subscription, row[MAX_BYTES]),
     )
     return AskedPull(read.session, command, header, target.wanted, row[QUEUE_OFFSET])

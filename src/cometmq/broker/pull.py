@@ -1,7 +1,8 @@
 """PULL_MESSAGE and LITE_PULL_MESSAGE, held while there is nothing new (long polling).
 
 A pull is looked at once when it comes. If nothing is new and it may wait, it is held; it is looked at
-again when a message that it wants arrives, or when its time is up, and answered then whatever is found.
+again when a message that it wants arrives, or when its time is up, and answered then whatever is found;
+if topics, groups or subscriptions have changed meanwhile, by what it may be given now.
 One with an SQL92 filter is looked at again for any message, and goes on waiting behind those that it does not
 want.
 (RocketMQ: PullMessageProcessor.java, PullRequestHoldService.java.)
@@ -17,9 +18,10 @@ from cometmq.broker.bulk_pulls import BulkPulls
 from cometmq.broker.offsets import Offsets
 from cometmq.broker.rates import Rates
 from cometmq.broker.reads import Reads
-from cometmq.broker.refused import Refused
+from cometmq.broker.refused import Refused, code_of
 from cometmq.broker.subscriptions import Subscriptions
 from cometmq.cluster.hold import PullHold
+from cometmq.errors import CometMQError
 from cometmq.io.clock import Clock
 from cometmq.net.boundary import attempt
 from cometmq.net.server import Session
@@ -136,7 +138,8 @@ class Pulls:
     def expire(self, ahead_ms: int = 0) -> None:
         """Answer the pulls whose time is up, or will be in ``ahead_ms``; call it every second."""
         for pull in self._hold.expire(self._clock.monotonic_ms() + ahead_ms):
-            self._do_safely(self._answer, pull)
+            if self._may_go_on(pull):
+                self._do_safely(self._answer, pull)
 
     def closed(self, session: Session) -> None:
         """Forget the pulls of a connection that is gone."""
@@ -144,9 +147,21 @@ class Pulls:
 
     def _answer_awake(self) -> None:
         awake, self._awake = self._awake, []
-        for pull in self.bulk.answer(awake):
+        for pull in self.bulk.answer([pull for pull in awake if self._may_go_on(pull)]):
             again = self._answer if pull.wanted.record_filter is None else self._look_again
             self._do_safely(again, pull)
+
+    def _may_go_on(self, pull: AskedPull) -> bool:
+        """Judge a pull that was held anew if something has changed; refuse it if that is the word now."""
+        if not self._subscriptions.is_out_of_date(pull.wanted):
+            return True
+        try:
+            pull.wanted = self._subscriptions.wanted(pull.header)
+        except CometMQError as error:
+            pull.session.send(response(pull.command, code_of(error), str(error)))
+            return False
+        pull.queue_offset = pull.header.queue_offset  # what was not wanted before may be now
+        return True
 
     def _do_safely(self, action: Callable[[AskedPull], None], pull: AskedPull) -> None:
         session = pull.session
@@ -190,7 +205,7 @@ class Pulls:
         self._read(pull, self._send)
 
     def _read(self, pull: AskedPull, then: Callable[[AskedPull, GetResult], None]) -> None:
-        header, (tags_codes, record_filter), readings = pull.header, pull.wanted, self._store.readings
+        header, (tags_codes, record_filter, _), readings = pull.header, pull.wanted, self._store.readings
         where = (
             *(header.topic, header.queue_id, pull.queue_offset),
             *(pull.max_count, pull.max_bytes, tags_codes),

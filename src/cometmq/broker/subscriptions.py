@@ -24,10 +24,15 @@ from cometmq.wire.headers import PullFlag, PullHeader
 
 
 class Wanted(NamedTuple):
-    """Which messages a pull may be answered with: all that pass both; None lets any pass."""
+    """Which messages a pull may be answered with: all that pass both; None lets any pass.
+
+    Attributes:
+        judged: when that was judged: how often something that it goes by had changed before.
+    """
 
     tags_codes: Container[int] | None = None
     record_filter: RecordFilter | None = None
+    judged: int = 0
 
 
 class Subscriptions:
@@ -56,6 +61,8 @@ class Subscriptions:
         self._permission = permission
         self._property_filter = property_filter
         self._filter_retry = filter_retry
+        self._changes = 0
+        self.when_changed(self._count_change)
 
     def when_changed(self, action: Callable[..., object]) -> None:
         """Have an action called whenever something changes that ``wanted`` goes by, but for other filters."""
@@ -83,9 +90,16 @@ class Subscriptions:
             )
         group = self._group(header.consumer_group)
         self._check_queue(header)
-        if header.sys_flag & PullFlag.SUBSCRIPTION:
-            return self._sent_along(header)
-        return self._registered(header, group)
+        is_sent_along = header.sys_flag & PullFlag.SUBSCRIPTION
+        wanted = self._sent_along(header) if is_sent_along else self._registered(header, group)
+        return wanted._replace(judged=self._changes)
+
+    def is_out_of_date(self, wanted: Wanted) -> bool:
+        """Tell whether something has changed since a pull was judged."""
+        return wanted.judged != self._changes
+
+    def _count_change(self, *_: object) -> None:
+        self._changes += 1
 
     def _group(self, name: str) -> GroupConfig:
         group = self._groups.find_or_create(name)
