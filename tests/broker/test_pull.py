@@ -8,6 +8,7 @@ from tests.broker.conftest import Client, bodies, pull_header, serving
 from cometmq.broker.pull import SUSPEND_MS_MAX
 from cometmq.wire.bodies import ConsumerData, Heartbeat, SubscriptionData
 from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import ONEWAY_FLAG
 from cometmq.wire.headers import PullFlag, PullResponseHeader, TopicHeader, parse
 
 PULL = RequestCode.PULL_MESSAGE
@@ -292,5 +293,18 @@ def test_what_a_group_newly_wants_is_not_lost_by_a_pull_that_was_held_before(
             bench.clock.advance(15_000)
             bench.parts.pulls.expire()
             assert bodies(await expired) == [b"unwanted yet", b"wanted"]
+
+    asyncio.run(main())
+
+
+def test_a_oneway_pull_is_not_answered(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            await bench.send("T", b"0")
+            for begin in (0, 1):
+                header = replace(pull_header("T", begin, wait_ms=15_000), commit_offset=7)
+                bench.ask_later(PULL, header, flag=ONEWAY_FLAG).cancel()
+            await bench.ask(RequestCode.GET_BROKER_CONFIG)
+            assert bench.parts.pulls.held_count == 0 and bench.parts.rates.found.total == 0
 
     asyncio.run(main())

@@ -114,6 +114,8 @@ class Pulls:
             )
         header = parse(PullHeader, command.ext_fields)
         pull = AskedPull(session, command, header, self._subscriptions.wanted(header), header.queue_offset)
+        if command.is_oneway:
+            return  # nobody would take what it finds
         if self._is_told_of_reset(pull):
             return
         if header.sys_flag & PullFlag.COMMIT_OFFSET and header.commit_offset >= 0:
@@ -253,7 +255,7 @@ class Pulls:
         wait_ms = min(header.suspend_timeout_ms, SUSPEND_MS_MAX)
         if self._short_polling_ms is not None:
             wait_ms = self._short_polling_ms
-        if not header.sys_flag & PullFlag.SUSPEND or wait_ms <= 0 or pull.command.is_oneway:
+        if not header.sys_flag & PullFlag.SUSPEND or wait_ms <= 0:
             return False
         if self._is_told_of_reset(pull):  # it came while the pull was being read for
             return True
