@@ -98,12 +98,24 @@ def test_a_group_without_retry_queues_drops_it(tmp_path: Path) -> None:
 
 def test_what_cannot_be_sent_back_is_refused(tmp_path: Path) -> None:
     async def main() -> None:
-        async with serving(tmp_path, broker_permission=4) as bench:
+        no_permission = {"broker_permission": 4, "auto_create_subscription_group": False}
+        async with serving(tmp_path, **no_permission) as bench:
             sent = await bench.send("T")
             answer = await bench.ask(BACK, header_for(sent))
             assert answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
-            await bench.heartbeat("cg", "T")
+            await bench.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=GroupConfig(group="cg"))
             assert (await bench.ask(BACK, header_for(sent))).code == ResponseCode.NO_PERMISSION
+
+    asyncio.run(main())
+
+
+def test_a_group_that_was_deleted_is_made_again_by_what_it_sends_back(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            sent = await bench.send("T")
+            assert (await bench.ask(BACK, header_for(sent))).code == ResponseCode.SUCCESS
+            deliver(bench, TEN_SECONDS_MS)
+            assert [message.body for message in stored(bench, "%RETRY%cg")] == [b"body"]
 
     asyncio.run(main())
 

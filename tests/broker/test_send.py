@@ -138,7 +138,7 @@ def test_a_negative_queue_id_means_any_queue_in_turn(tmp_path: Path) -> None:
         ({"properties": "TRAN_MSG\x01true\x02"}, ResponseCode.NO_PERMISSION, "TRAN_MSG"),
         ({"properties": "TIMER_DELAY_SEC\x013\x02"}, ResponseCode.MESSAGE_ILLEGAL, "TIMER_DELAY_SEC"),
         ({"properties": "a\x01" + "x" * 32767 + "\x02"}, ResponseCode.MESSAGE_ILLEGAL, "limit is 32767"),
-        ({"topic": "%RETRY%nobody"}, ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "nobody"),
+        ({"topic": "%RETRY%"}, ResponseCode.SYSTEM_ERROR, "group is empty"),
         ({"batch": True}, ResponseCode.SYSTEM_ERROR, "batch message at 0"),
         ({"batch": True, "properties": "DELAY\x013\x02"}, ResponseCode.MESSAGE_ILLEGAL, "one by one"),
     ],

@@ -1,6 +1,7 @@
 import asyncio
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 from tests.broker.conftest import send_header, serving
 
@@ -66,5 +67,20 @@ def test_an_orderly_group_has_no_retries(tmp_path: Path) -> None:
             )
             await bench.send("%RETRY%cg")
             assert bench.store.max_queue_offset("%DLQ%cg", 0) == 1
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("auto_create", "code"),
+    [(True, ResponseCode.SUCCESS), (False, ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST)],
+)
+def test_a_retry_of_an_unknown_group_makes_that_where_sends_may(
+    tmp_path: Path, auto_create: bool, code: ResponseCode
+) -> None:
+    async def main() -> None:
+        async with serving(tmp_path, auto_create_subscription_group=auto_create) as bench:
+            assert (await bench.send("%RETRY%cg")).code == code
+            assert bench.store.max_queue_offset("%RETRY%cg", 0) == auto_create
 
     asyncio.run(main())

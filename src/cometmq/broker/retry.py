@@ -62,11 +62,12 @@ class Retries:
     def send_back(self, session: Session, command: Command) -> Command | None:
         """Append the message once more, under the group's retry or dead letter topic."""
         header = parse(SendBackHeader, command.ext_fields)
-        group = self._groups.find(header.group)
+        group = self._groups.find_or_create(header.group)
         if group is None:
             raise Refused(
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-                f"subscription group not exist, {header.group}: create it, or start a consumer of it first",
+                f"subscription group not exist, {header.group}: create it, "
+                "or set autoCreateSubscriptionGroup",
             )
         if not self._permission & PERM_WRITE:
             raise Refused(ResponseCode.NO_PERMISSION, "this broker takes no messages: see brokerPermission")

@@ -106,11 +106,11 @@ class Targets:
     def _retry(self, header: SendHeader, version: int) -> Target:
         """Judge a message that a consumer sends back by itself: to its retry topic or to the dead letters."""
         group_name = header.topic.removeprefix(RETRY_PREFIX)
-        group = self._groups.find(group_name)
+        group = self._groups.find_or_create(group_name)
         if group is None:
             raise Refused(
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-                f"consumer group {group_name} does not exist: create it, or start a consumer of it first",
+                f"consumer group {group_name} does not exist: create it, or set autoCreateSubscriptionGroup",
             )
         times_max = group.retry_max_times
         if version >= Version.V3_4_9 and header.max_reconsume_times is not None:
