@@ -118,9 +118,12 @@ def test_how_far_a_group_is_behind_is_told_for_each_queue(tmp_path: Path) -> Non
             assert offsets[MessageQueue("T", BROKER, 1)] == ConsumeOffset()
             assert {queue.topic for queue in offsets} == {"T"}
             await bench.heartbeat("cg", "U")
-            for header in (GetConsumeStatsHeader("cg", topic="T"), GetConsumeStatsHeader("cg", topics="T;U")):
+            for header in (GetConsumeStatsHeader("cg", topic="T"), GetConsumeStatsHeader("cg")):
                 answer = await bench.ask(RequestCode.GET_CONSUME_STATS, header)
                 assert decode(ConsumeStats, answer.body).offsets == {}, "T is no longer subscribed to"
+            listed = GetConsumeStatsHeader("cg", topic="U", topics="T;none")
+            answer = await bench.ask(RequestCode.GET_CONSUME_STATS, listed)
+            assert decode(ConsumeStats, answer.body).offsets == offsets, "who lists topics wants them all"
 
     asyncio.run(main())
 

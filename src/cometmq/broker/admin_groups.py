@@ -145,13 +145,15 @@ class GroupAdmin:
         """GET_CONSUME_STATS: how far a group is behind in each queue."""
         header = parse(GetConsumeStatsHeader, command.ext_fields)
         name = header.consumer_group
-        named = [header.topic] if header.topic else (header.topics or "").split(";")
-        topics = {topic for topic in named if topic} or self._offsets.topics_of(name)
-        group = self._consumers.find(name)
+        topics = {topic for topic in (header.topics or "").split(";") if topic}  # these in any case
+        if not topics:
+            group = self._consumers.find(name)
+            topics = {header.topic} if header.topic else self._offsets.topics_of(name)
+            topics = {topic for topic in topics if _concerns(group, topic)}
         queues = [
             MessageQueue(topic, self._broker_name, queue_id)
             for topic in sorted(topics)
-            if _concerns(group, topic) and (config := self._topics.find(topic)) is not None
+            if (config := self._topics.find(topic)) is not None
             for queue_id in range(config.read_queue_count)
         ]
 
