@@ -58,6 +58,25 @@ def test_an_illegal_name_is_refused(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_attributes_are_changed_by_their_signs_and_stay_otherwise(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            for change, attributes in (
+                ({"+a": "1", "+b": "2"}, {"a": "1", "b": "2"}),
+                ({}, {"a": "1", "b": "2"}),
+                ({"-a": "", "+b": "3", "-none": ""}, {"b": "3"}),
+            ):
+                answer = await bench.ask(CREATE, body=GroupConfig(group="g", attributes=change))
+                assert answer.code == ResponseCode.SUCCESS
+                shown = await bench.ask(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, GroupHeader("g"))
+                assert decode(GroupConfig, shown.body).attributes == attributes
+            for name in ("b", "", "+"):
+                answer = await bench.ask(CREATE, body=GroupConfig(group="g", attributes={name: "4"}))
+                assert (answer.code, "attribute" in (answer.remark or "")) == (29, True)
+
+    asyncio.run(main())
+
+
 def test_all_groups_are_shown_at_once_or_by_the_page(tmp_path: Path) -> None:
     async def main() -> None:
         async with serving(tmp_path) as bench:

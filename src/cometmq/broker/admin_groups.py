@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from cometmq.broker.consumers import ConsumerGroup, Consumers
 from cometmq.broker.groups import Groups
 from cometmq.broker.offsets import Offsets
@@ -76,10 +78,26 @@ class GroupAdmin:
                 f"is not in 0 to {QUEUE_COUNT_MAX}",
             )
         try:
-            self._groups.put(group)
+            self._groups.put(replace(group, attributes=self._changed(group)))
         except IllegalName as error:
             raise Refused(ResponseCode.INVALID_PARAMETER, str(error)) from None
         return response(command)
+
+    def _changed(self, group: GroupConfig) -> dict[str, str]:
+        """Give the attributes that a group has, changed by ``+name`` and ``-name``. Raises Refused."""
+        known = self._groups.find(group.group)
+        changed = dict(known.attributes) if known else {}
+        for name, value in group.attributes.items():
+            if name[:1] == "+" and name[1:]:
+                changed[name[1:]] = value
+            elif name[:1] == "-":
+                changed.pop(name[1:], None)
+            else:
+                raise Refused(
+                    ResponseCode.INVALID_PARAMETER,
+                    f"group {group.group}: attribute {name[:60]!r}: use +name to set one, -name to remove it",
+                )
+        return changed
 
     def delete(self, _: Session, command: Command) -> Command:
         """DELETE_SUBSCRIPTIONGROUP, with its offsets if so ordered."""
