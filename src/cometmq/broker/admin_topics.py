@@ -188,7 +188,7 @@ def _checked_name(name: str) -> str:
     except IllegalName as error:
         raise Refused(ResponseCode.INVALID_PARAMETER, str(error)) from None
     if is_system_topic(name):
-        raise Refused(ResponseCode.SYSTEM_ERROR, f"The topic[{name}] is conflict with system topic.")
+        raise Refused(ResponseCode.INVALID_PARAMETER, f"The topic[{name}] is conflict with system topic.")
     return name
 
 
