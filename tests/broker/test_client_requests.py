@@ -97,10 +97,11 @@ def test_a_group_that_may_not_be_created_is_passed_over(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_a_group_with_an_illegal_name_is_passed_over(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["../cg", "g" * 249, "g" * 255])
+def test_a_group_with_an_illegal_name_is_passed_over(tmp_path: Path, name: str) -> None:
     async def main() -> None:
         async with serving(tmp_path) as bench:
-            assert (await bench.heartbeat("../cg", "T")).code == ResponseCode.SUCCESS
+            assert (await bench.heartbeat(name, "T")).code == ResponseCode.SUCCESS
             assert (await bench.send("T")).code == ResponseCode.SUCCESS
 
     asyncio.run(main())

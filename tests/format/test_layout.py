@@ -126,7 +126,7 @@ def test_a_name_with_other_characters_is_an_error(valid: Callable[[str], str], n
         (layout.valid_topic, "", 127),
         (layout.valid_topic, "%RETRY%", 255),
         (layout.valid_topic, "%DLQ%", 255),
-        (layout.valid_group, "", 255),
+        (layout.valid_group, "", 248),
     ],
 )
 def test_a_name_is_as_long_as_its_kind_may_be(

@@ -30,9 +30,10 @@ from cometmq.errors import FormatError, IllegalName
 TOPIC_LENGTH_MAX: Final = 127
 SYSTEM_TOPIC_LENGTH_MAX: Final = 255
 """For ``%RETRY%`` and ``%DLQ%`` topics, whose names hold a group's."""
-GROUP_LENGTH_MAX: Final = 255
 RETRY_PREFIX: Final = "%RETRY%"
 DLQ_PREFIX: Final = "%DLQ%"
+GROUP_LENGTH_MAX: Final = SYSTEM_TOPIC_LENGTH_MAX - len(RETRY_PREFIX)
+"""So that a group can have its retry topic. RocketMQ's brokers take 120, its older clients 255."""
 
 FILE_NAME_SIZE_MAX: Final = 255
 """What file systems take, in bytes."""
