@@ -98,8 +98,7 @@ def test_a_group_without_retry_queues_drops_it(tmp_path: Path) -> None:
 
 def test_what_cannot_be_sent_back_is_refused(tmp_path: Path) -> None:
     async def main() -> None:
-        no_permission = {"broker_permission": 4, "auto_create_subscription_group": False}
-        async with serving(tmp_path, **no_permission) as bench:
+        async with serving(tmp_path, broker_permission=4, auto_create_subscription_group=False) as bench:
             sent = await bench.send("T")
             answer = await bench.ask(BACK, header_for(sent))
             assert answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST

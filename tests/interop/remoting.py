@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 LENGTHS = struct.Struct(">ii")
 GET_ROUTE = 105
+RESPONSE_FLAG = 1
 
 
 class Answer(NamedTuple):
@@ -46,10 +47,20 @@ def frame(code: int, fields: Mapping[str, str], body: bytes = b"") -> bytes:
 def ask(connection: socket.socket, request: bytes) -> Answer:
     """Send a frame and wait for its answer. Raises OSError when the peer goes away."""
     connection.sendall(request)
-    length, header_length = LENGTHS.unpack(_read(connection, LENGTHS.size))
-    rest = _read(connection, length - 4)
-    header = json.loads(rest[:header_length])
-    return Answer(header["code"], header.get("remark", ""), rest[header_length:])
+    return answer(connection)
+
+
+def answer(connection: socket.socket) -> Answer:
+    """Wait for the answer of a frame that was sent, passing over what the peer says of its own accord.
+
+    Raises OSError when the peer goes away.
+    """
+    while True:
+        length, header_length = LENGTHS.unpack(_read(connection, LENGTHS.size))
+        rest = _read(connection, length - 4)
+        header = json.loads(rest[:header_length])
+        if header["flag"] & RESPONSE_FLAG:
+            return Answer(header["code"], header.get("remark", ""), rest[header_length:])
 
 
 def _read(connection: socket.socket, size: int) -> bytes:
