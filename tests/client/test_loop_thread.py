@@ -1,0 +1,126 @@
+"""The thread of the blocking clients: nobody waits for ever, whatever is closed, forked or called by whom."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from cometmq.blocking import Consumer, LitePullConsumer, Producer, PullConsumer
+from cometmq.client.loop_thread import CLOSED, FORKED, SHARED
+from cometmq.errors import NetworkError, SettingsError
+from cometmq.message import Message, MessageQueue
+from cometmq.testing import EmbeddedBroker
+
+NOBODY = "127.0.0.1:1"
+QUEUE = MessageQueue("Orders", "broker-a", 0)
+PATIENCE_S = 30.0
+
+
+def closed_producer() -> Producer:
+    producer = Producer(NOBODY)
+    with producer:
+        pass
+    return producer
+
+
+@pytest.mark.parametrize("producer", [Producer(NOBODY), closed_producer()])
+def test_who_is_not_open_says_so_and_keeps_nobody_from_going_on(producer: Producer) -> None:
+    with pytest.raises(NetworkError, match=CLOSED):
+        producer.send(Message("Orders", b"x"))
+    with pytest.raises(NetworkError, match=CLOSED):
+        LitePullConsumer(NOBODY, "readers").seek(QUEUE, 0)
+    with Producer(NOBODY) as other, pytest.raises(NetworkError, match="no name server answers"):
+        other.send(Message("Orders", b"x"))
+
+
+def test_a_client_can_be_closed_again_and_opened_again_but_not_twice_at_a_time() -> None:
+    producer, consumer = closed_producer(), Consumer(NOBODY, "readers")
+    producer.__exit__(None)
+    consumer.stop()
+    with producer, pytest.raises(SettingsError, match="this Producer is open already"), producer:
+        pass
+    with producer:
+        assert "cometmq" in [thread.name for thread in threading.enumerate()]
+    assert "cometmq" not in [thread.name for thread in threading.enumerate()]
+
+
+def polling(consumer: LitePullConsumer) -> Callable[[], object]:
+    return lambda: consumer.poll(3_600_000)
+
+
+def pulling(consumer: PullConsumer) -> Callable[[], object]:
+    return lambda: consumer.pull(consumer.queues("Orders")[0], 0, wait_ms=3_600_000)
+
+
+@pytest.mark.parametrize(("kind", "waiting"), [(LitePullConsumer, polling), (PullConsumer, pulling)])
+def test_who_waits_while_another_thread_closes_gets_an_error(kind: Any, waiting: Any) -> None:
+    with EmbeddedBroker(sockets=False) as broker, ThreadPoolExecutor(1) as threads:
+        broker.create_topic("Orders", 1)
+        with kind(broker.name_server, "readers") as consumer:
+            if kind is LitePullConsumer:
+                consumer.subscribe("Orders")
+            waits = threads.submit(waiting(consumer))
+            while not broker.pulls_held:
+                pass
+        with pytest.raises(NetworkError):
+            waits.result(PATIENCE_S)
+
+
+def test_what_is_asked_at_the_moment_of_the_end_is_refused() -> None:
+    thread = SHARED.join()
+    thread.ended = CLOSED  # as the loop notes while it ends
+    with pytest.raises(NetworkError, match=CLOSED):
+        thread.run(asyncio.sleep(0))
+    thread.ended = None
+    SHARED.leave()
+
+
+def test_what_the_loop_itself_runs_must_not_wait_for_it() -> None:
+    refused: list[str] = []
+
+    async def use(producer: Producer) -> None:
+        for call in (lambda: producer.queues("Orders"), lambda: producer.__exit__(None)):
+            with pytest.raises(RuntimeError, match="from a plain handler") as failure:
+                call()
+            refused.append(str(failure.value))
+
+    with Producer(NOBODY) as producer:
+        thread = SHARED.join()
+        thread.run(use(producer))
+        SHARED.leave()
+        with pytest.raises(NetworkError, match="no name server answers"):
+            producer.queues("Orders")
+    assert len(refused) == 2
+
+
+def in_child(work: Callable[[], None]) -> int:
+    """Do something in a forked process; give its exit code."""
+    if (pid := os.fork()) == 0:
+        try:
+            work()
+        except BaseException:  # noqa: BLE001 it must not go on as the test run
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+def test_a_forked_process_opens_clients_of_its_own() -> None:
+    with EmbeddedBroker() as broker, Producer(broker.name_server) as producer:
+        producer.send(Message("Orders", b"parent"))
+
+        def child() -> None:
+            with pytest.raises(NetworkError, match=FORKED):
+                producer.send(Message("Orders", b"inherited"))
+            producer.__exit__(None)
+            with Producer(broker.name_server) as own:
+                own.send(Message("Orders", b"child"))
+
+        assert in_child(child) == 0
+        producer.send(Message("Orders", b"parent again"))
+        bodies = [message.body for message in broker.messages("Orders")]
+        assert bodies == [b"parent", b"child", b"parent again"]
