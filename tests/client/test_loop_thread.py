@@ -12,9 +12,11 @@ import pytest
 from cometmq.blocking import Consumer, LitePullConsumer, Producer, PullConsumer
 from cometmq.client.loop_thread import CLOSED, FORKED, SHARED
 from cometmq.errors import NetworkError, SettingsError
+from cometmq.io.clock import SystemClock
 from cometmq.message import Message, MessageQueue
 from cometmq.testing import EmbeddedBroker
 
+FORKS = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 NOBODY = "127.0.0.1:1"
 QUEUE = MessageQueue("Orders", "broker-a", 0)
 PATIENCE_S = 30.0
@@ -108,7 +110,7 @@ def in_child(work: Callable[[], None]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+@FORKS
 def test_a_forked_process_opens_clients_of_its_own() -> None:
     with EmbeddedBroker() as broker, Producer(broker.name_server) as producer:
         producer.send(Message("Orders", b"parent"))
@@ -124,3 +126,43 @@ def test_a_forked_process_opens_clients_of_its_own() -> None:
         producer.send(Message("Orders", b"parent again"))
         bodies = [message.body for message in broker.messages("Orders")]
         assert bodies == [b"parent", b"child", b"parent again"]
+
+
+class Stopped(SystemClock):
+    """It is always the same moment, so that ids of messages could be the same."""
+
+    def now_ms(self) -> int:
+        return 1_000_000
+
+
+@FORKS
+def test_messages_of_processes_that_were_forked_with_a_producer_are_not_taken_for_each_other() -> None:
+    with EmbeddedBroker() as broker:
+        producer = Producer(broker.name_server, idempotent_by="message_id", clock=Stopped())
+
+        def child() -> None:
+            with producer:
+                producer.send(Message("Orders", b"x"))
+
+        assert [in_child(child), in_child(child)] == [0, 0]
+        assert len({message.message_id for message in broker.messages("Orders")}) == 2
+
+
+@FORKS
+@pytest.mark.parametrize("kind", [Consumer, LitePullConsumer])
+def test_consumers_that_were_made_before_a_fork_are_members_of_their_own(kind: Any) -> None:
+    """Two of one name count as one: some queues are then consumed twice, some by nobody."""
+    unnamed, named = kind(NOBODY, "readers")._client, kind(NOBODY, "readers", instance="one")._client
+    read, write = os.pipe()
+
+    def child() -> None:
+        for client in (unnamed, named):
+            settings = getattr(client._settings, "member", client._settings)
+            os.write(write, f"{settings.of_this_process().client_id} ".encode())
+
+    assert in_child(child) == 0
+    new, kept = os.read(read, 1_000).decode().split()
+    os.close(read)
+    os.close(write)
+    own = [getattr(one._settings, "member", one._settings).client_id for one in (unnamed, named)]
+    assert (new != own[0], kept == own[1]) == (True, True)

@@ -12,6 +12,7 @@
 """
 
 import asyncio
+import os
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
@@ -113,6 +114,8 @@ class Consumer:
             name_servers=tuple(parse_name_servers(name_servers)),
             group=valid_group(group),
             client_id=own_id,
+            instance=instance,
+            made_by=os.getpid(),
             consume_type=ConsumeType.CONSUME_PASSIVELY,
             model=model.value,
             where=start.where,
@@ -256,6 +259,7 @@ class Consumer:
             raise SettingsError("a consumer without subscriptions: use on or subscribe first")
         if self._at_work is not None:
             raise SettingsError("this consumer has started already")
+        self._settings = self._settings._replace(member=self._settings.member.of_this_process())
         self._stopping = asyncio.Event()
         self._at_work = Consumption(self._settings, self._subscriptions)
         try:

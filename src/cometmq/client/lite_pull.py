@@ -13,6 +13,7 @@ What a poll gave counts as done when the next one is made.
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Iterable
 from typing import Final, Self
 
@@ -71,6 +72,8 @@ class LitePullConsumer:
             name_servers=tuple(parse_name_servers(name_servers)),
             group=valid_group(group),
             client_id=client_id(instance),
+            instance=instance,
+            made_by=os.getpid(),
             consume_type=ConsumeType.CONSUME_ACTIVELY,
             model=MessageModel.CLUSTERING,
             where=start.where,
@@ -183,6 +186,7 @@ class LitePullConsumer:
             self._finish()
             await self._member.settle()
             await self._member.leave()
+        self._settings = self._settings.of_this_process()
         now_ms = self._settings.clock.now_ms()
         wanted = {topic: Wanted(one.data(now_ms), False) for topic, one in self._subscriptions.items()}
         member = Membership(self._settings, wanted, self._consume)

@@ -4,6 +4,7 @@ What is done with the messages is somebody else's: the push consumer's handlers,
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from cometmq.client.asked import Asked, ConsumeDirectly, Member
 from cometmq.client.consumed import ConsumedQueue
 from cometmq.client.heartbeat import HEARTBEAT_S, beat, say_goodbye
+from cometmq.client.identity import client_id
 from cometmq.client.offset_store import LocalOffsets, OffsetStore, RemoteOffsets
 from cometmq.client.queue_requests import QueueRequests
 from cometmq.client.rebalancing import Rebalancing
@@ -45,6 +47,8 @@ class MemberSettings(NamedTuple):
 
     Attributes:
         consume_type: whether messages are handed out to handlers or polled: for operators only.
+        instance: the user's name for the client; None if its id is its own by chance.
+        made_by: the process that chose the id.
         strategy: how queues are divided; None to have all.
         offsets_path: the file that holds the offsets; None for the brokers.
         commit_ms: how often offsets are committed; None for only when asked to.
@@ -54,6 +58,8 @@ class MemberSettings(NamedTuple):
     name_servers: tuple[str, ...]
     group: str
     client_id: str
+    instance: str | None
+    made_by: int
     consume_type: ConsumeType
     model: MessageModel
     where: ConsumeFromWhere
@@ -62,6 +68,12 @@ class MemberSettings(NamedTuple):
     commit_ms: int | None
     on_rebalance: Callable[[list[MessageQueue]], None]
     clock: Clock
+
+    def of_this_process(self) -> "MemberSettings":
+        """Give them for this process: members that were forked must not be called the same."""
+        if self.instance is not None or self.made_by == os.getpid():
+            return self
+        return self._replace(client_id=client_id(), made_by=os.getpid())
 
 
 class Wanted(NamedTuple):

@@ -100,10 +100,10 @@ class Producer:
         self._batch_bytes = batch_bytes
         self._key_of = None if idempotent_by is None else key_by(idempotent_by)
         self._clock = clock or SystemClock()
-        self._ids = unique_ids()
 
     async def __aenter__(self) -> Self:
         """Get ready to send."""
+        self._ids = unique_ids()  # not before: a forked process would make the same ones as its siblings
         self._connections = Connections()
         routes = Routes(self._connections, self._addresses)
         hooks = Hooks(self._hooks)
