@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from cometmq.client.routes import REFRESH_S, Routes, parse_name_servers
+from cometmq.client.routes import GONE_S, REFRESH_S, Routes, parse_name_servers
 from cometmq.errors import NetworkError, NoRoute, RemoteError, SettingsError
 from cometmq.net.address import free_port
 from cometmq.net.client import Connections
@@ -67,10 +67,10 @@ async def listening(handler: FakeNameServer, port: int = 0) -> AsyncIterator[str
 
 
 @asynccontextmanager
-async def routes_by(*name_servers: str) -> AsyncIterator[Routes]:
+async def routes_by(*name_servers: str, gone_s: float = 0.0) -> AsyncIterator[Routes]:
     connections = Connections()
     try:
-        yield Routes(connections, name_servers)
+        yield Routes(connections, name_servers, gone_s=gone_s)
     finally:
         await connections.close()
 
@@ -227,6 +227,49 @@ def test_a_topic_that_is_gone_has_no_route_any_more(monkeypatch: pytest.MonkeyPa
             turn(REFRESH_S)
             with pytest.raises(NoRoute):
                 await routes.get("Orders")
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("code", [ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SYSTEM_ERROR, 0])
+def test_a_known_route_is_used_on_while_a_name_server_that_was_started_anew_does_not_know_it_yet(
+    code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        turn = turn_clock(monkeypatch)
+        server = FakeNameServer()
+        server.known["Orders"] = on_broker("a")
+        async with listening(server) as address, routes_by(address, gone_s=GONE_S) as routes:
+            route = await routes.get("Orders")
+            for _ in range(2):
+                known = server.known.pop("Orders")
+                server.code = code
+                turn(REFRESH_S)
+                assert await routes.get("Orders") is route
+                turn(GONE_S - 1)
+                assert await routes.get_for_sending("Orders") is route
+                server.known["Orders"] = known
+                turn(GONE_S)
+                route = await routes.get("Orders")  # it counts anew from here on
+            if code == ResponseCode.TOPIC_NOT_EXIST:
+                del server.known["Orders"]
+                turn(REFRESH_S)
+                await routes.get("Orders")
+                turn(GONE_S)
+                with pytest.raises(NoRoute):
+                    await routes.get("Orders")
+
+    asyncio.run(main())
+
+
+def test_a_name_server_that_two_requests_find_dead_is_asked_last_by_the_next() -> None:
+    async def main() -> None:
+        server = FakeNameServer()
+        server.known |= {"Orders": on_broker("a"), "Other": on_broker("a")}
+        nobody = f"127.0.0.1:{free_port()}"
+        async with listening(server) as address, routes_by(nobody, address) as routes:
+            await asyncio.gather(routes.get("Orders"), routes.get("Other"))
+            assert routes._name_servers == [address, nobody]
 
     asyncio.run(main())
 

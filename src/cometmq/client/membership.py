@@ -17,7 +17,7 @@ from cometmq.client.identity import client_id
 from cometmq.client.offset_store import LocalOffsets, OffsetStore, RemoteOffsets
 from cometmq.client.queue_requests import QueueRequests
 from cometmq.client.rebalancing import Rebalancing
-from cometmq.client.routes import Routes
+from cometmq.client.routes import GONE_S, Routes
 from cometmq.client.waiting import wait_within
 from cometmq.cluster.rebalance import Strategy
 from cometmq.errors import NoRoute
@@ -103,7 +103,7 @@ class Membership:
         self._wanted = wanted
         self._in_group = bool(wanted)
         self.connections = Connections(self._on_request, on_open=self._on_open)
-        self.routes = Routes(self.connections, settings.name_servers)
+        self.routes = Routes(self.connections, settings.name_servers, gone_s=GONE_S)
         self.requests = QueueRequests(self.connections, self.routes, settings.group, REQUEST_TIMEOUT_MS)
         self.offsets: OffsetStore = (
             RemoteOffsets(self.requests)

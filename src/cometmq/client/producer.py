@@ -21,7 +21,7 @@ from cometmq.client.outgoing import Outgoing
 from cometmq.client.packing import Lane
 from cometmq.client.presence import Presence
 from cometmq.client.room import Room
-from cometmq.client.routes import Routes, parse_name_servers
+from cometmq.client.routes import GONE_S, Routes, parse_name_servers
 from cometmq.client.send_result import SendResult, of_each
 from cometmq.client.send_trace import SendTracer
 from cometmq.client.sending import SEND_TIMEOUT_MS, TRIES, Sender, SendSettings, Where
@@ -105,7 +105,7 @@ class Producer:
         """Get ready to send."""
         self._ids = unique_ids()  # not before: a forked process would make the same ones as its siblings
         self._connections = Connections()
-        routes = Routes(self._connections, self._addresses)
+        routes = Routes(self._connections, self._addresses, gone_s=GONE_S)
         hooks = Hooks(self._hooks)
         self._tracer: SendTracer | None = None
         if self._is_traced:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from cometmq.client.answer import successful
 from cometmq.cluster.route import MASTER, QueueCounts, Route
-from cometmq.errors import NetworkError, NoRoute, SettingsError
+from cometmq.errors import CometMQError, NetworkError, NoRoute, SettingsError
 from cometmq.message import MessageQueue
 from cometmq.net.address import parse_address
 from cometmq.net.client import Connections
@@ -21,15 +21,19 @@ REFRESH_S = 30.0
 """How old a route may be."""
 RETRY_S = 1.0
 """How soon to ask again where no name server answered: until then the route is used that is known."""
+GONE_S = 60.0
+"""How long producers and members of groups wait until they believe that a topic is gone: a name server that
+was started anew hears of a broker only when that registers next, which Java's do each 30 s."""
 NEW_TOPIC_QUEUES = 4
 """Most queues that a producer wants a new topic to have."""
 
 
 class _Known(NamedTuple):
-    """A route, and until when it counts as fresh on the loop's clock."""
+    """A route, until when it counts as fresh on the loop's clock, and since when no name server knows it."""
 
     route: Route
     fresh_until: float
+    denied_at: float | None
     loop: asyncio.AbstractEventLoop  # to ask for the one that runs costs as much as all the rest of a look-up
 
 
@@ -46,25 +50,28 @@ def parse_name_servers(text: str) -> list[str]:
 class Routes:
     """Routes by topic.
 
-    Clients outlive their name servers: while none answers, the routes that are known are used on.
+    Clients outlive their name servers: while none gives an answer that is of use, the routes that are known
+    are used on.
 
     Args:
         name_servers: asked in turn until one answers; the one that did is asked first next time.
+        gone_s: how long a name server must know nothing of a topic until a route that is known is given up.
     """
 
-    def __init__(self, connections: Connections, name_servers: Sequence[str]) -> None:
+    def __init__(self, connections: Connections, name_servers: Sequence[str], *, gone_s: float = 0.0) -> None:
+        self._gone_s = gone_s
         self._connections = connections
         self._name_servers = list(name_servers)
         self._known: dict[str, _Known] = {}
         self._asking: dict[str, asyncio.Task[Route]] = {}
 
     async def get(self, topic: str) -> Route:
-        """Give a topic's route, at most 30 s old if a name server answers.
+        """Give a topic's route, at most 30 s old if a name server knows it.
 
-        Raises:
-            NoRoute: the name server knows no broker for the topic.
-            NetworkError: no name server answers, and no route is known.
-            RemoteError: a name server refuses.
+        Raises, if no route is known from before:
+            NoRoute: the name server knows no broker for the topic; and has done so for ``gone_s``.
+            NetworkError: no name server answers.
+            RemoteError, FormatError: a name server refuses, or answers what is no route.
         """
         if (route := self.fresh(topic)) is not None:
             return route
@@ -132,19 +139,23 @@ class Routes:
             self._known[topic] = known._replace(fresh_until=0.0)
 
     async def _refresh(self, topic: str) -> Route:
-        loop = asyncio.get_running_loop()
+        now = asyncio.get_running_loop().time
         try:
-            route, fresh_s = await self._ask(topic), REFRESH_S
-        except NoRoute:
-            self._known.pop(topic, None)
-            raise
-        except NetworkError:
+            route = await self._ask(topic)
+        except CometMQError as error:
             if (known := self._known.get(topic)) is None:
                 raise
-            route, fresh_s = known.route, RETRY_S
+            if isinstance(error, NoRoute):
+                denied_at = now() if known.denied_at is None else known.denied_at
+                if now() - denied_at >= self._gone_s:
+                    del self._known[topic]
+                    raise
+                known = known._replace(denied_at=denied_at)
+            self._known[topic] = known._replace(fresh_until=now() + RETRY_S)
+            return known.route
         finally:
             del self._asking[topic]
-        self._known[topic] = _Known(route, loop.time() + fresh_s, loop)
+        self._known[topic] = _Known(route, now() + REFRESH_S, None, asyncio.get_running_loop())
         return route
 
     async def _ask(self, topic: str) -> Route:
@@ -164,7 +175,8 @@ class Routes:
                 return address, await self._connections.request(address, command)
             except NetworkError as error:
                 failures.append(str(error))
-                self._name_servers.append(self._name_servers.pop(0))
+                if self._name_servers[0] == address:  # else another request has found it out
+                    self._name_servers.append(self._name_servers.pop(0))
         raise NetworkError(f"no name server answers: {'; '.join(failures)}")
 
 
