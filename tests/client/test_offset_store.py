@@ -31,3 +31,12 @@ def test_a_damaged_file_is_replaced_by_the_one_of_before(tmp_path: Path) -> None
     path.with_name("offsets.json.bak").unlink()
     with pytest.raises(FormatError):
         LocalOffsets(path)
+
+
+def test_after_a_crash_while_the_file_is_replaced_the_one_of_before_counts(tmp_path: Path) -> None:
+    """Without any the consumer would begin at the end, and miss what came meanwhile."""
+    path = tmp_path / "offsets.json"
+    offsets = LocalOffsets(path)
+    asyncio.run(offsets.write({QUEUE: 7}))
+    path.rename(path.with_name("offsets.json.bak"))  # and then the process was killed
+    assert asyncio.run(LocalOffsets(path).read(QUEUE)) == 7

@@ -82,8 +82,8 @@ class LocalOffsets:
             await asyncio.to_thread(self._save, encode(_Table(dict(self._offsets))))
 
     def _load(self) -> dict[MessageQueue, int]:
-        if not self._path.exists():
-            return {}
+        if not self._path.exists():  # a crash between two renames leaves the file of before
+            return decode(_Table, self._backup.read_bytes()).offsets if self._backup.exists() else {}
         try:
             return decode(_Table, self._path.read_bytes()).offsets
         except FormatError as error:
