@@ -162,3 +162,24 @@ def test_a_queue_that_was_given_up_is_not_handled() -> None:
         assert handled.empty()
 
     asyncio.run(main())
+
+
+def test_a_handler_whose_own_work_is_cancelled_fails_and_the_worker_goes_on() -> None:
+    async def main() -> None:
+        handled: asyncio.Queue[int] = asyncio.Queue()
+
+        async def handle(message: StoredMessage) -> None:
+            if message.queue_offset == 0:
+                raise asyncio.CancelledError
+            handled.put_nowait(message.queue_offset)
+
+        messages, returned = [stored(0), stored(1)], Returned()
+        queue = pulled(*messages)
+        async with working(handle, returned, workers=1) as handling:
+            handling.put(queue, messages)
+            async with asyncio.timeout(PATIENCE_S):
+                assert await handled.get() == 1
+        assert returned.levels == {0: 0}
+        assert queue.to_commit == 2
+
+    asyncio.run(main())

@@ -1,11 +1,14 @@
 import asyncio
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import pytest
+from tests.pulled import stored
 
-from cometmq.client.subscription import Subscription, unhandled
+from cometmq.client.idempotence import Deduplicator, MemoryClaims
+from cometmq.client.subscription import HandlerEnded, Subscription, unhandled
 from cometmq.errors import FormatError, IllegalName, SettingsError
 
 
@@ -48,3 +51,44 @@ def test_what_has_no_handler_fails() -> None:
     messages: Any = ["message"]
     with ThreadPoolExecutor(1) as pool, pytest.raises(LookupError, match="Orders"):
         asyncio.run(unhandled("Orders").handle(messages, pool))
+
+
+async def cancelled() -> None:
+    waited_for = asyncio.get_running_loop().create_future()
+    waited_for.cancel()
+    await waited_for
+
+
+async def waits_for_what_was_cancelled(_: object) -> None:
+    await cancelled()
+
+
+def ends_the_program(_: object) -> None:
+    sys.exit(3)
+
+
+@pytest.mark.parametrize("once", [None, Deduplicator(MemoryClaims()).once("scope", lambda _: "key")])
+@pytest.mark.parametrize(
+    ("handler", "said"), [(waits_for_what_was_cancelled, "was cancelled"), (ends_the_program, "sys.exit")]
+)
+def test_what_would_end_a_worker_is_a_failure_of_the_handler(handler: Any, said: str, once: Any) -> None:
+    with ThreadPoolExecutor(1) as pool, pytest.raises(HandlerEnded, match=said):
+        asyncio.run(Subscription("Orders", handler, once=once).handle([stored(0)], pool))
+
+
+def test_a_worker_that_is_cancelled_ends() -> None:
+    async def main() -> None:
+        begun = asyncio.Event()
+
+        async def handle(_: object) -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        with ThreadPoolExecutor(1) as pool:
+            work = asyncio.create_task(Subscription("Orders", handle).handle([stored(0)], pool))
+            await begun.wait()
+            work.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await work
+
+    asyncio.run(main())

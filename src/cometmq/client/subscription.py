@@ -22,6 +22,10 @@ Handler = Callable[[Any], Awaitable[None] | None]
 """Takes a :class:`StoredMessage`, or a list of them where the subscription has a batch size."""
 
 
+class HandlerEnded(Exception):
+    """A handler ended by what is no failure in Python's eyes, as a cancellation: its message comes again."""
+
+
 @dataclass(frozen=True)
 class Subscription:
     """A topic, which of its messages, and what is done with them.
@@ -65,18 +69,36 @@ class Subscription:
         return SubscriptionData(self.topic, self.sql, SQL92, version)
 
     async def handle(self, messages: list[StoredMessage], pool: Executor) -> None:
-        """Call the handler; one that is a plain function runs in ``pool``. Raises what it raises."""
+        """Call the handler; one that is a plain function runs in ``pool``.
+
+        Raises what it raises; HandlerEnded for what would end the worker, not only the handler.
+        """
         call = partial(self._call, pool)
         await (call(messages) if self.once is None else self.once.handle(messages, call))
 
     async def _call(self, pool: Executor, messages: list[StoredMessage]) -> None:
+        try:
+            await self._hand_over(pool, messages)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise  # the worker is cancelled
+            raise HandlerEnded("something that the handler waited for was cancelled") from error
+
+    async def _hand_over(self, pool: Executor, messages: list[StoredMessage]) -> None:
         argument: Any = messages if self.batch_size is not None else messages[0]
         if self._is_async:
             result = self.handler(argument)
         else:
-            result = await asyncio.get_running_loop().run_in_executor(pool, self.handler, argument)
+            result = await self._in_thread(pool, argument)
         if inspect.isawaitable(result):  # also of an async function inside a partial or a callable object
             await result
+
+    async def _in_thread(self, pool: Executor, argument: Any) -> Awaitable[None] | None:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(pool, self.handler, argument)
+        except SystemExit as error:  # as in any other thread, it cannot end the process
+            raise HandlerEnded(f"the handler called sys.exit({error.code!r})") from error
 
 
 Handle = Callable[[Subscription, list[StoredMessage]], Awaitable[None]]
