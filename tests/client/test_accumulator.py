@@ -129,3 +129,35 @@ def test_what_was_gathered_is_sent_before_a_producer_ends() -> None:
         assert len(broker.sent) == 1
 
     asyncio.run(main())
+
+
+def test_who_waits_is_told_also_of_errors_that_nobody_thought_of() -> None:
+    async def main() -> None:
+        async def send(_: Outgoing) -> SendResult:
+            raise KeyError("a bug")
+
+        accumulator = Accumulator(send, lambda: "id", outgoing.one, 1, 1_000)
+        with pytest.raises(KeyError):
+            await accumulator.add(Message("A", b"x"))
+
+    asyncio.run(main())
+
+
+def test_who_waits_is_told_when_the_end_of_its_producer_is_cancelled() -> None:
+    async def main() -> None:
+        broker = Broker("a", None)
+        async with cluster(broker) as name_server:
+            producer = await Producer(name_server, linger_ms=0, timeout_ms=3_600_000).__aenter__()
+            waits = asyncio.create_task(producer.send(Message("Orders", b"x")))
+            await broker.silent.wait()
+            ending = asyncio.create_task(producer.__aexit__())
+            await asyncio.sleep(0)
+            ending.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await ending
+            with pytest.raises(NetworkError, match="may be stored nevertheless"):
+                await waits
+            with pytest.raises(NetworkError, match="this client is closed"):
+                await producer.send_oneway(Message("Orders", b"x"))
+
+    asyncio.run(main())

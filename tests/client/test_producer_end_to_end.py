@@ -300,6 +300,8 @@ def test_a_topic_that_may_not_be_written_to_says_so(name_server: str, topic: str
             await admin.create(topic, perm=4)
             with pytest.raises(NoRoute, match=f"no queue of topic '{topic}' can be written to"):
                 await producer.send(Message(topic, b"x"))
+            with pytest.raises(NoRoute, match=f"no queue of topic '{topic}' can be written to"):
+                await producer.send_many([Message(topic, b"x", sharding_key="ann")])
 
     run(main())
 

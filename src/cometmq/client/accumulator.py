@@ -11,7 +11,7 @@ from cometmq.client import outgoing
 from cometmq.client.outgoing import Outgoing
 from cometmq.client.packing import BATCH_COUNT
 from cometmq.client.send_result import SendResult, of_each
-from cometmq.errors import CometMQError
+from cometmq.errors import NetworkError
 from cometmq.message import Message
 
 
@@ -82,10 +82,11 @@ class Accumulator:
     async def _send_batch(self, batch: "_Batch") -> None:
         try:
             result = await self._send(self._ready(batch))
-        except CometMQError as error:
-            for answer in batch.answers:
-                if not answer.done():  # else its sender has given up waiting
-                    answer.set_exception(error)
+        except asyncio.CancelledError:
+            batch.fail(NetworkError("the send was cancelled: the messages may be stored nevertheless"))
+            raise
+        except Exception as error:  # noqa: BLE001 it is the senders'
+            batch.fail(error)
             return
         for answer, own in zip(batch.answers, of_each(result, batch.ids), strict=True):
             if not answer.done():
@@ -107,3 +108,9 @@ class _Batch:
     members: list[bytes] = field(default_factory=list)
     answers: "list[asyncio.Future[SendResult]]" = field(default_factory=list)
     size: int = 0
+
+    def fail(self, error: Exception) -> None:
+        """Tell all who wait that none of it was sent, or may not have been."""
+        for answer in self.answers:
+            if not answer.done():  # else its sender has given up waiting
+                answer.set_exception(error)

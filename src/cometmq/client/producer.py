@@ -126,12 +126,19 @@ class Producer:
 
     async def __aexit__(self, *_: object) -> None:
         """Send what is waiting, and close."""
-        if self._accumulator is not None:
-            await self._accumulator.close()
-        if self._tracer is not None:
-            await self._tracer.close()
-        await self._presence.close()
-        await self._connections.close()
+        try:
+            if self._accumulator is not None:
+                await self._accumulator.close()
+            if self._tracer is not None:
+                await self._tracer.close()
+        finally:  # also if this was cancelled, as by a time limit
+            await self._leave()
+
+    async def _leave(self) -> None:
+        try:
+            await self._presence.close()
+        finally:
+            await self._connections.close()
 
     async def send(self, message: Message, queue: Where = None) -> SendResult:
         """Send a message and wait until the broker has stored it.

@@ -162,10 +162,6 @@ class Sender:
         self, route: Route, ready: Outgoing, selector: Selector | None, failed: set[str]
     ) -> MessageQueue:
         queues = self._queues_of(route)
-        if not queues:
-            raise NoRoute(
-                f"no queue of topic {route.topic!r} can be written to: its perm or its brokers forbid it"
-            )
         if selector is not None:
             return selector(queues)
         if (key := ready.queue_key) is not None:
@@ -176,10 +172,14 @@ class Sender:
         return choose_queue(queues, turn, failed)
 
     def _queues_of(self, route: Route) -> list[MessageQueue]:
-        """Give a route's queues, listed once for each route that the name server gave."""
+        """Give a route's queues, listed once for each route that the name server gave. Raises NoRoute."""
         known = self._queues.get(route.topic)
         if known is None or known[0] is not route:
             known = self._queues[route.topic] = route, route.publish_queues()
+        if not known[1]:
+            raise NoRoute(
+                f"no queue of topic {route.topic!r} can be written to: its perm or its brokers forbid it"
+            )
         return known[1]
 
     def _next_turn(self, topic: str) -> int:
