@@ -11,6 +11,7 @@ from cometmq.client.outcome import DeadLetter, PutOff, Retry
 from cometmq.client.pulling import Pulling
 from cometmq.client.send_back import SendBack
 from cometmq.client.subscription import Handler, Subscription
+from cometmq.cluster.process_queue import Pulled
 from cometmq.message import StoredMessage
 
 
@@ -135,6 +136,54 @@ def test_dead_letters_leave_the_queue() -> None:
         await last.wait()
         await end(handling)
         assert (dead.offsets, queue.to_commit) == ([0, 1], 3)
+
+    asyncio.run(main())
+
+
+def test_messages_that_come_behind_a_failure_are_no_dead_letters_before_they_were_tried() -> None:
+    async def main() -> None:
+        batches: list[list[tuple[int, int]]] = []
+        last = asyncio.Event()
+
+        async def handle(messages: list[StoredMessage]) -> None:
+            batches.append([(message.queue_offset, message.reconsume_times) for message in messages])
+            if messages[0].queue_offset == 0:
+                if len(batches) == 1:
+                    queue.waiting.put([Pulled(1, 1, stored(1))], 2)
+                raise ValueError("no")
+            last.set()
+
+        dead, queue = Dead(), pulled(stored(0))
+        assert queue.waiting is not None
+        options = OrderedOptions(suspend_ms=0, max_reconsume_times=2)
+        handling = handling_of(queue, handle, dead=dead, options=options, batch_size=10)
+        await last.wait()
+        await end(handling)
+        assert batches == [[(0, 0)], [(0, 1)], [(0, 2)], [(1, 0)]]
+        assert (dead.offsets, queue.to_commit) == ([0], 2)
+
+    asyncio.run(main())
+
+
+def test_the_failures_of_a_message_do_not_count_for_one_to_which_the_offset_is_reset() -> None:
+    async def main() -> None:
+        tries: list[tuple[int, int]] = []
+        last = asyncio.Event()
+
+        async def handle(message: StoredMessage) -> None:
+            tries.append((message.queue_offset, message.reconsume_times))
+            if message.queue_offset == 1:
+                queue.restart(0)
+                queue.waiting.put([Pulled(0, 1, stored(0))], 1)
+                raise ValueError("no")
+            last.set()
+
+        queue = pulled(stored(1))
+        assert queue.waiting is not None
+        handling = handling_of(queue, handle)
+        await last.wait()
+        await end(handling)
+        assert tries == [(1, 0), (0, 0)]
 
     asyncio.run(main())
 

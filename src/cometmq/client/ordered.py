@@ -68,6 +68,8 @@ class OrderedHandling:
         self._arrived = asyncio.Event()
         self._stopped = asyncio.Event()
         self._failures = 0
+        self._failed: list[int] = []
+        """The queue offsets of the messages that failed last, which come again together, and no others."""
         self._task = asyncio.create_task(self._run(), name=f"handle {pulling.queue}")
 
     def wake(self) -> None:
@@ -111,11 +113,14 @@ class OrderedHandling:
         subscription = self._find(topic)
         if subscription is None:
             return unhandled(topic), first
-        batch = waiting.head(subscription.batch_size or 1)
+        batch = waiting.head(len(self._failed) or subscription.batch_size or 1)
         return subscription, list(takewhile(lambda message: message.topic == topic, batch))
 
     async def _handle(self, subscription: Subscription, messages: list[StoredMessage]) -> float:
         """Handle messages; give how many seconds the queue shall pause."""
+        offsets = [message.queue_offset for message in messages]
+        if offsets != self._failed:  # the queue goes on at another offset: those were never tried
+            self._forget_failures()
         again = [
             replace(message, reconsume_times=message.reconsume_times + self._failures) for message in messages
         ]
@@ -137,6 +142,7 @@ class OrderedHandling:
         if limit is not None and again[0].reconsume_times >= limit:
             return await self._give_up(messages, again)
         self._failures += 1
+        self._failed = offsets
         return (self._options.suspend_ms if suspend_ms is None else suspend_ms) / 1000
 
     async def _give_up(self, messages: list[StoredMessage], again: list[StoredMessage]) -> float:
@@ -152,8 +158,12 @@ class OrderedHandling:
         return 0.0
 
     def _done(self, messages: list[StoredMessage]) -> None:
-        self._failures = 0
+        self._forget_failures()
         self._pulling.done(messages)
+
+    def _forget_failures(self) -> None:
+        self._failures = 0
+        self._failed = []
 
     async def _pause(self, seconds: float) -> None:
         """Wait, but not longer than until the queue is given up."""
