@@ -11,7 +11,7 @@ from tests.shop import shop
 from cometmq.client import Consumer, Model, Producer, Start, membership
 from cometmq.client.idempotence import Deduplicator, MemoryClaims
 from cometmq.errors import FormatError, IllegalName, NetworkError, SettingsError
-from cometmq.message import Message, StoredMessage
+from cometmq.message import Message, MessageQueue, StoredMessage
 from cometmq.net.server import Session
 from cometmq.testing import EmbeddedBroker
 from cometmq.wire.codes import RequestCode
@@ -128,3 +128,54 @@ def test_a_start_without_name_server_fails_and_can_be_tried_again() -> None:
         assert (consumer.queues, consumer.twins, consumer.group) == ([], 0, "readers")
 
     asyncio.run(main())
+
+
+def alone() -> bool:
+    """Tell whether nothing else goes on in this loop."""
+    return asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.parametrize("model", Model)
+def test_a_start_that_fails_leaves_nothing_behind(model: Model, tmp_path: Path) -> None:
+    def refuse(_: list[MessageQueue]) -> None:
+        raise ValueError("no")
+
+    async def main(name_server: str) -> None:
+        consumer = Consumer(
+            name_server, "readers", model=model, on_rebalance=refuse, offsets_directory=tmp_path
+        )
+        consumer.subscribe("Orders", ignore, ordered=model is Model.BROADCASTING)
+        with pytest.raises(ValueError, match="no"):
+            await consumer.start()
+        assert alone()
+
+    with EmbeddedBroker(sockets=False) as broker:
+        broker.create_topic("Orders", QUEUES)
+        asyncio.run(main(broker.name_server))
+
+
+@pytest.mark.parametrize("turns", [1, 100])
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_stop_that_is_cancelled_leaves_nothing_behind(turns: int, *, ordered: bool) -> None:
+    async def main(broker: EmbeddedBroker) -> None:
+        begun = asyncio.Event()
+
+        async def hang(_: StoredMessage) -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        consumer = Consumer(broker.name_server, "readers", start=Start.FIRST)
+        consumer.subscribe("Orders", hang, ordered=ordered)
+        await consumer.start()
+        await begun.wait()
+        stopping = asyncio.create_task(consumer.stop())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        stopping.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await stopping
+        assert alone()
+
+    with EmbeddedBroker(sockets=False) as broker:
+        broker.send(Message("Orders", b"x"))
+        asyncio.run(main(broker))

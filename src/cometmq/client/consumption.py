@@ -90,7 +90,20 @@ class Consumption:
         self._member.subscribe(self._wanted)
 
     async def stop(self) -> None:
-        """Handle no more, wait for what is being handled, commit, and leave the group."""
+        """Handle no more, wait for what is being handled, commit, and leave the group.
+
+        If this is cancelled, handlers are, too, and what was not committed comes again.
+        """
+        try:
+            await self._finish()
+        except BaseException:
+            await self._handling.finish(0)
+            await self._member.abandon()
+            raise
+        finally:
+            self._pool.shutdown(wait=False)
+
+    async def _finish(self) -> None:
         self._handling.refuse()
         for queue in self.rebalancing.queues.values():
             queue.refuse()
@@ -102,7 +115,6 @@ class Consumption:
         if self._tracer is not None:
             await self._tracer.close()
         await self._member.leave()
-        self._pool.shutdown(wait=False)
 
     def _all_wanted(self) -> dict[str, Wanted]:
         """Give what is subscribed to, with the group's retries, which are ordered if all the rest is."""

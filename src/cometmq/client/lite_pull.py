@@ -100,9 +100,11 @@ class LitePullConsumer:
         if kind is None:
             self._finish()
         self._given.clear()
-        if self._member is not None:
-            await self._member.settle()
-            await self._member.leave(commit=self._settings.commit_ms is not None)
+        self._subscriptions.clear()
+        member, self._member = self._member, None
+        self._arrived.set()  # a poll that waits learns of it
+        if member is not None:
+            await _end(member, commit=self._settings.commit_ms is not None)
 
     async def subscribe(self, topic: str, tags: str = "*", *, sql: str | None = None) -> None:
         """Share a topic's queues with the group.
@@ -148,9 +150,10 @@ class LitePullConsumer:
             await wait_within(self._arrived, left_s)
 
     async def commit(self) -> None:
-        """Commit all that polls have given."""
+        """Commit all that polls have given. Raises NetworkError, NoRoute or RemoteError if it is not."""
         self._finish()
-        await self._at_work.rebalancing.commit()
+        if (error := await self._at_work.rebalancing.try_commit()) is not None:
+            raise error
 
     def seek(self, queue: MessageQueue, queue_offset: int) -> None:
         """Go on in a queue at another offset. Raises SettingsError if the queue is not ours."""
@@ -184,8 +187,7 @@ class LitePullConsumer:
         """Be a member with all subscriptions: a further one begins anew, from what is committed."""
         if self._member is not None:
             self._finish()
-            await self._member.settle()
-            await self._member.leave()
+            await _end(self._member)
         self._settings = self._settings.of_this_process()
         now_ms = self._settings.clock.now_ms()
         wanted = {topic: Wanted(one.data(now_ms), False) for topic, one in self._subscriptions.items()}
@@ -229,6 +231,15 @@ class LitePullConsumer:
             self._given.append((consumed.pulling, messages))
             return messages
         return []
+
+
+async def _end(member: Membership, *, commit: bool = True) -> None:
+    try:
+        await member.settle()
+        await member.leave(commit=commit)
+    except BaseException:  # cancelled, as by a time limit
+        await member.abandon()
+        raise
 
 
 async def _polled(_: object) -> None:

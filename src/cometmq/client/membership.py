@@ -142,7 +142,7 @@ class Membership:
                 await self._beat()
                 await self.rebalancing.round()
         except BaseException:
-            await self.connections.close()
+            await self.abandon()
             raise
         if self._in_group:
             self._run(self._beat_forever(), "heartbeat")
@@ -183,6 +183,16 @@ class Membership:
         if self._in_group:
             me, group = self._settings.client_id, self._settings.group
             await say_goodbye(self.connections, self.routes.brokers(), me, consumer_group=group)
+        await self.connections.close()
+
+    async def abandon(self) -> None:
+        """Stop at once, without a commit or a goodbye: a start failed, or an end was cancelled."""
+        await self.settle()
+        queues = self.rebalancing.queues.values()
+        for queue in queues:
+            queue.refuse()
+        await asyncio.gather(*(queue.finish(0) for queue in queues))
+        await asyncio.gather(*(queue.pulling.stop() for queue in queues))
         await self.connections.close()
 
     def _described(self, started_time: int) -> Member:

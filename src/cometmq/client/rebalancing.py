@@ -89,7 +89,7 @@ class Rebalancing:
         """What was unlocked since locks were last asked for: the answer does not count, it may be older."""
         self._perhaps_held: set[MessageQueue] = set()
         """Locks that a broker may have for us: asked for, and since then neither refused nor given back."""
-        self._writing: dict[MessageQueue, asyncio.Task[bool]] = {}
+        self._writing: dict[MessageQueue, asyncio.Task[CometMQError | OSError | None]] = {}
 
     def soon(self) -> None:
         """Look again soon: something changed."""
@@ -153,7 +153,11 @@ class Rebalancing:
         self._start(self.commit())
 
     async def commit(self, queues: Iterable[MessageQueue] | None = None) -> bool:
-        """Commit how far queues are handled; what fails is committed next time. Tell whether nothing failed.
+        """Commit how far queues are handled; what fails is committed next time. Tell whether nothing did."""
+        return await self.try_commit(queues) is None
+
+    async def try_commit(self, queues: Iterable[MessageQueue] | None = None) -> CometMQError | OSError | None:
+        """Commit like ``commit``, and give what failed.
 
         A commit that was begun goes on if this is cancelled, and the next one of a queue waits for it: a
         broker that handles requests side by side could else take the older for the newer.
@@ -167,7 +171,7 @@ class Rebalancing:
             if queue in self.queues and (offset := self.queues[queue].to_commit) is not None
         }
         if not offsets:
-            return True
+            return None
         writing = asyncio.create_task(self._write(offsets))
         self._writing |= dict.fromkeys(offsets, writing)
         return await asyncio.shield(writing)
@@ -267,18 +271,18 @@ class Rebalancing:
         del self.queues[queue]
         self._go_on(self._assignment.left(queue))
 
-    async def _write(self, offsets: Mapping[MessageQueue, int]) -> bool:
+    async def _write(self, offsets: Mapping[MessageQueue, int]) -> CometMQError | OSError | None:
         try:
             await self._offsets.write(offsets)
         except (CometMQError, OSError) as error:
             _log.warning("offsets are not committed yet: %s", error)
-            return False
+            return error
         finally:
             for queue in offsets:
                 del self._writing[queue]
         for queue in offsets.keys() & self.queues.keys():
             self.queues[queue].committed(offsets[queue])
-        return True
+        return None
 
     def _owed(self) -> set[MessageQueue]:
         """Give the locks that must be given back: until a broker has heard of it nobody else can get them."""
