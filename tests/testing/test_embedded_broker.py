@@ -71,6 +71,8 @@ def test_a_delay_is_for_a_producer_to_ask_for(rocketmq: EmbeddedBroker) -> None:
 def test_a_failure_must_say_of_what(rocketmq: EmbeddedBroker) -> None:
     with pytest.raises(SettingsError, match="say which requests"):
         rocketmq.fail_next()
+    with pytest.raises(SettingsError, match="times -1"):
+        rocketmq.fail_next(-1, topic="T")
 
 
 def test_a_wait_ends_when_others_have_sent(rocketmq: EmbeddedBroker) -> None:

@@ -67,6 +67,16 @@ def test_only_what_was_planned_fails_and_only_so_often() -> None:
     asyncio.run(main())
 
 
+def test_a_plan_of_no_failure_lets_none_happen() -> None:
+    async def main() -> None:
+        faults, done = Faults(), Done()
+        async with serving(faults, done) as connection:
+            faults.plan({SEND}, "T", 0, Fault.IGNORE, ResponseCode.SYSTEM_BUSY)
+            assert (await connection.request(send())).code == 0
+
+    asyncio.run(main())
+
+
 def test_a_plan_without_a_topic_is_about_all_requests_of_its_kind() -> None:
     async def main() -> None:
         faults = Faults()

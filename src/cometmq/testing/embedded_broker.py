@@ -122,16 +122,18 @@ class EmbeddedBroker:
         """Let the next requests to the broker fail: sends to a topic, or requests of a kind.
 
         Args:
-            times: how many of them.
+            times: how many of them; 0 for none.
             topic: those that name this topic; without ``request`` only sends.
             request: those of this code, of ``cometmq.wire.codes.RequestCode``.
             fault: what happens to them.
             answer: the response code of ``Fault.REFUSE``.
 
-        Raises SettingsError if neither topic nor request is given.
+        Raises SettingsError if neither topic nor request is given, or ``times`` is below 0.
         """
         if topic is None and request is None:
             raise SettingsError("fail_next: say which requests, by topic=… or request=RequestCode.…")
+        if times < 0:
+            raise SettingsError(f"fail_next: times {times}: give 0 or more")
         codes = SENDS if request is None else {request}
         self._run(self._plan(frozenset(codes), topic, times, fault, answer))
 

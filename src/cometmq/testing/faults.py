@@ -68,7 +68,8 @@ class Faults:
 
     def plan(self, codes: Iterable[int], topic: str | None, times: int, fault: Fault, answer: int) -> None:
         """Let the next requests fail that have one of ``codes`` (if there are any) and name ``topic``."""
-        self._plans.append(_Plan(frozenset(codes), topic, times, fault, answer))
+        if times > 0:
+            self._plans.append(_Plan(frozenset(codes), topic, times, fault, answer))
 
     def clear(self) -> None:
         """Let nothing fail any more."""
