@@ -10,7 +10,7 @@ import pytest
 
 from cometmq.errors import NetworkError, ProtocolError, RequestTimeout, SettingsError
 from cometmq.message import Buffer
-from cometmq.net.client import OPAQUE_MAX, Connection, Connections
+from cometmq.net.client import OPAQUE_MAX, UNREAD_S_MAX, Connection, Connections
 from cometmq.net.server import Server, Session
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.connection import FrameReader
@@ -406,6 +406,67 @@ def test_a_server_that_never_reads_costs_bounded_memory(run: Run) -> None:
             connection.abort("the test ends")
             await waiting
             await connection.close()
+
+    run(main())
+
+
+class Unread(PlayedTransport):
+    """Of what was written so much is unread."""
+
+    size = 1 << 20
+
+    def get_write_buffer_size(self) -> int:
+        return self.size
+
+    def abort(self) -> None:
+        pass
+
+
+def test_a_server_that_reads_slowly_is_waited_for_and_one_that_reads_nothing_is_left() -> None:
+    """As one that was frozen: where all is one-way, no request is there to tell."""
+
+    async def main(loop: ManualLoop) -> None:
+        async def pass_time() -> None:
+            loop.now += UNREAD_S_MAX
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+
+        connection, transport = Connection("broker"), Unread()
+        connection.connection_made(transport)
+        connection.pause_writing()
+        waiting = asyncio.ensure_future(connection.drained())
+        for _ in range(3):
+            transport.size -= 1
+            await pass_time()
+            assert not waiting.done()
+        await pass_time()
+        await waiting
+        with pytest.raises(NetworkError, match="the connection to broker is closed"):
+            connection.oneway(Command(ECHO))
+
+    run_on_manual_time(main)
+
+
+def test_who_reads_again_in_time_is_kept() -> None:
+    async def main(loop: ManualLoop) -> None:
+        connection = Connection("broker")
+        connection.connection_made(Unread())
+        connection.pause_writing()
+        connection.resume_writing()
+        loop.now += UNREAD_S_MAX
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not connection.closed
+
+    run_on_manual_time(main)
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 64])
+def test_a_host_that_can_be_nobodys_name_is_not_reached(host: str, run: Run) -> None:
+    async def main() -> None:
+        async with connections() as client:
+            with pytest.raises(NetworkError, match=f"no connection to {host}:1: .*label"):
+                await client.request(f"{host}:1", Command(ECHO))
 
     run(main())
 

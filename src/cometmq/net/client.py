@@ -27,6 +27,8 @@ CONNECT_TIMEOUT_MS: Final = 3_000
 REQUEST_TIMEOUT_MS: Final = 3_000
 CLOSE_MS_MAX: Final = 1_000
 """How long ``close`` lets a server take what was sent."""
+UNREAD_S_MAX: Final = 30.0
+"""How long a server may read nothing at all of what waits for it: a frozen one never would."""
 OPAQUE_MAX: Final = 0x7FFF_FFFF
 
 _log = logging.getLogger(__name__)
@@ -69,6 +71,7 @@ class Connection(asyncio.Protocol):
         self._timer_at = math.inf
         self._heard_at = -math.inf
         self._room = asyncio.Event()
+        self._stall: asyncio.TimerHandle | None = None
         self._lost = asyncio.Event()
 
     def __str__(self) -> str:
@@ -98,6 +101,8 @@ class Connection(asyncio.Protocol):
             raise NetworkError(f"no connection to {address} within {timeout_ms} ms") from error
         except OSError as error:
             raise NetworkError(f"no connection to {address}: {error.strerror or error}") from error
+        except UnicodeError as error:  # no name of a host is written so
+            raise NetworkError(f"no connection to {address}: {error}") from error
         return connection
 
     def request(
@@ -130,7 +135,10 @@ class Connection(asyncio.Protocol):
             self._put(encode(data) if isinstance(data, Command) else data)
 
     async def drained(self) -> None:
-        """Wait while the server leaves so much unread that more would only fill our memory."""
+        """Wait while the server leaves so much unread that more would only fill our memory.
+
+        A server that reads nothing for 30 s is given up: the connection is then closed.
+        """
         while self.is_full:  # others who waited may have filled it again
             await self._room.wait()
 
@@ -179,6 +187,8 @@ class Connection(asyncio.Protocol):
         self._outbox.congest()
         self.is_full = not self.closed
         self._room.clear()
+        if self.is_full:
+            self._expect_less_than(self._outbox.unsent)
 
     def resume_writing(self) -> None:
         """Note that the server has caught up (called by asyncio)."""
@@ -211,7 +221,19 @@ class Connection(asyncio.Protocol):
                 waiting.answer.set_exception(NetworkError(f"lost {self.address}: {reason}"))
         self._pending.clear()
 
+    def _expect_less_than(self, unsent: int) -> None:
+        """Give up a server that has read nothing when the time is up: no request may be there to tell."""
+        self._stall = self._loop.call_later(UNREAD_S_MAX, self._look_for_progress, unsent)
+
+    def _look_for_progress(self, unsent: int) -> None:
+        if self._outbox.unsent < unsent:
+            self._expect_less_than(self._outbox.unsent)
+        else:
+            self.abort(f"it has read nothing for {UNREAD_S_MAX:g} s")
+
     def _make_room(self) -> None:
+        if self._stall is not None:
+            self._stall.cancel()
         self.is_full = False
         self._room.set()
 
