@@ -149,12 +149,12 @@ def test_messages_that_come_behind_a_failure_are_no_dead_letters_before_they_wer
             batches.append([(message.queue_offset, message.reconsume_times) for message in messages])
             if messages[0].queue_offset == 0:
                 if len(batches) == 1:
+                    assert queue.waiting is not None
                     queue.waiting.put([Pulled(1, 1, stored(1))], 2)
                 raise ValueError("no")
             last.set()
 
         dead, queue = Dead(), pulled(stored(0))
-        assert queue.waiting is not None
         options = OrderedOptions(suspend_ms=0, max_reconsume_times=2)
         handling = handling_of(queue, handle, dead=dead, options=options, batch_size=10)
         await last.wait()
@@ -174,12 +174,12 @@ def test_the_failures_of_a_message_do_not_count_for_one_to_which_the_offset_is_r
             tries.append((message.queue_offset, message.reconsume_times))
             if message.queue_offset == 1:
                 queue.restart(0)
+                assert queue.waiting is not None
                 queue.waiting.put([Pulled(0, 1, stored(0))], 1)
                 raise ValueError("no")
             last.set()
 
         queue = pulled(stored(1))
-        assert queue.waiting is not None
         handling = handling_of(queue, handle)
         await last.wait()
         await end(handling)
