@@ -14,7 +14,7 @@ from cometmq.errors import FormatError, IllegalName, NetworkError, SettingsError
 from cometmq.message import Message, MessageQueue, StoredMessage
 from cometmq.net.server import Session
 from cometmq.testing import EmbeddedBroker
-from cometmq.wire.codes import RequestCode
+from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import PullFlag, PullHeader, UpdateConsumerOffsetHeader, parse
 
@@ -179,3 +179,49 @@ def test_a_stop_that_is_cancelled_leaves_nothing_behind(turns: int, *, ordered: 
     with EmbeddedBroker(sockets=False) as broker:
         broker.send(Message("Orders", b"x"))
         asyncio.run(main(broker))
+
+
+@pytest.mark.parametrize(
+    ("request_code", "answer"),
+    [
+        (RequestCode.HEART_BEAT, ResponseCode.SYSTEM_BUSY),
+        (RequestCode.LOCK_BATCH_MQ, ResponseCode.SUCCESS),  # without the body that belongs to it
+    ],
+)
+def test_an_answer_that_is_of_no_use_is_asked_for_again_soon(
+    request_code: int, answer: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main(broker: EmbeddedBroker) -> None:
+        basket = Basket()
+        consumer = Consumer(broker.name_server, "readers", start=Start.FIRST)
+        consumer.subscribe("Orders", basket.put, ordered=True)
+        broker.fail_next(2, request=request_code, answer=answer)
+        async with asyncio.timeout(20), consumer:
+            assert await basket.has(1) == [b"x"]
+
+    monkeypatch.setattr(membership, "BEAT_AGAIN_S", 0.0)
+    with EmbeddedBroker(sockets=False) as broker:
+        broker.create_topic("Orders", 1)
+        broker.send(Message("Orders", b"x"))
+        asyncio.run(main(broker))
+
+
+def test_what_stands_still_for_a_failure_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    def fails_later(own: list[MessageQueue]) -> None:
+        if "Others" in {queue.topic for queue in own}:
+            raise ValueError("no")
+
+    async def main(name_server: str) -> None:
+        consumer = Consumer(name_server, "readers", on_rebalance=fails_later)
+        consumer.subscribe("Orders", ignore)
+        await consumer.start()
+        consumer.subscribe("Others", ignore)
+        with pytest.raises(ValueError, match="no"):
+            await consumer.wait()
+        await consumer.stop()
+
+    with EmbeddedBroker(sockets=False) as broker:
+        broker.create_topic("Orders", 1)
+        broker.create_topic("Others", 1)
+        asyncio.run(main(broker.name_server))
+    assert "the rebalance of" in caplog.text and "stands still" in caplog.text

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from cometmq.errors import NetworkError
+from cometmq.errors import CometMQError
 from cometmq.net.client import Connections
 from cometmq.wire.bodies.body import encode
 from cometmq.wire.bodies.heartbeat import Heartbeat
@@ -52,7 +52,7 @@ async def _tell(connections: Connections, addresses: Iterable[str], make: Callab
     async def tell(address: str) -> str | None:
         try:
             answer = await connections.request(address, make())
-        except NetworkError as error:
+        except CometMQError as error:  # also of an address that is none: the other brokers must hear it
             _log.warning("a heartbeat or goodbye got lost: %s", error)
             return None
         if answer.code == ResponseCode.SUCCESS:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from cometmq.client.answer import successful
 from cometmq.client.routes import Routes
-from cometmq.errors import CometMQError
+from cometmq.errors import CometMQError, FormatError
 from cometmq.message import MessageQueue
 from cometmq.net.client import Connections
 from cometmq.wire.bodies.body import decode, encode
@@ -37,11 +37,16 @@ class Locks:
         self._client_id = client_id
 
     async def lock(self, queues: Iterable[MessageQueue]) -> Locked:
-        """Ask for locks, or for more time; a broker that does not answer has decided nothing."""
+        """Ask for locks, or for more time; a broker that gives no answer of use has decided nothing."""
         decided = Locked([], [])
         for wanted, answer in await self._ask(RequestCode.LOCK_BATCH_MQ, queues):
+            try:
+                granted = decode(LockResponse, answer.body).queues
+            except FormatError as error:
+                _log.warning("the locks at broker %s are not decided: %s", wanted[0].broker_name, error)
+                continue
             decided.asked.extend(wanted)
-            decided.granted.extend(decode(LockResponse, answer.body).queues)
+            decided.granted.extend(granted)
         return decided
 
     async def unlock(self, queues: Iterable[MessageQueue]) -> list[MessageQueue]:

@@ -4,6 +4,7 @@ What is done with the messages is somebody else's: the push consumer's handlers,
 """
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
@@ -38,8 +39,12 @@ from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 
 REQUEST_TIMEOUT_MS: Final = 3_000
+BEAT_AGAIN_S: Final = 5.0
+"""How soon a heartbeat that not all brokers took is sent again: without it they count nobody as a member."""
 BREATH_S: Final = 0.05
 """How soon to commit when all that came is handled: few messages are a commit each, many share one."""
+
+_log = logging.getLogger(__name__)
 
 
 class MemberSettings(NamedTuple):
@@ -129,6 +134,7 @@ class Membership:
             consume_directly,
         )
         self._heartbeat_wanted = asyncio.Event()
+        self._is_known = False
         self._commit_wanted = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -214,15 +220,18 @@ class Membership:
             settings.model,
             settings.where,
         )
-        await beat(
-            self.connections, self.routes.brokers(), Heartbeat(settings.client_id, consumers=[consumer])
-        )
+        brokers = self.routes.brokers()
+        took = await beat(self.connections, brokers, Heartbeat(settings.client_id, consumers=[consumer]))
+        self._is_known = took == brokers
 
     async def _beat_forever(self) -> None:
         while True:
-            await wait_within(self._heartbeat_wanted, HEARTBEAT_S)
+            await wait_within(self._heartbeat_wanted, HEARTBEAT_S if self._is_known else BEAT_AGAIN_S)
             self._heartbeat_wanted.clear()
+            was_known = self._is_known
             await self._beat()
+            if self._is_known and not was_known:
+                self.rebalancing.soon()
 
     async def _commit_forever(self, interval_s: float) -> None:
         loop = asyncio.get_running_loop()
@@ -252,4 +261,12 @@ class Membership:
             self._asked.answer(connection, command)
 
     def _run(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        self._tasks.append(asyncio.create_task(work, name=f"{name} of {self._settings.client_id}"))
+        task = asyncio.create_task(work, name=f"{name} of {self._settings.client_id}")
+        task.add_done_callback(_tell_failure)
+        self._tasks.append(task)
+
+
+def _tell_failure(task: "asyncio.Task[None]") -> None:
+    """Log what ended a task that should not end: not everybody waits for it."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.error("the %s has failed, and stands still from now on", task.get_name(), exc_info=error)
