@@ -121,6 +121,20 @@ def test_queues_that_are_gone_are_waited_for_and_named(
         assert "past broker-a 0, past broker-a 1" in caplog.text
 
 
+def test_queues_that_are_away_are_not_passed_over_when_available_now(
+    topics: Topics, orders: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with reading(orders.options(subscribe="orders")) as reader:
+        with monkeypatch.context() as patched:
+            patched.setattr(Cluster, "queues", lambda _: {queue("orders", 0)})
+            reader.prepareForTriggerAvailableNow()
+        assert reader.latestOffset(at(90, 30), LIMITED) == at(100, 40), "it is back"
+    with reading(topics.options(subscribePattern="past|growing")) as reader:
+        reader.prepareForTriggerAvailableNow()
+        with pytest.raises(NoRoute, match="for 1 s: past broker-a 0, past broker-a 1"):
+            reader.latestOffset(at(7, 0, "past"), LIMITED)
+
+
 def test_a_queue_that_begins_anew_is_a_loss(orders: Topics, caplog: pytest.LogCaptureFixture) -> None:
     with (
         reading(orders.options(subscribe="orders")) as reader,

@@ -84,7 +84,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         self.commit(start)  # Spark itself tells of a batch only once there is another one
         begins = offsets.read(CHECKPOINT, start)
-        self._seen = self._ends(begins) if self._target is None else self._target
+        self._seen = self._ends(begins) if self._target is None else self._whole_target(begins)
         young = sorted(self._seen.keys() - begins.keys())
         if young:
             firsts = self._cluster.resolve(Earliest(), young, "")
@@ -134,6 +134,15 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._opened is None:
             self._opened = Cluster(self._options)
         return self._opened
+
+    def _whole_target(self, begins: Offsets) -> Offsets:
+        """Give what was there when all of it was to be read, with queues whose broker was away just then."""
+        target = self._target or {}
+        away = begins.keys() - target.keys() - self._left_alone
+        if away:
+            ends = self._ends(begins)
+            self._target = target = {queue: ends[queue] for queue in away & ends.keys()} | target
+        return target
 
     def _ends(self, begins: Offsets) -> Offsets:
         """Give the ends of all queues that are there, having waited for those that were read before."""
