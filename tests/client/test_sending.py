@@ -8,7 +8,7 @@ import pytest
 from tests.client.brokers import Broker, cluster
 
 from cometmq.client import Producer, SendStatus
-from cometmq.errors import RemoteError
+from cometmq.errors import MessageIllegal, RemoteError
 from cometmq.io.clock import ManualClock
 from cometmq.message import Message, MessageQueue
 from cometmq.net.address import free_port
@@ -123,5 +123,22 @@ def test_a_broker_that_failed_is_left_alone_for_a_while_if_that_is_wanted() -> N
             clock.advance(10_000)
             names = {(await producer.send(Message("Orders", b"x"))).queue.broker_name for _ in range(4)}
             assert names == {"a", "b"}
+
+    run(main())
+
+
+def test_a_queue_of_another_topic_is_refused() -> None:
+    async def main() -> None:
+        only = Broker("a")
+        other = MessageQueue("Others", "a", 0)
+        async with cluster(only) as name_server, Producer(name_server) as producer:
+            message = Message("Orders", b"x")
+            for send in (producer.send, producer.send_oneway):
+                for where in (other, lambda _: other):
+                    with pytest.raises(MessageIllegal, match="topic 'Orders' for a queue of topic 'Others'"):
+                        await send(message, where)
+            with pytest.raises(MessageIllegal, match="queue of topic 'Others'"):
+                await producer.send_batch([message], other)
+        assert only.sent == []
 
     run(main())

@@ -14,7 +14,7 @@ from cometmq.client.routes import Routes
 from cometmq.client.send_result import STORED, SendResult
 from cometmq.cluster.fault import Faults
 from cometmq.cluster.route import Route, choose_queue, queue_of_key
-from cometmq.errors import CometMQError, NetworkError, NoRoute, RemoteError
+from cometmq.errors import CometMQError, MessageIllegal, NetworkError, NoRoute, RemoteError
 from cometmq.io.clock import Clock
 from cometmq.message import MessageQueue
 from cometmq.net.client import Connections
@@ -151,6 +151,10 @@ class Sender:
         self, route: Route, ready: Outgoing, where: Where, failed: set[str]
     ) -> tuple[MessageQueue, str]:
         queue = where if isinstance(where, MessageQueue) else self._choose_queue(route, ready, where, failed)
+        if where is not None and queue.topic != ready.topic:  # a broker is told its number alone
+            raise MessageIllegal(
+                f"message of topic {ready.topic!r} for a queue of topic {queue.topic!r}: give one of its own"
+            )
         address = route.master(queue.broker_name)
         if address is None:
             raise NoRoute(f"no master of broker {queue.broker_name!r} is known for topic {ready.topic!r}")
