@@ -31,3 +31,8 @@ def test_numbers_have_a_least() -> None:
     assert values.number("n", "4", 4) == 4
     with pytest.raises(SettingsError, match="option n 3: give a whole number from 4"):
         values.number("n", "3", 4)
+
+
+def test_a_number_of_thousands_of_digits_is_refused_as_any_other() -> None:
+    with pytest.raises(SettingsError, match="give a whole number from 1 to"):
+        values.number("n", "9" * 5_000)

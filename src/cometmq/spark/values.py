@@ -12,6 +12,8 @@ from cometmq.spark.schema import COLUMNS, no_column
 T = TypeVar("T")
 
 NUMBER_MAX: Final = 2**63 - 1
+DIGITS_MAX: Final = 100
+"""More than any number that is meant: Python takes no text of thousands of digits for one."""
 BYTES_PER_PARTITION_MIN: Final = 4096
 MODES: Final = ("PERMISSIVE", "FAILFAST")
 
@@ -87,7 +89,8 @@ def text(name: str, given: str) -> str:
 
 def number(name: str, text: str, least: int = 1) -> int:
     """Read a whole number that is not below ``least``."""
-    if not text.isascii() or not text.isdigit() or not least <= int(text) <= NUMBER_MAX:
+    is_number = text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX
+    if not is_number or not least <= int(text) <= NUMBER_MAX:
         raise SettingsError(f"option {name} {text}: give a whole number from {least} to {NUMBER_MAX}")
     return int(text)
 

@@ -44,6 +44,7 @@ def test_positions_are_resolved(cluster: Cluster) -> None:
     assert cluster.resolve(Latest(), queues, "") == {PAID: 100, NEW: 40}
     assert cluster.resolve(Since(0), queues, "") == {PAID: 0, NEW: 0}
     assert cluster.resolve(Until(2**40 * 10), queues, "") == {PAID: 100, NEW: 40}
+    assert cluster.resolve(Until(2**63 - 1), queues, "") == {PAID: 100, NEW: 40}
     assert cluster.resolve(At({PAID: -1, NEW: 7}), queues, "") == {PAID: 100, NEW: 7}
 
 

@@ -31,6 +31,7 @@ from cometmq.spark.live.options import (
 )
 from cometmq.spark.live.patience import is_retriable, patiently
 from cometmq.spark.live.ranges import Range
+from cometmq.spark.values import NUMBER_MAX
 from cometmq.wire.bodies.heartbeat import ConsumerData, ConsumeType, Heartbeat
 
 T = TypeVar("T")
@@ -179,7 +180,7 @@ class Cluster:
         return max(found, await self._requests.min_offset(queue))
 
     async def _until(self, time_ms: int, queue: MessageQueue) -> int:
-        found = await self._requests.offset_by_time(queue, time_ms + CLOCK_SLACK_MS)
+        found = await self._requests.offset_by_time(queue, min(time_ms + CLOCK_SLACK_MS, NUMBER_MAX))
         return min(
             found + 1, await self._requests.max_offset(queue)
         )  # older brokers give the nearest message
