@@ -40,6 +40,13 @@ def test_lag_is_told_by_group_and_by_queue(cometmq: Run) -> None:
 
 
 @pytest.mark.usefixtures("topic")
+def test_a_topic_that_is_not_there_has_no_lag_of_0(cometmq: Run) -> None:
+    for command in (("lag",), ("lag", "--watch"), ("offset", "show")):
+        assert cometmq(*command, "g", "--topic", "order").failed(3, "'order'", "nearest 'orders'")
+    assert cometmq("lag", "--topic", "orders").failed(2, "--topic", "GROUP")
+
+
+@pytest.mark.usefixtures("topic")
 def test_it_is_watched_look_by_look(cometmq: Run) -> None:
     watch = ("lag", "g", "--watch", "--interval", "1ms", "--count", "2")
     first, second = cometmq(*watch, "--json").values

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from cometmq.admin import groups
 from cometmq.admin.cluster import Cluster, no_group
-from cometmq.errors import CometMQError, RemoteError, SettingsError
+from cometmq.errors import CometMQError, NotFound, RemoteError, SettingsError
 from cometmq.format.layout import valid_group
 from cometmq.message import MessageQueue
 from cometmq.wire.bodies.body import decode
@@ -115,11 +115,15 @@ class GroupAtWork(CometMQError):
 async def lag(cluster: Cluster, group: str, topic: str | None = None) -> Standings:
     """Tell where a group stands, in all its topics or in one.
 
-    Raises NotFound if no broker knows the group, RemoteError, NetworkError.
+    Raises NotFound if no broker knows the group, or has the topic for it; RemoteError, NetworkError.
     """
     found = await standings(cluster, group, topic)
-    if not found.queues and group not in (known := await groups.names(cluster)):
-        raise no_group(group, known)
+    if not found.queues:
+        if group not in (known := await groups.names(cluster)):
+            raise no_group(group, known)
+        if topic is not None:
+            await cluster.route(topic)  # raises NoRoute if there is no such topic
+            raise NotFound(f"group {group} does not consume topic {topic}: cometmq offset show {group}")
     return found
 
 

@@ -22,6 +22,7 @@ from cometmq.cli.output import (
     table,
 )
 from cometmq.cli.times import parse_duration
+from cometmq.errors import SettingsError
 
 GROUP_COLUMNS: Final = ("group", "members", "lag", "in flight", "tps")
 QUEUE_COLUMNS: Final = (
@@ -68,6 +69,8 @@ def lag(
     Lag counts the messages that are not committed; of these, those in flight have been given to a member.
     Behind is how long ago the message was stored that the group has come to.
     """
+    if group is None and topic is not None:
+        raise SettingsError("--topic: give GROUP too, whose lag in the topic it is")
     interval_s = parse_duration("--interval", interval) / 1000
     if watch:
         ask(namesrv, lambda cluster: _watch(cluster, group, topic, interval_s, count, as_json=as_json))
