@@ -105,6 +105,7 @@ def test_what_is_not_there_or_away_is_named(cometmq: Run, live: Live) -> None:
     cometmq("topic", "create", "closed", "--perm", "write-only")
     assert cometmq("consume", "closed").failed(3, "'closed'", "perm")
     assert cometmq("consume", "T", "--group", "a b").failed(2, "'a b'", "a-z")
+    assert cometmq("consume", "T", "--group", "").failed(2, "group is empty")
     assert cometmq("consume", "T", "--limit", "0").failed(2, "--limit", "x>=1")
     nobody = f"127.0.0.1:{free_port()}"
     assert cometmq("consume", "T", "--namesrv", nobody).failed(1, nobody, "no name server answers")

@@ -22,6 +22,7 @@ def test_a_message_is_found_by_ids_by_key_and_by_time(cometmq: Run, sent: dict[s
         ("--id", sent["offset_id"]),
         ("--id", sent["message_id"], "--topic", "orders"),
         ("--key", "42", "--topic", "orders"),
+        ("--key", "42", "--topic", "orders", "--limit", "9" * 20),
         ("--time", "2020-01-01..", "--topic", "orders"),
     ):
         (found,) = cometmq("message", "find", *asked, "--json").values

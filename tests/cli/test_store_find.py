@@ -75,6 +75,8 @@ def test_at_most_so_many_are_printed(cometmq: Run, store: Path) -> None:
     assert [message["topic"] for message in ran.values] == ["GoldenB"] * 3
     offsets = [message["physical_offset"] for message in ran.values]
     assert offsets == sorted(offsets)
+    ran = cometmq("store", "find", str(store), "--topic", "GoldenB", "--limit", "9" * 30, "--json")
+    assert len(ran.values) > 3
 
 
 def test_a_question_that_cannot_be_used_ends_with_2(cometmq: Run, store: Path) -> None:

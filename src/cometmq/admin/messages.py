@@ -32,6 +32,8 @@ from cometmq.wire.headers import (
 )
 
 TIME_MAX = 2**63 - 1
+COUNT_MAX = 2**31 - 1
+"""What a request can ask for; a broker has a limit of its own far below."""
 CONSUME_TIMEOUT_MS = 15_000
 """A broker gives a client ten seconds to handle a message."""
 TOOLS_GROUP = "TOOLS_CONSUMER"
@@ -101,7 +103,8 @@ async def by_key(
     Raises NotFound if there are none, NoRoute, RemoteError, NetworkError.
     """
     async with Lookup(";".join(cluster.name_servers)) as lookup:
-        found = await lookup.by_key(topic, key, max_count=limit, begin_time=begin, end_time=end)
+        most = min(limit, COUNT_MAX)
+        found = await lookup.by_key(topic, key, max_count=most, begin_time=begin, end_time=end)
     if not found:
         raise NotFound(f"no message with key {key!r} in topic {topic}")
     return found

@@ -56,7 +56,7 @@ def consume(
     printer = Printer(limit, as_json)
 
     async def run() -> None:
-        async with PullConsumer(namesrv, group or GROUP) as consumer:
+        async with PullConsumer(namesrv, GROUP if group is None else group) as consumer:
             readers = [
                 Reader(consumer, queue, printer, tags, sql, latest=latest, commits=group is not None)
                 for queue in await consumer.queues(topic)

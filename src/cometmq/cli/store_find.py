@@ -1,5 +1,6 @@
 """``cometmq store find``: messages by id, key, time, topic and tag, in a store that no broker need serve."""
 
+import sys
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -85,7 +86,7 @@ def find(
                 click.echo(f"left out: {printable(str(finding))}", err=True)
         with progress_bar("searching", as_json=as_json) as progress:
             messages = find_messages(store, wanted, use_index=not scan, progress=progress)
-            found = list(islice(messages, limit if body_out is None else 2))
+            found = list(islice(messages, min(limit, sys.maxsize) if body_out is None else 2))
     if body_out is not None and found:
         _write_body(found, body_out)
     for message in found:

@@ -1,5 +1,6 @@
 """Finding messages in many stores at once, each by its index or its log, as ``cometmq.store.find`` does."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -45,7 +46,7 @@ def find(
 
     def work(path: Path) -> Iterator[bytes]:
         with StoreDirectory(path, layer=layer_of(path)) as store:
-            for found in islice(find_in_store(store, wanted, use_index=use_index), limit):
+            for found in islice(find_in_store(store, wanted, use_index=use_index), min(limit, sys.maxsize)):
                 yield msgspec.msgpack.encode((encode(found.record), found.damage))
 
     outcomes = on_each(spark, "find", stores, work, progress)
