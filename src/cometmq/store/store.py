@@ -369,8 +369,9 @@ class MessageStore(Messages, HasPointers):
 
     def _in_flusher(self) -> None:
         """Have the owner dispatch what can be read now."""
-        if self.settings.reads_later and self._run_soon is not None:
-            self._run_soon(self._after_sync)
+        run_soon = self._run_soon  # which ``close`` takes away, in another thread
+        if self.settings.reads_later and run_soon is not None:
+            run_soon(self._after_sync)
 
     def _after_sync(self) -> None:
         if not self._closed:
