@@ -30,6 +30,7 @@ from cometmq.cli.demo_traffic import (
     send_and_consume,
     send_until_killed,
 )
+from cometmq.cli.paths import NamedPath
 from cometmq.errors import CometMQError, SettingsError
 from cometmq.net.address import free_port
 
@@ -67,7 +68,7 @@ class Place(NamedTuple):
 @click.command()
 @click.option(
     "--directory",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=NamedPath(file_okay=False),
     default=Path("cometmq-demo"),
     show_default=True,
     help="Folder for all that the demo writes; made anew.",

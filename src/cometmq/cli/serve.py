@@ -12,6 +12,7 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
+from cometmq.cli.paths import NamedPath
 from cometmq.errors import SettingsError
 from cometmq.io.clock import SystemClock
 from cometmq.io.garbage import survivors_set_aside
@@ -26,14 +27,14 @@ SWITCH_INTERVAL_S = 0.0005
 
 config_option = click.option(
     "--config",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=NamedPath(dir_okay=False),
     help="Settings: TOML, or RocketMQ's own broker.conf.",
 )
 host_option = click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
 port_option = click.option("--port", type=PORT, help=f"Port of the broker.  [default: {BROKER_PORT}]")
 store_option = click.option(
     "--store",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=NamedPath(file_okay=False),
     help="Store directory, made if it is not there.  [default: cometmq-data]",
 )
 

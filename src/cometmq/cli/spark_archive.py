@@ -6,13 +6,14 @@ import click
 import msgspec
 
 from cometmq.cli.output import json_option, print_json
+from cometmq.cli.paths import NamedPath
 from cometmq.cli.spark_options import broker_option, master_option, start_spark, task_bar
 from cometmq.cli.store_options import path_argument
 
 
 @click.command()
 @path_argument
-@click.argument("target", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("target", type=NamedPath(file_okay=False))
 @broker_option
 @master_option
 @json_option

@@ -7,6 +7,7 @@ import click
 import msgspec
 
 from cometmq.cli.output import json_option, print_json, printable
+from cometmq.cli.paths import NamedPath
 from cometmq.cli.spark_options import broker_option, master_option, start_spark, task_bar
 from cometmq.cli.store_options import path_argument
 
@@ -15,7 +16,7 @@ KINDS: Final = ("parquet", "delta")
 
 @click.command()
 @path_argument
-@click.argument("target", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("target", type=NamedPath(file_okay=False))
 @click.option("--topic", "topics", multiple=True, help="Topic, again and again for some; all by default.")
 @click.option("--column", "columns", multiple=True, help="Column, likewise.")
 @click.option(

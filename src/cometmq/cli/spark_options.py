@@ -4,11 +4,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from cometmq.cli.paths import NamedPath
 from cometmq.errors import SettingsError
 from cometmq.io.clock import Clock, SystemClock
 
@@ -26,9 +26,7 @@ broker_option = click.option(
     "--broker", help="Name of the broker whose store it is, for the column broker: no file tells it."
 )
 
-stores_argument = click.argument(
-    "stores", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path)
-)
+stores_argument = click.argument("stores", metavar="PATH...", nargs=-1, required=True, type=NamedPath())
 
 EVERY_MS: Final = 2_000
 

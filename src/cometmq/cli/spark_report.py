@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from cometmq.cli.output import json_option, print_json, print_table
+from cometmq.cli.paths import NamedPath
 from cometmq.cli.spark_options import master_option, start_spark, stores_argument, task_bar
 from cometmq.cli.store_options import size_text
 
@@ -25,9 +26,7 @@ LAG_COLUMNS = ("group", "topic", "lag", "store")
 
 @click.command()
 @stores_argument
-@click.option(
-    "--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with plots to this file."
-)
+@click.option("--html", type=NamedPath(dir_okay=False), help="Write a page with plots to this file.")
 @click.option("--hot", type=click.IntRange(0), default=10, show_default=True, help="Hot keys of each topic.")
 @master_option
 @json_option

@@ -10,6 +10,7 @@ import click
 
 from cometmq.cli.main import EXIT_NOT_FOUND
 from cometmq.cli.output import json_option, message_fields, print_fields, print_json, printable
+from cometmq.cli.paths import NamedPath
 from cometmq.cli.store_options import config_option, load_settings, path_argument, progress_bar
 from cometmq.cli.times import HELP, parse_range
 from cometmq.errors import FormatError, SettingsError
@@ -57,7 +58,7 @@ def wanted_of(
 @wanted_options
 @click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True, help="At most so many.")
 @click.option("--scan", is_flag=True, help="Read the whole log and trust no index: it may be damaged.")
-@click.option("--body-out", type=click.Path(path_type=Path, dir_okay=False), help="Write the body to a file.")
+@click.option("--body-out", type=NamedPath(dir_okay=False), help="Write the body to a file.")
 @config_option
 @json_option
 @click.pass_context

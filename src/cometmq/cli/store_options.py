@@ -11,16 +11,17 @@ from typing import Any
 import click
 
 from cometmq.broker import settings as broker_settings
+from cometmq.cli.paths import NamedPath
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.store.finding import Finding
 from cometmq.store.progress import Progress, ProgressLines
 from cometmq.store.settings import StoreSettings
 
-path_argument = click.argument("path", type=click.Path(path_type=Path))
+path_argument = click.argument("path", type=NamedPath())
 config_option = click.option(
     "--config",
     metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=NamedPath(dir_okay=False),
     help="Settings that the store was written with: TOML, or RocketMQ's own broker.conf.",
 )
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from cometmq.cli.output import json_option, print_json, printable
+from cometmq.cli.paths import NamedPath
 from cometmq.cli.store_options import config_option, load_settings, path_argument, progress_bar, size_text
 from cometmq.store.salvage import Salvaged
 from cometmq.store.salvage import salvage as salvage_store
@@ -12,9 +13,7 @@ from cometmq.store.salvage import salvage as salvage_store
 
 @click.command()
 @path_argument
-@click.option(
-    "--to", "target", required=True, type=click.Path(path_type=Path), help="Directory of the new store."
-)
+@click.option("--to", "target", required=True, type=NamedPath(), help="Directory of the new store.")
 @config_option
 @json_option
 def salvage(path: Path, target: Path, config: Path | None, as_json: bool) -> None:

@@ -9,6 +9,7 @@ import click
 
 from cometmq.admin.broker_status import BrokerStatus, broker_status
 from cometmq.cli.output import json_option, print_json, print_table, printable, time_text
+from cometmq.cli.paths import NamedPath
 from cometmq.cli.store_options import config_option, finding_fields, load_settings, size_text
 from cometmq.errors import SettingsError
 from cometmq.store.directory import StoreDirectory
@@ -29,7 +30,7 @@ STATES: Final = {
 
 
 @click.command()
-@click.argument("path", required=False, type=click.Path(path_type=Path))
+@click.argument("path", required=False, type=NamedPath())
 @click.option("--broker", "address", metavar="HOST:PORT", help="Ask this broker, of CometMQ or Java.")
 @config_option
 @json_option
