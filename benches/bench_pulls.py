@@ -3,10 +3,10 @@
     python -m benches.bench_pulls
 
 Frames as the Java client writes them, of 64 topics with 8 queues, are given to a connection that has no
-socket. ``behind``: each pull finds 32 messages that are in memory. ``caught up``: each queue's pull is held;
-then a message comes to each, wakes it, and the next pull is held: what the message itself costs is taken off,
-as it is measured with nobody there. ``query``: by id, and by unique key. Figures are µs of the loop's thread,
-the least of some rounds.
+socket. ``behind``: each pull finds 32 messages that are in memory; or 10, and few pulls come together, as
+of a lite pull consumer. ``caught up``: each queue's pull is held; then a message comes to each, wakes it, and
+the next pull is held: what the message itself costs is taken off, as it is measured with nobody there.
+``query``: by id, and by unique key. Figures are µs of the loop's thread, the least of some rounds.
 """
 
 import asyncio
@@ -31,6 +31,8 @@ ROUNDS: Final = 25
 PER_READ: Final = 64
 """How many frames one read brings."""
 COUNT: Final = 32
+FEW_PER_READ: Final = 8
+FEW: Final = 10
 GROUP: Final = "bench-consumer"
 VERSION: Final = 1
 DEPTH: Final = 320
@@ -58,7 +60,8 @@ async def measure(directory: Path, kind: SerializeType) -> dict[str, float]:
         alone = min([bench.sends() async for _ in rounds()])
         for _ in range(DEPTH):
             bench.sends()
-        behind = min([bench.behind() async for _ in rounds()])
+        behind = min([bench.behind(COUNT, PER_READ) async for _ in rounds()])
+        behind_by_few = min([bench.behind(FEW, FEW_PER_READ) async for _ in rounds()])
         bench.hold()
         woken = min([await bench.woken() async for _ in rounds()])
         by_id = min([bench.by_id() async for _ in rounds()])
@@ -66,6 +69,7 @@ async def measure(directory: Path, kind: SerializeType) -> dict[str, float]:
     return {
         "pull of 32 messages": behind,
         "… a message": behind / COUNT,
+        "pull of 10, 8 in a read": behind_by_few,
         "held, woken, held again": woken - alone,
         "query by id": by_id,
         "query by unique key": by_key,
@@ -101,10 +105,11 @@ class Bench:
         self._last = self._sent
         return self._timed(frames)
 
-    def behind(self) -> float:
+    def behind(self, count: int, per_read: int) -> float:
         """Pull from each queue what is there."""
-        offset, self._offset = self._offset, (self._offset + COUNT) % (DEPTH - COUNT)
-        return self._timed([self._pull(topic, queue, offset) for topic, queue in ALL])
+        offset, self._offset = self._offset, (self._offset + count) % (DEPTH - COUNT)
+        frames = [self._pull(topic, queue, offset, count) for topic, queue in ALL]
+        return self._timed(frames, per_read)
 
     def hold(self) -> None:
         """Have a pull held for each queue."""
@@ -139,11 +144,11 @@ class Bench:
         )
         return self._timed([frame] * len(ALL))
 
-    def _pull(self, topic: int, queue: int, offset: int) -> bytes:
+    def _pull(self, topic: int, queue: int, offset: int, count: int = COUNT) -> bytes:
         return self._command(
             RequestCode.PULL_MESSAGE,
             queueId=str(queue),
-            maxMsgNums=str(COUNT),
+            maxMsgNums=str(count),
             sysFlag="3",
             suspendTimeoutMillis="15000",
             bname="bench",
@@ -164,9 +169,9 @@ class Bench:
         self._sent += 1
         return self._sent
 
-    def _timed(self, frames: Sequence[bytes]) -> float:
+    def _timed(self, frames: Sequence[bytes], per_read: int = PER_READ) -> float:
         """Have frames handled, some in each read; give the µs of one."""
-        reads = cut(frames)
+        reads = cut(frames, per_read)
         began = time.thread_time_ns()
         for data in reads:
             self._session.data_received(data)
@@ -174,9 +179,9 @@ class Bench:
         return (time.thread_time_ns() - began) / 1000 / len(frames)
 
 
-def cut(frames: Sequence[bytes]) -> list[bytes]:
+def cut(frames: Sequence[bytes], per_read: int = PER_READ) -> list[bytes]:
     """Join the frames of each read."""
-    return [b"".join(frames[at : at + PER_READ]) for at in range(0, len(frames), PER_READ)]
+    return [b"".join(frames[at : at + per_read]) for at in range(0, len(frames), per_read)]
 
 
 if __name__ == "__main__":
