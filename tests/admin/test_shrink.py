@@ -406,6 +406,6 @@ def test_a_topic_that_is_not_there_is_named(tmp_path: Path) -> None:
                 await shrink(admin, "T", 3)
             with pytest.raises(RemoteError) as caught:
                 await shrink(admin, "TBW102", 3, settle_s=0)
-            assert caught.value.code == ResponseCode.SYSTEM_ERROR
+            assert caught.value.code == ResponseCode.INVALID_PARAMETER
 
     asyncio.run(main())

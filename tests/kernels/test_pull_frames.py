@@ -29,7 +29,7 @@ def test_the_codes_are_rocketmqs() -> None:
 def test_a_pull_becomes_numbers(reader: Reader, frame: Callable[..., bytes]) -> None:
     data = frame()
     assert reader.read(b"x" + data, 1) == (1 + len(data), 1 + len(data))
-    ((*numbers, target, _, unknown_at, _),) = reader.rows
+    ((*numbers, target, _, unknown_at, _, _),) = reader.rows
     assert len(reader.rows[0]) == PULL_SIZE
     assert numbers == [1, 1 + len(data), 5, frame is binary_frame, 17, 32, 262144, 3, 16, 15000]
     assert (target, unknown_at) == (NO_TARGET, 0)

@@ -54,7 +54,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         store_path_root_dir: the store's directory.
         default_topic_queue_nums: queues of the topic ``TBW102``, the pattern of auto-created ones.
         auto_create_topic_enable: whether a send may create its topic.
-        auto_create_subscription_group: whether a heartbeat or a pull may create its group.
+        auto_create_subscription_group: whether heartbeats, pulls and messages sent back may create groups.
         cluster_topic_enable: whether a topic named like the cluster is a pattern too.
         broker_topic_enable: whether a topic named like the broker is a pattern too.
         region_id: the property ``MSG_REGION`` of messages.
