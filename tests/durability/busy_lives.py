@@ -21,17 +21,16 @@ from tests.durability.power_loss import (
     Life,
     Mark,
     Outcome,
-    Read,
     Sent,
     as_read,
     has_key,
+    read_from,
 )
 from tests.durability.strategies import Strategy
 
 from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
 from cometmq.store import MessageStore
-from cometmq.store.append import Appended
 from cometmq.store.retention import Removal
 from cometmq.store.settings import from_properties
 from cometmq.testing.recorded_disk import RecordedDisk
@@ -212,7 +211,7 @@ class BusyLife(Life):
             assert [one.at.queue_offset for one in expected] == list(range(len(expected)))
             assert store.max_queue_offset(topic, queue_id) == len(expected)
             there = [as_read(*one) for one in expected if one.at.physical_offset >= begin]
-            assert read_all(store, topic, queue_id) == there
+            assert read_from(store, topic, queue_id, store.min_queue_offset(topic, queue_id)) == there
         for topic, key in itertools.product(alive, KEYS):
             found = [decode(record).body for record in store.query(topic, key, 64).records]
             keyed = [one for one in kept if has_key(one.message, topic, key)]
@@ -247,21 +246,6 @@ def odd_settings(chance: Random) -> dict[str, object]:
         "enableConsumeQueueExt": chance.choice(("true", "false")),
         "mappedFileSizeConsumeQueueExt": chance.choice((256, 500, 4_096)),
     }
-
-
-def read_all(store: MessageStore, topic: str, queue_id: int) -> list[Read]:
-    """Read a queue from where it begins to its last offset."""
-    found: list[Read] = []
-    offset = store.min_queue_offset(topic, queue_id)
-    while offset < store.max_queue_offset(topic, queue_id):
-        records = store.get(topic, queue_id, offset).records
-        assert records, f"{topic}-{queue_id} cannot be read at {offset}"
-        for raw in records:
-            record = decode(raw)
-            at = Appended(record.physical_offset, record.queue_offset, len(raw), record.store_time)
-            found.append((record.topic, record.queue_id, record.body, record.properties, at))
-        offset += len(records)
-    return found
 
 
 def campaign(strategy: Strategy, seed: int) -> Iterator[Outcome]:

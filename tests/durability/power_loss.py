@@ -216,15 +216,21 @@ def check(store: MessageStore, sent: list[Sent], safe_offset: int) -> list[Sent]
 
 def read_all(store: MessageStore, topic: str, queue_id: int) -> list[Read]:
     """Read a queue from its first offset to its last."""
-    found: list[Read] = []
     assert store.min_queue_offset(topic, queue_id) == 0
-    while (offset := len(found)) < store.max_queue_offset(topic, queue_id):
+    return read_from(store, topic, queue_id, 0)
+
+
+def read_from(store: MessageStore, topic: str, queue_id: int, offset: int) -> list[Read]:
+    """Read a queue from an offset to its last."""
+    found: list[Read] = []
+    while offset < store.max_queue_offset(topic, queue_id):
         records = store.get(topic, queue_id, offset).records
         assert records, f"{topic}-{queue_id} cannot be read at {offset}"
         for raw in records:
             record = decode(raw)
             at = Appended(record.physical_offset, record.queue_offset, len(raw), record.store_time)
             found.append((record.topic, record.queue_id, record.body, record.properties, at))
+        offset += len(records)
     return found
 
 
