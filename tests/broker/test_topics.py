@@ -101,8 +101,8 @@ def test_without_auto_creation_there_is_no_pattern_even_if_there_was_one(tmp_pat
 
 def test_a_retry_topic_is_made_once(tmp_path: Path) -> None:
     topics = load(tmp_path)
-    first = topics.create_for_group("%RETRY%g")
-    assert topics.create_for_group("%RETRY%g", 5) is first
+    first = topics.find_or_create("%RETRY%g")
+    assert topics.find_or_create("%RETRY%g", 5) is first
     assert (first.read_queue_count, first.perm) == (1, READ_WRITE)
 
 

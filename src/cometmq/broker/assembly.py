@@ -19,6 +19,7 @@ from cometmq.broker.idempotence import Idempotence
 from cometmq.broker.lock_requests import LockRequests
 from cometmq.broker.locks import QueueLocks
 from cometmq.broker.offsets import Offsets
+from cometmq.broker.op_queue import OpQueue
 from cometmq.broker.producers import Producers
 from cometmq.broker.pull import Pulls
 from cometmq.broker.query import Queries
@@ -33,6 +34,9 @@ from cometmq.broker.settings import BrokerSettings, Settings
 from cometmq.broker.subscriptions import Subscriptions
 from cometmq.broker.targets import Targets
 from cometmq.broker.topics import Topics, boot_topics
+from cometmq.broker.transaction_check import TransactionCheck
+from cometmq.broker.transactions import Transactions
+from cometmq.cluster.transaction import Rules
 from cometmq.filter.bloom import BloomFilter
 from cometmq.format import layout
 from cometmq.format.host import pack_host
@@ -136,6 +140,13 @@ class Assembly:
             store_host=host,
             constants={"MSG_REGION": own.region_id, "TRACE_ON": str(own.trace_on).lower()},
         )
+        rules = _transaction_rules(settings)
+        self.ops = OpQueue(
+            store, self.offsets, clock, store_host=host, size_max=own.transaction_op_msg_max_size
+        )
+        self.transaction_check = TransactionCheck(
+            store, self.topics, producers, self.ops, clock, rules, broker_name=own.broker_name
+        )
         queries = Queries(store, self.reads, self.topics, groups, self.offsets)
         relay = Relay(consumers, store, self.reads, broker_name=own.broker_name)
         handlers = _handlers(
@@ -147,6 +158,7 @@ class Assembly:
             Retries(
                 store, self.reads, self.topics, groups, self.rates, store_host=host, permission=permission
             ),
+            Transactions(store, self.reads, self.ops, self.rates, clock, rules),
             TopicAdmin(self.topics, store, self.reads, self.offsets, consumers, broker_name=own.broker_name),
             GroupAdmin(
                 groups,
@@ -187,6 +199,7 @@ def _handlers(
     locks: LockRequests,
     queries: Queries,
     retries: Retries,
+    transactions: Transactions,
     topics: TopicAdmin,
     groups: GroupAdmin,
     offsets: OffsetAdmin,
@@ -199,6 +212,7 @@ def _handlers(
         RequestCode.PULL_MESSAGE: pulls.handle,
         RequestCode.LITE_PULL_MESSAGE: pulls.handle,
         RequestCode.CONSUMER_SEND_MSG_BACK: retries.send_back,
+        RequestCode.END_TRANSACTION: transactions.end,
         RequestCode.HEART_BEAT: clients.heartbeat,
         RequestCode.UNREGISTER_CLIENT: clients.unregister,
         RequestCode.CHECK_CLIENT_CONFIG: clients.check_config,
@@ -259,6 +273,12 @@ def _filters(
         keep_ms=settings.filter_data_clean_time_span,
         stored_time=lambda: store.dispatched_time,
     )
+
+
+def _transaction_rules(settings: Settings) -> Rules:
+    own = settings.broker
+    age_ms_max = settings.store.file_reserved_time * 3_600_000
+    return Rules(own.transaction_time_out, own.transaction_check_max, age_ms_max)
 
 
 def _additions(settings: BrokerSettings, host: bytes, clock: Clock) -> Additions:

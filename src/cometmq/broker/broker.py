@@ -16,6 +16,7 @@ from cometmq.broker.registration import NameServers
 from cometmq.broker.requests import Starting
 from cometmq.broker.schedule import Schedule
 from cometmq.broker.settings import BrokerSettings, Settings
+from cometmq.broker.transaction_check import TransactionCheck
 from cometmq.errors import StoreNotWritable
 from cometmq.io import memory
 from cometmq.io.clock import Clock, SystemClock
@@ -117,6 +118,7 @@ class Broker:
             stack.push_async_callback(parts.lock_requests.stop)
             stack.push_async_callback(self._finish_tasks)
             stack.callback(parts.schedule.stop)
+            stack.callback(parts.transaction_check.stop)
             stack.callback(self._begin_periodic(store, parts).stop)
             if self._load_kernels:
                 stack.push_async_callback(asyncio.to_thread, kernels.load_in_background().stop)
@@ -156,6 +158,8 @@ class Broker:
         periodic.every(DELIVERY_INTERVAL_MS, lambda: self._deliver(parts.schedule))
         interval_ms = self._settings.broker.flush_delay_offset_interval
         periodic.every(interval_ms, lambda: self._write("schedule", parts.schedule))
+        interval_ms = self._settings.broker.transaction_check_interval
+        periodic.every(interval_ms, lambda: self._check_transactions(parts.transaction_check))
         return periodic
 
     def _tick(self, store: MessageStore) -> int:
@@ -191,6 +195,11 @@ class Broker:
         if schedule.deliver():
             asyncio.get_running_loop().call_soon(self._deliver, schedule)
 
+    def _check_transactions(self, check: TransactionCheck) -> None:
+        """Have producers asked for half messages that nobody has ended."""
+        if "transactions" not in self._tasks:
+            self._begin("transactions", check.round())
+
     def _write(self, name: str, table: ChangingTable) -> None:
         """Write a table that changes all the time, in a thread."""
         if name not in self._tasks and (copy := table.take_changed()) is not None:
@@ -198,6 +207,7 @@ class Broker:
 
     def _save_tables(self, parts: Assembly) -> None:
         """Write what changes all the time here and now: the broker stops."""
+        parts.ops.write()
         try:
             parts.offsets.save()
             parts.filters.save()

@@ -113,7 +113,7 @@ class ClientRequests:
         if group is None:
             return
         if group.retry_queue_count > 0:
-            self._topics.create_for_group(RETRY_PREFIX + data.group, group.retry_queue_count)
+            self._topics.find_or_create(RETRY_PREFIX + data.group, group.retry_queue_count)
         self._notify(self._consumers.heartbeat(session, data, member))
         self._filters.register(data.group, data.subscriptions)
 

@@ -30,6 +30,14 @@ WAITING_MAX: Final = 10_000
 AnswerT = TypeVar("AnswerT")
 
 
+async def read(store: MessageStore, reading: Reading[AnswerT]) -> AnswerT:
+    """Give what is read, for no connection. Raises what the reading raises, and OSError."""
+    run, fetched = Run(reading), None
+    while not run.go_on(fetched):
+        fetched = await asyncio.wrap_future(store.fetch(run.step))
+    return run.answer
+
+
 class _Waiting(NamedTuple):
     """A read that waits for the disk, or for its turn."""
 

@@ -98,10 +98,10 @@ class Retries:
         named[WAIT] = "false"
         if record.reconsume_times >= times_max or header.delay_level < 0:
             named[DELAY] = "0"
-            topic = self._topics.create_for_group(DLQ_PREFIX + group.group)
+            topic = self._topics.find_or_create(DLQ_PREFIX + group.group)
         else:
             named[DELAY] = str(header.delay_level or FIRST_DELAY_LEVEL + record.reconsume_times)
-            topic = self._topics.create_for_group(RETRY_PREFIX + group.group, group.retry_queue_count)
+            topic = self._topics.find_or_create(RETRY_PREFIX + group.group, group.retry_queue_count)
         if not topic.perm & PERM_WRITE:
             raise Refused(
                 ResponseCode.NO_PERMISSION,

@@ -15,11 +15,13 @@ from cometmq.broker.bulk_sends import BulkSends
 from cometmq.broker.delayed import delayed
 from cometmq.broker.disk_wait import DiskWaits
 from cometmq.broker.fast_failure import FastFailure
+from cometmq.broker.half_message import half
 from cometmq.broker.idempotence import Idempotence, Keys
 from cometmq.broker.rates import Rates
 from cometmq.broker.refused import Refused, code_of
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.targets import Target, Targets
+from cometmq.broker.topics import HALF_TOPIC
 from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
 from cometmq.format import properties
 from cometmq.format.delay_level import DelayLevels
@@ -36,7 +38,7 @@ from cometmq.format.properties import (
     UNIQ_KEY,
     WAIT,
 )
-from cometmq.format.sys_flag import TRANSACTION_MASK
+from cometmq.format.sys_flag import TRANSACTION_MASK, TRANSACTION_NOT, with_transaction_type
 from cometmq.net.server import Session
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.store import MessageStore
@@ -120,6 +122,7 @@ class Sends:
             self._template.pieces(),
             store_host,
         )
+        self._rejects_transactions = settings.reject_transaction_message
         self._body_size_max = store.settings.max_message_size
         self._delay_levels = DelayLevels.parse(store.settings.message_delay_level)
 
@@ -178,10 +181,10 @@ class Sends:
             header.reconsume_times,
         )
         if header.sys_flag & TRANSACTION_MASK or not _RARE.isdisjoint(named):
-            _check_rare(header, named)
-            message = self._wait(message)
+            message = self._rare(header, named, message)
         messages.append(message)
-        keys = self._idempotence.keys_of(target.topic, [named]) if IDEMPOTENCE_KEY in named else ()
+        has_key = IDEMPOTENCE_KEY in named and message.topic != HALF_TOPIC
+        keys = self._idempotence.keys_of(target.topic, [named]) if has_key else ()
         return _Sent(command, begin, begin + 1, queue_id, named[UNIQ_KEY], named.get(WAIT) != "false", keys)
 
     def _queue_id(self, wanted: int, target: Target) -> int:
@@ -196,6 +199,31 @@ class Sends:
         if not target.write_queue_count:
             raise Refused(ResponseCode.INVALID_PARAMETER, f"topic {target.topic} has no queue to write to")
         return next(self._turn) % target.write_queue_count
+
+    def _rare(self, header: SendHeader, named: dict[str, str], message: NewMessage) -> NewMessage:
+        """Give a message that is delayed, timed or in a transaction as it is stored.
+
+        Raises MessageIllegal or Refused.
+        """
+        _refuse_timed(header, named)
+        is_prepared = named.get(TRANSACTION_PREPARED, "").lower() == "true"
+        is_retry = header.reconsume_times > 0 and self._delay_levels.level(named.get(DELAY, "")) > 0
+        if is_prepared and not is_retry:
+            if self._rejects_transactions:
+                raise Refused(
+                    ResponseCode.NO_PERMISSION,
+                    "this broker takes no transactional messages: see rejectTransactionMessage",
+                )
+            return half(message)
+        if header.sys_flag & TRANSACTION_MASK:
+            if not is_prepared:
+                raise MessageIllegal(
+                    f"sysFlag {header.sys_flag} has transaction bits, but property {TRANSACTION_PREPARED} is "
+                    "not true: nobody would ever be given the message; set both or neither"
+                )
+            # A consumer sends back what was committed: with these bits nobody would be given it again.
+            message = message._replace(sys_flag=with_transaction_type(message.sys_flag, TRANSACTION_NOT))
+        return self._wait(message)
 
     def _wait(self, message: NewMessage) -> NewMessage:
         """Give a message as it waits for its time, if it asks for that. Dead letters do not wait."""
@@ -329,14 +357,11 @@ class Sends:
             session.send(response(command, code, remark, self._constants))
 
 
-def _check_rare(header: SendHeader, named: dict[str, str]) -> None:
-    """Refuse what this broker cannot do yet: better than to store a message that never or wrongly arrives."""
-    if header.sys_flag & TRANSACTION_MASK or named.get(TRANSACTION_PREPARED) == "true":
-        raise Refused(
-            ResponseCode.NO_PERMISSION,
-            f"transactional messages (property {TRANSACTION_PREPARED}) are not supported by this broker yet: "
-            "send the message without a transaction",
-        )
+def _refuse_timed(header: SendHeader, named: dict[str, str]) -> None:
+    """Refuse what this broker cannot do yet: better than to store a message that arrives wrongly.
+
+    Raises MessageIllegal.
+    """
     if header.topic.startswith(RETRY_PREFIX):
         return  # a consumer sends back: the message comes again without waiting
     for name in _TIMERS:

@@ -78,6 +78,11 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         idempotence_keys_max: so many keys are known at most; each takes 200 bytes of memory.
         idempotence_read_back_bytes: how much of the log's end is searched for keys when the broker starts,
             which takes a second if it is full of them.
+        reject_transaction_message: refuse messages in transactions.
+        transaction_time_out: how old a half message must be before its producer is asked for it …
+        transaction_check_interval: … which is done so often …
+        transaction_check_max: … and for each message so many times, before it is given up.
+        transaction_op_msg_max_size: so many bytes say at most which half messages are ended, at once.
         register_name_server_period: how often the broker registers.
         register_broker_timeout_mills: how long a name server may take to answer.
         broker_fast_failure_enable: whether sends are refused that cannot be handled soon …
@@ -126,6 +131,11 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     idempotence_window_ms: Annotated[int, Meta(ge=0, le=86_400_000)] = 600_000
     idempotence_keys_max: Annotated[int, Meta(ge=2, le=100_000_000)] = 500_000
     idempotence_read_back_bytes: Annotated[int, Meta(ge=0)] = 32 * 1024 * 1024
+    reject_transaction_message: bool = False
+    transaction_time_out: Milliseconds = 6_000
+    transaction_check_interval: Milliseconds = 30_000
+    transaction_check_max: Count = 15
+    transaction_op_msg_max_size: Annotated[int, Meta(ge=1, le=4_194_304)] = 4_096
     register_name_server_period: Annotated[int, Meta(ge=10_000, le=60_000)] = 30_000
     register_broker_timeout_mills: Milliseconds = 24_000
     broker_fast_failure_enable: bool = True

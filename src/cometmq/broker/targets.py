@@ -116,8 +116,8 @@ class Targets:
         if version >= Version.V3_4_9 and header.max_reconsume_times is not None:
             times_max = header.max_reconsume_times
         if header.reconsume_times > times_max or self._locks.is_orderly(group_name):
-            return _target(self._topics.create_for_group(DLQ_PREFIX + group_name))
-        return _target(self._topics.create_for_group(header.topic))
+            return _target(self._topics.find_or_create(DLQ_PREFIX + group_name))
+        return _target(self._topics.find_or_create(header.topic))
 
 
 def _target(topic: TopicConfig) -> Target:

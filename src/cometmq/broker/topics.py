@@ -33,6 +33,8 @@ AUTO_CREATE_TOPIC: Final = "TBW102"
 """The pattern of topics that a send creates."""
 HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
 HALF_OP_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+CHECK_MAX_TIME_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"
+"""Where half messages go whose producers were asked too often."""
 SELF_TEST_TOPIC: Final = "SELF_TEST_TOPIC"
 OFFSET_MOVED_TOPIC: Final = "OFFSET_MOVED_EVENT"
 
@@ -41,7 +43,7 @@ NOT_FOR_PRODUCERS: Final = frozenset(
         SCHEDULE_TOPIC,
         HALF_TOPIC,
         HALF_OP_TOPIC,
-        "TRANS_CHECK_MAX_TIME_TOPIC",
+        CHECK_MAX_TIME_TOPIC,
         SELF_TEST_TOPIC,
         OFFSET_MOVED_TOPIC,
     }
@@ -125,8 +127,11 @@ class Topics:
             )
         )
 
-    def create_for_group(self, name: str, queue_count: int = 1) -> TopicConfig:
-        """Give a group's retry or dead letter topic, created if it is not there. Raises IllegalName."""
+    def find_or_create(self, name: str, queue_count: int = 1) -> TopicConfig:
+        """Give a topic that the broker needs, created if it is not there: a group's retries, say.
+
+        Raises IllegalName or StoreNotWritable.
+        """
         topic = self._topics.get(name)
         return topic or self.put(
             TopicConfig(

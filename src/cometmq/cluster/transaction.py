@@ -1,0 +1,144 @@
+"""What becomes of half messages that nobody has ended: the check-back, as decisions.
+
+A half message waits in the half topic's queue until its producer ends it: commits it or rolls it back. Which
+ones are ended, the messages of the op topic say. A round looks at the half messages in their order, from the
+first on that is not done with::
+
+    half queue   0 ─────────── half_offset ───────────────── end
+                   done with   │ ended: passed over
+                               │ too often asked, or too old: given up
+                               │ younger than the round or than its immunity: the round ends
+                               └ else: put back at the queue's end, and its producer is asked
+
+So all half messages that are not ended lie at or behind ``half_offset``. What was put back is the message
+from then on: where it went, ``Endings`` knows, for the producer may still end it by its former offset.
+
+Source: RocketMQ: TransactionalMessageServiceImpl.java, ``check``.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from enum import Enum, auto
+from typing import Final, NamedTuple
+
+REMEMBERED_MAX: Final = 100_000
+"""So many half messages are remembered as ended, or as put back, when they are done with."""
+
+
+class Verdict(Enum):
+    """What a round does about a half message that is not ended."""
+
+    ASK = auto()
+    """Put it back, and ask its producer."""
+    PUT_BACK = auto()
+    """Put it back: by its own wish it is too early to ask."""
+    GIVE_UP = auto()
+    """Move it to where operators find it."""
+    END_ROUND = auto()
+    """It is too early to ask, and so it is for all behind."""
+
+
+class Rules(NamedTuple):
+    """When a producer is asked.
+
+    Attributes:
+        immunity_ms: how old a half message must be.
+        asks_max: how often at most.
+        age_ms_max: up to which age of the message.
+    """
+
+    immunity_ms: int
+    asks_max: int
+    age_ms_max: int
+
+
+class HalfMessage(NamedTuple):
+    """What a round must know of a half message; times in ms since the epoch.
+
+    Attributes:
+        asks: how often it has been put back.
+        immunity_ms: how old it wants to be before its producer is asked; None leaves it to the rules.
+    """
+
+    born_time: int
+    store_time: int
+    asks: int = 0
+    immunity_ms: int | None = None
+
+    def own_immunity_ms(self, rules: Rules) -> int | None:
+        """Give how old it wants to be, which is no less than by the rules; None if it does not say."""
+        return None if self.immunity_ms is None else max(self.immunity_ms, rules.immunity_ms)
+
+
+def judge(half: HalfMessage, rules: Rules, *, round_time: int, now: int) -> Verdict:
+    """Say what to do about a half message that is not ended.
+
+    Args:
+        round_time: when the round began, ms; what was stored since waits for the next one.
+    """
+    age_ms = now - half.born_time
+    if half.asks >= rules.asks_max or age_ms > rules.age_ms_max:
+        return Verdict.GIVE_UP
+    if half.store_time >= round_time:
+        return Verdict.END_ROUND
+    if (immunity_ms := half.own_immunity_ms(rules)) is not None:
+        return Verdict.PUT_BACK if age_ms <= immunity_ms else Verdict.ASK
+    return Verdict.END_ROUND if 0 <= age_ms <= rules.immunity_ms else Verdict.ASK
+
+
+class Endings:
+    """Which half messages are ended; all are named by their offset in the half queue.
+
+    Attributes:
+        half_offset: all before it are done with.
+        op_offset: messages of the op queue before it name none that is not done with.
+        next_op_offset: messages of the op queue before it have been noted.
+    """
+
+    def __init__(self, half_offset: int, op_offset: int) -> None:
+        self.half_offset = half_offset
+        self.op_offset = self.next_op_offset = op_offset
+        self._ended: dict[int, None] = {}
+        self._moved: dict[int, int] = {}
+        self._ops: deque[tuple[int, int]] = deque()
+
+    def note_op(self, op_offset: int, half_offsets: Iterable[int], next_op_offset: int) -> None:
+        """Note what a message of the op queue says; they must come in their order."""
+        ended = list(half_offsets)
+        for half_offset in ended:
+            self.end(half_offset)
+        self._ops.append((op_offset, max(ended, default=-1)))
+        self.next_op_offset = next_op_offset
+        self._use_up_ops()
+
+    def end(self, half_offset: int) -> None:
+        """Note that a half message is ended, whether or not the op queue says so yet."""
+        self._ended[half_offset] = None
+
+    def is_ended(self, half_offset: int) -> bool:
+        """Tell whether a half message is ended, or another one stands for it."""
+        return half_offset in self._ended
+
+    def put_back(self, half_offset: int, at: int) -> None:
+        """Note that a half message is the one at offset ``at`` from now on."""
+        self.end(half_offset)
+        self._moved[half_offset] = at
+
+    def latest(self, half_offset: int) -> int:
+        """Give which half message stands for one now: the one that it was put back as, or itself."""
+        while (at := self._moved.get(half_offset)) is not None:
+            half_offset = at
+        return half_offset
+
+    def go_on(self, half_offset: int) -> None:
+        """Be done with all before an offset."""
+        self.half_offset = half_offset
+        self._use_up_ops()
+        for table in (self._ended, self._moved):
+            while len(table) > REMEMBERED_MAX and (oldest := next(iter(table))) < half_offset:
+                del table[oldest]
+
+    def _use_up_ops(self) -> None:
+        while self._ops and self._ops[0][1] < self.half_offset:
+            self._ops.popleft()
+        self.op_offset = self._ops[0][0] if self._ops else self.next_op_offset

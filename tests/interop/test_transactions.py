@@ -1,0 +1,54 @@
+"""Messages in transactions, sent by the real producer to either broker."""
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.interop import peers
+from tests.interop.jvm import Run
+
+pytestmark = pytest.mark.interop
+
+COUNT = 120
+PLANS = 6
+ASKED_PLANS = 4
+COMMITTED_PLANS = 4
+SOON: dict[str, object] = peers.PATIENT | {
+    "transactionTimeOut": 1_000,
+    "transactionCheckInterval": 1_000,
+    "transactionOpBatchInterval": 100,  # or else the Java broker asks for what it has not noted as ended yet
+}
+
+WELL: dict[str, Any] = {
+    "consumer": "committed",
+    "expected": COUNT // PLANS * COMMITTED_PLANS,
+    "received": COUNT // PLANS * COMMITTED_PLANS,
+    **{"missing": [], "twice": [], "unexpected": [], "damaged": []},
+}
+
+
+@pytest.mark.parametrize("name", ["rocketmq", "cometmq"])
+def test_what_is_committed_comes_once_and_what_is_rolled_back_never(
+    name: str, run_java: Run, tmp_path: Path
+) -> None:
+    with peers.START[name](tmp_path / "store", SOON, ended_by=signal.SIGKILL) as peer:
+        committed, asked = run_java("Transact", peer.namesrv, "Transacted", COUNT, "all")
+    assert committed == WELL
+    assert asked["strange"] == {}
+    assert asked["asked"] >= COUNT // PLANS * ASKED_PLANS
+    assert asked["most"] >= 2
+
+
+@pytest.mark.parametrize("brokers", ["rocketmq cometmq", "cometmq rocketmq", "cometmq cometmq"])
+@pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
+def test_the_next_broker_asks_for_what_nobody_has_ended(
+    brokers: str, ended_by: signal.Signals, run_java: Run, tmp_path: Path
+) -> None:
+    port = peers.free_port()
+    for name, role in zip(brokers.split(), ("leave", "finish"), strict=True):
+        with peers.START[name](tmp_path / "store", SOON, port=port, ended_by=ended_by) as peer:
+            *consumed, asked = run_java("Transact", peer.namesrv, "Left", COUNT, role)
+            assert asked["strange"] == {}
+    assert consumed == [WELL]
+    assert asked["asked"] == COUNT
