@@ -8,7 +8,6 @@ from tests.broker.conftest import bodies, pull_header, serving
 from cometmq.wire.codes import RequestCode, ResponseCode
 
 NOT_YET = {
-    RequestCode.END_TRANSACTION,
     RequestCode.POP_MESSAGE,
     RequestCode.SEND_REPLY_MESSAGE,
     RequestCode.RECALL_MESSAGE,

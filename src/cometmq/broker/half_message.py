@@ -142,9 +142,7 @@ def facts(waiting: Record) -> HalfMessage:
     """Give what a round must know of a half message."""
     named = properties.decode(waiting.properties)
     immunity_ms = _number(named, CHECK_IMMUNITY_TIME) * 1000 if CHECK_IMMUNITY_TIME in named else None
-    return HalfMessage(
-        waiting.born_time, waiting.store_time, _number(named, TRANSACTION_CHECK_TIMES), immunity_ms
-    )
+    return HalfMessage(waiting.born_time, _number(named, TRANSACTION_CHECK_TIMES), immunity_ms)
 
 
 def _number(named: Mapping[str, str], name: str) -> int:
@@ -159,7 +157,7 @@ def _real(waiting: Record) -> tuple[str, int, dict[str, str]]:
     topic, queue_id = named.get(REAL_TOPIC), named.get(REAL_QUEUE_ID, "")
     if topic is None or not queue_id.isdecimal():
         raise MessageIllegal(
-            f"the half message at {waiting.physical_offset} does not say for which queue it is"
+            f"the half message at {waiting.physical_offset} of the CommitLog does not say for which queue"
         )
     return topic, int(queue_id), named
 

@@ -65,11 +65,11 @@ class TransactionCheck:
 
     async def round(self) -> None:
         """Ask for all half messages that are due. Raises OSError or StoreNotWritable."""
-        round_time = self._clock.now_ms()
         self._absent.clear()
         self._ops.write()
         self._ops.begin_anew_if_gone()
-        while not self._stopped and await self._go_on(round_time):
+        end = self._store.max_queue_offset(HALF_TOPIC, QUEUE_ID)
+        while not self._stopped and await self._go_on(end):
             pass
         for group in sorted(self._absent):
             _log.warning("no producer of group %s is connected to be asked for its half messages", group)
@@ -79,14 +79,14 @@ class TransactionCheck:
         """Ask for no more."""
         self._stopped = True
 
-    async def _go_on(self, round_time: int) -> bool:
-        """Look at some half messages; tell whether there may be more to do."""
+    async def _go_on(self, end: int) -> bool:
+        """Look at some half messages before the offset ``end``; tell whether there may be more to do."""
         await asyncio.sleep(0)  # others have their turn
         await self._ops.read_on()
         if self._pass_ended():
             return True
         endings, offset = self._ops.endings, self._ops.endings.half_offset
-        if offset >= self._store.max_queue_offset(HALF_TOPIC, QUEUE_ID):
+        if offset >= end:
             return False
         found = await read(self._store, self._store.readings.get(HALF_TOPIC, QUEUE_ID, offset))
         if found.status is not GetStatus.FOUND:
@@ -94,7 +94,9 @@ class TransactionCheck:
             return found.next_offset > offset
         for waiting in map(decode, found.records):
             await self._ops.read_on()
-            if not endings.is_ended(waiting.queue_offset) and not self._handle(waiting, round_time):
+            if waiting.queue_offset >= end:
+                return False
+            if not endings.is_ended(waiting.queue_offset) and not self._handle(waiting):
                 return False
             endings.go_on(waiting.queue_offset + 1)
             await asyncio.sleep(0)  # what was asked leaves
@@ -109,9 +111,9 @@ class TransactionCheck:
             endings.go_on(endings.half_offset + 1)
         return True
 
-    def _handle(self, waiting: Record, round_time: int) -> bool:
+    def _handle(self, waiting: Record) -> bool:
         """Do about a half message what is to be done; False ends the round before it."""
-        verdict = judge(facts(waiting), self._rules, round_time=round_time, now=self._clock.now_ms())
+        verdict = judge(facts(waiting), self._rules, self._clock.now_ms())
         if verdict is Verdict.END_ROUND:
             return False
         try:

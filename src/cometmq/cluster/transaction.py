@@ -7,8 +7,10 @@ first on that is not done with::
     half queue   0 ─────────── half_offset ───────────────── end
                    done with   │ ended: passed over
                                │ too often asked, or too old: given up
-                               │ younger than the round or than its immunity: the round ends
+                               │ younger than its immunity: the round ends
                                └ else: put back at the queue's end, and its producer is asked
+
+What is behind the queue's end as the round begins waits for the next one.
 
 So all half messages that are not ended lie at or behind ``half_offset``. What was put back is the message
 from then on: where it went, ``Endings`` knows, for the producer may still end it by its former offset.
@@ -53,15 +55,15 @@ class Rules(NamedTuple):
 
 
 class HalfMessage(NamedTuple):
-    """What a round must know of a half message; times in ms since the epoch.
+    """What a round must know of a half message.
 
     Attributes:
+        born_time: when the producer made it, ms since the epoch.
         asks: how often it has been put back.
         immunity_ms: how old it wants to be before its producer is asked; None leaves it to the rules.
     """
 
     born_time: int
-    store_time: int
     asks: int = 0
     immunity_ms: int | None = None
 
@@ -70,17 +72,11 @@ class HalfMessage(NamedTuple):
         return None if self.immunity_ms is None else max(self.immunity_ms, rules.immunity_ms)
 
 
-def judge(half: HalfMessage, rules: Rules, *, round_time: int, now: int) -> Verdict:
-    """Say what to do about a half message that is not ended.
-
-    Args:
-        round_time: when the round began, ms; what was stored since waits for the next one.
-    """
+def judge(half: HalfMessage, rules: Rules, now: int) -> Verdict:
+    """Say what to do now (ms since the epoch) about a half message that is not ended."""
     age_ms = now - half.born_time
     if half.asks >= rules.asks_max or age_ms > rules.age_ms_max:
         return Verdict.GIVE_UP
-    if half.store_time >= round_time:
-        return Verdict.END_ROUND
     if (immunity_ms := half.own_immunity_ms(rules)) is not None:
         return Verdict.PUT_BACK if age_ms <= immunity_ms else Verdict.ASK
     return Verdict.END_ROUND if 0 <= age_ms <= rules.immunity_ms else Verdict.ASK

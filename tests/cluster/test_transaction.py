@@ -1,0 +1,87 @@
+"""The check-back's decisions, and what is known of ended half messages: held against a model."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cometmq.cluster import transaction
+from cometmq.cluster.transaction import Endings, HalfMessage, Rules, Verdict, judge
+
+RULES = Rules(immunity_ms=6_000, asks_max=15, age_ms_max=259_200_000)
+NOW = 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "changes", "expected"),
+    [
+        (6_000, {}, Verdict.END_ROUND),
+        (6_001, {}, Verdict.ASK),
+        (0, {}, Verdict.END_ROUND),
+        (-1, {}, Verdict.ASK),  # by a producer's clock that is ahead; who waits for it may wait for ever
+        (6_001, {"asks": 14}, Verdict.ASK),
+        (6_001, {"asks": 15}, Verdict.GIVE_UP),
+        (RULES.age_ms_max, {}, Verdict.ASK),
+        (RULES.age_ms_max + 1, {}, Verdict.GIVE_UP),
+        (6_000, {"immunity_ms": 0}, Verdict.PUT_BACK),
+        (6_001, {"immunity_ms": 0}, Verdict.ASK),
+        (9_000, {"immunity_ms": 9_000}, Verdict.PUT_BACK),
+        (9_001, {"immunity_ms": 9_000}, Verdict.ASK),
+        (-1, {"immunity_ms": 9_000}, Verdict.PUT_BACK),
+    ],
+)
+def test_a_producer_is_asked_for_what_is_old_enough(
+    age_ms: int, changes: dict[str, int], expected: Verdict
+) -> None:
+    half = HalfMessage(NOW - age_ms)._replace(**changes)
+    assert judge(half, RULES, NOW) is expected
+
+
+def test_an_op_message_is_used_up_once_all_that_it_names_is_done_with() -> None:
+    endings = Endings(10, 5)
+    endings.note_op(5, [3, 11], 6)
+    endings.note_op(6, [10], 7)
+    endings.note_op(7, [2], 8)
+    assert [endings.is_ended(offset) for offset in (10, 11, 12)] == [True, True, False]
+    assert endings.op_offset == 5
+    endings.go_on(11)
+    assert endings.op_offset == 5
+    endings.go_on(12)
+    assert endings.op_offset == endings.next_op_offset == 8
+
+
+def test_who_ends_what_was_put_back_ends_what_it_is_now() -> None:
+    endings = Endings(0, 0)
+    endings.put_back(0, at=4)
+    endings.put_back(4, at=9)
+    assert (endings.latest(0), endings.latest(4), endings.latest(9)) == (9, 9, 9)
+    assert [endings.is_ended(offset) for offset in (0, 4, 9)] == [True, True, False]
+
+
+def test_what_is_done_with_is_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transaction, "REMEMBERED_MAX", 10)
+    endings = Endings(0, 0)
+    for offset in range(100):
+        endings.end(offset)
+        endings.go_on(offset)
+    assert [offset for offset in range(100) if endings.is_ended(offset)] == list(range(90, 100))
+
+
+@given(
+    ops=st.lists(st.lists(st.integers(0, 40), max_size=5), max_size=20),
+    steps=st.lists(st.tuples(st.booleans(), st.integers(0, 45)), max_size=60),
+)
+def test_op_offsets_and_ended_ones_are_those_of_a_model_that_looks_at_all(
+    ops: list[list[int]], steps: list[tuple[bool, int]]
+) -> None:
+    endings, noted, half_offset = Endings(0, 0), 0, 0
+    for is_op, offset in steps:
+        if is_op and noted < len(ops):
+            endings.note_op(noted, ops[noted], noted + 1)
+            noted += 1
+        elif offset >= half_offset:
+            half_offset = offset
+            endings.go_on(offset)
+        unused = [place for place in range(noted) if any(one >= half_offset for one in ops[place])]
+        assert endings.op_offset == (unused[0] if unused else noted)
+        named = {one for op in ops[:noted] for one in op}
+        assert {one for one in range(46) if endings.is_ended(one)} == named
