@@ -138,7 +138,7 @@ class TransactionProducer(Producer):
             NoRoute, RemoteError, NetworkError: it is not stored, or may not be, as by ``send``.
 
         Raises what ``execute`` raises, and SettingsError if it gives no state; the broker will then have
-        ``check`` called, as it will if this is cancelled.
+        ``check`` called, as it will if this is cancelled (a plain ``execute`` then goes on in its thread).
         """
         sent = await self.send_half(message, queue)
         state = TransactionState.ROLLBACK
