@@ -26,6 +26,9 @@ if TYPE_CHECKING:
         SendResult,
         SendStatus,
         Start,
+        TransactionProducer,
+        TransactionResult,
+        TransactionState,
     )
     from cometmq.client.idempotence import Deduplicator
     from cometmq.errors import CometMQError
@@ -52,6 +55,9 @@ __all__ = [
     "SendStatus",
     "Start",
     "StoredMessage",
+    "TransactionProducer",
+    "TransactionResult",
+    "TransactionState",
 ]
 
 _HOMES: Final = {
@@ -75,6 +81,9 @@ _HOMES: Final = {
     "SendStatus": "cometmq.client.send_result",
     "Start": "cometmq.client.start",
     "StoredMessage": "cometmq.message",
+    "TransactionProducer": "cometmq.client.transaction_producer",
+    "TransactionResult": "cometmq.client.transaction",
+    "TransactionState": "cometmq.client.transaction",
 }
 
 __getattr__ = lazy.importer(__name__, _HOMES)

@@ -15,6 +15,8 @@ Outside its ``with`` statement a client raises NetworkError, also to threads tha
 and in processes that were forked from the one that opened it: each process opens its own.
 """
 
+import inspect
+import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Generic, Protocol, Self, TypeVar
@@ -25,10 +27,13 @@ from cometmq.client.lite_pull import POLL_TIMEOUT_MS
 from cometmq.client.loop_thread import CLOSED, IN_LOOP, SHARED, LoopThread
 from cometmq.client.sending import Where
 from cometmq.client.subscription import Handler
+from cometmq.client.transaction import Check, Execute, state_of
 from cometmq.errors import NetworkError, SettingsError
 from cometmq.message import Message, MessageQueue, StoredMessage
 
-__all__ = ["Consumer", "LitePullConsumer", "Producer", "PullConsumer"]
+__all__ = ["Consumer", "LitePullConsumer", "Producer", "PullConsumer", "TransactionProducer"]
+
+_log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
@@ -120,6 +125,45 @@ class Producer(_Blocking[client.Producer]):
     def queues(self, topic: str) -> list[MessageQueue]:
         """Give the queues that a topic's messages are sent to."""
         return self._run(self._client.queues(topic))
+
+
+class TransactionProducer(Producer):
+    """Sends messages, also in transactions; takes the arguments of ``cometmq.TransactionProducer``.
+
+    A plain ``check`` runs in a thread, as there; an async one runs in the background loop.
+    """
+
+    def __init__(self, name_servers: str, group: str, *, check: Check, **options: Any) -> None:
+        self._transactions = client.TransactionProducer(name_servers, group, check=check, **options)
+        _Blocking.__init__(self, self._transactions)
+
+    def send_in_transaction(
+        self, message: Message, execute: Execute, queue: Where = None
+    ) -> client.TransactionResult:
+        """Send a message that consumers get if the local transaction is committed.
+
+        A plain ``execute`` runs in the calling thread, an async one in the background loop.
+        """
+        if inspect.iscoroutinefunction(execute):
+            return self._run(self._transactions.send_in_transaction(message, execute, queue))
+        sent = self._run(self._transactions.send_half(message, queue))
+        state = client.TransactionState.ROLLBACK
+        if sent.status is client.SendStatus.SEND_OK:
+            try:
+                state = state_of(execute(message))
+            except BaseException as error:
+                self._end(sent, client.TransactionState.UNKNOWN, error)
+                raise
+        self._end(sent, state)
+        return client.TransactionResult(sent, state)
+
+    def _end(
+        self, sent: client.SendResult, state: client.TransactionState, failure: BaseException | None = None
+    ) -> None:
+        try:
+            self._run(self._transactions.end_transaction(sent, state, failure))
+        except NetworkError as error:  # it was closed meanwhile, which undoes no local transaction
+            _log.warning("%s of message %s could not be told: %s", state.name, sent.message_id, error)
 
 
 class PullConsumer(_Blocking[client.PullConsumer]):

@@ -15,6 +15,9 @@ from cometmq.wire.headers import SendHeaderV2, parse
 class Broker:
     """A broker that answers sends with codes of the test's choice; None leaves them unanswered."""
 
+    offset_id = "0" * 32
+    queue_offset = 0
+
     def __init__(self, name: str, *codes: int | None) -> None:
         self.name = name
         self.codes = list(codes)
@@ -29,7 +32,11 @@ class Broker:
             header = parse(SendHeaderV2, command.ext_fields)
             self.sent.append(header)
             code = self.codes.pop(0) if self.codes else ResponseCode.SUCCESS
-            fields = {"msgId": "0" * 32, "queueId": str(header.queue_id), "queueOffset": "0"}
+            fields = {
+                "msgId": self.offset_id,
+                "queueId": str(header.queue_id),
+                "queueOffset": str(self.queue_offset),
+            }
             if code is None:
                 self.silent.set()
             else:

@@ -6,6 +6,7 @@ from cometmq.client import outgoing
 from cometmq.client.hooks import Attempt
 from cometmq.client.send_result import SendResult, SendStatus
 from cometmq.client.send_trace import SendTracer, trace_of
+from cometmq.client.transaction import half
 from cometmq.message import Message, MessageQueue
 from cometmq.wire.bodies.trace import MessageKind, decode
 from cometmq.wire.codes import ResponseCode
@@ -34,6 +35,13 @@ def test_a_send_that_was_answered_is_told_of() -> None:
         *(1_000, "here", "shop", "Orders", "ID", "TagA", "k1 k2", "127.0.0.1:10911", 4, 7),
         *(MessageKind.DELAYED, "OFFSET", True),
     )
+
+
+def test_a_half_message_is_told_of_as_one() -> None:
+    half_sent = attempt(Message("Orders", b"x"))
+    half_sent.ready = half(half_sent.ready, "shop")
+    trace = trace_of(half_sent)
+    assert trace is not None and trace.kind is MessageKind.HALF
 
 
 def test_a_broker_can_forbid_it_and_failures_are_not_told() -> None:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from tests.pulled import stored
 
+from cometmq.client.calling import HandlerEnded
 from cometmq.client.idempotence import Deduplicator, MemoryClaims
-from cometmq.client.subscription import HandlerEnded, Subscription, unhandled
+from cometmq.client.subscription import Subscription, unhandled
 from cometmq.errors import FormatError, IllegalName, SettingsError
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from cometmq.client.queue_requests import Pulled, PullStatus
     from cometmq.client.send_result import SendResult, SendStatus
     from cometmq.client.start import Start
+    from cometmq.client.transaction import TransactionResult, TransactionState
+    from cometmq.client.transaction_producer import TransactionProducer
     from cometmq.cluster.process_queue import Limits
 
 __all__ = [
@@ -33,6 +35,9 @@ __all__ = [
     "SendResult",
     "SendStatus",
     "Start",
+    "TransactionProducer",
+    "TransactionResult",
+    "TransactionState",
 ]
 
 _HOMES: Final = {
@@ -51,6 +56,9 @@ _HOMES: Final = {
     "SendResult": "cometmq.client.send_result",
     "SendStatus": "cometmq.client.send_result",
     "Start": "cometmq.client.start",
+    "TransactionProducer": "cometmq.client.transaction_producer",
+    "TransactionResult": "cometmq.client.transaction",
+    "TransactionState": "cometmq.client.transaction",
 }
 
 __getattr__ = lazy.importer(__name__, _HOMES)

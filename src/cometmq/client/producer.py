@@ -34,7 +34,8 @@ from cometmq.format.properties import IDEMPOTENCE_KEY
 from cometmq.format.sys_flag import CompressionType
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import Message, MessageQueue
-from cometmq.net.client import Connections
+from cometmq.net.client import Connection, Connections, refuse_request
+from cometmq.wire.frame import Command
 
 IN_FLIGHT_MAX: Final = 1_024
 BATCH_BYTES_MAX: Final = outgoing.BODY_SIZE_MAX // 2
@@ -104,8 +105,8 @@ class Producer:
     async def __aenter__(self) -> Self:
         """Get ready to send."""
         self._ids = unique_ids()  # not before: a forked process would make the same ones as its siblings
-        self._connections = Connections()
-        routes = Routes(self._connections, self._addresses, gone_s=GONE_S)
+        self._connections = Connections(self._asked)
+        self._routes = routes = Routes(self._connections, self._addresses, gone_s=GONE_S)
         hooks = Hooks(self._hooks)
         self._tracer: SendTracer | None = None
         if self._is_traced:
@@ -139,6 +140,10 @@ class Producer:
             await self._presence.close()
         finally:
             await self._connections.close()
+
+    def _asked(self, connection: Connection, command: Command) -> None:
+        """Take what a broker asks."""
+        refuse_request(connection, command)
 
     async def send(self, message: Message, queue: Where = None) -> SendResult:
         """Send a message and wait until the broker has stored it.

@@ -3,6 +3,8 @@
 Source: RocketMQ ``client/trace/hook/SendMessageTraceHookImpl.java``.
 """
 
+from collections.abc import Mapping
+
 from cometmq.client.hooks import Attempt
 from cometmq.client.send_result import SendStatus
 from cometmq.client.trace import REGION, Tracer
@@ -39,7 +41,13 @@ def trace_of(attempt: Attempt) -> PubTrace | None:
         attempt.address,
         len(ready.body),
         attempt.cost_ms,
-        MessageKind.DELAYED if properties.DELAY in by_name else MessageKind.NORMAL,
+        _kind(by_name),
         result.offset_id,
         result.status is SendStatus.SEND_OK,
     )
+
+
+def _kind(by_name: Mapping[str, str]) -> MessageKind:
+    if properties.TRANSACTION_PREPARED in by_name:
+        return MessageKind.HALF
+    return MessageKind.DELAYED if properties.DELAY in by_name else MessageKind.NORMAL

@@ -118,6 +118,10 @@ class Sender:
         """Give the queues that a topic's messages are sent to. Raises NoRoute or NetworkError."""
         return self._queues_of(await self._routes.get_for_sending(topic))
 
+    async def address(self, queue: MessageQueue) -> str:
+        """Give the address that a queue's messages are sent to. Raises NoRoute or NetworkError."""
+        return _master(await self._routes.get_for_sending(queue.topic), queue)
+
     async def _try_watched(self, ready: Outgoing, queue: MessageQueue, address: str) -> SendResult:
         """Try where somebody looks on: hooks, or what learns how soon brokers answer."""
         group, timeout_ms, _ = self._settings
@@ -155,9 +159,7 @@ class Sender:
             raise MessageIllegal(
                 f"message of topic {ready.topic!r} for a queue of topic {queue.topic!r}: give one of its own"
             )
-        address = route.master(queue.broker_name)
-        if address is None:
-            raise NoRoute(f"no master of broker {queue.broker_name!r} is known for topic {ready.topic!r}")
+        address = _master(route, queue)
         if self._presence is not None:
             self._presence.meet(address)
         return queue, address
@@ -193,6 +195,13 @@ class Sender:
             turn = secrets.randbelow(2**16)  # producers should not all begin at queue 0
         self._turns[topic] = turn + 1
         return turn
+
+
+def _master(route: Route, queue: MessageQueue) -> str:
+    address = route.master(queue.broker_name)
+    if address is None:
+        raise NoRoute(f"no master of broker {queue.broker_name!r} is known for topic {route.topic!r}")
+    return address
 
 
 def _result(answer: Command, ready: Outgoing, queue: MessageQueue) -> SendResult:

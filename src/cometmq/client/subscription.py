@@ -1,6 +1,5 @@
 """What a consumer subscribes to, and the handler that gets it."""
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
@@ -8,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from cometmq.client.calling import call
 from cometmq.client.queue_requests import SQL92
 from cometmq.errors import SettingsError
 from cometmq.filter import tag
@@ -20,10 +20,6 @@ if TYPE_CHECKING:  # it imports sqlite3, which most consumers need not
 
 Handler = Callable[[Any], Awaitable[None] | None]
 """Takes a :class:`StoredMessage`, or a list of them where the subscription has a batch size."""
-
-
-class HandlerEnded(Exception):
-    """A handler ended by what is no failure in Python's eyes, as a cancellation: its message comes again."""
 
 
 @dataclass(frozen=True)
@@ -73,32 +69,12 @@ class Subscription:
 
         Raises what it raises; HandlerEnded for what would end the worker, not only the handler.
         """
-        call = partial(self._call, pool)
-        await (call(messages) if self.once is None else self.once.handle(messages, call))
+        hand_over = partial(self._call, pool)
+        await (hand_over(messages) if self.once is None else self.once.handle(messages, hand_over))
 
     async def _call(self, pool: Executor, messages: list[StoredMessage]) -> None:
-        try:
-            await self._hand_over(pool, messages)
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise  # the worker is cancelled
-            raise HandlerEnded("something that the handler waited for was cancelled") from error
-
-    async def _hand_over(self, pool: Executor, messages: list[StoredMessage]) -> None:
-        argument: Any = messages if self.batch_size is not None else messages[0]
-        if self._is_async:
-            result = self.handler(argument)
-        else:
-            result = await self._in_thread(pool, argument)
-        if inspect.isawaitable(result):  # also of an async function inside a partial or a callable object
-            await result
-
-    async def _in_thread(self, pool: Executor, argument: Any) -> Awaitable[None] | None:
-        try:
-            return await asyncio.get_running_loop().run_in_executor(pool, self.handler, argument)
-        except SystemExit as error:  # as in any other thread, it cannot end the process
-            raise HandlerEnded(f"the handler called sys.exit({error.code!r})") from error
+        argument = messages if self.batch_size is not None else messages[0]
+        await call(self.handler, argument, pool, is_async=self._is_async)
 
 
 Handle = Callable[[Subscription, list[StoredMessage]], Awaitable[None]]

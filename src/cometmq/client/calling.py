@@ -1,0 +1,35 @@
+"""Calling functions of the application: async ones in the loop, plain ones in threads."""
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any
+
+
+class HandlerEnded(Exception):
+    """A function ended by what is no failure in Python's eyes, as a cancellation; to who called it, it is."""
+
+
+async def call(function: Callable[[Any], Any], argument: Any, pool: Executor, *, is_async: bool) -> Any:
+    """Give what a function gives for ``argument``; one that is plain runs in ``pool``.
+
+    Raises what it raises; HandlerEnded for what would end its caller, not only the function.
+    """
+    try:
+        result = function(argument) if is_async else await _in_thread(function, argument, pool)
+        if inspect.isawaitable(result):  # also of an async function inside a partial or a callable object
+            result = await result
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise  # the caller is cancelled
+        raise HandlerEnded("something that the handler waited for was cancelled") from error
+    return result
+
+
+async def _in_thread(function: Callable[[Any], Any], argument: Any, pool: Executor) -> Any:
+    try:
+        return await asyncio.get_running_loop().run_in_executor(pool, function, argument)
+    except SystemExit as error:  # as in any other thread, it cannot end the process
+        raise HandlerEnded(f"the handler called sys.exit({error.code!r})") from error

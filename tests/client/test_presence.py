@@ -1,0 +1,81 @@
+"""Whom a producer is known to that has not sent to them."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+from tests.client.brokers import RoutesOnly, cluster
+from tests.client.transactions import GROUP, PATIENCE_S, HalfBroker
+
+from cometmq.client import presence
+from cometmq.client.presence import Presence
+from cometmq.client.routes import Routes
+from cometmq.net.address import free_port
+from cometmq.net.client import Connections
+from cometmq.net.server import Server
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(main, PATIENCE_S))
+
+
+def test_all_brokers_of_the_topics_know_it_at_once() -> None:
+    async def main() -> None:
+        brokers = [HalfBroker(name) for name in "ab"]
+        async with cluster(*brokers) as name_server:
+            connections = Connections()
+            known = Presence(connections, "client", GROUP)
+            known.follow(["Orders"], Routes(connections, [name_server]))
+            for broker in brokers:
+                await broker.known.wait()
+            await known.close()
+            await connections.close()
+
+    run(main())
+
+
+def test_brokers_that_cannot_be_found_are_looked_for_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(presence, "LOOK_AGAIN_S", 0.02)
+
+    async def main() -> None:
+        broker, looked = HalfBroker(), asyncio.Event()
+        port = free_port()
+        connections = Connections()
+        known = Presence(connections, "client", GROUP)
+        routes = Routes(connections, [f"127.0.0.1:{port}"])
+        look, looks = routes.get, []
+
+        async def get(topic: str) -> Any:
+            looks.append(topic)
+            if len(looks) > 2:
+                looked.set()
+            return await look(topic)
+
+        monkeypatch.setattr(routes, "get", get)
+        known.follow(["Orders"], routes)
+        await looked.wait()
+        server = Server(broker)
+        name_server = Server(RoutesOnly({"a": f"127.0.0.1:{await server.start('127.0.0.1', 0)}"}))
+        await name_server.start("127.0.0.1", port)
+        await broker.known.wait()
+        await known.close()
+        await connections.close()
+        for one in (name_server, server):
+            await one.stop()
+
+    run(main())
+    assert caplog.text.count("brokers that are to know of this producer are not found yet") == 1
+
+
+def test_who_follows_nothing_and_meets_nobody_does_nothing() -> None:
+    async def main() -> None:
+        connections = Connections()
+        known = Presence(connections, "client", GROUP)
+        known.follow([], Routes(connections, ["127.0.0.1:1"]))
+        assert known._beating is None
+        await known.close()
+
+    run(main())
