@@ -28,7 +28,7 @@ SETTINGS: dict[str, object] = peers.PATIENT | {
 COMMIT, ROLLBACK, UNKNOWN = TransactionState
 
 
-@pytest.fixture(scope="module", params=["rocketmq"])
+@pytest.fixture(scope="module", params=["rocketmq", "cometmq"])
 def name_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     store = tmp_path_factory.mktemp(request.param) / "store"
     with peers.START[request.param](store, SETTINGS, ended_by=signal.SIGKILL) as peer:
