@@ -39,8 +39,8 @@ def test_who_sends_in_no_group_is_refused() -> None:
 
 def test_the_whole_message_is_as_it_was_sent_committed_and_says_where_its_half_is() -> None:
     whole = half_message.whole(waiting())
-    expected = SENT._replace(properties=waiting().properties, sys_flag=8, prepared_transaction_offset=3_400)
-    assert whole == expected
+    named = properties.encode(NAMED | {"__transactionId__": "u1"})
+    assert whole == SENT._replace(properties=named, sys_flag=8, prepared_transaction_offset=3_400)
 
 
 @pytest.mark.parametrize("queue_id", ["", "-1", "x"])
@@ -84,7 +84,7 @@ def test_op_messages_name_what_is_ended_up_to_a_size() -> None:
     assert [(op.body, ended) for op, ended in ops] == [(b"5,16,", [5, 16]), (b"127,8,", [127, 8])]
     (op, _), _ = ops
     assert (op.topic, op.queue_id, op.tags, op.properties) == (
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC", 0, "d", b"TAGS\x01d\x02",
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC", 0, "d", b"WAIT\x01true\x02TAGS\x01d\x02",
     )  # fmt: skip
     assert half_message.op_messages([], 1_000, HOST, size_max=5) == []
 

@@ -1,7 +1,7 @@
 """The forms of a message in a transaction: half, whole, put back, asked for, given up; and the op message.
 
 A half message waits in the half topic with the topic that it is for among its properties, and its transaction
-bits cleared. The whole one has the same properties, and the CommitLog offset of its half.
+bits cleared. The whole one has all other properties, and the CommitLog offset of its half.
 
 An op message names half messages that are ended: ``5,6,`` ends those at offsets 5 and 6 of the half queue.
 
@@ -25,6 +25,7 @@ from cometmq.format.properties import (
     TRANSACTION_ID,
     TRANSACTION_PREPARED_QUEUE_OFFSET,
     UNIQ_KEY,
+    WAIT,
 )
 from cometmq.format.record import Record
 from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_NOT, with_transaction_type
@@ -59,10 +60,11 @@ def half(message: NewMessage) -> NewMessage:
 def whole(waiting: Record) -> NewMessage:
     """Give the message that a half message becomes when it is committed. Raises MessageIllegal."""
     topic, queue_id, named = _real(waiting)
+    del named[REAL_TOPIC], named[REAL_QUEUE_ID]
     return _copy(waiting)._replace(
         topic=topic,
         queue_id=queue_id,
-        tags=named.get(TAGS),
+        properties=properties.encode(named),
         sys_flag=with_transaction_type(waiting.sys_flag, TRANSACTION_COMMIT),
         prepared_transaction_offset=waiting.physical_offset,
     )
@@ -122,7 +124,7 @@ def op_messages(
             size = 0
         parts[-1].append(half_offset)
         size += len(str(half_offset)) + len(SEPARATOR)
-    named = properties.encode({TAGS: ENDED_TAG})
+    named = properties.encode({WAIT: "true", TAGS: ENDED_TAG})
     bodies = ["".join(f"{offset}{SEPARATOR}" for offset in part).encode() for part in parts]
     return [
         (NewMessage(HALF_OP_TOPIC, QUEUE_ID, body, named, time, store_host, store_host, ENDED_TAG), part)
