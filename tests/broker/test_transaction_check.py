@@ -131,6 +131,29 @@ def test_what_nobody_answers_for_is_given_up_where_operators_find_it(tmp_path: P
     asyncio.run(main())
 
 
+def test_after_a_restart_an_end_by_a_former_place_is_refused_and_the_producer_asked_again(
+    tmp_path: Path,
+) -> None:
+    async def first() -> Half:
+        async with serving(tmp_path) as bench:
+            half = await prepare(bench)
+            await check(bench)
+            return half
+
+    async def second(half: Half) -> None:
+        async with serving(tmp_path) as bench:
+            await bench.parts.ops.read_on()
+            await produce(bench)
+            answer = await end(bench, half)
+            assert (answer.code, committed(bench)) == (ResponseCode.SYSTEM_ERROR, [])
+            assert "at 0 of the half queue is done with" in str(answer.remark)
+            await check(bench, 2 * IMMUNITY_MS)
+            assert (await end(bench, (await asked(bench))[0])).code == ResponseCode.SUCCESS
+            assert committed(bench) == [b"x"]
+
+    asyncio.run(second(asyncio.run(first())))
+
+
 def test_members_of_the_group_are_asked_in_turn_and_nobody_else(tmp_path: Path) -> None:
     async def main() -> None:
         async with serving(tmp_path) as bench:

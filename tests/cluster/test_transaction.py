@@ -66,6 +66,21 @@ def test_what_is_done_with_is_remembered_up_to_a_limit(monkeypatch: pytest.Monke
     assert [offset for offset in range(100) if endings.is_ended(offset)] == list(range(90, 100))
 
 
+def test_of_what_is_done_with_it_is_known_what_became_of_it_only_if_that_was_noted() -> None:
+    endings = Endings(5, 0)
+    endings.note_op(0, [3], 1)
+    endings.give_up(2)
+    assert [endings.is_remembered(offset) for offset in range(7)] == [
+        False,
+        False,
+        True,
+        True,
+        False,
+        True,
+        True,
+    ]
+
+
 @given(
     ops=st.lists(st.lists(st.integers(0, 40), max_size=5), max_size=20),
     steps=st.lists(st.tuples(st.booleans(), st.integers(0, 45)), max_size=60),

@@ -114,6 +114,7 @@ class Broker:
             )
             stack.callback(self._save_tables, parts)
             await asyncio.to_thread(parts.idempotence.load)
+            await parts.ops.read_on()
             server.handler, server.bulk = parts.requests, parts.bulk
             stack.push_async_callback(parts.lock_requests.stop)
             stack.push_async_callback(self._finish_tasks)

@@ -176,6 +176,7 @@ class TransactionCheck:
         message: NewMessage = given_up(waiting)
         self._topics.find_or_create(CHECK_MAX_TIME_TOPIC)
         self._store.append([message])
+        self._ops.endings.give_up(waiting.queue_offset)
         _log.error(
             "the half message at %d of the half queue is given up: %s; it is in %s",
             waiting.queue_offset,

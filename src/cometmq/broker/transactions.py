@@ -1,7 +1,8 @@
 """END_TRANSACTION: a producer commits a half message, or rolls it back.
 
 A half message that is ended already is not ended again: producers repeat themselves, and are asked while
-their word is on its way. One that nobody ends is asked for: see ``transaction_check``.
+their word is on its way. One that nobody ends is asked for: see ``transaction_check``. To end one by a place
+that it had before the broker was started is refused, for where it was put back to is not known any more.
 (RocketMQ: EndTransactionProcessor.java.)
 """
 
@@ -15,7 +16,7 @@ from cometmq.broker.op_queue import OpQueue
 from cometmq.broker.rates import Rates
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
-from cometmq.broker.topics import HALF_TOPIC
+from cometmq.broker.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC
 from cometmq.cluster.transaction import Rules
 from cometmq.errors import CometMQError
 from cometmq.format import properties
@@ -67,8 +68,15 @@ class Transactions:
         return response(command)
 
     def _end(self, header: EndTransactionHeader, waiting: Record) -> None:
+        self._ops.begin_anew_if_gone()
         endings = self._ops.endings
         latest = endings.latest(waiting.queue_offset)
+        if not endings.is_remembered(latest):
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"the half message at {latest} of the half queue is done with, and how is not known now: "
+                f"it was ended, or its producers are asked for it, or it is in {CHECK_MAX_TIME_TOPIC}",
+            )
         if endings.is_ended(latest):
             return
         if header.decision == TRANSACTION_COMMIT:

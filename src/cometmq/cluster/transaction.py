@@ -24,7 +24,7 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 
 REMEMBERED_MAX: Final = 100_000
-"""So many half messages are remembered as ended, or as put back, when they are done with."""
+"""So many half messages are remembered as ended, as put back and as given up, when they are done with."""
 
 
 class Verdict(Enum):
@@ -96,6 +96,7 @@ class Endings:
         self.op_offset = self.next_op_offset = op_offset
         self._ended: dict[int, None] = {}
         self._moved: dict[int, int] = {}
+        self._given_up: dict[int, None] = {}
         self._ops: deque[tuple[int, int]] = deque()
 
     def note_op(self, op_offset: int, half_offsets: Iterable[int], next_op_offset: int) -> None:
@@ -115,6 +116,14 @@ class Endings:
         """Tell whether a half message is ended, or another one stands for it."""
         return half_offset in self._ended
 
+    def is_remembered(self, half_offset: int) -> bool:
+        """Tell whether it is known what became of a half message; of what is done with it may not be."""
+        return half_offset >= self.half_offset or half_offset in self._ended or half_offset in self._given_up
+
+    def give_up(self, half_offset: int) -> None:
+        """Note that nobody is asked for a half message any more."""
+        self._given_up[half_offset] = None
+
     def put_back(self, half_offset: int, at: int) -> None:
         """Note that a half message is the one at offset ``at`` from now on."""
         self.end(half_offset)
@@ -130,7 +139,7 @@ class Endings:
         """Be done with all before an offset."""
         self.half_offset = half_offset
         self._use_up_ops()
-        for table in (self._ended, self._moved):
+        for table in (self._ended, self._moved, self._given_up):
             while len(table) > REMEMBERED_MAX and (oldest := next(iter(table))) < half_offset:
                 del table[oldest]
 
