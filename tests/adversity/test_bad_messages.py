@@ -148,11 +148,19 @@ def test_what_this_broker_cannot_do_yet_is_refused_and_not_stored(tmp_path: Path
             for special in timers:
                 answer = await scene.client.send("T", **special)
                 assert says(answer, ResponseCode.MESSAGE_ILLEGAL, *special, "without a delay")
-            for answer in (
-                await scene.client.send("T", TRAN_MSG="true"),
-                await scene.client.ask(V2, replace(send_header("T"), sys_flag=4), b"body"),
-            ):
-                assert says(answer, ResponseCode.NO_PERMISSION, "without a transaction")
+            assert await read(scene.client, "T", 0) == {}
+
+    asyncio.run(main())
+
+
+def test_half_a_transaction_is_refused_and_not_stored(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with attacked(tmp_path) as scene:
+            answer = await scene.client.send("T", TRAN_MSG="true")
+            assert says(answer, ResponseCode.MESSAGE_ILLEGAL, "without property PGROUP", "nobody could end")
+            for flag in (4, 8, 12):
+                answer = await scene.client.ask(V2, replace(send_header("T"), sys_flag=flag), b"body")
+                assert says(answer, ResponseCode.MESSAGE_ILLEGAL, f"sysFlag {flag}", "TRAN_MSG is not true")
             assert await read(scene.client, "T", 0) == {}
 
     asyncio.run(main())

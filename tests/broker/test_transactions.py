@@ -54,6 +54,7 @@ def test_what_is_rolled_back_or_not_decided_is_given_to_nobody(tmp_path: Path) -
                 half = await prepare(bench)
                 header = ending(half, decision)
                 bench.ask_later(RequestCode.END_TRANSACTION, header, flag=ONEWAY_FLAG)
+            assert (await end(bench, half, UNKNOWN)).code == ResponseCode.SUCCESS
             await bench.send("T", b"later", queue_id=2)
             assert committed(bench) == [b"later"]
             assert [op.body for op in records(bench, OP)] == [b"0,"]
@@ -111,6 +112,7 @@ def test_a_committed_message_waits_for_its_delay(tmp_path: Path) -> None:
         ({"producer_group": "other"}, ResponseCode.SYSTEM_ERROR, "producer group wrong: other"),
         ({"half_offset": 1}, ResponseCode.SYSTEM_ERROR, "state table offset wrong: 1, the message's is 0"),
         ({"physical_offset": 7}, ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed"),
+        ({"decision": 4}, ResponseCode.INVALID_PARAMETER, "commitOrRollback 4: 8 commits, 12 rolls back"),
         ({"physical_offset": -1}, ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed"),
     ],
 )

@@ -8,7 +8,6 @@ that it had before the broker was started is refused, for where it was put back 
 
 import logging
 from functools import partial
-from typing import Final
 
 from cometmq.broker.delayed import delayed
 from cometmq.broker.half_message import facts, whole
@@ -23,15 +22,13 @@ from cometmq.format import properties
 from cometmq.format.delay_level import DelayLevels
 from cometmq.format.properties import CHECK_IMMUNITY_TIME, PRODUCER_GROUP
 from cometmq.format.record import Record, decode
-from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK
+from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_NOT, TRANSACTION_ROLLBACK
 from cometmq.io.clock import Clock
 from cometmq.net.server import Session
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import EndTransactionHeader, parse
-
-DECISIONS: Final = frozenset({TRANSACTION_COMMIT, TRANSACTION_ROLLBACK})
 
 _log = logging.getLogger(__name__)
 
@@ -51,10 +48,16 @@ class Transactions:
         self._delay_levels = DelayLevels.parse(store.settings.message_delay_level)
 
     def end(self, session: Session, command: Command) -> Command | None:
-        """END_TRANSACTION; a producer that does not know yet is asked later, and gets no answer now."""
+        """END_TRANSACTION; a producer that does not know yet is asked later."""
         header = parse(EndTransactionHeader, command.ext_fields)
-        if header.decision not in DECISIONS:
-            return None
+        if header.decision == TRANSACTION_NOT:
+            return response(command)
+        if header.decision not in (TRANSACTION_COMMIT, TRANSACTION_ROLLBACK):
+            raise Refused(
+                ResponseCode.INVALID_PARAMETER,
+                f"commitOrRollback {header.decision}: {TRANSACTION_COMMIT} commits, "
+                f"{TRANSACTION_ROLLBACK} rolls back, with {TRANSACTION_NOT} the broker asks later",
+            )
         reading = self._store.readings.record(header.physical_offset)
         return self._reads.answer(session, command, reading, partial(self._end_logged, command, header))
 
