@@ -51,7 +51,7 @@ public final class Transact {
             Received received = new Received(committed.stream().map(Transact::key).toList());
             DefaultMQPushConsumer consumer = consumer(namesrv, topic, received);
             received.await(TIMEOUT_S);
-            Thread.sleep(3_000); // rounds in which what was rolled back must not be asked for again
+            Thread.sleep(6_000); // rounds in which what was rolled back must not be asked for again
             consumer.shutdown();
             received.print("committed");
         }
