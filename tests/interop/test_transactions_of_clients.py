@@ -20,10 +20,11 @@ from cometmq.client import Consumer, Start, TransactionProducer
 pytestmark = pytest.mark.interop
 
 PATIENCE_S = 90
-SETTINGS: dict[str, object] = peers.PATIENT | {
-    "transactionCheckInterval": 1_000,
-    "transactionTimeOut": 1_000,
-    "transactionOpBatchInterval": 500,
+SOON: dict[str, object] = peers.PATIENT | {"transactionTimeOut": 1_000}
+SETTINGS: dict[str, dict[str, object]] = {
+    # What a Java broker has not noted as ended by its next round it asks for, and commits once more.
+    "rocketmq": SOON | {"transactionCheckInterval": 5_000, "transactionOpBatchInterval": 100},
+    "cometmq": SOON | {"transactionCheckInterval": 1_000},
 }
 COMMIT, ROLLBACK, UNKNOWN = TransactionState
 
@@ -31,7 +32,7 @@ COMMIT, ROLLBACK, UNKNOWN = TransactionState
 @pytest.fixture(scope="module", params=["rocketmq", "cometmq"])
 def name_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     store = tmp_path_factory.mktemp(request.param) / "store"
-    with peers.START[request.param](store, SETTINGS, ended_by=signal.SIGKILL) as peer:
+    with peers.START[request.param](store, SETTINGS[request.param], ended_by=signal.SIGKILL) as peer:
         yield peer.namesrv
 
 
