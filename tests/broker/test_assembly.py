@@ -9,7 +9,6 @@ from cometmq.wire.codes import RequestCode, ResponseCode
 
 NOT_YET = {
     RequestCode.POP_MESSAGE,
-    RequestCode.SEND_REPLY_MESSAGE,
     RequestCode.RECALL_MESSAGE,
 }
 

@@ -36,3 +36,36 @@ def test_who_is_silent_for_too_long_is_told_of() -> None:
     assert producers.silent() == set()
     clock.advance(1)
     assert producers.silent() == {"quiet"}
+
+
+def test_a_client_is_found_by_its_id_while_it_is_in_a_group() -> None:
+    clock = ManualClock()
+    producers = Producers[str](clock)
+    assert producers.find("me") is None
+    for group in ("g", "h", "h"):
+        producers.heartbeat("channel", group, member(clock, "me"))
+    producers.unregister("channel", "g")
+    assert producers.find("me") == "channel"
+    producers.unregister("channel", "h")
+    assert producers.find("me") is None
+
+
+def test_of_several_connections_of_a_client_the_last_is_found() -> None:
+    clock = ManualClock()
+    producers = Producers[str](clock)
+    for channel in ("first", "second", "first"):
+        producers.heartbeat(channel, "g", member(clock, "me"))
+    assert producers.find("me") == "second"
+    producers.closed("second")
+    assert producers.find("me") == "first"
+    producers.closed("first")
+    assert producers.find("me") is None
+
+
+def test_a_connection_that_takes_another_name_is_not_found_by_the_old_one() -> None:
+    clock = ManualClock()
+    producers = Producers[str](clock)
+    producers.heartbeat("channel", "g", member(clock, "old"))
+    producers.heartbeat("channel", "g", member(clock, "new"))
+    assert (producers.find("old"), producers.find("new")) == (None, "channel")
+    assert [one.client_id for one in producers.members("g").values()] == ["new"]

@@ -10,6 +10,7 @@ from cometmq.broker.admin_groups import GroupAdmin
 from cometmq.broker.admin_offsets import OffsetAdmin
 from cometmq.broker.admin_store import StoreAdmin
 from cometmq.broker.admin_topics import TopicAdmin
+from cometmq.broker.asking import Asking
 from cometmq.broker.bulk import Bulk
 from cometmq.broker.client_requests import ClientRequests
 from cometmq.broker.consumer_filters import ConsumerFilters
@@ -26,6 +27,7 @@ from cometmq.broker.query import Queries
 from cometmq.broker.rates import Rates
 from cometmq.broker.reads import Reads
 from cometmq.broker.relay import Relay
+from cometmq.broker.replies import Replies
 from cometmq.broker.requests import Handler, Requests
 from cometmq.broker.retry import Retries
 from cometmq.broker.schedule import Schedule
@@ -130,15 +132,17 @@ class Assembly:
             notify=own.notify_consumer_ids_changed_enable,
         )
         self.idempotence = Idempotence(store, table("idempotence"), own, clock)
+        targets = Targets(self.topics, groups, self.locks, permission=permission)
+        constants = {"MSG_REGION": own.region_id, "TRACE_ON": str(own.trace_on).lower()}
         sends = Sends(
             store,
-            Targets(self.topics, groups, self.locks, permission=permission),
+            targets,
             _additions(own, host, clock),
             self.rates,
             self.idempotence,
             own,
             store_host=host,
-            constants={"MSG_REGION": own.region_id, "TRACE_ON": str(own.trace_on).lower()},
+            constants=constants,
         )
         rules = _transaction_rules(settings)
         self.ops = OpQueue(
@@ -148,11 +152,22 @@ class Assembly:
             store, self.topics, producers, self.ops, clock, rules, broker_name=own.broker_name
         )
         queries = Queries(store, self.reads, self.topics, groups, self.offsets)
-        relay = Relay(consumers, store, self.reads, broker_name=own.broker_name)
+        self.asking = asking = Asking()
         handlers = _handlers(
             self.pulls,
             self.clients,
-            relay,
+            Relay(consumers, store, self.reads, asking, broker_name=own.broker_name),
+            Replies(
+                store,
+                targets,
+                producers,
+                asking,
+                self.rates,
+                clock,
+                store_host=host,
+                constants=constants,
+                stores=own.store_reply_message_enable,
+            ),
             self.lock_requests,
             queries,
             Retries(
@@ -187,8 +202,8 @@ class Assembly:
         self.requests = Requests(
             sends.handle,
             handlers,
-            relay.answered,
-            [self.pulls.closed, self.reads.closed, self.clients.closed, relay.closed],
+            asking.answered,
+            [self.pulls.closed, self.reads.closed, self.clients.closed, asking.closed],
         )
 
 
@@ -196,6 +211,7 @@ def _handlers(
     pulls: Pulls,
     clients: ClientRequests,
     relay: Relay,
+    replies: Replies,
     locks: LockRequests,
     queries: Queries,
     retries: Retries,
@@ -212,6 +228,8 @@ def _handlers(
         RequestCode.PULL_MESSAGE: pulls.handle,
         RequestCode.LITE_PULL_MESSAGE: pulls.handle,
         RequestCode.CONSUMER_SEND_MSG_BACK: retries.send_back,
+        RequestCode.SEND_REPLY_MESSAGE: replies.handle,
+        RequestCode.SEND_REPLY_MESSAGE_V2: replies.handle,
         RequestCode.END_TRANSACTION: transactions.end,
         RequestCode.HEART_BEAT: clients.heartbeat,
         RequestCode.UNREGISTER_CLIENT: clients.unregister,

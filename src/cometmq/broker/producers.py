@@ -35,17 +35,24 @@ class Producers(Generic[ChannelT]):
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._groups: dict[str, dict[ChannelT, Member]] = {}
+        self._clients: dict[str, dict[ChannelT, set[str]]] = {}
 
     def heartbeat(self, channel: ChannelT, group: str, member: Member) -> None:
         """Note that a client is in ``group``."""
+        known = self._groups.get(group, {}).get(channel)
+        if known is not None and known.client_id != member.client_id:
+            self.unregister(channel, group)
         self._groups.setdefault(group, {})[channel] = member
+        self._clients.setdefault(member.client_id, {}).setdefault(channel, set()).add(group)
 
     def unregister(self, channel: ChannelT, group: str) -> None:
         """Note that a client left ``group``."""
         members = self._groups.get(group, {})
-        members.pop(channel, None)
+        member = members.pop(channel, None)
         if not members:
             self._groups.pop(group, None)
+        if member is not None:
+            self._leave(member.client_id, channel, group)
 
     def closed(self, channel: ChannelT) -> None:
         """Note that a connection is gone."""
@@ -56,6 +63,11 @@ class Producers(Generic[ChannelT]):
         """Give the members of ``group`` by connection; none if nobody knows it."""
         return self._groups.get(group, {})
 
+    def find(self, client_id: str) -> ChannelT | None:
+        """Give the connection of a client; of several the one that came last."""
+        channels = self._clients.get(client_id)
+        return next(reversed(channels)) if channels else None
+
     def silent(self) -> set[ChannelT]:
         """Give the connections whose client has been silent for too long: they must be closed."""
         oldest = self._clock.monotonic_ms() - SILENCE_MS_MAX
@@ -65,3 +77,12 @@ class Producers(Generic[ChannelT]):
             for channel, member in members.items()
             if member.heard_ms < oldest
         }
+
+    def _leave(self, client_id: str, channel: ChannelT, group: str) -> None:
+        """Note that a client has left a group; with the last one its connection is forgotten."""
+        channels = self._clients[client_id]
+        channels[channel].discard(group)
+        if not channels[channel]:
+            del channels[channel]
+        if not channels:
+            del self._clients[client_id]

@@ -4,10 +4,9 @@ The broker passes the request on, and the client's answer back. (RocketMQ: Admin
 callConsumer.)
 """
 
-import asyncio
-from itertools import count
-from typing import Final, NamedTuple
+from functools import partial
 
+from cometmq.broker.asking import Asking, NoAnswer
 from cometmq.broker.consumers import Consumers
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
@@ -19,32 +18,24 @@ from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import ConsumeDirectlyHeader, RunningInfoHeader, parse
 
-ANSWER_S_MAX: Final = 10.0
-"""How long a client may take to answer."""
-OPAQUE_MAX: Final = 0x7FFF_FFFF
-
-
-class _Asked(NamedTuple):
-    """A request that was passed on, by whom it was asked, and whom."""
-
-    asker: Session
-    command: Command
-    client_id: str
-    timer: asyncio.TimerHandle
-
 
 class Relay:
     """Passes requests to members of consumer groups, and their answers back."""
 
     def __init__(
-        self, consumers: Consumers[Session], store: MessageStore, reads: Reads, *, broker_name: str
+        self,
+        consumers: Consumers[Session],
+        store: MessageStore,
+        reads: Reads,
+        asking: Asking,
+        *,
+        broker_name: str,
     ) -> None:
         self._consumers = consumers
         self._store = store
         self._reads = reads
+        self._asking = asking
         self._broker_name = broker_name
-        self._opaque = count()
-        self._asked: dict[tuple[Session, int], _Asked] = {}
 
     def running_info(self, session: Session, command: Command) -> None:
         """GET_CONSUMER_RUNNING_INFO: how is it doing."""
@@ -70,25 +61,11 @@ class Relay:
 
         return self._reads.answer(session, command, self._store.readings.record(where.physical_offset), make)
 
-    def answered(self, session: Session, answer: Command) -> None:
-        """Pass an answer back; one that nobody waits for any more is dropped."""
-        if (asked := self._asked.pop((session, answer.opaque), None)) is not None:
-            asked.timer.cancel()
-            back = response(asked.command, answer.code, answer.remark, answer.ext_fields, answer.body)
-            asked.asker.send(back)
-
-    def closed(self, session: Session) -> None:
-        """Tell those who wait for a client that is gone."""
-        for key in [key for key in self._asked if key[0] is session]:
-            self._fail(key, ResponseCode.SYSTEM_ERROR, "is gone: it closed its connection")
-
     def _pass_on(self, session: Session, command: Command, group: str, client_id: str, body: bytes) -> None:
         member = self._member(group, client_id)
-        opaque = next(self._opaque) & OPAQUE_MAX
-        timer = asyncio.get_running_loop().call_later(ANSWER_S_MAX, self._expire, (member, opaque))
-        self._asked[member, opaque] = _Asked(session, command, client_id, timer)
         named = command.ext_fields | {"brokerName": self._broker_name}
-        member.send(Command(command.code, opaque, ext_fields=named, body=body))
+        request = Command(command.code, ext_fields=named, body=body)
+        self._asking.ask(session, command, member, request, partial(_passed_back, client_id))
 
     def _member(self, group: str, client_id: str) -> Session:
         known = self._consumers.find(group)
@@ -97,10 +74,8 @@ class Relay:
                 return session
         raise Refused(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{client_id}> not online")
 
-    def _expire(self, key: tuple[Session, int]) -> None:
-        self._fail(key, ResponseCode.CONSUME_MSG_TIMEOUT, f"has not answered within {ANSWER_S_MAX:.0f} s")
 
-    def _fail(self, key: tuple[Session, int], code: ResponseCode, why: str) -> None:
-        asked = self._asked.pop(key)
-        asked.timer.cancel()
-        asked.asker.send(response(asked.command, code, f"consumer {asked.client_id} {why}"))
+def _passed_back(client_id: str, command: Command, answer: Command | NoAnswer) -> Command:
+    if isinstance(answer, NoAnswer):
+        return response(command, answer.code, f"consumer {client_id} {answer.why}")
+    return response(command, answer.code, answer.remark, answer.ext_fields, answer.body)

@@ -7,7 +7,6 @@ text. (RocketMQ: SendMessageProcessor.java.)
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import count
 from typing import Final, NamedTuple
 
 from cometmq.broker.additions import Additions
@@ -107,7 +106,6 @@ class Sends:
         self._constants = constants
         self._names = ("msgId", "queueId", "queueOffset", "transactionId")
         self._template = ResponseTemplate(self._names, constants)
-        self._turn = count()
         self._disk_waits = DiskWaits(store)
         self._fast_failure = FastFailure(
             settings, store.settings.os_page_cache_busy_time_out_mills, self._disk_waits
@@ -156,7 +154,7 @@ class Sends:
         """Check one send and add its messages. Raises CometMQError: see ``code_of``."""
         header = parse(HEADERS[command.code], command.ext_fields)
         target = self._targets.find(header, command.version)
-        queue_id = self._queue_id(header.queue_id, target)
+        queue_id = self._targets.queue_id(header.queue_id, target)
         body = command.body
         if not 0 < len(body) <= self._body_size_max:
             raise MessageIllegal(
@@ -186,19 +184,6 @@ class Sends:
         has_key = IDEMPOTENCE_KEY in named and message.topic != HALF_TOPIC
         keys = self._idempotence.keys_of(target.topic, [named]) if has_key else ()
         return _Sent(command, begin, begin + 1, queue_id, named[UNIQ_KEY], named.get(WAIT) != "false", keys)
-
-    def _queue_id(self, wanted: int, target: Target) -> int:
-        """Give the queue that a send goes to: the one it names, or any in turn. Raises Refused."""
-        if wanted >= target.queue_count:
-            raise Refused(
-                ResponseCode.INVALID_PARAMETER,
-                f"topic {target.topic} has no queue {wanted}: it has {target.queue_count}, from 0 on",
-            )
-        if wanted >= 0:
-            return wanted
-        if not target.write_queue_count:
-            raise Refused(ResponseCode.INVALID_PARAMETER, f"topic {target.topic} has no queue to write to")
-        return next(self._turn) % target.write_queue_count
 
     def _rare(self, header: SendHeader, named: dict[str, str], message: NewMessage) -> NewMessage:
         """Give a message that is delayed, timed or in a transaction as it is stored.

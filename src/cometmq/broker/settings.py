@@ -78,6 +78,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         idempotence_keys_max: so many keys are known at most; each takes 200 bytes of memory.
         idempotence_read_back_bytes: how much of the log's end is searched for keys when the broker starts,
             which takes a second if it is full of them.
+        store_reply_message_enable: store replies to requests, besides passing them on to who asked.
         reject_transaction_message: refuse messages in transactions.
         transaction_time_out: how old a half message must be before its producer is asked for it …
         transaction_check_interval: … which is done so often …
@@ -131,6 +132,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     idempotence_window_ms: Annotated[int, Meta(ge=0, le=86_400_000)] = 600_000
     idempotence_keys_max: Annotated[int, Meta(ge=2, le=100_000_000)] = 500_000
     idempotence_read_back_bytes: Annotated[int, Meta(ge=0)] = 32 * 1024 * 1024
+    store_reply_message_enable: bool = True
     reject_transaction_message: bool = False
     transaction_time_out: Milliseconds = 6_000
     transaction_check_interval: Milliseconds = 30_000

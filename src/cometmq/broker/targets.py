@@ -5,6 +5,7 @@ SendMessageProcessor.handleRetryAndDLQ.)
 """
 
 from collections.abc import Iterable
+from itertools import count
 from typing import Final, NamedTuple
 
 from cometmq.broker.groups import Groups
@@ -48,12 +49,26 @@ class Targets:
         self._locks = locks
         self._permission = permission
         self._checked: dict[str, Target] = {}
+        self._turn = count()
         self.table = TopicTable()
         topics.on_change.append(self._forget)
 
     def find(self, header: SendHeader, version: int) -> Target:
         """Give where a message goes. Raises Refused."""
         return self._checked.get(header.topic) or self._check(header, version)
+
+    def queue_id(self, wanted: int, target: Target) -> int:
+        """Give the queue that a send goes to: the one it names, or any in turn. Raises Refused."""
+        if wanted >= target.queue_count:
+            raise Refused(
+                ResponseCode.INVALID_PARAMETER,
+                f"topic {target.topic} has no queue {wanted}: it has {target.queue_count}, from 0 on",
+            )
+        if wanted >= 0:
+            return wanted
+        if not target.write_queue_count:
+            raise Refused(ResponseCode.INVALID_PARAMETER, f"topic {target.topic} has no queue to write to")
+        return next(self._turn) % target.write_queue_count
 
     def learn(self, topic: str, queue_id: int, queue: int) -> None:
         """Note the number of a queue, if its topic is a plain one."""

@@ -9,6 +9,7 @@ from cometmq.wire.headers.message import (
     PullFlag,
     PullHeader,
     PullResponseHeader,
+    PushReplyHeader,
     QueryMessageHeader,
     QueryMessageResponseHeader,
     SendBackHeader,
@@ -33,6 +34,7 @@ from cometmq.wire.headers.message import (
         (SendBackHeader, "ConsumerSendMsgBackRequestHeader"),
         (EndTransactionHeader, "EndTransactionRequestHeader"),
         (CheckTransactionStateHeader, "CheckTransactionStateRequestHeader"),
+        (PushReplyHeader, "ReplyMessageRequestHeader"),
     ],
 )
 def test_fields_are_those_of_the_java_class(

@@ -36,6 +36,7 @@ from cometmq.wire.headers.message import (
     PullFlag,
     PullHeader,
     PullResponseHeader,
+    PushReplyHeader,
     QueryMessageHeader,
     QueryMessageResponseHeader,
     SendBackHeader,
@@ -80,6 +81,8 @@ HEADERS: Final[dict[RequestCode, tuple[type[Header], type[Header]]]] = {
     RequestCode.SEND_MESSAGE: (SendHeader, SendResponseHeader),
     RequestCode.SEND_MESSAGE_V2: (SendHeaderV2, SendResponseHeader),
     RequestCode.SEND_BATCH_MESSAGE: (SendHeaderV2, SendResponseHeader),
+    RequestCode.SEND_REPLY_MESSAGE: (SendHeader, SendResponseHeader),
+    RequestCode.SEND_REPLY_MESSAGE_V2: (SendHeaderV2, SendResponseHeader),
     RequestCode.PULL_MESSAGE: (PullHeader, PullResponseHeader),
     RequestCode.LITE_PULL_MESSAGE: (PullHeader, PullResponseHeader),
     RequestCode.QUERY_MESSAGE: (QueryMessageHeader, QueryMessageResponseHeader),
@@ -101,6 +104,7 @@ HEADERS: Final[dict[RequestCode, tuple[type[Header], type[Header]]]] = {
     # A broker tells a client.
     RequestCode.CHECK_TRANSACTION_STATE: (CheckTransactionStateHeader, NoFields),
     RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: (ConsumerGroupHeader, NoFields),
+    RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: (PushReplyHeader, NoFields),
     # An operator asks a broker.
     RequestCode.UPDATE_AND_CREATE_TOPIC: (CreateTopicHeader, NoFields),
     RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: (NoFields, NoFields),
@@ -189,6 +193,7 @@ __all__ = [
     "PullFlag",
     "PullHeader",
     "PullResponseHeader",
+    "PushReplyHeader",
     "PutConfigHeader",
     "QueryConsumerOffsetHeader",
     "QueryDataVersionResponseHeader",

@@ -67,6 +67,33 @@ class SendHeaderV2(SendHeader):
     broker_name: str | None = field(default=None, name="n")
 
 
+class PushReplyHeader(Header):
+    """PUSH_REPLY_MESSAGE_TO_CLIENT: a broker passes the reply to a request, the body, to who asked.
+
+    The attributes are those of ``SendHeader``, and where the reply is from:
+
+    Attributes:
+        born_host: ``ip:port`` of the replier.
+        store_host: ``ip:port`` of the broker.
+        store_time: when the broker took the reply, ms since the epoch.
+    """
+
+    producer_group: str
+    topic: str
+    default_topic: str
+    default_topic_queue_count: Int = field(name="defaultTopicQueueNums")
+    queue_id: Int
+    sys_flag: Int
+    born_time: Long = field(name="bornTimestamp")
+    flag: Int
+    born_host: str
+    store_host: str
+    store_time: Long = field(name="storeTimestamp")
+    properties: str = ""
+    reconsume_times: Int = 0
+    unit_mode: bool = False
+
+
 class SendResponseHeader(Header):
     """Where a sent message went.
 
