@@ -17,7 +17,7 @@ and in processes that were forked from the one that opened it: each process open
 
 import inspect
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -25,6 +25,7 @@ from cometmq import client
 from cometmq.client.consumer import HandlerT
 from cometmq.client.lite_pull import POLL_TIMEOUT_MS
 from cometmq.client.loop_thread import CLOSED, IN_LOOP, SHARED, LoopThread
+from cometmq.client.producer import REPLY_TIMEOUT_MS
 from cometmq.client.sending import Where
 from cometmq.client.subscription import Handler
 from cometmq.client.transaction import Check, Execute, state_of
@@ -121,6 +122,24 @@ class Producer(_Blocking[client.Producer]):
     def send_oneway(self, message: Message, queue: Where = None) -> None:
         """Send a message without waiting for an answer."""
         self._run(self._client.send_oneway(message, queue))
+
+    def request(
+        self, message: Message, timeout_ms: int = REPLY_TIMEOUT_MS, queue: Where = None
+    ) -> StoredMessage:
+        """Send a message, and wait for the reply of who consumes it."""
+        return self._run(self._client.request(message, timeout_ms, queue))
+
+    def reply(
+        self,
+        request: StoredMessage,
+        body: bytes,
+        *,
+        tags: str | None = None,
+        keys: tuple[str, ...] = (),
+        properties: Mapping[str, str] = {},
+    ) -> client.SendResult:
+        """Reply to a message that was sent by ``request``; wait until the producer that asked has it."""
+        return self._run(self._client.reply(request, body, tags=tags, keys=keys, properties=properties))
 
     def queues(self, topic: str) -> list[MessageQueue]:
         """Give the queues that a topic's messages are sent to."""

@@ -15,7 +15,7 @@ INTS = st.integers(-(2**31), 2**31 - 1)
 NAMES = st.from_regex(r"\A[%|a-zA-Z0-9_-]+\Z")
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 
-
+REPLY = RequestCode.SEND_REPLY_MESSAGE_V2
 REQUEST = SendRequest("producers", "Orders", 3, 0, 1_000, 0, "", "broker-a", is_batch=False, body=b"body")
 
 
@@ -24,7 +24,7 @@ REQUEST = SendRequest("producers", "Orders", 3, 0, 1_000, 0, "", "broker-a", is_
     numbers=st.tuples(INTS, INTS, st.integers(0, 2**63 - 1), INTS),
     properties=TEXTS,
     body=st.binary(max_size=20),
-    is_batch=st.booleans(),
+    code=st.sampled_from([RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE, REPLY]),
     opaque=INTS,
     is_oneway=st.booleans(),
 )
@@ -33,12 +33,13 @@ def test_a_request_is_the_frame_that_encode_makes(
     numbers: tuple[int, int, int, int],
     properties: str,
     body: bytes,
-    is_batch: bool,
+    code: RequestCode,
     opaque: int,
     is_oneway: bool,
 ) -> None:
     group, topic, broker_name = names
     queue_id, sys_flag, born_time, flag = numbers
+    is_batch = code == RequestCode.SEND_BATCH_MESSAGE
     header = SendHeaderV2(
         producer_group=group,
         topic=topic,
@@ -52,7 +53,6 @@ def test_a_request_is_the_frame_that_encode_makes(
         batch=is_batch,
         broker_name=broker_name,
     )
-    code = RequestCode.SEND_BATCH_MESSAGE if is_batch else RequestCode.SEND_MESSAGE_V2
     command_flag = ONEWAY_FLAG if is_oneway else 0
     whole = Command(code, opaque, command_flag, ext_fields=fields(header), body=body)
     made = SendRequest(
@@ -66,6 +66,7 @@ def test_a_request_is_the_frame_that_encode_makes(
         broker_name=broker_name,
         is_batch=is_batch,
         body=body,
+        is_reply=code == REPLY,
     )
     assert made.encode(opaque, command_flag) == encode(whole)
 

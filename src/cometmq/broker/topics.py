@@ -16,7 +16,7 @@ from cometmq.broker.settings import BrokerSettings
 from cometmq.errors import IllegalName
 from cometmq.format import fastjson
 from cometmq.format.delay_level import SCHEDULE_TOPIC
-from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX, valid_topic
+from cometmq.format.layout import DLQ_PREFIX, REPLY_SUFFIX, RETRY_PREFIX, valid_topic
 from cometmq.io.clock import Clock
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import DataVersion, TopicConfig, TopicTable
@@ -188,7 +188,7 @@ def boot_topics(settings: BrokerSettings) -> list[TopicConfig]:
         _topic(broker, 1, INHERITED if settings.broker_topic_enable else READ_WRITE),
         _topic(OFFSET_MOVED_TOPIC, 1),
         _topic(SCHEDULE_TOPIC, 18),
-        _topic(f"{cluster}_REPLY_TOPIC", 1),
+        _topic(cluster + REPLY_SUFFIX, 1),
         _topic(f"{SYSTEM_PREFIX}REVIVE_LOG_{cluster}", 8),
         _topic(f"{SYSTEM_PREFIX}SYNC_BROKER_MEMBER_{broker}", 1, PERM_INHERIT),
         _topic(HALF_TOPIC, 1),

@@ -27,6 +27,8 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         idempotence_key: of the message, or of the first of a batch in which each has one: it may be sent
             again to the same queue.
+        wants_reply: whether it is a request: the broker must know who asks before it has it.
+        is_reply: whether it is the reply to one.
     """
 
     topic: str
@@ -38,6 +40,8 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
     is_batch: bool
     sharding_key: str | None = None
     idempotence_key: str | None = None
+    wants_reply: bool = False
+    is_reply: bool = False
 
     @property
     def queue_key(self) -> str | None:
@@ -62,6 +66,7 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
             broker_name=queue.broker_name,
             is_batch=self.is_batch,
             body=self.body,
+            is_reply=self.is_reply,
         )
 
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -10,8 +11,8 @@ from cometmq.client.heartbeat import HEARTBEAT_S, beat, say_goodbye
 from cometmq.client.routes import Routes
 from cometmq.client.waiting import wait_within
 from cometmq.cluster.route import MASTER
-from cometmq.errors import CometMQError
-from cometmq.net.client import Connections
+from cometmq.errors import CometMQError, NetworkError
+from cometmq.net.client import Connection, Connections
 from cometmq.wire.bodies.heartbeat import Heartbeat, ProducerData
 
 GOODBYE_S_MAX: Final = 1.0
@@ -33,14 +34,18 @@ class Presence:
         self._met: set[str] = set()
         self._someone_new = asyncio.Event()
         self._beating: asyncio.Task[None] | None = None
-        self._topics: Sequence[str] = ()
+        self._topics: set[str] = set()
         self._routes: Routes | None = None
         self._missed: set[str] = set()
+        self._known: dict[str, Connection] = {}
+        self._introducing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    def follow(self, topics: Sequence[str], routes: Routes) -> None:
+    def follow(self, topics: Iterable[str], routes: Routes) -> None:
         """Be known, from now on, to all brokers of some topics, whether they are sent to or not."""
-        self._topics, self._routes = topics, routes
-        if topics:
+        self._routes = routes
+        if not self._topics.issuperset(topics):
+            self._topics.update(topics)
+            self._someone_new.set()
             self._begin()
 
     def meet(self, address: str) -> None:
@@ -49,6 +54,19 @@ class Presence:
             self._met.add(address)
             self._someone_new.set()
             self._begin()
+
+    async def be_known(self, address: str) -> None:
+        """See to it that a broker knows, on its present connection, whom it can pass replies to.
+
+        Raises NetworkError if it cannot be told, or does not take it.
+        """
+        async with self._introducing[address]:
+            connection = await self._connections.connect(address)
+            if self._known.get(address) is connection:
+                return
+            if not await beat(self._connections, (address,), self._heartbeat):
+                raise NetworkError(f"{address} takes no heartbeat: it could not pass replies on")
+            self._known[address] = connection
 
     async def close(self) -> None:
         """Take leave of the brokers."""
@@ -73,7 +91,7 @@ class Presence:
     async def _look(self, routes: Routes) -> bool:
         """Find the brokers of the topics; tell whether there are some of each."""
         missed = set()
-        for topic in self._topics:
+        for topic in list(self._topics):
             try:
                 route = await routes.get(topic)
             except CometMQError as error:

@@ -7,7 +7,7 @@
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Literal, Self
 
 from msgspec.structs import replace
@@ -20,6 +20,8 @@ from cometmq.client.identity import client_id, unique_ids
 from cometmq.client.outgoing import Outgoing
 from cometmq.client.packing import Lane
 from cometmq.client.presence import Presence
+from cometmq.client.replies import Replies
+from cometmq.client.request import reply_of, reply_topic, request_of
 from cometmq.client.room import Room
 from cometmq.client.routes import GONE_S, Routes, parse_name_servers
 from cometmq.client.send_result import SendResult, of_each
@@ -28,16 +30,18 @@ from cometmq.client.sending import SEND_TIMEOUT_MS, TRIES, Sender, SendSettings,
 from cometmq.client.trace import send_of
 from cometmq.cluster.fault import Faults
 from cometmq.cluster.route import queue_of_key
-from cometmq.errors import CometMQError, PartlySent, SettingsError
+from cometmq.errors import CometMQError, PartlySent, RequestTimeout, SettingsError
 from cometmq.format.layout import valid_group
 from cometmq.format.properties import IDEMPOTENCE_KEY
 from cometmq.format.sys_flag import CompressionType
 from cometmq.io.clock import Clock, SystemClock
-from cometmq.message import Message, MessageQueue
+from cometmq.message import Message, MessageQueue, StoredMessage
 from cometmq.net.client import Connection, Connections, refuse_request
+from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 
 IN_FLIGHT_MAX: Final = 1_024
+REPLY_TIMEOUT_MS: Final = 3_000
 BATCH_BYTES_MAX: Final = outgoing.BODY_SIZE_MAX // 2
 """Half of what a broker takes: nothing gets faster beyond."""
 
@@ -113,7 +117,9 @@ class Producer:
             send = send_of(self._connections, routes, f"{self.group}-PUB-1", self._clock)
             self._tracer = SendTracer(send)
             hooks.add(self._tracer)
-        self._presence = Presence(self._connections, client_id(), self.group)
+        self._client_id = client_id()
+        self._presence = Presence(self._connections, self._client_id, self.group)
+        self._replies = Replies(self._clock)
         self._sender = Sender(
             self._connections, routes, self._settings, self._clock, self._faults, hooks, self._presence
         )
@@ -126,7 +132,8 @@ class Producer:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Send what is waiting, and close."""
+        """Send what is waiting, and close; requests whose replies have not come fail."""
+        self._replies.close()
         try:
             if self._accumulator is not None:
                 await self._accumulator.close()
@@ -143,7 +150,10 @@ class Producer:
 
     def _asked(self, connection: Connection, command: Command) -> None:
         """Take what a broker asks."""
-        refuse_request(connection, command)
+        if command.code == RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT:
+            self._replies.take(connection, command)
+        else:
+            refuse_request(connection, command)
 
     async def send(self, message: Message, queue: Where = None) -> SendResult:
         """Send a message and wait until the broker has stored it.
@@ -204,6 +214,59 @@ class Producer:
     async def send_oneway(self, message: Message, queue: Where = None) -> None:
         """Send a message without waiting for an answer: it can be lost unseen. Raises like ``send``."""
         await self._sender.oneway(self._prepare(self._keyed(message)), queue)
+
+    async def request(
+        self, message: Message, timeout_ms: int = REPLY_TIMEOUT_MS, queue: Where = None
+    ) -> StoredMessage:
+        """Send a message, and wait for the reply of who consumes it: see ``reply``.
+
+        The reply comes by itself, and not from a log: its offsets are -1, and its offset id is empty.
+
+        Args:
+            timeout_ms: how long all of it may take.
+            queue: as for ``send``.
+
+        Raises:
+            RequestTimeout: no reply came in time; the message may be consumed nevertheless.
+            NetworkError: no broker answers, or the producer was closed meanwhile; so may it then.
+            MessageIllegal, IllegalName, NoRoute, RemoteError: as ``send``.
+            SettingsError: ``timeout_ms`` is less than 1.
+        """
+        if timeout_ms < 1:
+            raise SettingsError(f"timeout_ms {timeout_ms}: a reply takes at least 1")
+        with self._replies.expected() as (correlation_id, reply):
+            ready = request_of(self._prepare(message), correlation_id, self._client_id, timeout_ms)
+            try:
+                async with asyncio.timeout(timeout_ms / 1000):
+                    await self._send(ready, queue)
+                    self._presence.follow((message.topic,), self._routes)
+                    return await reply
+            except TimeoutError:
+                raise RequestTimeout(
+                    f"no reply to message {ready.message_id} of topic {message.topic!r} within "
+                    f"{timeout_ms} ms: see that a consumer replies, or give a larger timeout_ms"
+                ) from None
+
+    async def reply(
+        self,
+        request: StoredMessage,
+        body: bytes,
+        *,
+        tags: str | None = None,
+        keys: tuple[str, ...] = (),
+        properties: Mapping[str, str] = {},
+    ) -> SendResult:
+        """Reply to a message that was sent by ``request``; wait until the producer that asked has it.
+
+        Raises:
+            MessageIllegal: ``request`` asks for no reply, or the reply breaks a limit.
+            NoRoute: no broker of the request's cluster takes replies.
+            RemoteError: the broker knows the producer not any more, or it has not taken the reply.
+            NetworkError: no broker answers; the producer may have the reply nevertheless.
+        """
+        message = Message(reply_topic(request), body, tags, keys, properties)
+        ready = reply_of(self._prepare(message), request)
+        return await self._send(ready, await self._sender.queue_at(request.store_host, message.topic))
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Give the queues that a topic's messages are sent to. Raises NoRoute or NetworkError."""

@@ -95,6 +95,8 @@ class Sender:
             route = self._routes.fresh(ready.topic) or await self._routes.get_for_sending(ready.topic)
             queue, address = self._choose(route, ready, where, failed)
             try:
+                if ready.wants_reply and self._presence is not None:
+                    await self._presence.be_known(address)
                 if self._is_watched:
                     return await self._try_watched(ready, queue, address)
                 request = ready.request(group, queue, self._clock.now_ms())
@@ -117,6 +119,12 @@ class Sender:
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Give the queues that a topic's messages are sent to. Raises NoRoute or NetworkError."""
         return self._queues_of(await self._routes.get_for_sending(topic))
+
+    async def queue_at(self, address: str, topic: str) -> MessageQueue | None:
+        """Give one of a topic's queues at an address, if it has one there. Raises NoRoute or NetworkError."""
+        route = await self._routes.get_for_sending(topic)
+        there = [queue for queue in self._queues_of(route) if route.master(queue.broker_name) == address]
+        return there[self._next_turn(topic) % len(there)] if there else None
 
     async def address(self, queue: MessageQueue) -> str:
         """Give the address that a queue's messages are sent to. Raises NoRoute or NetworkError."""

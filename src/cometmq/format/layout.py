@@ -32,6 +32,8 @@ SYSTEM_TOPIC_LENGTH_MAX: Final = 255
 """For ``%RETRY%`` and ``%DLQ%`` topics, whose names hold a group's."""
 RETRY_PREFIX: Final = "%RETRY%"
 DLQ_PREFIX: Final = "%DLQ%"
+REPLY_SUFFIX: Final = "_REPLY_TOPIC"
+"""Behind a cluster's name it is the topic that replies to requests go to."""
 GROUP_LENGTH_MAX: Final = SYSTEM_TOPIC_LENGTH_MAX - len(RETRY_PREFIX)
 """So that a group can have its retry topic. RocketMQ's brokers take 120, its older clients 255."""
 

@@ -16,7 +16,7 @@ from cometmq.wire.headers import DEFAULT_TOPIC, DEFAULT_TOPIC_QUEUES, SendHeader
 
 
 class SendRequest(msgspec.Struct, frozen=True, gc=False):
-    """SEND_MESSAGE_V2 or SEND_BATCH_MESSAGE, with its header in JSON.
+    """SEND_MESSAGE_V2, SEND_BATCH_MESSAGE or SEND_REPLY_MESSAGE_V2, with its header in JSON.
 
     The attributes are those of ``SendHeaderV2``; the names of the group and of the topic must be valid ones.
     """
@@ -31,10 +31,11 @@ class SendRequest(msgspec.Struct, frozen=True, gc=False):
     broker_name: str
     is_batch: bool
     body: bytes
+    is_reply: bool = False
 
     def encode(self, opaque: int, command_flag: int = 0) -> bytes:
         """Write the whole frame. Raises ProtocolError if it would exceed a limit."""
-        header = (_BATCH if self.is_batch else _SINGLE) % (
+        header = (_BATCH if self.is_batch else _REPLY if self.is_reply else _SINGLE) % (
             self.producer_group,
             self.topic,
             self.queue_id,
@@ -87,4 +88,5 @@ def _template(code: RequestCode, *, is_batch: bool) -> str:
 
 _NAMES: Final = dict(zip(SendHeaderV2.__struct_fields__, SendHeaderV2.__struct_encode_fields__, strict=True))
 _SINGLE: Final = _template(RequestCode.SEND_MESSAGE_V2, is_batch=False)
+_REPLY: Final = _template(RequestCode.SEND_REPLY_MESSAGE_V2, is_batch=False)
 _BATCH: Final = _template(RequestCode.SEND_BATCH_MESSAGE, is_batch=True)
