@@ -5,15 +5,18 @@ from collections.abc import Coroutine
 from typing import Any
 
 import pytest
-from tests.client.brokers import RoutesOnly, cluster
+from tests.client.brokers import Broker, RoutesOnly, cluster
 from tests.client.transactions import GROUP, PATIENCE_S, HalfBroker
 
 from cometmq.client import presence
 from cometmq.client.presence import Presence
 from cometmq.client.routes import Routes
+from cometmq.errors import NetworkError
 from cometmq.net.address import free_port
 from cometmq.net.client import Connections
-from cometmq.net.server import Server
+from cometmq.net.server import Server, Session
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command, response
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -77,5 +80,73 @@ def test_who_follows_nothing_and_meets_nobody_does_nothing() -> None:
         known.follow([], Routes(connections, ["127.0.0.1:1"]))
         assert known._beating is None
         await known.close()
+
+    run(main())
+
+
+class Counting(Broker):
+    """A broker that counts heartbeats, and answers them with a code."""
+
+    def __init__(self, code: int = ResponseCode.SUCCESS) -> None:
+        super().__init__("a")
+        self.beats: list[Session] = []
+        self._code = code
+
+    def handle(self, session: Session, commands: list[Command]) -> None:
+        for command in commands:
+            if command.code == RequestCode.HEART_BEAT:
+                self.beats.append(session)
+            session.send(response(command, self._code))
+
+
+def test_a_broker_is_told_once_on_each_connection_who_can_take_replies() -> None:
+    async def main() -> None:
+        broker = Counting()
+        server = Server(broker)
+        address = f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
+        connections = Connections()
+        known = Presence(connections, "client", GROUP)
+        for count in (1, 2):
+            await asyncio.gather(*(known.be_known(address) for _ in range(5)))
+            assert len(broker.beats) == len(set(broker.beats)) == count
+            (await connections.connect(address)).abort("a test")
+        await known.close()
+        await connections.close()
+        await server.stop()
+
+    run(main())
+
+
+def test_a_broker_that_does_not_take_the_heartbeat_does_not_know_the_producer() -> None:
+    async def main() -> None:
+        server = Server(Counting(ResponseCode.SYSTEM_ERROR))
+        address = f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
+        connections = Connections()
+        known = Presence(connections, "client", GROUP)
+        with pytest.raises(NetworkError, match=f"{address} takes no heartbeat"):
+            await known.be_known(address)
+        await server.stop()
+        await connections.close()
+        with pytest.raises(NetworkError, match=f"no connection to {address}"):
+            await known.be_known(address)
+
+    run(main())
+
+
+def test_what_is_followed_later_is_added() -> None:
+    async def main() -> None:
+        broker = HalfBroker("a")
+        async with cluster(broker) as name_server:
+            connections = Connections()
+            known, routes = Presence(connections, "client", GROUP), Routes(connections, [name_server])
+            known.follow(["Orders"], routes)
+            await broker.known.wait()
+            broker.known.clear()
+            known.follow(["Orders"], routes)
+            known.follow(["Prices"], routes)
+            await broker.known.wait()
+            assert known._topics == {"Orders", "Prices"}
+            await known.close()
+            await connections.close()
 
     run(main())

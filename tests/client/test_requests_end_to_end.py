@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from tests.consuming import Basket
 
 from cometmq import Consumer, Message, Producer, PullConsumer, SendStatus, Start, StoredMessage
 from cometmq.errors import MessageIllegal, NetworkError, RemoteError, RequestTimeout
@@ -144,10 +145,14 @@ def test_a_reply_to_a_producer_that_is_gone_is_refused(name_server: str, topic: 
 
 def test_what_is_no_request_cannot_be_replied_to(name_server: str, topic: str) -> None:
     async def main() -> None:
-        async with Producer(name_server) as producer, PullConsumer(name_server, "readers") as reader:
-            sent = await producer.send(Message(topic, b"just so"))
-            (message,) = (await reader.pull(sent.queue, sent.queue_offset)).messages
+        basket = Basket()
+        consumer = Consumer(name_server, topic, start=Start.FIRST)
+        consumer.subscribe(topic, basket.put)
+        async with Producer(name_server) as producer:
+            await producer.send(Message(topic, b"just so"))
+            async with consumer:
+                await basket.has(1)
             with pytest.raises(MessageIllegal, match="asks for no reply: it has no property CORRELATION_ID"):
-                await producer.reply(message, b"to whom?")
+                await producer.reply(basket.messages[0], b"to whom?")
 
     run(main())
