@@ -92,9 +92,9 @@ def test_a_reply_that_wants_no_answer_gets_none() -> None:
 
 def test_a_reply_without_its_fields_is_no_reply() -> None:
     async def main() -> None:
+        command = pushed("42")
+        del command.ext_fields["storeTimestamp"]
         with pytest.raises(HeaderError, match="storeTimestamp"):
-            command = pushed("42")
-            del command.ext_fields["storeTimestamp"]
             take(Replies(ManualClock()), command)
 
     run(main())
