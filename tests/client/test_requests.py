@@ -267,8 +267,8 @@ def test_a_reply_that_nobody_takes_is_told_of_and_not_sent_again() -> None:
     async def main() -> None:
         broker = Postman("a", ResponseCode.SYSTEM_ERROR)
         async with asking(broker) as producer:
-            await producer.queues("Prices")
-            address = next(iter(producer._routes.fresh("Prices").addresses["a"].values()))  # type: ignore[union-attr]
+            route = await producer._routes.get("Prices")
+            (address,) = route.addresses["a"].values()
             with pytest.raises(RemoteError, match="as told"):
                 await producer.reply(replace(stored(**ASKED), store_host=address), b"x")
         assert len(broker.sent) == 1
