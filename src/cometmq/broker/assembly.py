@@ -15,6 +15,7 @@ from cometmq.broker.bulk import Bulk
 from cometmq.broker.client_requests import ClientRequests
 from cometmq.broker.consumer_filters import ConsumerFilters
 from cometmq.broker.consumers import Consumers
+from cometmq.broker.delays import Delays
 from cometmq.broker.groups import Groups
 from cometmq.broker.idempotence import Idempotence
 from cometmq.broker.lock_requests import LockRequests
@@ -35,6 +36,7 @@ from cometmq.broker.send import Sends
 from cometmq.broker.settings import BrokerSettings, Settings
 from cometmq.broker.subscriptions import Subscriptions
 from cometmq.broker.targets import Targets
+from cometmq.broker.timed_messages import TimedMessages
 from cometmq.broker.topics import Topics, boot_topics
 from cometmq.broker.transaction_check import TransactionCheck
 from cometmq.broker.transactions import Transactions
@@ -46,9 +48,11 @@ from cometmq.format.java_hash import java_hash
 from cometmq.format.message_id import UniqueIdMaker
 from cometmq.io.clock import Clock
 from cometmq.io.files import FileLayer
+from cometmq.io.open_files import OpenFiles
 from cometmq.net.server import Session
 from cometmq.store.store import MessageStore
 from cometmq.store.tables import JsonTable
+from cometmq.store.timer import Timer
 from cometmq.wire.codes import RequestCode
 
 PORT_SIZE = 4
@@ -94,6 +98,8 @@ class Assembly:
             store.calculate_bitmaps(self.filters.bitmap)
         self.schedule = Schedule(store, table("delayOffset"), clock)
         self.schedule.load()
+        timer = Timer(OpenFiles(files, writable=True), store.root, store.settings)
+        self.timed_messages = TimedMessages(store, timer, clock)
 
         self.reads = Reads(store)
         producers = Producers[Session](peers_clock)
@@ -134,12 +140,14 @@ class Assembly:
         self.idempotence = Idempotence(store, table("idempotence"), own, clock)
         targets = Targets(self.topics, groups, self.locks, permission=permission)
         constants = {"MSG_REGION": own.region_id, "TRACE_ON": str(own.trace_on).lower()}
+        delays = Delays(store.settings, clock)
         sends = Sends(
             store,
             targets,
             _additions(own, host, clock),
             self.rates,
             self.idempotence,
+            delays,
             own,
             store_host=host,
             constants=constants,
@@ -171,9 +179,16 @@ class Assembly:
             self.lock_requests,
             queries,
             Retries(
-                store, self.reads, self.topics, groups, self.rates, store_host=host, permission=permission
+                store,
+                self.reads,
+                self.topics,
+                groups,
+                self.rates,
+                delays,
+                store_host=host,
+                permission=permission,
             ),
-            Transactions(store, self.reads, self.ops, self.rates, clock, rules),
+            Transactions(store, self.reads, self.ops, self.rates, delays, clock, rules),
             TopicAdmin(self.topics, store, self.reads, self.offsets, consumers, broker_name=own.broker_name),
             GroupAdmin(
                 groups,

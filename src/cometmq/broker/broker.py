@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +16,7 @@ from cometmq.broker.registration import NameServers
 from cometmq.broker.requests import Starting
 from cometmq.broker.schedule import Schedule
 from cometmq.broker.settings import BrokerSettings, Settings
-from cometmq.broker.transaction_check import TransactionCheck
+from cometmq.broker.timed_messages import TimedMessages
 from cometmq.errors import StoreNotWritable
 from cometmq.io import memory
 from cometmq.io.clock import Clock, SystemClock
@@ -115,10 +115,12 @@ class Broker:
             stack.callback(self._save_tables, parts)
             await asyncio.to_thread(parts.idempotence.load)
             await parts.ops.read_on()
+            await parts.timed_messages.load()
             server.handler, server.bulk = parts.requests, parts.bulk
             stack.push_async_callback(parts.lock_requests.stop)
             stack.push_async_callback(self._finish_tasks)
             stack.callback(parts.schedule.stop)
+            stack.callback(parts.timed_messages.stop)
             stack.callback(parts.transaction_check.stop)
             stack.callback(self._begin_periodic(store, parts).stop)
             if self._load_kernels:
@@ -159,8 +161,11 @@ class Broker:
         periodic.every(DELIVERY_INTERVAL_MS, lambda: self._deliver(parts.schedule))
         interval_ms = self._settings.broker.flush_delay_offset_interval
         periodic.every(interval_ms, lambda: self._write("schedule", parts.schedule))
+        periodic.every(DELIVERY_INTERVAL_MS, lambda: self._give_out(parts.timed_messages))
+        interval_ms = self._settings.store.timer_flush_interval_ms
+        periodic.every(interval_ms, lambda: self._begin_alone("timer", parts.timed_messages.save))
         interval_ms = self._settings.broker.transaction_check_interval
-        periodic.every(interval_ms, lambda: self._check_transactions(parts.transaction_check))
+        periodic.every(interval_ms, lambda: self._begin_alone("transactions", parts.transaction_check.round))
         return periodic
 
     def _tick(self, store: MessageStore) -> int:
@@ -196,10 +201,10 @@ class Broker:
         if schedule.deliver():
             asyncio.get_running_loop().call_soon(self._deliver, schedule)
 
-    def _check_transactions(self, check: TransactionCheck) -> None:
-        """Have producers asked for half messages that nobody has ended."""
-        if "transactions" not in self._tasks:
-            self._begin("transactions", check.round())
+    def _give_out(self, timed_messages: TimedMessages) -> None:
+        """Take timed messages in, and give out those that are due."""
+        if timed_messages.is_due:
+            self._begin_alone("timed messages", timed_messages.round)
 
     def _write(self, name: str, table: ChangingTable) -> None:
         """Write a table that changes all the time, in a thread."""
@@ -209,13 +214,22 @@ class Broker:
     def _save_tables(self, parts: Assembly) -> None:
         """Write what changes all the time here and now: the broker stops."""
         parts.ops.write()
-        try:
-            parts.offsets.save()
-            parts.filters.save()
-            parts.schedule.save()
-            parts.locks.save()
-        except (OSError, StoreNotWritable) as error:
-            _log.error("offsets and filters of the last seconds are not saved: %s", error)
+        for save in (
+            parts.offsets.save,
+            parts.filters.save,
+            parts.schedule.save,
+            parts.timed_messages.close,
+            parts.locks.save,
+        ):
+            try:
+                save()
+            except (OSError, StoreNotWritable) as error:
+                _log.error("what changed in the last seconds is not all saved: %s", error)
+
+    def _begin_alone(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do work in the background, unless it is being done."""
+        if name not in self._tasks:
+            self._begin(name, work())
 
     def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         """Do work in the background; of each name there is one at a time."""

@@ -7,9 +7,9 @@ does. (RocketMQ: HookUtils.java, ScheduleMessageService.java.)
 from cometmq.errors import MessageIllegal
 from cometmq.format import properties
 from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
-from cometmq.format.properties import DELAY, REAL_QUEUE_ID, REAL_TOPIC, TAGS
+from cometmq.format.properties import DELAY, REAL_QUEUE_ID, REAL_TOPIC, TIMER_ASKS
 from cometmq.format.record import Record
-from cometmq.store.append import NewMessage
+from cometmq.store.append import NewMessage, once_more
 
 
 def delayed(message: NewMessage, levels: DelayLevels) -> NewMessage:
@@ -21,6 +21,8 @@ def delayed(message: NewMessage, levels: DelayLevels) -> NewMessage:
     level = levels.level(named.get(DELAY, ""))
     if not level:
         return message
+    for name in TIMER_ASKS:  # a level counts more
+        named.pop(name, None)
     named |= {DELAY: str(level), REAL_TOPIC: message.topic, REAL_QUEUE_ID: str(message.queue_id)}
     return message._replace(topic=SCHEDULE_TOPIC, queue_id=level - 1, properties=properties.encode(named))
 
@@ -36,16 +38,4 @@ def due(record: Record) -> NewMessage | None:
         return None
     if not queue_id.isdecimal():
         raise MessageIllegal(f"property {REAL_QUEUE_ID} = {queue_id[:20]!r} is no queue")
-    return NewMessage(
-        topic,
-        int(queue_id),
-        record.body,
-        record.properties,
-        record.born_time,
-        record.born_host,
-        record.store_host,
-        named.get(TAGS),
-        record.flag,
-        record.sys_flag,
-        record.reconsume_times,
-    )
+    return once_more(record)._replace(topic=topic, queue_id=int(queue_id))

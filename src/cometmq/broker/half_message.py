@@ -29,7 +29,7 @@ from cometmq.format.properties import (
 )
 from cometmq.format.record import Record
 from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_NOT, with_transaction_type
-from cometmq.store.append import NewMessage
+from cometmq.store.append import NewMessage, once_more
 
 QUEUE_ID: Final = 0
 """Of the half topic, and of the op topic."""
@@ -61,7 +61,7 @@ def whole(waiting: Record) -> NewMessage:
     """Give the message that a half message becomes when it is committed. Raises MessageIllegal."""
     topic, queue_id, named = _real(waiting)
     del named[REAL_TOPIC], named[REAL_QUEUE_ID]
-    return _copy(waiting)._replace(
+    return once_more(waiting)._replace(
         topic=topic,
         queue_id=queue_id,
         properties=properties.encode(named),
@@ -76,7 +76,7 @@ def put_back(waiting: Record, *, is_asked: bool) -> NewMessage:
     named[TRANSACTION_CHECK_TIMES] = str(_number(named, TRANSACTION_CHECK_TIMES) + 1)
     if not is_asked:
         named.setdefault(TRANSACTION_PREPARED_QUEUE_OFFSET, str(waiting.queue_offset))
-    return _copy(waiting)._replace(properties=properties.encode(named))
+    return once_more(waiting)._replace(properties=properties.encode(named))
 
 
 def asked_for(back: NewMessage, waiting: Record, physical_offset: int, queue_offset: int) -> bytes:
@@ -103,7 +103,7 @@ def asked_for(back: NewMessage, waiting: Record, physical_offset: int, queue_off
 
 def given_up(waiting: Record) -> NewMessage:
     """Give a half message as operators find it whose producer was asked too often."""
-    return _copy(waiting)._replace(topic=CHECK_MAX_TIME_TOPIC)
+    return once_more(waiting)._replace(topic=CHECK_MAX_TIME_TOPIC)
 
 
 def op_messages(
@@ -162,20 +162,3 @@ def _real(waiting: Record) -> tuple[str, int, dict[str, str]]:
             f"the half message at {waiting.physical_offset} of the CommitLog does not say for which queue"
         )
     return topic, int(queue_id), named
-
-
-def _copy(waiting: Record) -> NewMessage:
-    """Give the same message once more."""
-    return NewMessage(
-        waiting.topic,
-        waiting.queue_id,
-        waiting.body,
-        waiting.properties,
-        waiting.born_time,
-        waiting.born_host,
-        waiting.store_host,
-        properties.decode(waiting.properties).get(TAGS),
-        waiting.flag,
-        waiting.sys_flag,
-        waiting.reconsume_times,
-    )

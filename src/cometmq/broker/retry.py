@@ -8,14 +8,13 @@ from functools import partial
 from itertools import count
 from typing import Final
 
-from cometmq.broker.delayed import delayed
+from cometmq.broker.delays import Delays
 from cometmq.broker.groups import Groups
 from cometmq.broker.rates import Rates
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
 from cometmq.broker.topics import PERM_WRITE, Topics
 from cometmq.format import properties
-from cometmq.format.delay_level import DelayLevels
 from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
 from cometmq.format.message_id import offset_message_id
 from cometmq.format.properties import DELAY, ORIGIN_MESSAGE_ID, RETRY_TOPIC, TAGS, WAIT
@@ -45,6 +44,7 @@ class Retries:
         topics: Topics,
         groups: Groups,
         rates: Rates,
+        delays: Delays,
         *,
         store_host: bytes,
         permission: int,
@@ -57,7 +57,7 @@ class Retries:
         self._store_host = store_host
         self._permission = permission
         self._turn = count()
-        self._delay_levels = DelayLevels.parse(store.settings.message_delay_level)
+        self._delays = delays
 
     def send_back(self, session: Session, command: Command) -> Command | None:
         """Append the message once more, under the group's retry or dead letter topic."""
@@ -84,7 +84,7 @@ class Retries:
                 ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.physical_offset}"
             )
         message = self._again(decode(data), header, group, _times_max(header, group, command.version))
-        appended = self._store.append([delayed(message, self._delay_levels)])
+        appended = self._store.append([self._delays.waiting(message)])
         self._rates.stored.total += 1
         self._rates.stored_bytes.total += appended[0].size
         return response(command)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from cometmq.broker.additions import Additions
 from cometmq.broker.bulk_sends import BulkSends
-from cometmq.broker.delayed import delayed
+from cometmq.broker.delays import Delays
 from cometmq.broker.disk_wait import DiskWaits
 from cometmq.broker.fast_failure import FastFailure
 from cometmq.broker.half_message import half
@@ -23,16 +23,13 @@ from cometmq.broker.targets import Target, Targets
 from cometmq.broker.topics import HALF_TOPIC
 from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
 from cometmq.format import properties
-from cometmq.format.delay_level import DelayLevels
 from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
 from cometmq.format.message_id import offset_message_id
 from cometmq.format.properties import (
     DELAY,
     IDEMPOTENCE_KEY,
     TAGS,
-    TIMER_DELAY_MS,
-    TIMER_DELAY_SEC,
-    TIMER_DELIVER_MS,
+    TIMER_ASKS,
     TRANSACTION_PREPARED,
     UNIQ_KEY,
     WAIT,
@@ -54,8 +51,7 @@ HEADERS: Final[dict[int, type[SendHeader]]] = {
 }
 """The codes that are sends."""
 
-_TIMERS: Final = (TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS)
-_RARE: Final = frozenset({TRANSACTION_PREPARED, DELAY, *_TIMERS})
+_RARE: Final = frozenset({TRANSACTION_PREPARED, DELAY, *TIMER_ASKS})
 
 
 class _Sent(NamedTuple):
@@ -91,6 +87,7 @@ class Sends:
         additions: Additions,
         rates: Rates,
         idempotence: Idempotence,
+        delays: Delays,
         settings: BrokerSettings,
         *,
         store_host: bytes,
@@ -122,7 +119,7 @@ class Sends:
         )
         self._rejects_transactions = settings.reject_transaction_message
         self._body_size_max = store.settings.max_message_size
-        self._delay_levels = DelayLevels.parse(store.settings.message_delay_level)
+        self._delays = delays
 
     def handle(self, session: Session, commands: Sequence[Command]) -> None:
         """Store and answer the sends of one socket read."""
@@ -190,9 +187,8 @@ class Sends:
 
         Raises MessageIllegal or Refused.
         """
-        _refuse_timed(header, named)
         is_prepared = named.get(TRANSACTION_PREPARED, "").lower() == "true"
-        is_retry = header.reconsume_times > 0 and self._delay_levels.level(named.get(DELAY, "")) > 0
+        is_retry = header.reconsume_times > 0 and self._delays.levels.level(named.get(DELAY, "")) > 0
         if is_prepared and not is_retry:
             if self._rejects_transactions:
                 raise Refused(
@@ -213,7 +209,7 @@ class Sends:
     def _wait(self, message: NewMessage) -> NewMessage:
         """Give a message as it waits for its time, if it asks for that. Dead letters do not wait."""
         if not message.topic.startswith(DLQ_PREFIX):
-            return delayed(message, self._delay_levels)
+            return self._delays.waiting(message)
         named = properties.decode(message.properties) | {DELAY: "-1"}
         return message._replace(properties=properties.encode(named))
 
@@ -340,19 +336,3 @@ class Sends:
         self._rates.refused.total += 1
         if not command.is_oneway:
             session.send(response(command, code, remark, self._constants))
-
-
-def _refuse_timed(header: SendHeader, named: dict[str, str]) -> None:
-    """Refuse what this broker cannot do yet: better than to store a message that arrives wrongly.
-
-    Raises MessageIllegal.
-    """
-    if header.topic.startswith(RETRY_PREFIX):
-        return  # a consumer sends back: the message comes again without waiting
-    for name in _TIMERS:
-        value = named.get(name, "0")
-        if value != "0" and not value.startswith("-"):
-            raise MessageIllegal(
-                f"property {name} = {value[:20]!r}: timed messages are not supported by this broker yet: "
-                f"send the message with a level of property {DELAY}, or without a delay"
-            )

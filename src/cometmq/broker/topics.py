@@ -37,10 +37,14 @@ CHECK_MAX_TIME_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"
 """Where half messages go whose producers were asked too often."""
 SELF_TEST_TOPIC: Final = "SELF_TEST_TOPIC"
 OFFSET_MOVED_TOPIC: Final = "OFFSET_MOVED_EVENT"
+SYSTEM_PREFIX: Final = "rmq_sys_"
+TIMER_TOPIC: Final = f"{SYSTEM_PREFIX}wheel_timer"
+"""Where timed messages wait."""
 
 NOT_FOR_PRODUCERS: Final = frozenset(
     {
         SCHEDULE_TOPIC,
+        TIMER_TOPIC,
         HALF_TOPIC,
         HALF_OP_TOPIC,
         CHECK_MAX_TIME_TOPIC,
@@ -51,7 +55,6 @@ NOT_FOR_PRODUCERS: Final = frozenset(
 """Only the broker itself writes into these."""
 
 SYSTEM_TOPICS: Final = NOT_FOR_PRODUCERS | {AUTO_CREATE_TOPIC, "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC"}
-SYSTEM_PREFIX: Final = "rmq_sys_"
 
 _log = logging.getLogger(__name__)
 
@@ -193,7 +196,7 @@ def boot_topics(settings: BrokerSettings) -> list[TopicConfig]:
         _topic(f"{SYSTEM_PREFIX}SYNC_BROKER_MEMBER_{broker}", 1, PERM_INHERIT),
         _topic(HALF_TOPIC, 1),
         _topic(HALF_OP_TOPIC, 1),
-        _topic(f"{SYSTEM_PREFIX}wheel_timer", 1),
+        _topic(TIMER_TOPIC, 1),
     ]
     if settings.auto_create_topic_enable:
         topics.append(_topic(AUTO_CREATE_TOPIC, settings.default_topic_queue_nums, INHERITED))

@@ -9,7 +9,7 @@ that it had before the broker was started is refused, for where it was put back 
 import logging
 from functools import partial
 
-from cometmq.broker.delayed import delayed
+from cometmq.broker.delays import Delays
 from cometmq.broker.half_message import facts, whole
 from cometmq.broker.op_queue import OpQueue
 from cometmq.broker.rates import Rates
@@ -19,7 +19,6 @@ from cometmq.broker.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC
 from cometmq.cluster.transaction import Rules
 from cometmq.errors import CometMQError
 from cometmq.format import properties
-from cometmq.format.delay_level import DelayLevels
 from cometmq.format.properties import CHECK_IMMUNITY_TIME, PRODUCER_GROUP
 from cometmq.format.record import Record, decode
 from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_NOT, TRANSACTION_ROLLBACK
@@ -37,7 +36,14 @@ class Transactions:
     """Ends transactions."""
 
     def __init__(
-        self, store: MessageStore, reads: Reads, ops: OpQueue, rates: Rates, clock: Clock, rules: Rules
+        self,
+        store: MessageStore,
+        reads: Reads,
+        ops: OpQueue,
+        rates: Rates,
+        delays: Delays,
+        clock: Clock,
+        rules: Rules,
     ) -> None:
         self._store = store
         self._reads = reads
@@ -45,7 +51,7 @@ class Transactions:
         self._rates = rates
         self._clock = clock
         self._rules = rules
-        self._delay_levels = DelayLevels.parse(store.settings.message_delay_level)
+        self._delays = delays
 
     def end(self, session: Session, command: Command) -> Command | None:
         """END_TRANSACTION; a producer that does not know yet is asked later."""
@@ -83,7 +89,7 @@ class Transactions:
         if endings.is_ended(latest):
             return
         if header.decision == TRANSACTION_COMMIT:
-            (appended,) = self._store.append([delayed(whole(waiting), self._delay_levels)])
+            (appended,) = self._store.append([self._delays.waiting(whole(waiting))])
             self._rates.stored.total += 1
             self._rates.stored_bytes.total += appended.size
         self._ops.end(latest)

@@ -2,6 +2,9 @@
 
 from typing import NamedTuple
 
+from cometmq.format import properties
+from cometmq.format.record import Record
+
 
 class NewMessage(NamedTuple):
     """A message on its way into the CommitLog.
@@ -43,3 +46,20 @@ class Appended(NamedTuple):
     queue_offset: int
     size: int
     store_time: int
+
+
+def once_more(record: Record) -> NewMessage:
+    """Give the message of a record, to be appended again."""
+    return NewMessage(
+        record.topic,
+        record.queue_id,
+        record.body,
+        record.properties,
+        record.born_time,
+        record.born_host,
+        record.store_host,
+        properties.decode(record.properties).get(properties.TAGS),
+        record.flag,
+        record.sys_flag,
+        record.reconsume_times,
+    )

@@ -16,6 +16,7 @@ from msgspec import Meta, field
 from cometmq.errors import SettingsError
 from cometmq.format.checksum import Crc
 from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
+from cometmq.format.timer_wheel import SLOTS
 
 Positive = Annotated[int, Meta(ge=1)]
 FileSize = Annotated[int, Meta(ge=4096, le=2**31 - 1)]
@@ -27,6 +28,7 @@ Hours = Annotated[str, Meta(pattern=r"^\s*([01]?\d|2[0-3])\s*(;\s*([01]?\d|2[0-3
 
 EXT_SIZE_MIN = 256
 PAGE_SIZE = 4096
+TIMER_BLANK_SLOTS: Final = 60
 
 MEMORY_BYTES: Final = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 """The machine's memory."""
@@ -91,6 +93,12 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         max_transfer_bytes_on_message_in_disk: see above.
         max_filter_message_size: most bytes of ConsumeQueue that one filtered read walks.
         max_msgs_num_batch: most messages that one query by key gives.
+        timer_wheel_enable: whether messages may ask to be given out at any later time …
+        timer_precision_ms: … which is rounded to so much …
+        timer_max_delay_sec: … and may be so far off, s.
+        timer_roll_window_slot: what is so far off or farther, in units of the precision, waits in stages.
+        timer_flush_interval_ms: how often what is known of such messages goes to the disk.
+        mapped_file_size_timer_log: length of a timer log's file.
     """
 
     mapped_file_size_commit_log: FileSize = 1024 * 1024 * 1024
@@ -140,6 +148,12 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     max_transfer_bytes_on_message_in_disk: Positive = 64 * 1024
     max_filter_message_size: Positive = 16_000
     max_msgs_num_batch: Positive = 64
+    timer_wheel_enable: bool = True
+    timer_precision_ms: Annotated[int, Meta(ge=100, le=1_000)] = 1_000
+    timer_max_delay_sec: Positive = 3 * 24 * 3600
+    timer_roll_window_slot: int = 2 * 24 * 3600
+    timer_flush_interval_ms: Positive = 1_000
+    mapped_file_size_timer_log: FileSize = 100 * 1024 * 1024
 
     def __post_init__(self) -> None:
         """Refuse what cannot go together."""
@@ -173,6 +187,12 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def in_memory_bytes(self) -> int:
         """How much of the log's newest part counts as being in memory; the rest counts as on the disk."""
         return MEMORY_BYTES * self.access_message_in_memory_max_ratio // 100
+
+    @property
+    def timer_roll_window(self) -> int:
+        """The same, in range: what is out of range means nearly a week, as in RocketMQ."""
+        most = SLOTS // 2 - TIMER_BLANK_SLOTS
+        return self.timer_roll_window_slot if 2 <= self.timer_roll_window_slot <= most else most
 
     @property
     def queue_file_size(self) -> int:
