@@ -86,6 +86,10 @@ class Timer:
         self._changed: set[int] = set()
         self._taken: Slot | None = None
         self._is_loaded = False
+        self._was_put = (
+            0,
+            0,
+        )  # up to which queue offset before it began anew, and given out up to which time
         self._saved = TimerCheckpoint()
         self.queue_offset = 0
 
@@ -93,23 +97,21 @@ class Timer:
         """Read what the files say of messages before ``log_end`` of the CommitLog.
 
         Gives the log's last unit if it is behind the checkpoint: all messages up to its own have been put.
-        Raises StoreDamaged or OSError.
+        If the files do not fit together, all in the timer topic is to be put anew, from its begin on; what has
+        been given out is then passed over. Raises StoreDamaged or OSError.
         """
         self._log.load()
-        saved, slots = self._load_checkpoint(), self._load_slots()
-        if saved is not None:
-            self._saved = saved
+        self._saved = self._load_checkpoint()
         self.queue_offset = self._saved.queue_offset
-        read_time = self._saved.read_time // self._precision_ms
-        self._slots = {slot.time: slot for slot in slots or () if slot.time >= read_time}
-        last = self._replay(0 if saved is None or slots is None else saved.log_position, log_end)
-        if any(slot.last >= self._log.end for slot in self._slots.values()):
-            _log.warning("%s: names what is not in the timer log; it is made anew", self._wheel_path)
-            self._slots = {}
-            last = self._replay(0, log_end)
+        slots = self._load_slots()
+        self._slots = slots or {}
+        last = self._replay(log_end)
+        if self.queue_offset and (slots is None or not all(map(self._is_in_log, self._slots.values()))):
+            self._begin_anew()
+            last = None
         self._times = sorted(self._slots)
-        self._is_loaded = True
         self._files.drop_pages()
+        self._is_loaded = True
         return last
 
     def put(self, waiting: Sequence[Timed], next_queue_offset: int, now_ms: int) -> None:
@@ -120,6 +122,9 @@ class Timer:
         now = now_ms // self._precision_ms
         if self._taken is not None:
             now = max(now, self._taken.time + 1)
+        put_before, given_out_before = self._was_put
+        if next_queue_offset <= put_before:
+            waiting = [message for message in waiting if message.time >= given_out_before]
         slots: dict[int, Slot] = {}
         units = []
         positions = self._log.next_positions(len(waiting))
@@ -244,10 +249,10 @@ class Timer:
             java_hash(message.topic),
         )
 
-    def _replay(self, begin: int, log_end: int) -> Unit | None:
-        """Put what the log holds from a position on into the wheel; give its last unit. Raises OSError."""
-        last, end = None, max(begin, self._log.end)
-        for position, unit in self._log.units(begin):
+    def _replay(self, log_end: int) -> Unit | None:
+        """Put what the log holds behind the checkpoint into the wheel; give its last unit. Raises OSError."""
+        last, end = None, self._saved.log_position
+        for position, unit in self._log.units(end):
             if unit.physical_offset >= log_end:
                 break
             last, end = unit, position + UNIT_SIZE
@@ -259,26 +264,41 @@ class Timer:
         self._log.cut(end)
         return last
 
-    def _load_checkpoint(self) -> TimerCheckpoint | None:
+    def _load_checkpoint(self) -> TimerCheckpoint:
         path, layer = self._checkpoint_path, self._files.layer
         if not layer.exists(path):
-            return None
+            return TimerCheckpoint()
         try:
             return TimerCheckpoint.unpack(layer.load(path))
         except FormatError as error:
-            _log.warning("%s: %s; what the timer log holds is looked at", path, error)
+            _log.warning("%s: %s; all that the timer topic holds is given out once more", path, error)
             layer.remove(path)
-            return None
+            return TimerCheckpoint()
 
-    def _load_slots(self) -> list[Slot] | None:
+    def _load_slots(self) -> dict[int, Slot] | None:
+        """Give the slots whose time has not come; None if there is no such file. Raises OSError."""
         path, layer = self._wheel_path, self._files.layer
+        if layer.exists(path) and layer.size(path) != timer_wheel.SIZE:
+            layer.remove(path)
         if not layer.exists(path):
             return None
-        if layer.size(path) != timer_wheel.SIZE:
-            _log.warning("%s: has not %d bytes; it is made anew", path, timer_wheel.SIZE)
-            layer.remove(path)
-            return None
-        return timer_wheel.slots(self._files.get(path).view())
+        read_time = self._saved.read_time // self._precision_ms
+        slots = timer_wheel.slots(self._files.get(path).view())
+        return {slot.time: slot for slot in slots if slot.time >= read_time}
+
+    def _begin_anew(self) -> None:
+        """Forget what waits: all of the timer topic is to be put once more."""
+        _log.warning("%s does not fit the timer log: both are made anew", self._wheel_path)
+        self._log.clear()
+        self._changed |= self._slots.keys()
+        self._slots = {}
+        self._was_put = self.queue_offset, self._saved.read_time
+        self.queue_offset = 0
+
+    def _is_in_log(self, slot: Slot) -> bool:
+        """Tell whether the log holds what a slot names as its last unit."""
+        unit = self._log.unit(slot.last) if slot.last < self._log.end else None
+        return unit is not None and unit.time // self._precision_ms == slot.time
 
     def _file(self, path: Path, size: int) -> File:
         """Give a file, made if it is not there. Raises OSError."""

@@ -30,7 +30,7 @@ class TimerLog:
 
     def load(self) -> None:
         """Find the files that are there. Raises StoreDamaged or OSError."""
-        self._chain.load(drop_unsure=True)
+        self._chain.load()
         self.end = self._chain.first_offset
 
     def units(self, begin: int) -> Iterator[tuple[int, Unit]]:
@@ -53,6 +53,12 @@ class TimerLog:
         """Go on at ``end``: what lies behind is none of it. Raises OSError."""
         self._chain.clear_from(end)
         self.end = end
+
+    def clear(self) -> None:
+        """Remove all files, and begin anew. Raises OSError."""
+        self._chain.remove_from(0)
+        self._unsynced.clear()
+        self.end = 0
 
     def next_positions(self, count: int) -> list[int]:
         """Give where the next so many units go."""
@@ -77,6 +83,17 @@ class TimerLog:
         self._unsynced |= {self._chain.path(start) for start in ends if start is not None}
         self.end += len(data)
 
+    def unit(self, position: int) -> Unit | None:
+        """Give the unit at a position; None if there is none. Safe from any thread. Raises OSError."""
+        start = self._chain.start_of(position)
+        if start is None:
+            return None
+        try:
+            with self._chain.held(start) as file:
+                return timer_log.unpack(file.read(position - start, timer_log.SIZE))
+        except FileNotFoundError:  # it expires now
+            return None
+
     def chained(self, last: int) -> list[Unit]:
         """Give the units of the slot whose last one is at ``last``, in their order; waits for the disk.
 
@@ -84,7 +101,7 @@ class TimerLog:
         """
         units: list[Unit] = []
         position = last
-        while position != NO_PREVIOUS and (unit := self._unit(position)) is not None:
+        while position != NO_PREVIOUS and (unit := self.unit(position)) is not None:
             units.append(unit)
             if unit.previous >= position:  # damage: never around in a circle
                 break
@@ -105,18 +122,8 @@ class TimerLog:
         at = timer_log.last_position(self._chain.file_size)
         end = self._chain.first_offset
         for start in self._chain.starts[:-1]:
-            unit = self._unit(start + at)
+            unit = self.unit(start + at)
             if unit is None or unit.physical_offset >= physical_offset:
                 break
             end = start + self._chain.file_size
         return self._chain.take_before(end)
-
-    def _unit(self, position: int) -> Unit | None:
-        start = self._chain.start_of(position)
-        if start is None:
-            return None
-        try:
-            with self._chain.held(start) as file:
-                return timer_log.unpack(file.read(position - start, timer_log.SIZE))
-        except FileNotFoundError:  # it expires now
-            return None
