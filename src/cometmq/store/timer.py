@@ -86,10 +86,7 @@ class Timer:
         self._changed: set[int] = set()
         self._taken: Slot | None = None
         self._is_loaded = False
-        self._was_put = (
-            0,
-            0,
-        )  # up to which queue offset before it began anew, and given out up to which time
+        self._was_put = (0, 0)  # before which queue offset, and due before which time, when it began anew
         self._saved = TimerCheckpoint()
         self.queue_offset = 0
 
@@ -97,16 +94,18 @@ class Timer:
         """Read what the files say of messages before ``log_end`` of the CommitLog.
 
         Gives the log's last unit if it is behind the checkpoint: all messages up to its own have been put.
-        If the files do not fit together, all in the timer topic is to be put anew, from its begin on; what has
-        been given out is then passed over. Raises StoreDamaged or OSError.
+        If the files do not fit together, all in the timer topic is to be put anew, from its begin on; what
+        has been given out is then passed over. Raises StoreDamaged or OSError.
         """
         self._log.load()
-        self._saved = self._load_checkpoint()
+        saved = self._load_checkpoint()
+        self._saved = saved or TimerCheckpoint()
         self.queue_offset = self._saved.queue_offset
         slots = self._load_slots()
         self._slots = slots or {}
         last = self._replay(log_end)
-        if self.queue_offset and (slots is None or not all(map(self._is_in_log, self._slots.values()))):
+        is_lost = saved is None or (slots is None and self.queue_offset > 0)
+        if is_lost or not all(map(self._is_in_log, self._slots.values())):
             self._begin_anew()
             last = None
         self._times = sorted(self._slots)
@@ -264,16 +263,16 @@ class Timer:
         self._log.cut(end)
         return last
 
-    def _load_checkpoint(self) -> TimerCheckpoint:
+    def _load_checkpoint(self) -> TimerCheckpoint | None:
         path, layer = self._checkpoint_path, self._files.layer
         if not layer.exists(path):
-            return TimerCheckpoint()
+            return None
         try:
             return TimerCheckpoint.unpack(layer.load(path))
         except FormatError as error:
             _log.warning("%s: %s; all that the timer topic holds is given out once more", path, error)
             layer.remove(path)
-            return TimerCheckpoint()
+            return None
 
     def _load_slots(self) -> dict[int, Slot] | None:
         """Give the slots whose time has not come; None if there is no such file. Raises OSError."""
@@ -288,7 +287,8 @@ class Timer:
 
     def _begin_anew(self) -> None:
         """Forget what waits: all of the timer topic is to be put once more."""
-        _log.warning("%s does not fit the timer log: both are made anew", self._wheel_path)
+        if self._slots or self.queue_offset:
+            _log.warning("%s does not fit the timer log: both are made anew", self._wheel_path)
         self._log.clear()
         self._changed |= self._slots.keys()
         self._slots = {}
