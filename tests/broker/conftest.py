@@ -29,6 +29,7 @@ BROKER = "broker-a"
 SMALL: dict[str, Any] = {
     "mapped_file_size_commit_log": 1 << 20,
     "mapped_file_size_consume_queue": 20 * 1000,
+    "mapped_file_size_timer_log": 4096,
     "max_hash_slot_num": 100,
     "max_index_num": 1000,
 }
