@@ -141,13 +141,16 @@ def test_a_batch_that_lies_about_a_length_stores_nothing(tmp_path: Path) -> None
     asyncio.run(main())
 
 
-def test_what_this_broker_cannot_do_yet_is_refused_and_not_stored(tmp_path: Path) -> None:
+def test_a_time_that_makes_no_sense_is_refused_and_not_stored(tmp_path: Path) -> None:
     async def main() -> None:
         async with attacked(tmp_path) as scene:
-            timers: list[dict[str, Any]] = [{"TIMER_DELIVER_MS": "9" * 13}, {"TIMER_DELAY_SEC": "x"}]
-            for special in timers:
+            timers: list[tuple[dict[str, Any], str]] = [
+                ({"TIMER_DELIVER_MS": "9" * 13}, "timerMaxDelaySec"),
+                ({"TIMER_DELAY_SEC": "x"}, "give a number"),
+            ]
+            for special, remedy in timers:
                 answer = await scene.client.send("T", **special)
-                assert says(answer, ResponseCode.MESSAGE_ILLEGAL, *special, "without a delay")
+                assert says(answer, ResponseCode.MESSAGE_ILLEGAL, *special, remedy)
             assert await read(scene.client, "T", 0) == {}
 
     asyncio.run(main())

@@ -163,7 +163,7 @@ def open_file(layer: FileLayer, path: Path, settings: StoreSettings | None = Non
 
 
 def _is_timers(path: Path) -> bool:
-    """Tell whether a file belongs to the timer, whose formats are not known here."""
+    """Tell whether a file belongs to the timer: none of them is shown."""
     return path.name in ("timercheck", "timerwheel") or path.absolute().parent.name == "timerlog"
 
 
