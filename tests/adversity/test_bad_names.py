@@ -112,12 +112,12 @@ def test_no_name_in_any_request_makes_a_path_outside_of_what_it_names(
     assert_log_is_sound(caplog)
     made = set(paths(store))
     assert {path.partition("/")[0] for path in made} <= {
-        *("checkpoint", "commitlog", "config", "consumequeue", "index", "lock")
+        *("checkpoint", "commitlog", "config", "consumequeue", "index", "lock", "timerlog", "timerwheel")
     }
     for topic in (store / "consumequeue").iterdir():
         assert valid_topic(topic.name) and all(queue.name.isdigit() for queue in topic.iterdir())
     for path in (store / "config").iterdir():
-        assert re.fullmatch(r"[a-zA-Z]+\.json(\.bak)?", path.name)
+        assert re.fullmatch(r"[a-zA-Z]+\.json(\.bak)?|timercheck", path.name)
 
 
 def test_a_send_or_a_new_topic_with_an_illegal_name_says_what_is_legal(tmp_path: Path) -> None:

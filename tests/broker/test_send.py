@@ -136,7 +136,7 @@ def test_a_negative_queue_id_means_any_queue_in_turn(tmp_path: Path) -> None:
         ({"queue_id": 4}, ResponseCode.INVALID_PARAMETER, "no queue 4: it has 4"),
         ({"sys_flag": 4}, ResponseCode.MESSAGE_ILLEGAL, "TRAN_MSG is not true"),
         ({"properties": "TRAN_MSG\x01true\x02"}, ResponseCode.MESSAGE_ILLEGAL, "without property PGROUP"),
-        ({"properties": "TIMER_DELAY_SEC\x013\x02"}, ResponseCode.MESSAGE_ILLEGAL, "TIMER_DELAY_SEC"),
+        ({"properties": "TIMER_DELAY_SEC\x01x\x02"}, ResponseCode.MESSAGE_ILLEGAL, "TIMER_DELAY_SEC"),
         ({"properties": "a\x01" + "x" * 32767 + "\x02"}, ResponseCode.MESSAGE_ILLEGAL, "limit is 32767"),
         ({"topic": "%RETRY%"}, ResponseCode.SYSTEM_ERROR, "group is empty"),
         ({"batch": True}, ResponseCode.SYSTEM_ERROR, "batch message at 0"),

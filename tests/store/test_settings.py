@@ -43,7 +43,12 @@ LIMITS = {
     "maxTransferBytesOnMessageInDisk": (1, None),
     "maxFilterMessageSize": (1, None),
     "maxMsgsNumBatch": (1, None),
+    "timerPrecisionMs": (100, 1_000),
+    "timerMaxDelaySec": (1, None),
+    "timerFlushIntervalMs": (1, None),
+    "mappedFileSizeTimerLog": (4_096, INT_MAX),
 }
+WITHOUT_LIMIT = "timerRollWindowSlot"  # out of range it means the most, as in RocketMQ
 BROKEN = [(name, low - 1, low) for name, (low, _) in LIMITS.items()] + [
     (name, high + 1, high) for name, (_, high) in LIMITS.items() if high is not None
 ]
@@ -54,7 +59,7 @@ def test_every_number_that_can_be_set_has_a_limit_here() -> None:
     numbers = {
         name for name, value in defaults.items() if isinstance(value, int) and not isinstance(value, bool)
     }
-    assert numbers == LIMITS.keys()
+    assert numbers == LIMITS.keys() | {WITHOUT_LIMIT}
 
 
 @pytest.mark.parametrize(("name", "value", "limit"), BROKEN)
@@ -142,3 +147,13 @@ def test_the_pool_cannot_keep_what_sync_flush_promises() -> None:
         SettingsError, match="transientStorePoolEnable = true with flushDiskType = SYNC_FLUSH"
     ):
         from_properties({"flushDiskType": "SYNC_FLUSH", "transientStorePoolEnable": "true"})
+
+
+@pytest.mark.parametrize(("slots", "window"), [(2, 2), (500_000, 500_000), (1, 604_740), (604_741, 604_740)])
+def test_a_roll_window_out_of_range_is_the_widest(slots: int, window: int) -> None:
+    assert from_properties({"timerRollWindowSlot": str(slots)}).timer_roll_window == window
+
+
+def test_a_precision_that_rocketmq_does_not_know_is_refused() -> None:
+    with pytest.raises(SettingsError, match="timerPrecisionMs = 300: give one of 100, 200, 500, 1000"):
+        from_properties({"timerPrecisionMs": "300"})

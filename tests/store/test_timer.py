@@ -3,6 +3,7 @@ from pathlib import Path
 from shutil import copytree
 
 import pytest
+from msgspec.structs import replace
 
 from cometmq.format import layout
 from cometmq.format.timer_checkpoint import TimerCheckpoint
@@ -20,8 +21,10 @@ SETTINGS = StoreSettings(mapped_file_size_timer_log=4096, timer_roll_window_slot
 LOG_END = 2**40
 
 
-def opened(disk: FileLayer, log_end: int = LOG_END, root: Path = ROOT) -> Timer:
-    timer = Timer(OpenFiles(disk, writable=True), root, SETTINGS if root == ROOT else StoreSettings())
+def opened(
+    disk: FileLayer, log_end: int = LOG_END, root: Path = ROOT, settings: StoreSettings = SETTINGS
+) -> Timer:
+    timer = Timer(OpenFiles(disk, writable=True), root, settings)
     timer.load(log_end)
     return timer
 
@@ -177,6 +180,20 @@ def test_if_the_files_do_not_fit_together_all_that_was_not_given_out_is_put_anew
     assert given_out(opened(disk), NOW + 99_000) == []
 
 
+@pytest.mark.parametrize(("before_ms", "now_ms"), [(1_000, 100), (100, 1_000), (500, 200)])
+def test_with_another_precision_all_that_was_not_given_out_is_put_anew(before_ms: int, now_ms: int) -> None:
+    disk = MemoryDisk()
+    timer = opened(disk, settings=replace(SETTINGS, timer_precision_ms=before_ms))
+    put(timer, 1, 5, 7)
+    assert given_out(timer, NOW + 2_000) == [0]
+    save(timer, NOW + 2_000)
+    timer.close()
+    timer = opened(disk, settings=replace(SETTINGS, timer_precision_ms=now_ms))
+    assert timer.queue_offset == 0
+    put(timer, 1, 5, 7, now=NOW + 2_000)
+    assert given_out(timer, NOW + 9_000) == [1, 2]
+
+
 def test_a_cut_checkpoint_counts_as_none() -> None:
     disk = MemoryDisk()
     timer = opened(disk)
@@ -226,7 +243,7 @@ def test_before_it_is_loaded_nothing_is_saved() -> None:
 def test_what_waits_in_a_real_brokers_store_waits_on(golden: Mapping[str, Path], tmp_path: Path) -> None:
     root = tmp_path / "store"
     copytree(golden["store-clean"], root)
-    timer = opened(Disk(), root=root)
+    timer = opened(Disk(), root=root, settings=StoreSettings())
     slots = []
     while (slot := timer.take(2**42)) is not None:
         slots.append(slot)

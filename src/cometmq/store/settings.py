@@ -29,6 +29,7 @@ Hours = Annotated[str, Meta(pattern=r"^\s*([01]?\d|2[0-3])\s*(;\s*([01]?\d|2[0-3
 EXT_SIZE_MIN = 256
 PAGE_SIZE = 4096
 TIMER_BLANK_SLOTS: Final = 60
+TIMER_PRECISIONS_MS: Final = (100, 200, 500, 1_000)
 
 MEMORY_BYTES: Final = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 """The machine's memory."""
@@ -166,6 +167,11 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             raise SettingsError(
                 "forceVerifyPropCRC = true without enabledAppendPropCRC = true: what is stored would count "
                 "as damaged; set both, or neither"
+            )
+        if self.timer_precision_ms not in TIMER_PRECISIONS_MS:
+            raise SettingsError(
+                f"timerPrecisionMs = {self.timer_precision_ms}: give one of "
+                f"{', '.join(map(str, TIMER_PRECISIONS_MS))}"
             )
 
     @property

@@ -275,7 +275,7 @@ class Timer:
             return None
 
     def _load_slots(self) -> dict[int, Slot] | None:
-        """Give the slots whose time has not come; None if there is no such file. Raises OSError."""
+        """Give slots whose time has not come; None if there are none of this precision. Raises OSError."""
         path, layer = self._wheel_path, self._files.layer
         if layer.exists(path) and layer.size(path) != timer_wheel.SIZE:
             layer.remove(path)
@@ -283,6 +283,9 @@ class Timer:
             return None
         read_time = self._saved.read_time // self._precision_ms
         slots = timer_wheel.slots(self._files.get(path).view())
+        newest = max(slots, default=EMPTY)
+        if (unit := self._log.unit(newest.last)) and unit.time // self._precision_ms != newest.time:
+            return None
         return {slot.time: slot for slot in slots if slot.time >= read_time}
 
     def _begin_anew(self) -> None:
