@@ -33,6 +33,8 @@ class Message(msgspec.Struct, frozen=True, gc=False):
         delay_level: consumers get the message later, after the broker's delay of this level (1: 1 s, …,
             18: 2 h unless its ``messageDelayLevel`` says otherwise); 0 for at once.
         sharding_key: messages with the same one go to the same queue, and so keep their order.
+        delay_ms: consumers get the message so much later, rounded to a second, …
+        deliver_time: … or at this time, ms since the epoch; 0 for at once. One of the three can be given.
     """
 
     topic: str
@@ -43,6 +45,13 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     flag: int = 0
     delay_level: int = 0
     sharding_key: str | None = None
+    delay_ms: int = 0
+    deliver_time: int = 0
+
+    @property
+    def is_delayed(self) -> bool:
+        """Whether consumers are to get it later."""
+        return bool(self.delay_level or self.delay_ms or self.deliver_time)
 
 
 class StoredMessage(msgspec.Struct, frozen=True, gc=False):

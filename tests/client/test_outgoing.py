@@ -92,8 +92,14 @@ def test_messages_of_a_batch_are_what_each_of_them_is_alone() -> None:
 
 @pytest.mark.parametrize(
     "refused",
-    [message(body=b""), message(body=bytes(BODY_SIZE_MAX + 1)), message(delay_level=1), message("A/B")],
-    ids=["no body", "long body", "delayed", "topic"],
+    [
+        message(body=b""),
+        message(body=bytes(BODY_SIZE_MAX + 1)),
+        message(delay_level=1),
+        message(delay_ms=1),
+        message("A/B"),
+    ],
+    ids=["no body", "long body", "delayed", "timed", "topic"],
 )
 def test_one_that_a_batch_cannot_hold_keeps_all_of_it_back(refused: Message) -> None:
     messages = [message(refused.topic), refused, message(refused.topic)]
@@ -167,7 +173,7 @@ def test_what_may_not_stay_together_makes_no_batch() -> None:
     assert common_sharding_key([message(sharding_key="a")] * 2) == "a"
     with pytest.raises(MessageIllegal, match="batch with several sharding keys"):
         common_sharding_key([message(sharding_key="a"), message()])
-    with pytest.raises(MessageIllegal, match="batch with a delay level"):
+    with pytest.raises(MessageIllegal, match="batch with a delay"):
         many([message(delay_level=1)], ["a"], "batch")
 
 

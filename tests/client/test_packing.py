@@ -31,7 +31,8 @@ def test_messages_of_one_topic_share_a_batch() -> None:
 
 def test_what_is_delayed_or_alone_or_from_a_retry_topic_travels_alone() -> None:
     late, lonely, retried = Message("A", b"0", delay_level=1), Message("B", b"1"), Message("%RETRY%g", b"2")
-    lanes = packed([late, late, lonely, retried, retried])
+    timed = Message("A", b"3", delay_ms=1)
+    lanes = packed([late, timed, lonely, retried, retried])
     assert [[part.places for part in lane.parts] for lane in lanes] == [[[0]], [[1]], [[3]], [[4]], [[2]]]
     assert not any(part.ready.is_batch for lane in lanes for part in lane.parts)
 

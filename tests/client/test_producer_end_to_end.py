@@ -4,6 +4,7 @@ Idempotence keys are not among it: only a broker of ours knows them (``test_idem
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Literal
@@ -123,6 +124,35 @@ def test_a_delayed_message_comes_later(name_server: str, topic: str) -> None:
         by_body = {message.body: message for message in await read(name_server, topic, 2)}
         assert by_body[b"late"].store_time > by_body[b"at once"].store_time
         assert by_body[b"late"].store_time - by_body[b"late"].born_time >= 1_000
+
+    run(main())
+
+
+def test_a_timed_message_comes_in_its_second_or_the_one_before(name_server: str, topic: str) -> None:
+    async def main() -> None:
+        async with Producer(name_server) as producer:
+            due = int(time.time() * 1000) + 2_500
+            results = [
+                await producer.send(Message(topic, b"at", deliver_time=due)),
+                await producer.send(Message(topic, b"after", delay_ms=2_500)),
+                await producer.send(Message(topic, b"passed", deliver_time=1)),
+                await producer.send(Message(topic, b"at once")),
+            ]
+        assert [result.status for result in results] == [SendStatus.SEND_OK] * 4
+        came = {message.body: message for message in await read(name_server, topic, 4)}
+        assert came[b"passed"].store_time <= came[b"at once"].store_time
+        for body in (b"at", b"after"):
+            assert due - 1_000 <= came[body].store_time
+            assert came[body].message_id in {result.message_id for result in results}
+
+    run(main())
+
+
+def test_a_time_that_is_too_far_off_is_refused(name_server: str, topic: str) -> None:
+    async def main() -> None:
+        async with Producer(name_server) as producer:
+            with pytest.raises(RemoteError, match=r"timerMaxDelaySec|max delay"):
+                await producer.send(Message(topic, b"x", delay_ms=10**12))
 
     run(main())
 

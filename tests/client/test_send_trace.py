@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from cometmq.client import outgoing
 from cometmq.client.hooks import Attempt
 from cometmq.client.send_result import SendResult, SendStatus
@@ -35,6 +37,12 @@ def test_a_send_that_was_answered_is_told_of() -> None:
         *(1_000, "here", "shop", "Orders", "ID", "TagA", "k1 k2", "127.0.0.1:10911", 4, 7),
         *(MessageKind.DELAYED, "OFFSET", True),
     )
+
+
+@pytest.mark.parametrize("message", [Message("T", b"x", delay_ms=1), Message("T", b"x", deliver_time=1)])
+def test_a_timed_message_is_told_of_as_delayed(message: Message) -> None:
+    trace = trace_of(attempt(message))
+    assert trace is not None and trace.kind is MessageKind.DELAYED
 
 
 def test_a_half_message_is_told_of_as_one() -> None:

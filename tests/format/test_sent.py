@@ -21,8 +21,28 @@ def test_a_delay_level_and_a_sharding_key_become_properties() -> None:
 
 
 @pytest.mark.parametrize(
+    ("message", "data"),
+    [
+        (Message("Orders", b"x", delay_ms=1_500), b"TIMER_DELAY_MS\x011500\x02"),
+        (Message("Orders", b"x", deliver_time=1_795_000_000_000), b"TIMER_DELIVER_MS\x011795000000000\x02"),
+    ],
+)
+def test_a_time_becomes_a_property(message: Message, data: bytes) -> None:
+    check(message, body_size_max=4)
+    assert message.is_delayed and not Message("Orders", b"x").is_delayed
+    assert properties_of(message, "") == data
+
+
+@pytest.mark.parametrize(
     ("message", "said"),
     [
+        (Message("Orders", b"x", delay_ms=-1), "delay_ms -1, deliver_time 0: give 0 for none"),
+        (Message("Orders", b"x", deliver_time=-1), "deliver_time -1: give 0 for none"),
+        (Message("Orders", b"x", delay_ms=1, deliver_time=2), "delay_ms 1, deliver_time 2: give one of them"),
+        (
+            Message("Orders", b"x", delay_level=1, delay_ms=1),
+            "delay level 1, delay_ms 1, .*: give one of them",
+        ),
         (Message("Orders", b"x", delay_level=-1), "delay level -1: give 0 for none"),
         (Message("Orders", b"x", sharding_key=""), "sharding key is empty: give None"),
     ],

@@ -133,8 +133,8 @@ def member(message: Message, unique_id: str) -> bytes:
 
 def _member(message: Message, unique_id: str) -> tuple[bytes, bytes, int]:
     text = _properties(message, unique_id)
-    if message.delay_level:
-        raise MessageIllegal("batch with a delay level: RocketMQ delays single messages only")
+    if message.is_delayed:
+        raise MessageIllegal("batch with a delay: RocketMQ delays single messages only")
     return message.body, text, message.flag
 
 

@@ -93,7 +93,7 @@ def may_wait(message: Message) -> bool:
 
 
 def _travels_alone(message: Message) -> bool:
-    return message.delay_level > 0 or message.topic.startswith(RETRY_PREFIX)
+    return message.is_delayed or message.topic.startswith(RETRY_PREFIX)
 
 
 def _cut(

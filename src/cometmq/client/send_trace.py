@@ -50,4 +50,5 @@ def trace_of(attempt: Attempt) -> PubTrace | None:
 def _kind(by_name: Mapping[str, str]) -> MessageKind:
     if properties.TRANSACTION_PREPARED in by_name:
         return MessageKind.HALF
-    return MessageKind.DELAYED if properties.DELAY in by_name else MessageKind.NORMAL
+    is_delayed = any(name in by_name for name in (properties.DELAY, *properties.TIMER_ASKS))
+    return MessageKind.DELAYED if is_delayed else MessageKind.NORMAL

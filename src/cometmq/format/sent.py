@@ -24,6 +24,10 @@ def check(message: Message, *, body_size_max: int) -> None:
         raise MessageIllegal(f"flag {message.flag}: must be a signed number of 32 bits")
     if message.delay_level < 0:
         raise MessageIllegal(f"delay level {message.delay_level}: give 0 for none, or a level from 1 on")
+    if message.delay_ms < 0 or message.deliver_time < 0:
+        raise MessageIllegal(f"{_delays(message)}: give 0 for none, or more")
+    if bool(message.delay_level) + bool(message.delay_ms) + bool(message.deliver_time) > 1:
+        raise MessageIllegal(f"{_delays(message)}: give one of them")
     if message.sharding_key == "":
         raise MessageIllegal("sharding key is empty: give None for none")
     for name, value in message.properties.items():
@@ -52,8 +56,18 @@ def properties_of(message: Message, own: str) -> bytes:
         by_name[properties.KEYS] = properties.KEY_SEPARATOR.join(message.keys)
     if message.delay_level:
         by_name[properties.DELAY] = str(message.delay_level)
+    if message.delay_ms:
+        by_name[properties.TIMER_DELAY_MS] = str(message.delay_ms)
+    if message.deliver_time:
+        by_name[properties.TIMER_DELIVER_MS] = str(message.deliver_time)
     if message.sharding_key is not None:
         by_name[properties.SHARDING_KEY] = message.sharding_key
     if message.tags:
         by_name[properties.TAGS] = message.tags
     return properties.encode_text(properties.text_of(by_name) + own) if by_name else own.encode()
+
+
+def _delays(message: Message) -> str:
+    return (
+        f"delay level {message.delay_level}, delay_ms {message.delay_ms}, deliver_time {message.deliver_time}"
+    )

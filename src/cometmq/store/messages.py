@@ -81,8 +81,10 @@ class Messages(ABC):
         ready: list[NewMessage] = []
         for message in messages:
             sent.check(message, body_size_max=size_max)
-            if message.delay_level:
-                raise MessageIllegal(f"delay level {message.delay_level}: only a broker delays messages")
+            if message.is_delayed:
+                raise MessageIllegal(
+                    f"message for topic {message.topic!r} with a delay: only a broker delays messages"
+                )
             ids.append(self._ids.make(now))
             data = sent.properties_of(message, properties.text_of({properties.UNIQ_KEY: ids[-1]}))
             ready.append(
