@@ -129,9 +129,10 @@ def test_a_real_disk_gets_them_too(path: StoreSettings, tmp_path: Path) -> None:
     batches = [[100] * 7, [2_000, 3_000], [1], [8_000], [50] * 200]
     disk = MemoryDisk()
     clock = ManualClock()
+    seldom, other_seldom = (replace(each, flush_interval_commit_log=1_000_000) for each in (path, CHANNEL))
     with (
-        MessageStore.open(tmp_path, path, clock=clock) as store,
-        MessageStore.open(ROOT, CHANNEL, files=disk, clock=clock) as other,
+        MessageStore.open(tmp_path, seldom, clock=clock) as store,
+        MessageStore.open(ROOT, other_seldom, files=disk, clock=clock) as other,
     ):
         append_all(store, batches)
         append_all(other, batches)
