@@ -58,11 +58,20 @@ def is_closed(file: File) -> bool:
 
 def test_a_held_file_stays_open_while_others_are_wanted_more(files: OpenFiles, tmp_path: Path) -> None:
     with files.held(tmp_path / "a") as file:
-        for name in "bc":
-            files.get(tmp_path / name)
-        assert str(tmp_path / "a") not in files._open
-        assert file.read(0, 1) == b"a"
+        b, c = (files.get(tmp_path / name) for name in "bc")
+        assert files.get(tmp_path / "a") is file, "another of the same file would not know what this one does"
+        assert is_closed(b)
+        assert not is_closed(c)
+    files.get(tmp_path / "b")
+    assert not is_closed(file)
+    files.get(tmp_path / "c")
     assert is_closed(file)
+
+
+def test_who_asks_gets_an_open_file_though_all_others_are_held(files: OpenFiles, tmp_path: Path) -> None:
+    with files.held(tmp_path / "a"), files.held(tmp_path / "b"):
+        c = files.get(tmp_path / "c")
+        assert c.read(0, 1) == b"c"
 
 
 def test_a_held_file_can_be_read_after_it_was_forgotten_and_removed(files: OpenFiles, tmp_path: Path) -> None:

@@ -69,10 +69,11 @@ class BulkSends:
                 answers.append((read.session, batch.answers(answered, answers_end)))
                 answered = answers_end
         if batch.count:
-            self._fast_failure.note_append(self._rates.put_times.since(begun_ms))
+            took_ms = self._rates.put_times.since(begun_ms)
+            self._fast_failure.note_append(took_ms)
             self._rates.stored.total += batch.count
             self._rates.stored_bytes.total += batch.size
-            self._answer(begun_ms, batch.count, answers)
+            self._answer(begun_ms, took_ms, batch.count, answers)
 
     def _append(self, batch: SendBatch, reads: Sequence[Read]) -> list[tuple[int, int, int]] | None:
         """Store the usual sends of a turn; None if the store takes none: the plain path says why."""
@@ -83,10 +84,12 @@ class BulkSends:
         except StoreNotWritable:
             return None
 
-    def _answer(self, begun_ms: int, count: int, answers: Sequence[tuple[Session, bytes]]) -> None:
+    def _answer(
+        self, begun_ms: int, took_ms: int, count: int, answers: Sequence[tuple[Session, bytes]]
+    ) -> None:
         """Send answers, under SYNC_FLUSH once all is on the disk."""
         if self._disk_waits is None:
-            self._rates.put_times.end(begun_ms, count)
+            self._rates.put_times.note(took_ms, count)
             _send(answers, None)
         elif answers:
             done = partial(_send, answers)

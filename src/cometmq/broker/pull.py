@@ -98,7 +98,7 @@ class Pulls:
             hold=self._hold_new,
             finish=self._finish,
         )
-        store.on_arrival(self.arrive, is_awaited=lambda: len(self._hold) > 0)
+        store.on_arrival(self.arrive, is_awaited=self._hold.__len__)
 
     @property
     def held_count(self) -> int:

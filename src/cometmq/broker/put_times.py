@@ -57,7 +57,10 @@ class PutTimes:
 
     def end(self, begun_ms: int, count: int) -> None:
         """Note that ``count`` messages were answered."""
-        took_ms = self.since(begun_ms)
+        self.note(self.since(begun_ms), count)
+
+    def note(self, took_ms: int, count: int) -> None:
+        """Note that ``count`` messages took so long."""
         if took_ms > self.longest_ms:
             self.longest_ms = took_ms
         self._times[took_ms if took_ms <= LIMIT_MS else LIMIT_MS + 1] += count

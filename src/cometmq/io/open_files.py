@@ -128,9 +128,14 @@ class OpenFiles:
         if known := self._open.pop(name, None):
             self._let_go(known)
         self._open[name] = file
-        if len(self._open) > self._capacity:
-            self._let_go(self._open.popitem(last=False)[1])
+        while len(self._open) > self._capacity and (oldest := self._oldest()) != name:
+            self._open.pop(oldest).close()
         return file
+
+    def _oldest(self) -> str:
+        """Give the file that was used longest ago, of those that nobody holds; the newest if all are held."""
+        newest = next(reversed(self._open))
+        return next((name for name, file in self._open.items() if file not in self._holds), newest)
 
     def _let_go(self, file: File) -> None:
         if file in self._holds:

@@ -43,7 +43,11 @@ class Need(IntEnum):
 
 
 class DiskSpace:
-    """Watches the disks of one store."""
+    """Watches the disks of one store.
+
+    Attributes:
+        full: why the store takes no messages, as ``measure`` found it; None if it does.
+    """
 
     def __init__(self, layer: FileLayer, root: Path, settings: StoreSettings) -> None:
         self._layer = layer
@@ -51,15 +55,16 @@ class DiskSpace:
         self._max_used = _within(settings.disk_max_used_space_ratio, 10, 95)
         self._forcibly = _within(settings.disk_space_clean_forcibly_ratio, 30, 85)
         self._warning = _within(settings.disk_space_warning_level_ratio, 35, 90)
+        self.full: StoreNotWritable | None = None  # a plain one: each append asks for it
         self._full: dict[Path, StoreNotWritable] = {}
-
-    @property
-    def full(self) -> StoreNotWritable | None:
-        """Why the store takes no messages, as ``measure`` found it; None if it does."""
-        return next(iter(self._full.values()), None)
 
     def measure(self) -> Need:
         """Look at the disks and say what they ask for."""
+        need = self._look()
+        self.full = next(iter(self._full.values()), None)
+        return need
+
+    def _look(self) -> Need:
         directories = layout.commitlog_dir(self._root), layout.consume_queues_dir(self._root)
         need = Need.NOTHING
         for directory in directories:

@@ -81,7 +81,8 @@ class Dispatcher:
         on_arrival: called with what can newly be read.
         calculate_bitmap: says for a message which filters it passes, as the unit in its queue's extension
             holds it; None if entries get no units.
-        is_awaited: whether anybody wants to be told, asked before arrivals of bulk sends are gathered.
+        is_awaited: whether anybody wants to be told, or how many do; asked before arrivals of bulk sends are
+            gathered.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Dispatcher:
         self.dispatched_offset = commit_log.written_offset
         self.dispatched_time = commit_log.written_time
         self.on_arrival: Callable[[list[Arrival]], None] = lambda _: None
-        self.is_awaited: Callable[[], bool] = lambda: True
+        self.is_awaited: Callable[[], int] = lambda: True
         self.calculate_bitmap: Callable[[NewMessage], bytes] | None = None
         self._staged = staged
         self._log = commit_log

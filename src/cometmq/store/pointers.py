@@ -32,6 +32,7 @@ class HasPointers:
     """Tells how far it has come; a base of ``MessageStore``."""
 
     settings: StoreSettings
+    _reads_later: bool
     _log: CommitLog
     flusher: Flusher
     _dispatcher: Dispatcher
@@ -64,6 +65,8 @@ class HasPointers:
     @property
     def confirm_offset(self) -> int:
         """CommitLog offset before which all may be given to readers: under SYNC_FLUSH what is on the disk."""
+        if not self._reads_later:
+            return self._log.written_offset
         return self.flushed_offset if self.settings.sync_flush else self.committed_offset
 
     @property

@@ -116,6 +116,7 @@ class MessageStore(Messages, HasPointers):
     ) -> None:
         self.root = root
         self.settings = settings
+        self._reads_later = settings.reads_later
         self.recovered = recover(parts, progress, whole=mend(root, settings, parts.files.layer))
         self.on_synced: Callable[[], None] = lambda: None
         self._parts = parts
@@ -189,7 +190,7 @@ class MessageStore(Messages, HasPointers):
         return self.flusher.not_writable or self._upkeep.failed or self.retention.disk_full
 
     def on_arrival(
-        self, callback: Callable[[list[Arrival]], None], is_awaited: Callable[[], bool] = lambda: True
+        self, callback: Callable[[list[Arrival]], None], is_awaited: Callable[[], int] = lambda: True
     ) -> None:
         """Have ``callback`` told what can newly be read, a batch at a time; not while nobody awaits it."""
         self._dispatcher.on_arrival = callback
@@ -337,7 +338,7 @@ class MessageStore(Messages, HasPointers):
         self._upkeep.follow()
         if self._run_soon is None:
             self._append_alone()
-        else:
+        elif self._reads_later:
             self.flusher.keep_up()
 
     def _note_files(self) -> None:
@@ -370,7 +371,7 @@ class MessageStore(Messages, HasPointers):
     def _in_flusher(self) -> None:
         """Have the owner dispatch what can be read now."""
         run_soon = self._run_soon  # which ``close`` takes away, in another thread
-        if self.settings.reads_later and run_soon is not None:
+        if self._reads_later and run_soon is not None:
             run_soon(self._after_sync)
 
     def _after_sync(self) -> None:
@@ -380,7 +381,7 @@ class MessageStore(Messages, HasPointers):
 
     def _append_alone(self) -> None:
         """Without a loop: wait for the disk, and keep up, within the append."""
-        if self.settings.reads_later:
+        if self._reads_later:
             self.flusher.make_readable()
             self._after_sync()
         if paths := self.tick():
