@@ -12,6 +12,8 @@ from cometmq.wire.headers.message import (
     PushReplyHeader,
     QueryMessageHeader,
     QueryMessageResponseHeader,
+    RecallHeader,
+    RecallResponseHeader,
     SendBackHeader,
     SendHeader,
     SendHeaderV2,
@@ -35,6 +37,8 @@ from cometmq.wire.headers.message import (
         (EndTransactionHeader, "EndTransactionRequestHeader"),
         (CheckTransactionStateHeader, "CheckTransactionStateRequestHeader"),
         (PushReplyHeader, "ReplyMessageRequestHeader"),
+        (RecallHeader, "RecallMessageRequestHeader"),
+        (RecallResponseHeader, "RecallMessageResponseHeader"),
     ],
 )
 def test_fields_are_those_of_the_java_class(

@@ -101,6 +101,7 @@ class SendResponseHeader(Header):
         message_id: the offset id; of a batch, the ids of its messages joined by commas.
         queue_offset: of the message, or of the first in a batch.
         transaction_id: the message's unique key.
+        recall_handle: names a timed message to who takes it back: see :mod:`cometmq.wire.recall_handle`.
         region: the broker's region.
         trace_on: whether the client shall trace messages.
     """
@@ -113,6 +114,26 @@ class SendResponseHeader(Header):
     recall_handle: str | None = None
     region: str | None = field(default=None, name="MSG_REGION")
     trace_on: bool | None = field(default=None, name="TRACE_ON")
+
+
+class RecallHeader(Header):
+    """RECALL_MESSAGE: a producer takes back a timed message.
+
+    Attributes:
+        topic: the one that the message is for.
+        recall_handle: what the answer to its send said.
+    """
+
+    topic: str
+    recall_handle: str
+    producer_group: str | None = None
+    broker_name: str | None = field(default=None, name="bname")
+
+
+class RecallResponseHeader(Header):
+    """Which message was taken back: its unique key."""
+
+    message_id: str = field(name="msgId")
 
 
 class PullHeader(Header):
