@@ -6,7 +6,7 @@ import pytest
 from tests.store.conftest import new_message
 
 from cometmq.broker.refused import Refused
-from cometmq.broker.timed import facts, given_out, name_of, takes_back, timed
+from cometmq.broker.timed import facts, given_out, names_of, takes_back, taking_back, timed
 from cometmq.errors import MessageIllegal
 from cometmq.format import properties
 from cometmq.format.record import Record, decode, encode_fields
@@ -168,11 +168,19 @@ def test_one_without_room_comes_without_the_times(caplog: pytest.LogCaptureFixtu
     assert came is not None and came.properties == full.properties
 
 
-def test_one_is_named_by_its_topic_and_unique_key() -> None:
+def test_one_is_named_by_its_unique_key_or_by_its_topic_and_that() -> None:
     waiting = stored(message(REAL_TOPIC="T", UNIQ_KEY="0A"))
-    assert name_of(waiting) == "T+0A"
+    assert names_of(waiting) == {"0A", "T+0A"}
+    assert names_of(stored(message(REAL_TOPIC="T"))) == frozenset()
     assert takes_back(stored(message(TIMER_DEL_UNIQKEY="T+0A"))) == "T+0A"
     assert takes_back(waiting) == ""
+
+
+@pytest.mark.parametrize(("with_topic", "name"), [(False, "0A"), (True, "T+0A")])
+def test_the_broker_names_what_it_takes_back_as_its_setting_says(*, with_topic: bool, name: str) -> None:
+    settings = StoreSettings(append_topic_for_timer_delete_key=with_topic)
+    assert taking_back("T", "0A", settings) == name
+    assert name in names_of(stored(message(REAL_TOPIC="T", UNIQ_KEY="0A")))
 
 
 def test_one_that_takes_back_must_not_be_due() -> None:

@@ -82,6 +82,21 @@ def test_one_that_is_taken_back_does_not_come_and_others_do(tmp_path: Path) -> N
     asyncio.run(main())
 
 
+def test_one_is_taken_back_by_its_unique_key_alone_too_and_in_its_second_only(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            await bench.parts.timed_messages.load()
+            due = bench.clock.now_ms() + 5_000
+            await send(bench, b"wanted", UNIQ_KEY="a", TIMER_DELIVER_MS=str(due))
+            await send(bench, b"taken back", UNIQ_KEY="b", TIMER_DELIVER_MS=str(due))
+            await send(bench, b"of another second", UNIQ_KEY="b", TIMER_DELIVER_MS=str(due + 1_000))
+            await send(bench, b"who takes back", TIMER_DEL_UNIQKEY="b", TIMER_DELIVER_MS=str(due))
+            await pass_time(bench, 8_000)
+            assert given_out(bench) == [b"wanted", b"of another second"]
+
+    asyncio.run(main())
+
+
 def test_one_that_waits_in_stages_is_taken_back_too(tmp_path: Path) -> None:
     async def main() -> None:
         async with serving(tmp_path, {"timer_roll_window_slot": 3}) as bench:

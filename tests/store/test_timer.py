@@ -106,6 +106,18 @@ def test_what_takes_another_one_back_is_not_counted() -> None:
     assert [bool(unit.magic & DELETE) for unit in timer.units(slot)] == [False, False, True]
 
 
+def test_what_comes_in_late_goes_to_others_of_its_second_that_still_wait() -> None:
+    disk = MemoryDisk()
+    timer = opened(disk)
+    put(timer, 1, 2)
+    save(timer)
+    put(timer, 1, 0, now=NOW + 5_000)
+    put(timer, 1, 0, now=NOW + 5_000, is_delete=True)
+    for each in (opened(disk.after_kill()), timer):
+        assert given_out(each, NOW + 5_999) == [0, 2, 4, 1]
+        assert given_out(each, NOW + 6_000) == [3, 5]
+
+
 @pytest.mark.parametrize("is_saved", [True, False])
 def test_after_a_kill_all_that_was_put_waits_and_nothing_else(*, is_saved: bool) -> None:
     disk = MemoryDisk()

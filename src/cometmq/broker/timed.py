@@ -25,6 +25,7 @@ from cometmq.format.properties import (
     TIMER_ENQUEUE_MS,
     TIMER_OUT_MS,
     TIMER_ROLL_TIMES,
+    UNIQ_KEY,
 )
 from cometmq.format.record import Record, size_of
 from cometmq.format.timer_log import ROLL, Unit
@@ -37,7 +38,8 @@ QUEUE_ID: Final = 0
 """Of the timer topic."""
 ADDED_SIZE: Final = 100
 """So many bytes of properties are added while a message waits, or less."""
-_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
+NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
+"""What a property that asks for a time holds."""
 
 
 def timed(message: NewMessage, settings: StoreSettings, now: int) -> NewMessage:
@@ -110,19 +112,30 @@ def given_out(waiting: Record, unit: Unit, now: int) -> NewMessage | None:
 
 
 def takes_back(waiting: Record) -> str:
-    """Give which message a message takes back: see ``name_of``."""
+    """Give which message a message takes back: see ``names_of``."""
     return properties.decode(waiting.properties).get(TIMER_DEL_UNIQKEY, "")
 
 
-def name_of(waiting: Record) -> str:
-    """Give how a message is named by one that takes it back: its topic, a plus, and its unique key."""
+def taking_back(topic: str, unique_key: str, settings: StoreSettings) -> str:
+    """Give how this broker names a message that it takes back: see ``names_of``."""
+    return f"{topic}+{unique_key}" if settings.append_topic_for_timer_delete_key else unique_key
+
+
+def names_of(waiting: Record) -> frozenset[str]:
+    """Give how a message is named by one that takes it back; none if it has no unique key.
+
+    That is its unique key, or its topic, a plus and its unique key. RocketMQ 5.3.2 and 5.3.3 know the second
+    only, those before them the first; 5.5 the first, or with ``appendTopicForTimerDeleteKey`` the second. A
+    store may come from any of them.
+    """
     named = properties.decode(waiting.properties)
-    return f"{named.get(REAL_TOPIC)}+{named.get(properties.UNIQ_KEY)}"
+    key = named.get(UNIQ_KEY)
+    return frozenset() if key is None else frozenset({key, f"{named.get(REAL_TOPIC)}+{key}"})
 
 
 def _time(name: str, value: str, now: int) -> int:
     """Give the time that is asked for, ms since the epoch. Raises MessageIllegal."""
-    if not _NUMBER.fullmatch(value):
+    if not NUMBER.fullmatch(value):
         raise MessageIllegal(f"property {name} = {value[:40]!r}: give a number")
     if name == TIMER_DELIVER_MS:
         return int(value)

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Final
 
 from cometmq.broker.reads import read
-from cometmq.broker.timed import QUEUE_ID, facts, given_out, name_of, takes_back
+from cometmq.broker.timed import QUEUE_ID, facts, given_out, names_of, takes_back
 from cometmq.broker.topics import HALF_TOPIC, TIMER_TOPIC
 from cometmq.errors import MessageIllegal, StoreNotWritable
 from cometmq.format.record import Record, decode
@@ -153,7 +153,7 @@ class TimedMessages:
     async def _message(self, unit: Unit) -> list[NewMessage]:
         """Give the message of a unit as it is given out: one, or none if it was taken back or cannot be."""
         waiting = await self._read(unit)
-        if waiting is None or name_of(waiting) in self._taken_back:
+        if waiting is None or not self._taken_back.isdisjoint(names_of(waiting)):
             return []
         try:
             message = given_out(waiting, unit, self._clock.now_ms())

@@ -98,6 +98,8 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         timer_precision_ms: … which is rounded to so much …
         timer_max_delay_sec: … and may be so far off, s.
         timer_roll_window_slot: what is so far off or farther, in units of the precision, waits in stages.
+        append_topic_for_timer_delete_key: what takes a message back names its topic, too: RocketMQ 5.3.2 and
+            5.3.3 know only that. What is in the store is understood either way.
         timer_flush_interval_ms: how often what is known of such messages goes to the disk.
         mapped_file_size_timer_log: length of a timer log's file.
     """
@@ -153,6 +155,7 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     timer_precision_ms: Annotated[int, Meta(ge=100, le=1_000)] = 1_000
     timer_max_delay_sec: Positive = 3 * 24 * 3600
     timer_roll_window_slot: int = 2 * 24 * 3600
+    append_topic_for_timer_delete_key: bool = False
     timer_flush_interval_ms: Positive = 1_000
     mapped_file_size_timer_log: FileSize = 100 * 1024 * 1024
 

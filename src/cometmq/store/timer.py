@@ -116,7 +116,8 @@ class Timer:
     def put(self, waiting: Sequence[Timed], next_queue_offset: int, now_ms: int) -> None:
         """Take in messages, in their order in the timer topic, of which ``next_queue_offset`` comes next.
 
-        What is due already is so when this second has passed. Raises OSError: then none is taken in.
+        What is due already is so when this second has passed, or with others of its own that still wait: one
+        of them may be the one that it takes back. Raises OSError: then none is taken in.
         """
         now = now_ms // self._precision_ms
         if self._taken is not None:
@@ -231,7 +232,10 @@ class Timer:
 
     def _unit(self, message: Timed, now: int) -> Unit:
         """Make the unit of a message, but for the one before it; ``now`` in units of the precision."""
-        time, magic = max(message.time // self._precision_ms, now), DEFAULT
+        time, magic = message.time // self._precision_ms, DEFAULT
+        if time in self._slots:
+            now = min(now, time)
+        time = max(time, now)
         beyond = time - now - self._window
         if beyond >= 0:  # it is put back later; not so late that little is left of its time then
             magic |= ROLL
