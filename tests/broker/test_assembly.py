@@ -7,10 +7,7 @@ from tests.broker.conftest import bodies, pull_header, serving
 
 from cometmq.wire.codes import RequestCode, ResponseCode
 
-NOT_YET = {
-    RequestCode.POP_MESSAGE,
-    RequestCode.RECALL_MESSAGE,
-}
+NOT_YET = {RequestCode.POP_MESSAGE}
 
 
 def test_what_is_not_offered_yet_is_answered_as_not_supported(tmp_path: Path) -> None:

@@ -36,7 +36,9 @@ def test_it_has_no_characters_that_mean_something_in_a_url() -> None:
 
 @given(st.text())
 def test_what_is_no_handle_is_refused_by_an_error_that_shows_it(text: str) -> None:
-    with pytest.raises(FormatError, match="is no recall handle: give the one that the broker answered"):
+    with pytest.raises(
+        FormatError, match="is no recall handle: give the one that the answer to the send has"
+    ):
         parse(text[:30])
 
 

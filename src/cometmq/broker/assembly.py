@@ -27,6 +27,7 @@ from cometmq.broker.pull import Pulls
 from cometmq.broker.query import Queries
 from cometmq.broker.rates import Rates
 from cometmq.broker.reads import Reads
+from cometmq.broker.recalls import Recalls
 from cometmq.broker.relay import Relay
 from cometmq.broker.replies import Replies
 from cometmq.broker.requests import Handler, Requests
@@ -176,6 +177,16 @@ class Assembly:
                 constants=constants,
                 stores=own.store_reply_message_enable,
             ),
+            Recalls(
+                store,
+                self.topics,
+                delays,
+                sends.disk_waits,
+                self.rates,
+                clock,
+                own,
+                store_host=host,
+            ),
             self.lock_requests,
             queries,
             Retries(
@@ -227,6 +238,7 @@ def _handlers(
     clients: ClientRequests,
     relay: Relay,
     replies: Replies,
+    recalls: Recalls,
     locks: LockRequests,
     queries: Queries,
     retries: Retries,
@@ -245,6 +257,7 @@ def _handlers(
         RequestCode.CONSUMER_SEND_MSG_BACK: retries.send_back,
         RequestCode.SEND_REPLY_MESSAGE: replies.handle,
         RequestCode.SEND_REPLY_MESSAGE_V2: replies.handle,
+        RequestCode.RECALL_MESSAGE: recalls.handle,
         RequestCode.END_TRANSACTION: transactions.end,
         RequestCode.HEART_BEAT: clients.heartbeat,
         RequestCode.UNREGISTER_CLIENT: clients.unregister,

@@ -17,6 +17,7 @@ from cometmq.broker.fast_failure import FastFailure
 from cometmq.broker.half_message import half
 from cometmq.broker.idempotence import Idempotence, Keys
 from cometmq.broker.rates import Rates
+from cometmq.broker.recalls import handle_of
 from cometmq.broker.refused import Refused, code_of
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.targets import Target, Targets
@@ -57,7 +58,8 @@ _RARE: Final = frozenset({TRANSACTION_PREPARED, DELAY, *TIMER_ASKS})
 class _Sent(NamedTuple):
     """One send on its way: which of the batch's messages are its own, and what its answer says.
 
-    With ``keys``, one of each of its messages, it may be one that is stored already.
+    With ``keys``, one of each of its messages, it may be one that is stored already. A timed one has a
+    ``recall_handle``.
     """
 
     command: Command
@@ -67,6 +69,7 @@ class _Sent(NamedTuple):
     unique_key: str
     wait: bool
     keys: Keys = ()
+    recall_handle: str | None = None
 
 
 class Sends:
@@ -78,6 +81,7 @@ class Sends:
 
     Attributes:
         bulk: takes sends before anybody makes commands of them, once the kernels are loaded.
+        disk_waits: who waits for the disk.
     """
 
     def __init__(
@@ -103,16 +107,16 @@ class Sends:
         self._constants = constants
         self._names = ("msgId", "queueId", "queueOffset", "transactionId")
         self._template = ResponseTemplate(self._names, constants)
-        self._disk_waits = DiskWaits(store)
+        self.disk_waits = DiskWaits(store)
         self._fast_failure = FastFailure(
-            settings, store.settings.os_page_cache_busy_time_out_mills, self._disk_waits
+            settings, store.settings.os_page_cache_busy_time_out_mills, self.disk_waits
         )
         self.bulk = BulkSends(
             store,
             targets,
             additions,
             rates,
-            self._disk_waits,
+            self.disk_waits,
             self._fast_failure,
             self._template.pieces(),
             store_host,
@@ -120,6 +124,7 @@ class Sends:
         self._rejects_transactions = settings.reject_transaction_message
         self._body_size_max = store.settings.max_message_size
         self._delays = delays
+        self._broker_name = settings.broker_name
 
     def handle(self, session: Session, commands: Sequence[Command]) -> None:
         """Store and answer the sends of one socket read."""
@@ -175,12 +180,15 @@ class Sends:
             header.sys_flag,
             header.reconsume_times,
         )
+        recall_handle = None
         if header.sys_flag & TRANSACTION_MASK or not _RARE.isdisjoint(named):
             message = self._rare(header, named, message)
+            recall_handle = handle_of(message, self._broker_name)
         messages.append(message)
         has_key = IDEMPOTENCE_KEY in named and message.topic != HALF_TOPIC
         keys = self._idempotence.keys_of(target.topic, [named]) if has_key else ()
-        return _Sent(command, begin, begin + 1, queue_id, named[UNIQ_KEY], named.get(WAIT) != "false", keys)
+        wait = named.get(WAIT) != "false"
+        return _Sent(command, begin, begin + 1, queue_id, named[UNIQ_KEY], wait, keys, recall_handle)
 
     def _rare(self, header: SendHeader, named: dict[str, str], message: NewMessage) -> NewMessage:
         """Give a message that is delayed, timed or in a transaction as it is stored.
@@ -271,7 +279,7 @@ class Sends:
 
         That is written before: so if answers wait for the disk, it is there by then.
         """
-        begun_ms = self._rates.put_times.begin()
+        begun_ms, end = self._rates.put_times.begin(), self._store.written_offset
 
         def append(new: Sequence[NewMessage]) -> list[Appended]:
             appended = self._store.append(new)
@@ -284,6 +292,8 @@ class Sends:
             self._refuse(session, sent.command, code_of(error), str(error))
             return
         sent = sent._replace(begin=0, end=len(places), queue_id=places[0].queue_id)
+        if places[0].appended.physical_offset < end:  # the handle of the first one takes that back
+            sent = sent._replace(recall_handle=None)
         self._answer_when_safe(session, [sent], [place.appended for place in places], begun_ms)
 
     def _note(self, messages: Sequence[NewMessage], appended: Sequence[Appended], begun_ms: int) -> None:
@@ -304,13 +314,13 @@ class Sends:
             return
         self._answer(session, [sent for sent in sends if not sent.wait], appended)
         answer = partial(self._answer, session, waiting, appended)
-        self._disk_waits.add(self._rates.put_times.ending(begun_ms, len(appended), answer), len(waiting))
+        self.disk_waits.add(self._rates.put_times.ending(begun_ms, len(appended), answer), len(waiting))
 
     def _answer(
         self, session: Session, sends: list[_Sent], appended: list[Appended], unsafe: str | None = None
     ) -> None:
         """Answer success, or FLUSH_DISK_TIMEOUT with the reason ``unsafe``."""
-        for command, begin, end, queue_id, unique_key, _, _ in sends:
+        for command, begin, end, queue_id, unique_key, _, _, recall_handle in sends:
             if command.is_oneway:
                 continue
             first = appended[begin]
@@ -322,11 +332,14 @@ class Sends:
                 )
                 message_id = ",".join(ids)
             values = (message_id, str(queue_id), str(first.queue_offset), unique_key)
-            if unsafe is None:
+            if unsafe is None and recall_handle is None:
                 session.send(self._template.encode(command, values))
-            else:
-                fields = dict(zip(self._names, values, strict=True)) | self._constants
-                session.send(response(command, ResponseCode.FLUSH_DISK_TIMEOUT, unsafe, fields))
+                continue
+            code = ResponseCode.SUCCESS if unsafe is None else ResponseCode.FLUSH_DISK_TIMEOUT
+            fields = dict(zip(self._names, values, strict=True)) | self._constants
+            if recall_handle is not None:
+                fields["recallHandle"] = recall_handle
+            session.send(response(command, code, unsafe, fields))
 
     def _refuse_all(self, session: Session, sends: list[_Sent], code: ResponseCode, remark: str) -> None:
         for sent in sends:

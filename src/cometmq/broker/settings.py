@@ -79,6 +79,8 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         idempotence_read_back_bytes: how much of the log's end is searched for keys when the broker starts,
             which takes a second if it is full of them.
         store_reply_message_enable: store replies to requests, besides passing them on to who asked.
+        recall_message_enable: let producers take back timed messages …
+        allow_recall_when_broker_not_writeable: … also where ``broker_permission`` has no write.
         reject_transaction_message: refuse messages in transactions.
         transaction_time_out: how old a half message must be before its producer is asked for it …
         transaction_check_interval: … which is done so often …
@@ -133,6 +135,8 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     idempotence_keys_max: Annotated[int, Meta(ge=2, le=100_000_000)] = 500_000
     idempotence_read_back_bytes: Annotated[int, Meta(ge=0)] = 32 * 1024 * 1024
     store_reply_message_enable: bool = True
+    recall_message_enable: bool = False
+    allow_recall_when_broker_not_writeable: bool = True
     reject_transaction_message: bool = False
     transaction_time_out: Milliseconds = 6_000
     transaction_check_interval: Milliseconds = 30_000

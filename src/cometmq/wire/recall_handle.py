@@ -49,7 +49,7 @@ def parse(text: str) -> RecallHandle:
     words = _decoded(text).rstrip(_BLANK).split(_BLANK)
     if len(words) < _WORD_COUNT or words[0] != VERSION:
         raise FormatError(
-            f"{text[:_SHOWN_LENGTH]!r} is no recall handle: give the one that the broker answered the send with"
+            f"{text[:_SHOWN_LENGTH]!r} is no recall handle: give the one that the answer to the send has"
         )
     return RecallHandle(*words[1:_WORD_COUNT])
 
