@@ -60,14 +60,16 @@ def fsspec_config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def name_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Give the end-to-end tests a name server, and a broker that filters by SQL and delays nothing long.
+    """Give the end-to-end tests a name server, and a broker that offers all that is not asked for usually.
 
+    It filters by SQL, takes messages back, and delays nothing long.
     ``tests/interop`` has a fixture of this name, for the same tests with its brokers.
     """
     from tests.live import in_thread  # noqa: PLC0415  most tests need no broker
     from tests.shop import PROMPT  # noqa: PLC0415  as above
 
-    with in_thread(tmp_path_factory.mktemp("broker"), store=PROMPT, enable_property_filter=True) as live:
+    offered = {"enable_property_filter": True, "recall_message_enable": True}
+    with in_thread(tmp_path_factory.mktemp("broker"), store=PROMPT, **offered) as live:
         yield live.name_server
 
 

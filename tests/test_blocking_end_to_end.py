@@ -43,6 +43,14 @@ def test_what_is_sent_can_be_pulled(name_server: str, topic: str) -> None:
             assert consumer.max_offset(queue) >= 3
 
 
+def test_what_waits_can_be_taken_back(name_server: str, topic: str) -> None:
+    with Producer(name_server) as producer:
+        result = producer.send(Message(topic, b"later", delay_ms=60_000))
+        assert producer.recall(topic, result.recall_handle) == result.message_id
+        with pytest.raises(SettingsError, match="recall handle None"):
+            producer.recall(topic, producer.send(Message(topic, b"at once")).recall_handle)
+
+
 def test_messages_can_be_polled(name_server: str, topic: str) -> None:
     with Producer(name_server) as producer, LitePullConsumer(name_server, topic) as consumer:
         queue = producer.send(Message(topic, b"0")).queue

@@ -141,6 +141,10 @@ class Producer(_Blocking[client.Producer]):
         """Reply to a message that was sent by ``request``; wait until the producer that asked has it."""
         return self._run(self._client.reply(request, body, tags=tags, keys=keys, properties=properties))
 
+    def recall(self, topic: str, handle: str | None) -> str:
+        """Take back a message that waits for its time, so that nobody gets it; give the message's id."""
+        return self._run(self._client.recall(topic, handle))
+
     def queues(self, topic: str) -> list[MessageQueue]:
         """Give the queues that a topic's messages are sent to."""
         return self._run(self._client.queues(topic))

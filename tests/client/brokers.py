@@ -9,11 +9,15 @@ from cometmq.wire.bodies.body import encode
 from cometmq.wire.bodies.route import BrokerData, QueueData, TopicRoute
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
-from cometmq.wire.headers import SendHeaderV2, parse
+from cometmq.wire.headers import RecallHeader, SendHeaderV2, parse
+from cometmq.wire.recall_handle import parse as parse_handle
 
 
 class Broker:
-    """A broker that answers sends with codes of the test's choice; None leaves them unanswered."""
+    """A broker that answers sends with codes of the test's choice; None leaves them unanswered.
+
+    It takes back whatever a handle names.
+    """
 
     offset_id = "0" * 32
     queue_offset = 0
@@ -22,12 +26,19 @@ class Broker:
         self.name = name
         self.codes = list(codes)
         self.sent: list[SendHeaderV2] = []
+        self.recalled: list[RecallHeader] = []
         self.silent = asyncio.Event()
 
     def handle(self, session: Session, commands: list[Command]) -> None:
         for command in commands:
             if command.code in (RequestCode.HEART_BEAT, RequestCode.UNREGISTER_CLIENT):
                 session.send(response(command))
+                continue
+            if command.code == RequestCode.RECALL_MESSAGE:
+                asked = parse(RecallHeader, command.ext_fields)
+                self.recalled.append(asked)
+                found = {"msgId": parse_handle(asked.recall_handle).unique_id}
+                session.send(response(command, ext_fields=found))
                 continue
             header = parse(SendHeaderV2, command.ext_fields)
             self.sent.append(header)

@@ -26,6 +26,7 @@ from cometmq.errors import NetworkError, NoRoute, PartlySent, RemoteError
 from cometmq.format.sys_flag import COMPRESSION_MASK
 from cometmq.wire.bodies.trace import TRACE_TOPIC, PubTrace
 from cometmq.wire.bodies.trace import decode as decode_traces
+from cometmq.wire.codes import ResponseCode
 
 PATIENCE_MS = 60_000
 
@@ -144,6 +145,31 @@ def test_a_timed_message_comes_in_its_second_or_the_one_before(name_server: str,
         for body in (b"at", b"after"):
             assert due - 1_000 <= came[body].store_time
             assert came[body].message_id in {result.message_id for result in results}
+
+    run(main())
+
+
+def test_what_is_taken_back_does_not_come(name_server: str, topic: str) -> None:
+    async def main() -> None:
+        async with Producer(name_server) as producer:
+            due = int(time.time() * 1000) + 3_000
+            first, _, third = await producer.send_many(
+                [Message(topic, b"%d" % number, deliver_time=due) for number in range(3)]
+            )
+            assert await producer.recall(topic, first.recall_handle) == first.message_id
+            assert await producer.recall(topic, third.recall_handle) == third.message_id
+            assert await producer.recall(topic, third.recall_handle) == third.message_id
+            await producer.send(Message(topic, b"behind", deliver_time=due + 1_000))
+            at_once = await producer.send(Message(topic, b"at once"))
+            assert at_once.recall_handle is None
+            assert {message.body for message in await read(name_server, topic, 3)} == {
+                b"1",
+                b"at once",
+                b"behind",
+            }
+            with pytest.raises(RemoteError, match=rf"message {first.message_id} .*until it is due") as raised:
+                await producer.recall(topic, first.recall_handle)
+            assert raised.value.code == ResponseCode.ILLEGAL_OPERATION
 
     run(main())
 

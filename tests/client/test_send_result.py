@@ -24,6 +24,12 @@ def test_each_message_of_a_batch_has_a_result_of_its_own() -> None:
     ]
 
 
+def test_one_that_travelled_alone_has_its_result_as_it_is() -> None:
+    queue = MessageQueue("Orders", "broker-a", 1)
+    alone = SendResult(SendStatus.SEND_OK, "a", "A", queue, 7, "handle")
+    assert of_each(alone, ["a"]) == [alone]
+
+
 def test_of_a_batch_that_is_kept_as_one_record_the_first_message_has_the_id() -> None:
     whole = SendResult(SendStatus.SEND_OK, "a", "A", MessageQueue("Orders", "broker-a", 1), 7)
     assert [one.offset_ids for one in of_each(whole, ["a", "b"])] == [["A"], []]

@@ -4,8 +4,9 @@ The blocks of a page run in their order, as one program, in an empty directory. 
 one is what it prints. A block that begins with a comment ``# not run: REASON`` need only be Python.
 
 Blocks may ``await``, as at the prompt of ``python -m asyncio``: all of a page run in one event loop. Where
-a page names ``127.0.0.1:9876``, it finds a broker (in truth, on a free port). A page that uses Spark runs
-in this process, on the session that all tests share: one more would take longer to start than all else.
+a page names ``127.0.0.1:9876``, it finds a broker (in truth, on a free port), which takes messages back. A
+page that uses Spark runs in this process, on the session that all tests share: one more would take longer to
+start than all else.
 """
 
 import ast
@@ -119,7 +120,8 @@ def test_what_a_page_shows_is_what_happens(
         return
     with ExitStack() as stack:
         if any(NAME_SERVER in block.code for block in blocks):
-            address = stack.enter_context(in_thread(tmp_path / "store")).name_server
+            live = stack.enter_context(in_thread(tmp_path / "store", recall_message_enable=True))
+            address = live.name_server
             blocks = [block._replace(code=block.code.replace(NAME_SERVER, address)) for block in blocks]
         if any(SPARK in block.code for block in blocks):
             request.getfixturevalue("spark")

@@ -15,6 +15,7 @@ from tests.interop import jvm, peers
 SETTINGS: dict[str, object] = peers.PATIENT | {
     "messageDelayLevel": "1s 1s 1s 1s 1s",  # messages that failed come again soon
     "enablePropertyFilter": "true",
+    "recallMessageEnable": "true",
 }
 
 

@@ -68,6 +68,17 @@ def test_a_delay_is_for_a_producer_to_ask_for(rocketmq: EmbeddedBroker) -> None:
         rocketmq.send(Message("T", b"1", delay_level=1))
 
 
+def test_what_waits_for_a_time_comes_when_the_clock_says_so_unless_it_is_taken_back(
+    rocketmq: EmbeddedBroker,
+) -> None:
+    with Producer(rocketmq.name_server) as producer:
+        unwanted = producer.send(Message("T", b"unwanted", delay_ms=60_000))
+        producer.send(Message("T", b"wanted", delay_ms=60_000))
+        assert producer.recall("T", unwanted.recall_handle) == unwanted.message_id
+        rocketmq.clock.advance(62)
+        assert [message.body for message in rocketmq.wait_messages("T")] == [b"wanted"]
+
+
 def test_a_failure_must_say_of_what(rocketmq: EmbeddedBroker) -> None:
     with pytest.raises(SettingsError, match="say which requests"):
         rocketmq.fail_next()

@@ -20,6 +20,7 @@ from cometmq.client.identity import client_id, unique_ids
 from cometmq.client.outgoing import Outgoing
 from cometmq.client.packing import Lane
 from cometmq.client.presence import Presence
+from cometmq.client.recalls import recall_request, recalled, wanted
 from cometmq.client.replies import Replies
 from cometmq.client.request import reply_of, reply_topic, request_of
 from cometmq.client.room import Room
@@ -267,6 +268,27 @@ class Producer:
         message = Message(reply_topic(request), body, tags, keys, properties)
         ready = reply_of(self._prepare(message), request)
         return await self._send(ready, await self._sender.queue_at(request.store_host, message.topic))
+
+    async def recall(self, topic: str, handle: str | None) -> str:
+        """Take back a message that waits for its time, so that nobody gets it; give the message's id.
+
+        A broker does not look whether there is such a message: it says the same if it was taken back before.
+
+        Args:
+            topic: what the message was sent to.
+            handle: the ``recall_handle`` of its result.
+
+        Raises:
+            SettingsError: there is no handle, it is none, or it is of another topic.
+            NoRoute: its broker is not known.
+            RemoteError: the message is due, or the broker takes none back; the remark names the remedy.
+            NetworkError: the broker does not answer; the message may be taken back nevertheless.
+        """
+        message = wanted(topic, handle)
+        address = await self._sender.address(MessageQueue(topic, message.broker_name, 0))
+        request = recall_request(self.group, message)
+        answer = await self._connections.request(address, request, self._settings.timeout_ms)
+        return recalled(answer, message)
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Give the queues that a topic's messages are sent to. Raises NoRoute or NetworkError."""

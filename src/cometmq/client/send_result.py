@@ -32,6 +32,7 @@ class SendResult(msgspec.Struct, frozen=True, gc=False):
         offset_id: the broker's id of the message, what ``cometmq store find --id`` takes; of a batch, those
             of its messages joined by commas.
         queue_offset: of the message, or of the first of a batch.
+        recall_handle: what ``Producer.recall`` takes the message back by, if it waits for a time.
     """
 
     status: SendStatus
@@ -39,6 +40,7 @@ class SendResult(msgspec.Struct, frozen=True, gc=False):
     offset_id: str
     queue: MessageQueue
     queue_offset: int
+    recall_handle: str | None = None
 
     @property
     def offset_ids(self) -> list[str]:
@@ -48,6 +50,8 @@ class SendResult(msgspec.Struct, frozen=True, gc=False):
 
 def of_each(result: SendResult, message_ids: Sequence[str]) -> list[SendResult]:
     """Give the result of each message of a batch, whose unique ids are given, from that of the batch."""
+    if len(message_ids) == 1:
+        return [result]
     status, queue = result.status, result.queue
     offset_ids = result.offset_ids  # one, if the broker keeps the batch as one record
     offset_ids += [""] * (len(message_ids) - len(offset_ids))

@@ -219,4 +219,5 @@ def _result(answer: Command, ready: Outgoing, queue: MessageQueue) -> SendResult
     header = parse(SendResponseHeader, answer.ext_fields)
     if header.queue_id != queue.queue_id:  # the broker had to choose another
         queue = queue._replace(queue_id=header.queue_id)
-    return SendResult(status, ready.message_ids[0], header.message_id, queue, header.queue_offset)
+    place = queue, header.queue_offset, header.recall_handle
+    return SendResult(status, ready.message_ids[0], header.message_id, *place)

@@ -209,6 +209,7 @@ class EmbeddedBroker:
             namesrv_addr=self.name_server,
             store_path_root_dir=str(ROOT),
             enable_property_filter=True,
+            recall_message_enable=True,
         )
         self._broker = broker = Broker(
             settings, STORE, clock=self.clock, peers_clock=SystemClock(), files=self._disk, load_kernels=False
