@@ -13,19 +13,29 @@ pytestmark = pytest.mark.interop
 COUNT = 150
 SOON_MS = 3_000
 LATER_MS = 12_000
+MUCH_LATER_MS = 30_000
+"""Time for a store to move, and for the next broker to start and be asked."""
+RECALLS: dict[str, object] = peers.PATIENT | {"brokerName": "broker-a", "recallMessageEnable": "true"}
+"""A handle names the broker: one that goes on with the store of another must have its name."""
 
-WELL: list[dict[str, Any]] = [
-    {
-        "consumer": "timed",
-        "expected": COUNT,
-        "received": COUNT,
-        "missing": [],
-        "twice": [],
-        "unexpected": [],
-        "damaged": [],
-    },
-    {"early": []},
-]
+
+def well(count: int) -> list[dict[str, Any]]:
+    """Give what is said if all goes well with so many messages."""
+    return [
+        {
+            "consumer": "timed",
+            "expected": count,
+            "received": count,
+            "missing": [],
+            "twice": [],
+            "unexpected": [],
+            "damaged": [],
+        },
+        {"early": []},
+    ]
+
+
+WELL = well(COUNT)
 
 
 @pytest.mark.parametrize("name", ["rocketmq", "cometmq"])
@@ -41,6 +51,41 @@ def test_what_waits_in_stages_comes_once_and_not_before_its_second(
     settings = peers.PATIENT | {"timerRollWindowSlot": 3}
     with peers.START[name](tmp_path / "store", settings, ended_by=signal.SIGKILL) as peer:
         assert run_java("Timed", peer.namesrv, "Staged", COUNT, LATER_MS, "all") == WELL
+
+
+@pytest.mark.parametrize("with_topic", ["false", "true"])
+@pytest.mark.parametrize("name", ["rocketmq", "cometmq"])
+def test_what_the_producer_takes_back_does_not_come(
+    name: str, with_topic: str, run_java: Run, tmp_path: Path
+) -> None:
+    settings = RECALLS | {"appendTopicForTimerDeleteKey": with_topic}
+    with peers.START[name](tmp_path / "store", settings, ended_by=signal.SIGKILL) as peer:
+        assert run_java("Recall", peer.namesrv, "Recalled", COUNT, SOON_MS, "all") == well(COUNT // 3)
+
+
+@pytest.mark.parametrize("brokers", ["rocketmq cometmq", "cometmq rocketmq"])
+@pytest.mark.parametrize(
+    ("ended_by", "names_topic"),
+    [
+        pytest.param(signal.SIGTERM, "false", id="stopped"),
+        pytest.param(signal.SIGKILL, "false", id="killed"),
+        pytest.param(signal.SIGTERM, "true", id="by-topic-and-id"),
+    ],
+)
+def test_what_is_taken_back_at_one_broker_or_by_its_handle_at_the_next_does_not_come_there(
+    brokers: str, ended_by: signal.Signals, names_topic: str, run_java: Run, tmp_path: Path
+) -> None:
+    port, handles = peers.free_port(), ""
+    for name, role in zip(brokers.split(), ("leave", "finish"), strict=True):
+        settings = RECALLS
+        if name == "rocketmq" or role == "leave":  # CometMQ knows both names, whatever it gives itself
+            settings = RECALLS | {"appendTopicForTimerDeleteKey": names_topic}
+        with peers.START[name](tmp_path / "store", settings, port=port, ended_by=ended_by) as peer:
+            said = run_java("Recall", peer.namesrv, "Recalled", COUNT, MUCH_LATER_MS, role, handles)
+            handles = ",".join(said[0].get("handles", ()))
+    if ended_by == signal.SIGKILL:
+        said[0]["twice"] = []  # what was put since the last save is put again
+    assert said == well(COUNT // 3)
 
 
 @pytest.mark.parametrize(

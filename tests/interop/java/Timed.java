@@ -54,10 +54,15 @@ public final class Timed {
             received.print("timed");
         }
         producer.shutdown();
+        printEarly();
+    }
+
+    /** Prints which messages came too early. */
+    static void printEarly() {
         Lines.print("early", Received.few(EARLY));
     }
 
-    private static Message message(String topic, int number, long waitMs) {
+    static Message message(String topic, int number, long waitMs) {
         Message message = TestMessage.make(topic, "timed", number);
         long due = System.currentTimeMillis() + waitMs;
         message.putUserProperty(DUE, Long.toString(due));
@@ -76,7 +81,7 @@ public final class Timed {
         received.take(message);
     }
 
-    private static DefaultMQPushConsumer consumer(String namesrv, String topic, Received received) throws Exception {
+    static DefaultMQPushConsumer consumer(String namesrv, String topic, Received received) throws Exception {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("timed-" + topic);
         consumer.setNamesrvAddr(namesrv);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
