@@ -18,10 +18,6 @@ from cometmq.wire.recall_handle import RecallHandle
 MESSAGE = RecallHandle("Orders", "a", "1700000000001", "ID")
 
 
-def answer(code: int, remark: str | None = None) -> Command:
-    return Command(code, remark=remark)
-
-
 def test_a_handle_means_a_message() -> None:
     assert wanted("Orders", str(MESSAGE)) == MESSAGE
 
@@ -72,12 +68,12 @@ def test_the_answer_names_the_message_that_was_taken_back() -> None:
 )
 def test_a_refusal_names_the_message_and_the_remedy(code: int, remark: str | None, text: str) -> None:
     with pytest.raises(RemoteError, match=text) as raised:
-        recalled(answer(code, remark), MESSAGE)
+        recalled(Command(code, remark=remark), MESSAGE)
     assert raised.value.code == code
     assert "(message ID of topic 'Orders', due at 1700000000001, broker 'a'" in raised.value.remark
 
 
-def test_a_broker_that_takes_nothing_back_says_so_and_what_it_gave_out_is_told_apart(tmp_path: Path) -> None:
+def test_a_broker_that_takes_nothing_back_says_which_setting_lets_it(tmp_path: Path) -> None:
     async def main() -> None:
         async with serving(tmp_path) as live, Producer(live.name_server) as producer:
             result = await producer.send(Message("Orders", b"x", delay_ms=60_000))

@@ -97,9 +97,7 @@ class Recalls:
         answer = response(command, ext_fields=found | self._constants)
         if not self._store.settings.sync_flush or command.is_oneway:
             return answer
-        self._disk_waits.add(
-            lambda _: session.send(answer)
-        )  # RocketMQ calls one that waits too long a success
+        self._disk_waits.add(lambda _: session.send(answer))  # a success, too, if that takes too long
         return None
 
     def _check(self, header: RecallHeader) -> RecallHandle:
