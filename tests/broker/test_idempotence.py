@@ -194,6 +194,8 @@ def test_keys_outlive_a_restart(settings: dict[str, Any]) -> None:
                 await bench.send("T", b"y" * 3_000, other=f"{KEY}{n}")
             places["single"] = place(await bench.send("T", b"1", 2, IDEMPOTENCE_KEY="single"))
             places["delayed"] = place(await bench.send("T", b"1", 1, IDEMPOTENCE_KEY="delayed", DELAY="1"))
+            timed = {KEY: "timed", "TIMER_DELAY_SEC": "9"}
+            places["timed"] = place(await bench.send("T", b"1", 2, **timed))
             deliver(bench, 1_000)
             ids, queue_id, offset = place(await send_batch(bench, members("a", "b"), 3))
             for n, (key, one) in enumerate(zip("ab", ids.split(","), strict=True)):

@@ -13,6 +13,7 @@ from typing import Final
 
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.stored_keys import Place, StoredKeys, digest
+from cometmq.broker.topics import TIMER_TOPIC
 from cometmq.errors import StoreNotWritable
 from cometmq.format import properties
 from cometmq.format.delay_level import SCHEDULE_TOPIC
@@ -26,6 +27,9 @@ from cometmq.store.commit_log import describe
 from cometmq.store.dispatch import has_queue_entry
 from cometmq.store.store import MessageStore
 from cometmq.store.tables import JsonTable
+
+_WAITING: Final = (SCHEDULE_TOPIC, TIMER_TOPIC)
+"""Where delayed and timed messages are until their time comes."""
 
 Keys = tuple[bytes | None, ...]
 """By what each message of a send is known; empty if none has a key."""
@@ -124,7 +128,7 @@ class Idempotence:
         begin = head.properties_position
         named = properties.decode(buffer[begin : begin + head.properties_length])
         queue_id = head.queue_id
-        if topic == SCHEDULE_TOPIC:
+        if topic in _WAITING:
             topic, waits_for = named.get(REAL_TOPIC, topic), named.get(REAL_QUEUE_ID, "")
             queue_id = int(waits_for) if waits_for.isdecimal() else 0
         if not has_queue_entry(head.sys_flag) or head.physical_offset < self._store.deleted_before(topic):
