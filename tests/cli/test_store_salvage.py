@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 
 from click.testing import CliRunner
+from tests.cli.conftest import Run
 from tests.store.conftest import SMALL, new_message
 
 from cometmq.cli.store import store
@@ -25,3 +26,13 @@ def test_salvage_says_what_is_there_and_what_is_lost(tmp_path: Path) -> None:
     as_json = CliRunner().invoke(store, ["salvage", str(source), "--to", str(tmp_path / "other"), "--json"])
     fields = json.loads(as_json.output)
     assert (fields["messages"], len(fields["lost"]), fields["gaps"][0]["first"]) == (99, 1, 3)
+
+
+def test_salvage_into_the_store_itself_is_a_wrong_value(cometmq: Run, tmp_path: Path) -> None:
+    source = tmp_path / "old"
+    MessageStore.open(source, SMALL).close()
+    ran = cometmq("store", "salvage", str(source), "--to", str(source / "new"))
+    assert ran.failed(
+        2, str(source / "new"), f"the old store {source},", "give a new directory outside of it"
+    )
+    assert not (source / "new").exists()

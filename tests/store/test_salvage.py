@@ -98,9 +98,61 @@ def test_tables_come_from_their_backups_if_they_are_damaged(closed: MemoryDisk) 
 def test_a_store_that_is_open_or_a_target_that_is_used_is_refused(
     closed: MemoryDisk, open_store: OpenStore
 ) -> None:
+    closed.make_directory(TARGET / "config")
     with pytest.raises(SettingsError, match="is not empty"):
-        salvage(ROOT, ROOT, SMALL, layer=closed)
+        salvage(ROOT, TARGET, SMALL, layer=closed)
+    closed.remove_directory(TARGET / "config")
     store = open_store()
     with pytest.raises(StoreLocked):
         salvage(ROOT, TARGET, SMALL, layer=closed)
     store.close()
+
+
+@pytest.mark.parametrize(
+    ("target", "relation"),
+    [
+        (ROOT, "is"),
+        (ROOT / ".." / ROOT.name, "is"),
+        (ROOT / "new", "lies within"),
+        (ROOT / "commitlog" / "new", "lies within"),
+        (ROOT.parent, "holds"),
+    ],
+)
+def test_a_target_that_is_not_apart_from_the_store_is_refused_and_nothing_is_written(
+    closed: MemoryDisk, target: Path, relation: str
+) -> None:
+    before = {path: bytes(content.data) for path, content in closed._files.items()}
+    directories = set(closed._directories)
+    with pytest.raises(SettingsError) as raised:
+        salvage(ROOT, target, SMALL, layer=closed)
+    assert str(raised.value) == (
+        f"{target}: {relation} the old store {ROOT}, which is only read: give a new directory outside of it"
+    )
+    assert {path: bytes(content.data) for path, content in closed._files.items()} == before
+    assert closed._directories == directories
+
+
+@pytest.mark.parametrize("is_source_linked", [False, True])
+def test_a_target_that_leads_into_the_store_by_a_link_is_refused(
+    tmp_path: Path, *, is_source_linked: bool
+) -> None:
+    source, link = tmp_path / "store", tmp_path / "link"
+    MessageStore.open(source, SMALL).close()
+    link.symlink_to(source)
+    names = sorted(source.iterdir())
+    old, new = (link, source / "new") if is_source_linked else (source, link / "new")
+    with pytest.raises(SettingsError, match=f"^{new}: lies within the old store {old},"):
+        salvage(old, new, SMALL)
+    assert sorted(source.iterdir()) == names
+
+
+def test_a_target_within_a_log_that_lies_elsewhere_by_a_link_is_refused(tmp_path: Path) -> None:
+    source, elsewhere = tmp_path / "store", tmp_path / "big" / "log"
+    with MessageStore.open(source, SMALL) as store:
+        store.append([new_message()])
+    elsewhere.parent.mkdir()
+    (source / "commitlog").rename(elsewhere)
+    (source / "commitlog").symlink_to(elsewhere)
+    with pytest.raises(SettingsError, match="lies within the old store"):
+        salvage(source, elsewhere / "new", SMALL)
+    assert salvage(source, tmp_path / "big" / "new", SMALL).messages == 1

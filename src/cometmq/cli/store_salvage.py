@@ -25,7 +25,7 @@ def salvage(path: Path, target: Path, config: Path | None, as_json: bool) -> Non
     config/ are copied, from their backups if they are damaged; queues and index are made anew.
 
     Exit codes: 0 copied, whatever was lost; 1 PATH is open in another process, or the disk refuses; 2 PATH
-    is no store, its sizes cannot be told, or the new directory is not empty.
+    is no store, its sizes cannot be told, or the new directory is not empty, lies within PATH or holds it.
     """
     with progress_bar("salvaging", as_json=as_json) as progress:
         salvaged = salvage_store(path, target, load_settings(config), progress=progress)

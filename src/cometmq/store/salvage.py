@@ -97,13 +97,15 @@ def salvage(
 
     Raises:
         StoreLocked: a process has the old store open.
-        SettingsError: there is no store, its sizes cannot be told, or ``target`` is not empty.
+        SettingsError: there is no store, its sizes cannot be told, or ``target`` is not empty, or one of the
+            two directories lies within the other.
         OSError: the disk refuses.
     """
     source, target, layer = Path(source), Path(target), layer or Disk()
     check_is_store(layer, source)
     if layer.lock_holder(layout.lock_path(source)) is not None:
         raise StoreLocked(f"{source} is open in another process: stop it first")
+    _check_apart(source, target, layer)
     if layer.exists(target) and layer.names(target):
         raise SettingsError(f"{target}: is not empty: give a new directory")
     settings = settings or tell_settings(layer, source)
@@ -112,6 +114,26 @@ def salvage(
     tables, lost_tables = _copy_tables(source, target, layer)
     rebuilt = rebuild(target, settings, layer=layer)
     return Salvaged(copy.messages, copy.bytes, copy.lost, rebuilt.gaps, tables, lost_tables)
+
+
+def _check_apart(source: Path, target: Path, layer: FileLayer) -> None:
+    """Raise SettingsError if a directory lies within the other one, wherever links lead.
+
+    Directories of the store that are links to elsewhere count as its own.
+    """
+    old, new = source.resolve(), target.resolve()
+    parts = (source / name for name in layer.names(source) if layer.is_directory(source / name))
+    if new == old:
+        relation = "is"
+    elif new.is_relative_to(old) or any(new.is_relative_to(part.resolve()) for part in parts):
+        relation = "lies within"
+    elif old.is_relative_to(new):
+        relation = "holds"
+    else:
+        return
+    raise SettingsError(
+        f"{target}: {relation} the old store {source}, which is only read: give a new directory outside of it"
+    )
 
 
 class _Copy:
