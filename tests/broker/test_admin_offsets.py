@@ -2,7 +2,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.broker.conftest import BROKER, Bench, pull_header, serving
+from tests.broker.conftest import BROKER, Bench, Client, pull_header, serving
 
 from cometmq.wire.bodies import GroupConfig, QueueOffsets, decode
 from cometmq.wire.codes import RequestCode, ResponseCode
@@ -13,6 +13,7 @@ from cometmq.wire.headers import (
     PullFlag,
     PullResponseHeader,
     ResetOffsetHeader,
+    UnregisterClientHeader,
     UpdateConsumerOffsetHeader,
     parse,
 )
@@ -114,16 +115,56 @@ def test_what_members_commit_before_they_hear_of_it_does_not_count(tmp_path: Pat
     asyncio.run(main())
 
 
+async def clone(bench: Bench, topic: str | None = None, *, offline: bool = False) -> set[str]:
+    """Clone to a new group; give the topics in which that stands now."""
+    bench.parts.offsets.delete_group("h")
+    header = CloneOffsetHeader("g", "h", topic, offline=offline)
+    assert (await bench.ask(RequestCode.CLONE_GROUP_OFFSET, header)).code == ResponseCode.SUCCESS
+    return bench.parts.offsets.topics_of("h")
+
+
 def test_a_group_begins_where_another_one_stands(tmp_path: Path) -> None:
     async def main() -> None:
         async with serving(tmp_path) as bench:
             for topic in ("T", "U"):
+                await bench.send(topic)
                 bench.parts.offsets.commit("g", topic, 0, 2)
-            one = CloneOffsetHeader("g", "h", "U")
-            assert (await bench.ask(RequestCode.CLONE_GROUP_OFFSET, one)).code == ResponseCode.SUCCESS
-            assert bench.parts.offsets.topics_of("h") == {"U"}
-            await bench.ask(RequestCode.CLONE_GROUP_OFFSET, CloneOffsetHeader("g", "h"))
-            assert bench.parts.offsets.topics_of("h") == {"T", "U"}
+            assert await clone(bench, "U") == {"U"}
+            assert await clone(bench) == {"T", "U"}
             assert bench.parts.offsets.committed("h", "T", 0) == 2
+
+    asyncio.run(main())
+
+
+def test_topics_that_the_members_of_a_group_do_not_subscribe_to_are_cloned_only_if_asked_to(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            for topic in ("T", "U"):
+                await bench.send(topic)
+                bench.parts.offsets.commit("g", topic, 0, 2)
+            member = await Client.open(bench.address)
+            await member.heartbeat("g", "T")
+            assert await clone(bench) == {"T"}
+            assert "group 'g' in 'U' are not cloned: its members do not subscribe to it" in caplog.text
+            assert (await clone(bench, "T"), await clone(bench, "U")) == ({"T"}, set())
+            assert await clone(bench, offline=True) == {"T", "U"}
+            assert await clone(bench, "U", offline=True) == {"U"}
+            await member.ask(RequestCode.UNREGISTER_CLIENT, UnregisterClientHeader("c", consumer_group="g"))
+            assert await clone(bench) == {"T", "U"}
+            await member.connection.close()
+
+    asyncio.run(main())
+
+
+def test_a_topic_that_is_not_there_is_not_cloned(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as bench:
+            await bench.send("T")
+            for topic in ("T", "gone"):
+                bench.parts.offsets.commit("g", topic, 0, 2)
+            assert (await clone(bench, offline=True), await clone(bench, "gone")) == ({"T"}, set())
+            assert "group 'g' in 'gone' are not cloned: no such topic" in caplog.text
 
     asyncio.run(main())

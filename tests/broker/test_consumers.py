@@ -54,6 +54,18 @@ def test_who_leaves_or_is_lost_is_told_to_those_who_stay() -> None:
     assert consumers.closed("c") == []
 
 
+def test_topics_concern_a_group_unless_its_members_subscribe_to_others_only() -> None:
+    clock = ManualClock()
+    consumers = Consumers[str](clock)
+    assert consumers.concerns("g", "U")
+    consumers.heartbeat("a", data(), member(clock))
+    assert consumers.concerns("g", "U")
+    consumers.heartbeat("a", data(ALL_OF_T), member(clock))
+    assert (consumers.concerns("g", "T"), consumers.concerns("g", "U")) == (True, False)
+    consumers.closed("a")
+    assert consumers.concerns("g", "U")
+
+
 def test_members_of_a_broadcasting_group_are_told_nothing() -> None:
     clock = ManualClock()
     consumers = Consumers[str](clock)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from cometmq.broker.consumers import ConsumerGroup, Consumers
+from cometmq.broker.consumers import Consumers
 from cometmq.broker.groups import Groups
 from cometmq.broker.offsets import Offsets
 from cometmq.broker.producers import Member, Producers
@@ -165,9 +165,8 @@ class GroupAdmin:
         name = header.consumer_group
         topics = {topic for topic in (header.topics or "").split(";") if topic}  # these in any case
         if not topics:
-            group = self._consumers.find(name)
             topics = {header.topic} if header.topic else self._offsets.topics_of(name)
-            topics = {topic for topic in topics if _concerns(group, topic)}
+            topics = {topic for topic in topics if self._consumers.concerns(name, topic)}
         queues = [
             MessageQueue(topic, self._broker_name, queue_id)
             for topic in sorted(topics)
@@ -194,11 +193,6 @@ class GroupAdmin:
                 pull_offset=max(committed, self._offsets.pulled(group, topic, queue_id) or 0),
             )
         return ConsumeStats(offsets=offsets)
-
-
-def _concerns(group: ConsumerGroup[Session] | None, topic: str) -> bool:
-    """Tell whether a topic matters for a group: not if its members no longer subscribe to it."""
-    return group is None or not group.members or topic in group.subscriptions
 
 
 def _connections(members: Mapping[Session, Member]) -> list[ClientConnection]:

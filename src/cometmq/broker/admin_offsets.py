@@ -1,7 +1,9 @@
 """What operators order about the offsets of groups. (RocketMQ: AdminBrokerProcessor.java.)"""
 
+import logging
 from collections.abc import Sequence
 
+from cometmq.broker.consumers import Consumers
 from cometmq.broker.groups import Groups
 from cometmq.broker.offsets import Offsets
 from cometmq.broker.pull import Pulls
@@ -17,6 +19,8 @@ from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import CloneOffsetHeader, ResetOffsetHeader, parse
 
+_log = logging.getLogger(__name__)
+
 
 class OffsetAdmin:
     """Carries out what operators want of offsets."""
@@ -24,6 +28,7 @@ class OffsetAdmin:
     def __init__(
         self,
         groups: Groups,
+        consumers: Consumers[Session],
         topics: Topics,
         offsets: Offsets,
         pulls: Pulls,
@@ -33,6 +38,7 @@ class OffsetAdmin:
         broker_name: str,
     ) -> None:
         self._groups = groups
+        self._consumers = consumers
         self._topics = topics
         self._offsets = offsets
         self._pulls = pulls
@@ -69,11 +75,20 @@ class OffsetAdmin:
         return self._reads.answer(session, command, self._targets(header, queue_ids), make)
 
     def clone(self, _: Session, command: Command) -> Command:
-        """CLONE_GROUP_OFFSET."""
+        """CLONE_GROUP_OFFSET: of topics that are there, and that the source wants unless it is offline."""
         header = parse(CloneOffsetHeader, command.ext_fields)
         source, target = header.source_group, header.target_group
         for topic in [header.topic] if header.topic else sorted(self._offsets.topics_of(source)):
-            self._offsets.clone(source, target, topic)
+            if self._topics.find(topic) is None:
+                _log.warning("offsets of group %r in %r are not cloned: no such topic", source, topic)
+            elif not header.offline and not self._consumers.concerns(source, topic):
+                _log.warning(
+                    "offsets of group %r in %r are not cloned: its members do not subscribe to it",
+                    source,
+                    topic,
+                )
+            else:
+                self._offsets.clone(source, target, topic)
         return response(command)
 
     def _targets(

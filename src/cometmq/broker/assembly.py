@@ -213,6 +213,7 @@ class Assembly:
             ),
             OffsetAdmin(
                 groups,
+                consumers,
                 self.topics,
                 self.offsets,
                 self.pulls,

@@ -118,6 +118,13 @@ class Consumers(Generic[ChannelT]):
         """Give what is known of a group, or None if it never sent a heartbeat."""
         return self._groups.get(name)
 
+    def concerns(self, name: str, topic: str) -> bool:
+        """Tell whether a topic matters for a group: not if its members subscribe to others only."""
+        group = self._groups.get(name)
+        if group is None or not group.members or not group.subscriptions:
+            return True
+        return topic in group.subscriptions
+
     def groups_of(self, topic: str) -> set[str]:
         """Give the groups with members that subscribe to ``topic``."""
         return {
