@@ -6,6 +6,7 @@ from tests.spark.live.conftest import Topics, queue
 from cometmq.errors import NoRoute, SettingsError, StoreDamaged
 from cometmq.spark.live import batch
 from cometmq.spark.live.batch import FilteringReader, LiveReader
+from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.options import LiveOptions
 from cometmq.spark.live.ranges import Range
 
@@ -98,6 +99,39 @@ def test_offsets_that_brokers_do_not_have_are_lost(orders: Topics) -> None:
     assert planned(patient) == [[Range(NEW, 0, 40)]]
     with pytest.raises(SettingsError, match="ends at 5, before startingOffsets 60"):
         planned(orders.options(**only_new, startingOffsets=far, endingOffsets=far.replace("60", "5")))
+
+
+@pytest.mark.parametrize("end", ["latest", '{"orders": {"broker-a": {"0": 5, "1": 70}}}'])
+def test_a_start_behind_the_end_of_a_queue_is_an_error_that_names_both_and_the_remedy(
+    orders: Topics, caplog: pytest.LogCaptureFixture, end: str
+) -> None:
+    far = '{"orders": {"broker-a": {"0": 3, "1": 60}}}'
+    given = {"subscribe": "orders", "startingOffsets": far, "endingOffsets": end}
+    with pytest.raises(SettingsError) as raised:
+        planned(orders.options(**given))
+    assert str(raised.value) == (
+        "option startingOffsets: queues end before: topic orders, broker broker-a, queue 1: 60 is asked for, "
+        "it begins at 0 and ends at 40: give offsets up to the end, -1 for the end or -2 for the "
+        "beginning; with failOnDataLoss false nothing is read of them"
+    )
+    assert planned(orders.options(**given, failOnDataLoss="false"))[0][0].queue == PAID
+    assert "queue 1: 60 is asked for, it begins at 0 and ends at 40: nothing is read of them" in caplog.text
+
+
+def test_a_start_at_the_end_of_a_queue_gives_nothing_and_a_time_behind_it_neither(orders: Topics) -> None:
+    ends = '{"orders": {"broker-a": {"0": 100, "1": 40}}}'
+    assert planned(orders.options(subscribe="orders", startingOffsets=ends)) == []
+    assert planned(orders.options(subscribe="orders", startingOffsets=ends, endingOffsets=ends)) == []
+    assert planned(orders.options(subscribe="orders", startingTimestamp="2999-01-01T00:00:00Z")) == []
+
+
+def test_what_a_group_has_committed_behind_the_end_of_a_queue_is_named(topics: Topics) -> None:
+    topics.create("short", queues=1)
+    with Cluster(topics.options(subscribe="short", group="ahead")) as cluster:
+        cluster.commit({queue("short"): 9})
+    options = topics.options(subscribe="short", startingOffsets="group:ahead")
+    with pytest.raises(SettingsError, match=r"topic short, .* queue 0: 9 is asked for, .* ends at 0:"):
+        planned(options)
 
 
 @pytest.mark.timeout(400)

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.datasource import (
 from tests.spark.live.conftest import Topics, queue
 
 from cometmq import blocking
-from cometmq.errors import NoRoute, StoreDamaged
+from cometmq.errors import NoRoute, SettingsError, StoreDamaged
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.offsets import Written
 from cometmq.spark.live.options import LiveOptions
@@ -47,6 +47,21 @@ def test_a_query_begins_at_the_end_or_where_it_is_told_to(orders: Topics) -> Non
         assert reader.initialOffset() == at(0, 0)
     with reading(orders.options(subscribe="nothing")) as reader, pytest.raises(NoRoute):
         reader.initialOffset()
+
+
+def test_a_query_that_would_begin_behind_the_end_of_a_queue_does_not_begin(
+    orders: Topics, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = {"subscribe": "orders", "startingOffsets": '{"orders": {"broker-a": {"0": 100, "1": 60}}}'}
+    with (
+        reading(orders.options(**given)) as reader,
+        pytest.raises(SettingsError, match="queue 1: 60 is asked for, it begins at 0 and ends at 40: give"),
+    ):
+        reader.initialOffset()
+    with reading(orders.options(**given, failOnDataLoss="false")) as reader:
+        begin = reader.initialOffset()
+        assert "ends at 40: they are read from their beginning" in caplog.text
+        assert reader.latestOffset(begin, LIMITED) == at(100, 0)
 
 
 def test_a_micro_batch_reads_between_two_offsets(orders: Topics) -> None:

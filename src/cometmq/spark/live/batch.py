@@ -1,5 +1,6 @@
 """The batch reader of live topics: plans its tasks on the driver, and reads one of them on an executor."""
 
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
@@ -11,14 +12,25 @@ from cometmq.errors import NoRoute, SettingsError
 from cometmq.message import MessageQueue
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.filters import Pushed, push
-from cometmq.spark.live.loss import tell_loss
-from cometmq.spark.live.offsets import Offsets
-from cometmq.spark.live.options import At, Earliest, Latest, LiveOptions, Since, Subscription, Until
+from cometmq.spark.live.loss import SHOWN_MAX, tell_loss
+from cometmq.spark.live.offsets import EARLIEST, LATEST, Offsets
+from cometmq.spark.live.options import (
+    At,
+    Committed,
+    Earliest,
+    Latest,
+    LiveOptions,
+    Since,
+    Subscription,
+    Until,
+)
 from cometmq.spark.live.ranges import Range, split
 from cometmq.spark.worker import settle
 
 RECORDS_PER_PARTITION_MAX: Final = 100_000
 """Messages that one task reads where the options say nothing."""
+
+log = logging.getLogger(__name__)
 
 
 class LiveReader(DataSourceReader):
@@ -34,7 +46,8 @@ class LiveReader(DataSourceReader):
 
         Raises:
             NoRoute: there is no such topic or queue.
-            SettingsError: positions are not of the queues that are read, or end before they begin.
+            SettingsError: positions are not of the queues that are read, or end before they begin, or begin
+                behind a queue's end (``failOnDataLoss``): names it.
             StoreDamaged: messages are gone (``failOnDataLoss``): names them.
             NetworkError: a broker does not answer for ``retrySeconds``: names it.
             RemoteError: it refuses.
@@ -60,6 +73,7 @@ class LiveReader(DataSourceReader):
         ends = cluster.resolve(self._options.end, queues, "endingOffsets")
         if isinstance(self._options.start, At) and isinstance(self._options.end, At):
             _check_order(begins, ends)
+        check_begins(self._options, cluster, begins, "nothing is read of them")
         ranges = [Range(queue, begins[queue], ends[queue]) for queue in sorted(queues)]
         return self._narrowed(cluster, readable(self._options, cluster, ranges))
 
@@ -139,6 +153,36 @@ def check_there(subscription: Subscription, queues: Iterable[MessageQueue]) -> N
         missing = [str(queue) for queue in subscription.queues.difference(queues)]
     if missing:
         raise NoRoute(f"the name server knows no queue to read of {', '.join(sorted(missing))}")
+
+
+def check_begins(options: LiveOptions, cluster: Cluster, begins: Offsets, otherwise: str) -> None:
+    """Tell of queues that end before the offset that is asked for, by the user or for a group.
+
+    Args:
+        otherwise: what is done about them if that is no error.
+
+    Raises SettingsError unless ``failOnDataLoss`` is false.
+    """
+    if not isinstance(options.start, At | Committed):
+        return  # these are offsets that a queue has
+    ends = cluster.resolve(Latest(), begins, "")
+    behind = sorted(queue for queue, begin in begins.items() if begin > ends[queue])
+    if not behind:
+        return
+    firsts = cluster.resolve(Earliest(), behind[:SHOWN_MAX], "")
+    named = "; ".join(
+        f"topic {queue.topic}, broker {queue.broker_name}, queue {queue.queue_id}: {begins[queue]} is asked "
+        f"for, it begins at {firsts[queue]} and ends at {ends[queue]}"
+        for queue in firsts
+    )
+    more = f"; and {len(behind) - SHOWN_MAX} more" if len(behind) > SHOWN_MAX else ""
+    said = f"option startingOffsets: queues end before: {named}{more}"
+    if options.fail_on_data_loss:
+        raise SettingsError(
+            f"{said}: give offsets up to the end, {LATEST} for the end or {EARLIEST} for the beginning; "
+            f"with failOnDataLoss false {otherwise}"
+        )
+    log.warning("%s: %s", said, otherwise)
 
 
 def _even_share(total: int) -> int:

@@ -25,8 +25,9 @@ maxOffsetsPerTrigger    messages of one micro-batch, at most, in proportion to w
 minOffsetsPerTrigger    messages that a micro-batch waits for …
 maxTriggerDelay         … for so many seconds at most; 900 when not given
 maxBytesPerTrigger      bytes of the records of one micro-batch, about: judged by samples
-failOnDataLoss          true (default) fails when messages to be read are gone, naming them;
-                        false logs the same and goes on
+failOnDataLoss          true (default) fails when messages to be read are gone, naming them, and
+                        when startingOffsets lie behind a queue's end; false logs the same and
+                        goes on
 retrySeconds            how long a broker that is away is asked again; 60 when not given
 tags                    ``TagA || TagB``: messages with one of these tags
 sql                     a condition over properties, which brokers evaluate

@@ -25,7 +25,7 @@ from pyspark.sql.streaming.datasource import (
 from cometmq.errors import CometMQError, NoRoute
 from cometmq.message import MessageQueue
 from cometmq.spark.live import offsets
-from cometmq.spark.live.batch import check_there, parts, readable
+from cometmq.spark.live.batch import check_begins, check_there, parts, readable
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.limits import admit
 from cometmq.spark.live.loss import tell_loss
@@ -52,11 +52,15 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._committed: Written | None = None
 
     def initialOffset(self) -> Written:  # noqa: N802  Spark's name
-        """Give where a new query begins. Raises NoRoute, SettingsError, NetworkError or RemoteError."""
+        """Give where a new query begins.
+
+        Raises NoRoute, SettingsError, NetworkError or RemoteError like ``LiveReader.partitions``.
+        """
         queues = self._cluster.queues()
         check_there(self._options.subscription, queues)
         start = self._options.start
         found = self._cluster.resolve(Latest() if start is None else start, queues, "startingOffsets")
+        check_begins(self._options, self._cluster, found, "they are read from their beginning")
         return offsets.written(found)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
