@@ -91,7 +91,7 @@ class StoreDamaged(StoreError):
 
 
 class StoreNotWritable(StoreError):
-    """The store takes no messages now (full disk, failed sync, closed); nothing was stored."""
+    """The store takes no messages now (full disk, failed sync, closed) or cannot open; nothing was stored."""
 
     retriable = True
 

@@ -87,6 +87,9 @@ def test_what_the_system_refuses_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="Bad file descriptor") as raised:
         file.window(8_192, 4_096)
     assert raised.value.filename == str(path)
+    with pytest.raises(OSError, match="Bad file descriptor") as raised:
+        file.write(0, b"data")
+    assert raised.value.filename == str(path)
     file.close()
 
 

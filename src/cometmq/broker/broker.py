@@ -91,6 +91,7 @@ class Broker:
             SettingsError: an address cannot be used.
             StoreLocked: another process has the store open.
             StoreDamaged: a file of the store cannot be used as it is.
+            StoreNotWritable: the disk is full.
             OSError: the disk refuses.
         """
         settings = self._settings.broker

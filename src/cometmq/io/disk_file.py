@@ -59,14 +59,14 @@ class DiskFile:
 
     def write(self, position: int, data: Buffer) -> None:
         """Write all of ``data`` at ``position``."""
-        written = os.pwrite(self._fd, data, position)
+        written = self._write_some(position, data)
         if written == len(data):
             if self._mapped is not None:
                 self._mapped.note_written(position, position + written)
             return
         rest = memoryview(data)[written:]
         while rest:  # a signal or a nearly full disk can cut a write short
-            written = os.pwrite(self._fd, rest, position := position + written)
+            written = self._write_some(position := position + written, rest)
             if written == 0:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
             rest = rest[written:]
@@ -135,6 +135,13 @@ class DiskFile:
         if self._mapped is not None:
             self._mapped.let_go()
         self._mapped = None  # unmapped when the last view is gone
+
+    def _write_some(self, position: int, data: Buffer) -> int:
+        try:
+            return os.pwrite(self._fd, data, position)
+        except OSError as error:
+            error.filename = str(self.path)
+            raise
 
     def _read_cached(self, position: int, size: int) -> Buffer | None:
         data = bytearray(size)

@@ -84,6 +84,7 @@ def clean(
         StoreLocked: a process has it open.
         StoreDamaged: a file is missing or of the wrong length; nothing is removed then.
         SettingsError: there is no store, or its sizes cannot be told.
+        StoreNotWritable: the store was killed, and the disk is too full to recover it.
         OSError: the disk refuses.
     """
     root, layer, clock = Path(directory), layer or Disk(), clock or SystemClock()

@@ -6,7 +6,6 @@ files: where the next one does not fit, 8 bytes (how much is left, BLANK's magic
 Source: RocketMQ ``store/CommitLog.java``.
 """
 
-import errno
 import logging
 import os
 from collections.abc import Iterable, Sequence
@@ -29,6 +28,7 @@ from cometmq.message import Buffer
 from cometmq.store import write_path
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.file_chain import FileChain
+from cometmq.store.full_disk import FULL
 from cometmq.store.reading import Bytes, Reading
 from cometmq.store.settings import StoreSettings
 
@@ -244,7 +244,7 @@ def size_of_record(start: Buffer, physical_offset: int) -> int | None:
 
 def describe(error: OSError, directory: Path) -> str:
     """Say what the disk refused, and what helps."""
-    if error.errno == errno.ENOSPC:
+    if error.errno in FULL:
         return f"disk full under {directory}: free some space; sending goes on then without a restart"
     return f"cannot write under {directory}: {os.strerror(error.errno or 0)}"
 

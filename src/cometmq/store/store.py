@@ -23,6 +23,7 @@ from cometmq.store.bulk_append import BulkAppend
 from cometmq.store.commit_log import describe
 from cometmq.store.dispatch import NO_QUEUE, Arrival, Dispatcher, has_queue_entry
 from cometmq.store.flush import Flusher
+from cometmq.store.full_disk import told_if_full
 from cometmq.store.get import RecordFilter
 from cometmq.store.get_result import GetResult
 from cometmq.store.mend import mend
@@ -85,24 +86,27 @@ class MessageStore(Messages, HasPointers):
         Raises:
             StoreLocked: another process has it open.
             StoreDamaged: a file cannot be used as it is.
+            StoreNotWritable: the disk is full.
             OSError: the disk refuses.
         """
         root = Path(directory)
-        layer = files or Disk()
-        layer.make_directory(root)
-        token = layer.lock(layout.lock_path(root))
-        if token is None:
-            raise StoreLocked(f"{root} is open in another process: stop it first, or use another directory")
-        opened = OpenFiles(layer, writable=True)
-        settings, clock = settings or StoreSettings(), clock or SystemClock()
-        try:
-            parts = make_parts(root, opened, settings)
-            progress = progress or ProgressLines(f"recovering {root}", log.info, clock)
-            return cls(root, settings, parts, clock, run_soon, progress, token)
-        except BaseException:
-            opened.close()
-            layer.unlock(token)
-            raise
+        layer, clock = files or Disk(), clock or SystemClock()
+        with told_if_full(root):
+            layer.make_directory(root)
+            token = layer.lock(layout.lock_path(root))
+            if token is None:
+                raise StoreLocked(
+                    f"{root} is open in another process: stop it first, or use another directory"
+                )
+            opened, settings = OpenFiles(layer, writable=True), settings or StoreSettings()
+            try:
+                parts = make_parts(root, opened, settings)
+                progress = progress or ProgressLines(f"recovering {root}", log.info, clock)
+                return cls(root, settings, parts, clock, run_soon, progress, token)
+            except BaseException:
+                opened.close()
+                layer.unlock(token)
+                raise
 
     def __init__(
         self,
