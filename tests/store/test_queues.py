@@ -1,15 +1,19 @@
 """The ConsumeQueues of a store: made when needed, found again, written back, removed."""
 
+import errno
+import os
+from pathlib import Path
+
 import pytest
 from tests.store.conftest import ROOT
 
-from cometmq.errors import IllegalName, StoreDamaged
+from cometmq.errors import IllegalName, StoreDamaged, StoreNotWritable
 from cometmq.format import layout
 from cometmq.format.queue_entry import SIZE
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.queues import DENSE_IDS, Queues
-from cometmq.testing.memory_disk import MemoryDisk
+from cometmq.testing.memory_disk import MemoryDisk, os_error
 
 PER_FILE = 10
 
@@ -173,6 +177,42 @@ def test_a_deleted_topic_leaves_neither_queues_nor_files(disk: MemoryDisk) -> No
     assert {queue.topic for queue in queues} == {"B"}
     assert disk.names(layout.consume_queues_dir(ROOT)) == ["B"]
     queues.delete("unknown")
+
+
+def test_files_of_a_deleted_queue_that_cannot_be_removed_are_left_to_the_next_try(
+    disk: MemoryDisk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    queues = queues_on(disk)
+    for queue_id in range(3):
+        fill(queues.get("A", queue_id), 2 * PER_FILE)
+    queues.write_back()
+    stuck = layout.consume_queue_path(ROOT, "A", 1, 0)
+    remove = disk.remove
+
+    def refuse(path: Path) -> None:
+        if path == stuck:
+            raise os_error(errno.EBUSY, path)
+        remove(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "remove", refuse)
+        queues.delete("A")
+        queues.remove_left()
+        assert (list(queues), queues.find("A", 1), queues.by_number) == ([], None, {})
+        assert disk.names(layout.topic_dir(ROOT, "A")) == ["1"]
+        assert caplog.messages == [
+            f"{stuck}: cannot be removed, and is tried again: {os.strerror(errno.EBUSY)}"
+        ]
+        for make in (queues.get, queues.take_offset):
+            with pytest.raises(
+                StoreNotWritable, match="the queue A-1 that was deleted, and cannot be removed"
+            ):
+                make("A", 1)
+        assert queues.take_offset("A", 0)[1] == 0
+    assert queues.take_offset("A", 1)[1] == 0
+    assert disk.names(layout.topic_dir(ROOT, "A")) == []
+    queues.delete("A")
+    assert disk.names(layout.consume_queues_dir(ROOT)) == []
 
 
 def test_queues_that_nobody_uses_go_once_their_messages_are_gone(disk: MemoryDisk) -> None:

@@ -296,8 +296,7 @@ def test_what_could_not_be_removed_is_removed_by_the_next_round(
     names = files(disk)
     with monkeypatch.context() as patch:
         patch.setattr(disk, "remove", _refuse)
-        with pytest.raises(PermissionError):
-            store.retention.run()
+        assert store.retention.run() == []
     assert files(disk) == names
     assert store.min_offset == int(names[1])
     assert [path.name for path in store.retention.run() if path.parent == LOG] == names[:-1]
@@ -306,6 +305,80 @@ def test_what_could_not_be_removed_is_removed_by_the_next_round(
 
 def _refuse(path: Path) -> None:
     raise PermissionError(1, "Operation not permitted", str(path))
+
+
+def _keep(disk: MemoryDisk, path: Path, patch: pytest.MonkeyPatch) -> None:
+    """Let a disk refuse to remove one file."""
+    remove = disk.remove
+    patch.setattr(disk, "remove", lambda one: _refuse(one) if one == path else remove(one))
+
+
+@pytest.mark.parametrize("place", ["log", "queue"])
+def test_a_file_that_the_disk_does_not_let_go_keeps_only_those_behind_it_and_is_told_once(
+    open_store: OpenStore,
+    disk: MemoryDisk,
+    clock: ManualClock,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    place: str,
+) -> None:
+    store = open_store()
+    for queue_id in (0, 1):
+        fill(store, 50, queue_id)
+    settle(store, clock)
+    clock.advance(RESERVED_MS)
+    of_log, of_queue = files(disk), files(disk, QUEUES / "Orders" / "0")
+    stuck = LOG / of_log[1] if place == "log" else QUEUES / "Orders" / "0" / of_queue[0]
+    with monkeypatch.context() as patch:
+        _keep(disk, stuck, patch)
+        for _ in range(3):
+            store.retention.ask()
+            store.retention.run()
+    assert files(disk) == (of_log[1:] if place == "log" else of_log[-1:])
+    if place == "queue":
+        assert files(disk, QUEUES / "Orders" / "0") == of_queue
+        assert len(files(disk, QUEUES / "Orders" / "1")) == 1
+    assert [line for line in caplog.messages if "tried again" in line] == [
+        f"{stuck}: cannot be removed, and is tried again: Operation not permitted"
+    ]
+    store.retention.ask()
+    assert stuck in store.retention.run()
+    assert files(disk) == of_log[-1:]
+    assert [len(files(disk, QUEUES / "Orders" / name)) for name in ("0", "1")] == [1, 1]
+
+
+def test_a_topic_is_deleted_though_a_file_of_it_stays_until_a_round_can_remove_it(
+    open_store: OpenStore,
+    disk: MemoryDisk,
+    clock: ManualClock,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = open_store()
+    for queue_id in (0, 1):
+        fill(store, 60, queue_id)
+    settle(store, clock)
+    first = QUEUES / "Orders" / "0" / layout.offset_name(0)
+    with monkeypatch.context() as patch:
+        _keep(disk, first, patch)
+        store.delete_topic("Orders")
+        store.retention.run()
+        assert store.queues() == []
+        assert (files(disk, QUEUES / "Orders"), files(disk, first.parent)) == (["0"], [first.name])
+        assert caplog.text.count(f"{first}: cannot be removed, and is tried again: Operation not") == 1
+        fill(store, 3, 1)
+        with pytest.raises(StoreNotWritable, match=f"^{first}: is left of the queue Orders-0 that was del"):
+            fill(store, 1)
+        assert [numbers(store, queue_id) for queue_id in (0, 1)] == [[], [0, 1, 2]]
+        killed_disk = disk.after_kill()
+        _keep(killed_disk, first, patch)
+        killed = open_store(files=killed_disk)
+        assert [numbers(killed, queue_id) for queue_id in (0, 1)] == [[], [0, 1, 2]]
+    store.retention.run()
+    assert files(disk, QUEUES / "Orders") == []
+    fill(store, 2)
+    assert [numbers(store, queue_id) for queue_id in (0, 1)] == [[0, 1], [0, 1, 2]]
+    assert store.not_writable is None
 
 
 def test_a_round_that_takes_long_leaves_the_other_queues_to_the_next(

@@ -36,7 +36,7 @@ class BulkAppend:
         self._readable_offset = readable_offset
 
     def queue_number(self, topic: str, queue_id: int) -> int:
-        """Give the number of a queue, which is made if it is not there. Raises IllegalName."""
+        """Give the number of a queue, which is made if it is not there. Raises like ``Queues.get``."""
         return self._queues.get(topic, queue_id).number
 
     def append(

@@ -85,8 +85,7 @@ class ConsumeQueue:
         self.ext = ext
         self.topic = topic
         self.queue_id = queue_id
-        self.min_offset = 0
-        self.max_offset = 0
+        self.min_offset = self.max_offset = 0
         self.physical_end = 0
         self._alive_from = _NOTHING  # the CommitLog offset that ``min_offset`` was last corrected by
         self._filled_end = 0  # no files hold anything at or behind it, but for what was put since
@@ -145,16 +144,21 @@ class ConsumeQueue:
         return len(entries)
 
     def begin_anew(self) -> None:
-        """Forget all entries: the topic was deleted and made again."""
-        self.chain.remove_from(0)
+        """Forget all entries: the topic was deleted and made again. Raises OSError."""
+        self.remove()
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Forget all entries; the files are on the disk still, until ``remove``."""
+        self.chain.let_go()
         if self.ext is not None:
-            self.ext.remove()
+            self.ext.let_go()
         self._tail = bytearray()
         self._tails.pop(self, None)
         self._set_bounds(0)
 
     def remove(self) -> None:
-        """Remove all files. Raises OSError."""
+        """Remove all files. Raises OSError: then it may be called again."""
         self.chain.remove()
         if self.ext is not None:
             self.ext.remove()
@@ -223,8 +227,7 @@ class ConsumeQueue:
 
     def take_unsynced(self) -> list[Path]:
         """Give the files that were written since the last call: they must be synced."""
-        begin, self._unsynced_from = self._unsynced_from, _NOTHING
-        chain = self.chain
+        begin, self._unsynced_from, chain = self._unsynced_from, _NOTHING, self.chain
         written = [chain.path(start) for start in chain.starts if start + chain.file_size > begin]
         return written if self.ext is None else self.ext.take_unsynced() + written
 

@@ -145,10 +145,15 @@ class ConsumeQueueExt:
         """Take the files out of the chain whose units all lie before an address: see ``FileChain``."""
         return self.chain.take_before(offset_of(address))
 
-    def remove(self) -> None:
-        """Remove all files, and the directory."""
-        self.chain.remove()
+    def let_go(self) -> None:
+        """Forget all units; the files are on the disk still, until ``remove``."""
+        self.chain.let_go()
         self._tail, self._tail_start = bytearray(), 0
+
+    def remove(self) -> None:
+        """Remove all files, and the directory. Raises OSError: then it may be called again."""
+        self.let_go()
+        self.chain.remove()
 
     def _clear_from(self, offset: int, mark: bytes = b"") -> None:
         """Put ``mark`` and zeros over what lies at an offset and behind it in its file.

@@ -207,10 +207,20 @@ class FileChain:
             self.files.forget(path)
         return paths
 
+    def let_go(self) -> None:
+        """Take all files out of the chain: they are on the disk still, until ``remove``."""
+        gone, self.starts = self.starts, []
+        for start in gone:
+            self.files.forget(self.path(start))
+
     def remove(self) -> None:
-        """Remove all files, and the directory; also those that were taken out of the chain already."""
-        self.remove_from(0)
-        for name in self.files.layer.names(self.directory):
+        """Remove all files, and the directory; also those that were taken out of the chain already.
+
+        Raises OSError: then it may be called again.
+        """
+        self.let_go()
+        for name in reversed(self.files.layer.names(self.directory)):
+            self.files.forget(self.directory / name)  # a reader in another thread may have opened it since
             self.files.layer.remove(self.directory / name)
         self.files.layer.remove_directory(self.directory)
 

@@ -3,11 +3,13 @@
 Entries are put into their queues when somebody asks for a queue that has some to come: see ``staged``.
 """
 
+import logging
 from array import array
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
-from cometmq.errors import FormatError, StoreDamaged
+from cometmq.errors import FormatError, StoreDamaged, StoreNotWritable
 from cometmq.format import layout
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.consume_queue import ConsumeQueue
@@ -16,6 +18,8 @@ from cometmq.store.entries_ahead import EntriesAhead
 from cometmq.store.file_chain import FileChain
 from cometmq.store.next_offsets import GONE, NextOffsets
 from cometmq.store.staged import Staged
+
+log = logging.getLogger(__name__)
 
 SETTING = "mappedFileSizeConsumeQueue"
 EXT_SETTING = "mappedFileSizeConsumeQueueExt"
@@ -55,6 +59,9 @@ class Queues:
         self._file_size = file_size
         self._queues: dict[QueueKey, ConsumeQueue] = {}
         self._numbers: dict[str, array[int]] = {}  # by topic and id; so few bytes stay in a cache
+        self._left: dict[QueueKey, ConsumeQueue] = {}  # gone, but not all of their files
+        self._topics_left: set[str] = set()  # maybe without queues, and with directories
+        self._told: set[str] = set()  # what could not be removed
         self._tails: dict[ConsumeQueue, bytearray] = {}  # the longest waiting first
         self.ahead = EntriesAhead()
         self.next_offsets = NextOffsets()
@@ -75,13 +82,16 @@ class Queues:
         return queue
 
     def get(self, topic: str, queue_id: int) -> ConsumeQueue:
-        """Give a queue, made if it is not there. Raises IllegalName for an illegal topic."""
+        """Give a queue, made if it is not there.
+
+        Raises IllegalName for an illegal topic, StoreNotWritable if files of a deleted one are in the way.
+        """
         return self.find(topic, queue_id) or self._new(topic, queue_id)
 
     def take_offset(self, topic: str, queue_id: int) -> tuple[int, int]:
         """Give the number of a queue, and the queue offset that its next message gets, now taken.
 
-        The queue is made if it is not there; staged entries stay so. Raises IllegalName like ``get``.
+        The queue is made if it is not there; staged entries stay so. Raises like ``get``.
         """
         numbers = self._numbers.get(topic, _NO_NUMBERS)
         number = numbers[queue_id] if 0 <= queue_id < len(numbers) else _NO_NUMBER
@@ -153,9 +163,9 @@ class Queues:
         return [path for queue in self._queues.values() for path in queue.take_unsynced()]
 
     def delete(self, topic: str, before: int = 2**63 - 1) -> None:
-        """Remove a topic's queues that go no further than CommitLog offset ``before``, with their files.
+        """Remove a topic's queues that go no further than CommitLog offset ``before``: see ``remove``.
 
-        The messages stay in the CommitLog until they expire. Raises OSError.
+        The messages stay in the CommitLog until they expire.
         """
         self.staged.put()
         of_topic = [
@@ -176,21 +186,48 @@ class Queues:
     def remove(self, keys: Iterable[QueueKey], topics: set[str]) -> None:
         """Remove queues, and the directories of those of their ``topics`` that have no other.
 
-        Raises OSError.
+        They are gone on return, but for files that the disk does not let go: these are logged, and left to
+        ``remove_left``.
         """
         for key in keys:
             queue = self._queues.pop(key)
-            queue.begin_anew()  # whoever still has it must not write its tail
+            queue.let_go()  # whoever still has it must not write its tail
             queue.next_offset = GONE
             del self.by_number[queue.number]
             if queue.queue_id < DENSE_IDS:
                 self._numbers[queue.topic][queue.queue_id] = _NO_NUMBER
-            queue.remove()
+            self._left[key] = queue
+        self._topics_left |= topics
         for topic in topics - {topic for topic, _ in self._queues}:
             self._numbers.pop(topic, None)
-            self._files.layer.remove_directory(layout.topic_dir(self._root, topic))
-            if self._ext_size:
-                self._remove_exts(layout.topic_ext_dir(self._root, topic))
+        self.remove_left()
+
+    def remove_left(self) -> None:
+        """Remove what the disk still has of queues that are gone; what it does not let go is left again."""
+        for key, queue in list(self._left.items()):
+            if self._is_removed(queue.remove):
+                del self._left[key]
+        used = {topic for topic, _ in self._queues}
+        for topic in sorted(self._topics_left - {topic for topic, _ in self._left}):
+            if topic in used or self._is_removed(partial(self._remove_topic, topic)):
+                self._topics_left.remove(topic)
+
+    def _is_removed(self, remove: Callable[[], None]) -> bool:
+        """Remove something; tell whether it is gone. What the disk does not let go is logged once."""
+        try:
+            remove()
+        except OSError as error:
+            path = str(error.filename or self._root)
+            if path not in self._told:
+                self._told.add(path)
+                log.warning("%s: cannot be removed, and is tried again: %s", path, error.strerror)
+            return False
+        return True
+
+    def _remove_topic(self, topic: str) -> None:
+        self._files.layer.remove_directory(layout.topic_dir(self._root, topic))
+        if self._ext_size:
+            self._remove_exts(layout.topic_ext_dir(self._root, topic))
 
     def _remove_exts(self, directory: Path) -> None:
         """Remove a topic's directory of extensions, with those of queues whose own files are gone already."""
@@ -199,9 +236,22 @@ class Queues:
         self._files.layer.remove_directory(directory)
 
     def _new(self, topic: str, queue_id: int) -> ConsumeQueue:
+        if (gone := self._left.get((topic, queue_id))) is not None:
+            self._clear(gone)
         queue = self._queues[topic, queue_id] = self._make(topic, queue_id)
         queue.recover_ext(trusted=self.trusted)  # what another life of the queue left
         return queue
+
+    def _clear(self, gone: ConsumeQueue) -> None:
+        """Remove the files of a queue that is gone, as another one is made in its place."""
+        try:
+            gone.remove()
+        except OSError as error:
+            raise StoreNotWritable(
+                f"{error.filename}: is left of the queue {gone.topic}-{gone.queue_id} that was deleted, and "
+                f"cannot be removed ({error.strerror}): see to it that it can; the queue takes messages then"
+            ) from error
+        del self._left[gone.topic, gone.queue_id]
 
     def _make(self, topic: str, queue_id: int) -> ConsumeQueue:
         directory = layout.consume_queue_dir(self._root, topic, queue_id)

@@ -86,6 +86,8 @@ class Retention:
         self._queues_left: deque[ConsumeQueue] = deque()  # … but for these queues
         # Out of the store, but maybe still on the disk; and the queues whose files they are.
         self._taken: dict[Path, ConsumeQueue | None] = {}
+        self._stuck: set[Path] = set()  # directories with a file that could not be removed in this round
+        self._told: set[Path] = set()  # such files
 
     @property
     def disk_full(self) -> StoreNotWritable | None:
@@ -103,9 +105,11 @@ class Retention:
     def round(self) -> Iterator[Removal]:
         """Do a round, step by step; between the steps the caller removes files, and lets others work.
 
-        If removing fails the round is given up: the next one begins with the same files.
+        What the disk does not let go is left to the next round, with what must not go before it.
         """
         self._next_round_ms = self._clock.monotonic_ms() + self._settings.clean_resource_interval
+        self._stuck.clear()
+        self._queues.remove_left()
         if self._taken:
             yield from self._removal([])
         yield from self._log_files(self._space.measure())
@@ -116,31 +120,42 @@ class Retention:
                 yield from self._removal(self._index.take_expired(self._log.min_offset))
         yield from self._queue_files()
 
-    def remove(self, paths: Iterable[Path]) -> None:
-        """Remove files from the disk, each durably before the next. Safe from any thread. Raises OSError."""
+    def remove(self, paths: Iterable[Path]) -> list[Path]:
+        """Remove files from the disk, each durably before the next; give which. Safe from any thread.
+
+        One that the disk does not let go is logged, once; in its directory nothing more goes in this round.
+        """
+        removed = []
         for path in paths:
-            self._layer.remove(path)
+            if path.parent in self._stuck:
+                continue
+            try:
+                self._layer.remove(path)
+            except OSError as error:
+                self._stuck.add(path.parent)
+                if path not in self._told:
+                    self._told.add(path)
+                    log.warning("%s: cannot be removed, and is tried again: %s", path, error.strerror)
+            else:
+                removed.append(path)
+        return removed
 
     def run(self) -> list[Path]:
-        """Do a round here and now, without pauses; gives what was removed. Raises OSError."""
-        removed: list[Path] = []
-        for removal in self.round():
-            self.remove(removal.paths)
-            removed += removal.paths
-        return removed
+        """Do a round here and now, without pauses; gives what was removed."""
+        return [path for removal in self.round() for path in self.remove(removal.paths)]
 
     def remove_unused(self, is_used: Callable[[str, int], bool]) -> list[QueueKey]:
         """Remove the queues whose messages are all gone and that nobody uses any more; give which.
 
         A queue that is removed begins anew at queue offset 0, so one that is used must stay.
-        Raises StoreNotWritable if the disk refuses.
+        Raises StoreNotWritable if the disk refuses to note it.
         """
+        unused = self._queues.unused(self._log.min_offset, is_used)
         try:
-            unused = self._queues.unused(self._log.min_offset, is_used)
             self._ledger.note_removed(unused)
-            self._queues.remove(unused, {topic for topic, _ in unused})
         except OSError as error:
             raise StoreNotWritable(describe(error, self._log.chain.directory)) from error
+        self._queues.remove(unused, {topic for topic, _ in unused})
         return unused
 
     def _log_files(self, need: Need) -> Iterator[Removal]:
@@ -149,20 +164,20 @@ class Retention:
         if not (need or asked or self._is_the_hour()):
             return
         at_once = need is Need.ALL and self._settings.clean_file_forcibly_enable
-        count = 0
+        count, directory = 0, self._log.chain.directory
         while count < self._settings.delete_file_batch_max and self._is_first_removable(at_once=at_once):
+            if directory in self._stuck:
+                break
             first = self._log.chain.starts[0]
             yield from self._removal(
                 self._log.chain.take_before(first + self._log.chain.file_size),
                 self._settings.delete_commit_log_files_interval,
             )
-            count += 1
+            count += directory not in self._stuck
         if count:
             log.info("%d CommitLog files are removed; the log begins at %d", count, self._log.min_offset)
         elif need:
-            log.warning(
-                "%s: the disk fills up, and no CommitLog file can be removed yet", self._log.chain.directory
-            )
+            log.warning("%s: the disk fills up, and no CommitLog file can be removed yet", directory)
 
     def _queue_files(self) -> Iterator[Removal]:
         """Go on with the queues until the next round is due: the disk must be looked at meanwhile."""
@@ -183,11 +198,16 @@ class Retention:
         Not those of a topic that was deleted since: they are gone, and another queue may have such files.
         """
         self._taken |= dict.fromkeys(paths, queue)
-        taken = [path for path, queue in self._taken.items() if queue is None or queue.next_offset != GONE]
+        taken = [
+            path
+            for path, queue in self._taken.items()
+            if path.parent not in self._stuck and (queue is None or queue.next_offset != GONE)
+        ]
         yield Removal(tuple(taken), pause_ms)
-        for path in self._taken:  # a reader in another thread may have opened it in the last moment
-            self._files.forget(path)
-        self._taken.clear()
+        for path in list(self._taken):
+            if path.parent not in self._stuck or not self._layer.exists(path):
+                self._files.forget(path)  # a reader in another thread may have opened it in the last moment
+                del self._taken[path]
 
     def _is_the_hour(self) -> bool:
         return time.localtime(self._clock.now_ms() / 1000).tm_hour in self._hours

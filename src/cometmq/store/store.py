@@ -261,15 +261,15 @@ class MessageStore(Messages, HasPointers):
     def delete_topic(self, topic: str) -> None:
         """Remove a topic's queues; its records stay in the CommitLog until they expire.
 
-        Raises StoreNotWritable if the disk refuses, or the store is closed.
+        Raises StoreNotWritable if the disk refuses to note it, or the store is closed.
         """
         if self._closed:
             raise StoreNotWritable(f"the store {self.root} is closed")
         try:
             self._parts.ledger.note_deleted(topic, self._log.written_offset)
-            self._queues.delete(topic)
         except OSError as error:
             raise StoreNotWritable(describe(error, self.root)) from error
+        self._queues.delete(topic)
 
     def recent(self, since_ms: int, bytes_max: int, having: bytes) -> Iterator[tuple[Buffer, RecordHead]]:
         """Find records near the log's end by bytes in them: see ``recent.recent_records``. For any thread."""
