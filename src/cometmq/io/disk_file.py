@@ -59,17 +59,16 @@ class DiskFile:
 
     def write(self, position: int, data: Buffer) -> None:
         """Write all of ``data`` at ``position``."""
-        written = self._write_some(position, data)
-        if written == len(data):
-            if self._mapped is not None:
-                self._mapped.note_written(position, position + written)
-            return
-        rest = memoryview(data)[written:]
-        while rest:  # a signal or a nearly full disk can cut a write short
-            written = self._write_some(position := position + written, rest)
-            if written == 0:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
-            rest = rest[written:]
+        try:
+            written = os.pwrite(self._fd, data, position)
+            if written < len(data):
+                self._write_rest(position + written, memoryview(data)[written:])
+                return
+        except OSError as error:
+            error.filename = str(self.path)
+            raise
+        if self._mapped is not None:
+            self._mapped.note_written(position, position + written)
 
     def reserve(self, position: int, size: int) -> None:
         """Have the disk's space for a stretch."""
@@ -136,12 +135,13 @@ class DiskFile:
             self._mapped.let_go()
         self._mapped = None  # unmapped when the last view is gone
 
-    def _write_some(self, position: int, data: Buffer) -> int:
-        try:
-            return os.pwrite(self._fd, data, position)
-        except OSError as error:
-            error.filename = str(self.path)
-            raise
+    def _write_rest(self, position: int, rest: memoryview) -> None:
+        """Write what a signal or a nearly full disk has cut off."""
+        while rest:
+            written = os.pwrite(self._fd, rest, position)
+            if written == 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            position, rest = position + written, rest[written:]
 
     def _read_cached(self, position: int, size: int) -> Buffer | None:
         data = bytearray(size)
