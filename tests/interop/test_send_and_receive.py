@@ -1,6 +1,7 @@
 import pytest
 from tests.interop.jvm import Run
 from tests.interop.peers import Peer
+from tests.interop.received import each_once
 
 pytestmark = pytest.mark.interop
 
@@ -24,8 +25,8 @@ def test_consumers_receive_each_message_that_was_meant_for_them_once(
 
     assert sent == {"sent": KINDS * COUNT, "answered": (KINDS - 1) * COUNT, "failed": []}
     of_tags_a_and_b = KINDS * sum(number % 3 != 2 for number in range(COUNT))
-    assert pushed == {"consumer": "push"} | each_once(of_tags_a_and_b)
-    assert pulled == {"consumer": "litePull"} | each_once(KINDS * COUNT)
+    assert pushed == each_once("push", of_tags_a_and_b)
+    assert pulled == each_once("litePull", KINDS * COUNT)
     assert places["misplaced"] == []
     assert len(places["queues"]) == QUEUES
     assert places["lastOffsets"] == {queue: length - 1 for queue, length in places["queues"].items()}
@@ -35,8 +36,8 @@ def test_a_message_that_failed_comes_again_from_the_retry_topic(broker: Peer, ru
     first, second, strange = run_java("Retry", broker.namesrv, "Retry", 200, properties=PROMPT)
     print(f"\n{broker.name}: {first}\n  {second}\n  {strange}")
 
-    assert first == {"consumer": "first try"} | each_once(200)
-    assert second == {"consumer": "second try"} | each_once(200)
+    assert first == each_once("first try", 200)
+    assert second == each_once("second try", 200)
     assert strange == {"strange": {}}
 
 
@@ -46,16 +47,5 @@ def test_orderly_consumers_share_the_queues_and_keep_their_order(broker: Peer, r
     received, order = run_java("Orderly", broker.namesrv, "Orderly", 2000, properties=PROMPT)
     print(f"\n{broker.name}: {received}\n  {order}")
 
-    assert received == {"consumer": "orderly"} | each_once(2000)
+    assert received == each_once("orderly", 2000)
     assert order == {"shared": True, "queues": QUEUES, "disordered": []}
-
-
-def each_once(count: int) -> dict[str, object]:
-    return {
-        "expected": count,
-        "received": count,
-        "missing": [],
-        "twice": [],
-        "unexpected": [],
-        "damaged": [],
-    }

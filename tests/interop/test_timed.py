@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.interop import peers
 from tests.interop.jvm import Run
+from tests.interop.received import each_once
 
 pytestmark = pytest.mark.interop
 
@@ -21,18 +22,7 @@ RECALLS: dict[str, object] = peers.PATIENT | {"brokerName": "broker-a", "recallM
 
 def well(count: int) -> list[dict[str, Any]]:
     """Give what is said if all goes well with so many messages."""
-    return [
-        {
-            "consumer": "timed",
-            "expected": count,
-            "received": count,
-            "missing": [],
-            "twice": [],
-            "unexpected": [],
-            "damaged": [],
-        },
-        {"early": []},
-    ]
+    return [each_once("timed", count), {"early": []}]
 
 
 WELL = well(COUNT)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.interop.jvm import Run
 from tests.interop.peers import Peer
+from tests.interop.received import each_once
 
 from cometmq.admin.shrink import Shrunk, Step, shrink
 from cometmq.admin.topics import TopicAdmin
@@ -52,12 +53,7 @@ def test_no_message_is_lost_when_queues_go_while_clients_work(broker: Peer, run_
     assert shrunk.groups == [f"consume-{TOPIC}"]
     assert sent["failed"] == []
     assert (sent["firstQueues"], sent["lastQueues"]) == (list(range(BEFORE)), list(range(AFTER)))
-    assert received == each_once(COUNT)
-
-
-def each_once(count: int) -> dict[str, object]:
-    bad: dict[str, object] = {kind: [] for kind in ("missing", "twice", "unexpected", "damaged")}
-    return {"consumer": "push", "expected": count, "received": count} | bad
+    assert received == each_once("push", COUNT)
 
 
 async def until_in_use(admin: TopicAdmin) -> None:

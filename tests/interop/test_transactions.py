@@ -2,11 +2,11 @@
 
 import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.interop import peers
 from tests.interop.jvm import Run
+from tests.interop.received import each_once
 
 pytestmark = pytest.mark.interop
 
@@ -25,15 +25,7 @@ ASKING: dict[str, dict[str, object]] = {
     "cometmq": SOON | {"transactionCheckInterval": 1_000},
 }
 
-WELL: dict[str, Any] = {
-    "consumer": "committed",
-    "expected": COUNT // PLANS * COMMITTED_PLANS,
-    "received": COUNT // PLANS * COMMITTED_PLANS,
-    "missing": [],
-    "twice": [],
-    "unexpected": [],
-    "damaged": [],
-}
+WELL = each_once("committed", COUNT // PLANS * COMMITTED_PLANS)
 
 
 @pytest.mark.parametrize("name", ["rocketmq", "cometmq"])
