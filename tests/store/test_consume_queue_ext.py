@@ -31,7 +31,7 @@ from cometmq.store.get_result import GetStatus
 from cometmq.store.queues import Queues
 from cometmq.store.rebuild import rebuild
 from cometmq.store.tables import JsonTable
-from cometmq.store.verify.whole import verify
+from cometmq.store.verify.whole import State, verify
 from cometmq.testing.memory_disk import MemoryDisk
 
 EXTENDED = replace(SMALL, enable_consume_queue_ext=True, mapped_file_size_consume_queue_ext=256)
@@ -319,6 +319,21 @@ def test_lost_units_cost_a_look_at_the_record_and_no_message(open_store: OpenSto
     assert set(EVEN) <= set(read(again, tags="even"))  # who must be exact compares the tags again
     fill(again, 2, first=60)
     assert read(again, record_filter=Bitmaps()) == [*EVEN, 60]
+
+
+def test_entries_whose_units_a_start_has_removed_are_put_right_by_the_next_one(
+    open_store: OpenStore, disk: MemoryDisk
+) -> None:
+    store = open_store(EXTENDED)
+    fill(store, 30)
+    store._queues.write_back()
+    killed = disk.after_kill()
+    open_store(EXTENDED, files=killed)  # dispatches all again, and is killed before that is written
+    killed = killed.after_kill()
+    verified = verify(ROOT, EXTENDED, layer=killed)
+    assert verified.state is State.NEEDS_RECOVERY, verified.findings
+    open_store(EXTENDED, files=killed).close()
+    assert verify(ROOT, EXTENDED, layer=killed).state is State.SOUND
 
 
 @pytest.mark.parametrize("bit", range(64))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cometmq.errors import IllegalName
+from cometmq.format.consume_queue_ext import ADDRESS_MAX
 from cometmq.format.queue_entry import FILLER, SIZE, QueueEntry, pack
 from cometmq.kernels.ops import Dispatch
 from cometmq.store.consume_queue import ENTRY_DTYPE
@@ -173,7 +174,8 @@ class QueueCheck:
         actual = np.frombuffer(data[: len(data) - len(data) % SIZE], ENTRY_DTYPE)
         actual = queue.files.with_tags_codes(actual)
         differ = np.ones(len(run), np.bool_)
-        differ[: len(actual)] = actual != run[: len(actual)]
+        there = run[: len(actual)]
+        differ[: len(actual)] = (actual != there) & ~self._lack_units(queue, actual, there)
         if not differ.any():
             return
         places = np.flatnonzero(differ)
@@ -181,6 +183,18 @@ class QueueCheck:
             at = int(places[first])
             found = _entry(actual[at]) if at < len(actual) else None
             self._keep(queue, _Wrong(queue_offset + at, last - first, _entry(run[at]), found))
+
+    def _lack_units(self, queue: _Queue, actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
+        """Tell which entries lack nothing but their units, and are put right by the next start.
+
+        A start after a kill removes the units of what it dispatches anew; another kill leaves the entries.
+        """
+        lack = actual["tags_code"] <= ADDRESS_MAX
+        if self._store.was_closed or queue.files.ext is None or not lack.any():
+            return np.zeros(len(actual), np.bool_)
+        for name in ("physical_offset", "size"):
+            lack &= actual[name] == expected[name]
+        return lack & (actual["physical_offset"] >= self.redispatched_from)
 
     def _keep(self, queue: _Queue, wrong: _Wrong) -> None:
         """Keep a stretch for the report, joined to the one before it if both are missing."""
