@@ -80,10 +80,10 @@ class OffsetAdmin:
         source, target = header.source_group, header.target_group
         for topic in [header.topic] if header.topic else sorted(self._offsets.topics_of(source)):
             if self._topics.find(topic) is None:
-                _log.warning("offsets of group %r in %r are not cloned: no such topic", source, topic)
+                _log.warning("offsets of group %.130r in %.130r are not cloned: no such topic", source, topic)
             elif not header.offline and not self._consumers.concerns(source, topic):
                 _log.warning(
-                    "offsets of group %r in %r are not cloned: its members do not subscribe to it",
+                    "offsets of group %.130r in %.130r are not cloned: its members do not subscribe to it",
                     source,
                     topic,
                 )
