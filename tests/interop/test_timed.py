@@ -57,9 +57,8 @@ def test_what_the_producer_takes_back_does_not_come(
 @pytest.mark.parametrize(
     ("ended_by", "names_topic"),
     [
-        pytest.param(signal.SIGTERM, "false", id="stopped"),
         pytest.param(signal.SIGKILL, "false", id="killed"),
-        pytest.param(signal.SIGTERM, "true", id="by-topic-and-id"),
+        pytest.param(signal.SIGTERM, "true", id="stopped-by-topic-and-id"),
     ],
 )
 def test_what_is_taken_back_at_one_broker_or_by_its_handle_at_the_next_does_not_come_there(
