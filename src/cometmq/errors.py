@@ -109,7 +109,7 @@ class RemoteError(CometMQError):
 
     Attributes:
         code: RocketMQ's response code.
-        remark: the peer's own text.
+        remark: the peer's own text, and behind it in brackets what a client knows of the cause and remedy.
     """
 
     def __init__(self, code: int, remark: str) -> None:
