@@ -21,10 +21,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from benches.fill import Fill
@@ -79,10 +80,10 @@ def measure(store: Path, mib: int, rate: int, seconds: float, rounds: int) -> in
         with socket.create_connection((peers.HOST, port)) as connection:
             for topic in (COLD, LIVE % 0):
                 assert remoting.ask(connection, create_frame(topic)).code == 0
-        asyncio.run(produce(port, rate, for_seconds(WARM_UP_S)))
+        asyncio.run(produce_all(port, rate, for_seconds(WARM_UP_S)))
         for _ in range(rounds):
             let_go(store, broker.pid)
-            windows[ALONE].append(asyncio.run(produce(port, rate, for_seconds(seconds))))
+            windows[ALONE].append(asyncio.run(produce_all(port, rate, for_seconds(seconds))))
             before, waits_before = disk_bytes(broker.pid), loop_waits(broker.pid)
             cold, given = beside_consumer(port, rate)
             read, waits = disk_bytes(broker.pid) - before, loop_waits(broker.pid) - waits_before
@@ -103,7 +104,7 @@ def beside_consumer(port: int, rate: int) -> tuple[np.ndarray, dict[str, Any]]:
     """Send while a process reads the cold topic; give the latencies, and what it says that it read."""
     command = [sys.executable, "-m", "benches.bench_cold_read", "--consume", str(port)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as consumer:
-        latencies = asyncio.run(produce(port, rate, lambda: consumer.poll() is None))
+        latencies = asyncio.run(produce_all(port, rate, lambda: consumer.poll() is None))
         return latencies, json.loads(consumer.communicate()[0])
 
 
@@ -147,10 +148,14 @@ def loop_waits(pid: int) -> int:
 
 
 class Answers(asyncio.Protocol):
-    """One connection of the producer: sends, and notes how long after its scheduled time each is answered."""
+    """One connection of the producer: sends, and notes how long after its scheduled time each is answered.
 
-    def __init__(self, latencies: list[float], topics: int) -> None:
+    What the broker refuses is counted by its words, and is no latency.
+    """
+
+    def __init__(self, latencies: list[float], refused: Counter[str], topics: int) -> None:
         self._latencies = latencies
+        self._refused = refused
         self._topics = topics
         self._due: dict[int, float] = {}
         self._data = b""
@@ -179,20 +184,40 @@ class Answers(asyncio.Protocol):
         at = 0
         while len(data) - at >= 8 and len(data) - at >= 4 + (size := struct.unpack_from(">i", data, at)[0]):
             header = json.loads(data[at + 8 : at + 4 + size])
-            assert header["code"] == 0, header
-            self._latencies.append(now - self._due.pop(header["opaque"]))
+            due = self._due.pop(header["opaque"])
+            if header["code"] == 0:
+                self._latencies.append(now - due)
+            else:
+                self._refused[f"{header['code']}: {header.get('remark', '')}".partition(",")[0]] += 1
             at += 4 + size
         self._data = data[at:]
         if not self._due:
             self.all_answered.set()
 
+    def connection_lost(self, _: Exception | None) -> None:
+        """End the wait for answers (called by asyncio)."""
+        self.all_answered.set()
 
-async def produce(port: int, rate: int, goes_on: Callable[[], bool], topics: int = 1) -> np.ndarray:
-    """Send on a schedule as long as ``goes_on`` says so, to topics in turn; give the latencies in s."""
+    @property
+    def is_lost(self) -> bool:
+        """Whether the broker has closed it, or left sends unanswered as it did."""
+        return self.transport.is_closing() or bool(self._due)
+
+
+class Produced(NamedTuple):
+    """What became of sends: how long after its scheduled time each was answered, s; what was refused."""
+
+    latencies: np.ndarray
+    refused: Counter[str]
+
+
+async def produce(port: int, rate: int, goes_on: Callable[[], bool], topics: int = 1) -> Produced:
+    """Send on a schedule as long as ``goes_on`` says so, to topics in turn."""
     latencies: list[float] = []
+    refused: Counter[str] = Counter()
     loop = asyncio.get_running_loop()
     connections = [
-        (await loop.create_connection(lambda: Answers(latencies, topics), peers.HOST, port))[1]
+        (await loop.create_connection(lambda: Answers(latencies, refused, topics), peers.HOST, port))[1]
         for _ in range(SEND_CONNECTIONS)
     ]
     begin = time.perf_counter()
@@ -203,12 +228,21 @@ async def produce(port: int, rate: int, goes_on: Callable[[], bool], topics: int
         sent += len(due)
         for number, connection in enumerate(connections):
             if mine := due[number::SEND_CONNECTIONS]:
+                assert not connection.transport.is_closing(), "the broker closed a connection"
                 connection.send(mine)
         await asyncio.sleep(TICK_S)
     for connection in connections:
         await connection.all_answered.wait()
+        assert not connection.is_lost, "the broker closed a connection"
         connection.transport.close()
-    return np.array(latencies)
+    return Produced(np.array(latencies), refused)
+
+
+async def produce_all(port: int, rate: int, goes_on: Callable[[], bool]) -> np.ndarray:
+    """Send as ``produce`` does to a broker that must refuse nothing; give the latencies in s."""
+    produced = await produce(port, rate, goes_on)
+    assert not produced.refused, f"the broker refused sends: {dict(produced.refused)}"
+    return produced.latencies
 
 
 def for_seconds(seconds: float) -> Callable[[], bool]:
