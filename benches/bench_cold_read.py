@@ -188,7 +188,8 @@ class Answers(asyncio.Protocol):
             if header["code"] == 0:
                 self._latencies.append(now - due)
             else:
-                self._refused[f"{header['code']}: {header.get('remark', '')}".partition(",")[0]] += 1
+                words = header.get("remark", "").partition(",")[0]  # how long it waited, say, follows
+                self._refused[f"{header['code']}: {words}"] += 1
             at += 4 + size
         self._data = data[at:]
         if not self._due:
