@@ -45,6 +45,11 @@ def test_properties_that_get_too_long_are_refused_with_the_limit(given: dict[str
         ADDITIONS.complete(sent(**given, a="x" * room))
 
 
+def test_properties_that_could_never_be_stored_are_not_read() -> None:
+    with pytest.raises(MessageIllegal, match="the properties have 4000000 characters: the limit is 32767"):
+        parse("a\x01b\x02" * 1_000_000)
+
+
 @given(st.text(st.sampled_from("ab\x01\x02"), max_size=12))
 def test_reading_fast_is_reading_right(text: str) -> None:
     assert parse(text) == properties.decode(text.encode())

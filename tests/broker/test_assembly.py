@@ -3,8 +3,10 @@ import re
 import shutil
 from pathlib import Path
 
+import pytest
 from tests.broker.conftest import bodies, pull_header, serving
 
+from cometmq.filter import sql92
 from cometmq.wire.codes import RequestCode, ResponseCode
 
 NOT_YET = {RequestCode.POP_MESSAGE}
@@ -32,6 +34,17 @@ def test_every_request_answers_even_one_without_fields_or_body(tmp_path: Path) -
             assert (await bench.send("T")).code == ResponseCode.SUCCESS
 
     asyncio.run(main())
+
+
+async def test_the_parser_of_filters_is_made_at_the_start_where_they_are_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared: list[bool] = []
+    monkeypatch.setattr(sql92, "prepare", lambda: prepared.append(True))
+    async with serving(tmp_path / "without"):
+        assert prepared == []
+    async with serving(tmp_path / "with", enable_property_filter=True):
+        assert prepared == [True]
 
 
 def test_a_golden_store_is_served(golden: dict[str, Path], tmp_path: Path) -> None:

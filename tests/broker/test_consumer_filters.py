@@ -7,7 +7,12 @@ from msgspec.structs import replace
 from tests.broker.conftest import bodies, pull_header, serving
 from tests.store.conftest import new_message
 
-from cometmq.broker.consumer_filters import RESTART_MS, ConsumerFilters
+from cometmq.broker.consumer_filters import (
+    COMPILED_AT_LEAST,
+    COMPILED_PER_SECOND,
+    RESTART_MS,
+    ConsumerFilters,
+)
 from cometmq.errors import StoreDamaged
 from cometmq.filter.bloom import BloomFilter, bits_of, unpack
 from cometmq.format import properties
@@ -218,3 +223,17 @@ def test_a_pull_looks_only_at_messages_that_the_bitmaps_let_pass(tmp_path: Path)
             assert passed == [True, False, False, True, True, True, True]
 
     asyncio.run(main())
+
+
+def test_many_new_filters_wait_for_later_heartbeats(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock(1_000)
+    filters = load(tmp_path, clock)
+    beat = [wanted(f"a = {number} OR b = 'waits for later'", topic=f"T{number}") for number in range(1_000)]
+    filters.register("G", beat)
+    known = sum(filters.find(one.topic, "G") is not None for one in beat)
+    assert known == COMPILED_PER_SECOND // COMPILED_AT_LEAST + 1
+    assert "waits for the next heartbeat: more than 32768 characters of new filters" in caplog.text
+    for _ in range(3):
+        clock.advance(1_000)
+        filters.register("G", beat)
+    assert all(filters.find(one.topic, "G") for one in beat)

@@ -26,3 +26,13 @@ def test_a_blank_tag_matches_nothing() -> None:
 
 def test_codes_are_java_hashes() -> None:
     assert tag.codes({"TagA", "TagB"}) == frozenset({2598919, 2598920})
+
+
+def test_an_expression_has_most_tags_and_a_longest_length() -> None:
+    most = "||".join(f"tag{number}" for number in range(tag.TAGS_MAX))
+    parsed = tag.parse(most)
+    assert parsed is not None
+    assert len(parsed) == tag.TAGS_MAX
+    for too_long in (most + "||", "a" * (tag.LENGTH_MAX + 1), "||" * 1_700_000):
+        with pytest.raises(FormatError, match="the limits are 65536 and 2000: subscribe to"):
+            tag.parse(too_long)

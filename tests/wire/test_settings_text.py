@@ -1,4 +1,5 @@
 import contextlib
+import time
 
 import pytest
 from hypothesis import given
@@ -51,3 +52,11 @@ def test_what_java_refuses_is_refused(data: bytes) -> None:
 def test_garbage_is_read_or_refused_and_nothing_worse(data: bytes) -> None:
     with contextlib.suppress(FormatError):
         decode(data)
+
+
+def test_backslashes_and_lines_that_go_on_are_read_in_no_time() -> None:
+    # The pattern that looked for backslashes at a line's end began anew at each of them.
+    before = time.process_time()
+    assert decode(b"a=" + b"\\" * 100_000 + b"x\n") == {"a": "\\" * 50_000 + "x"}
+    assert decode(b"a=" + b"x\\\n" * 100_000) == {"a": "x" * 100_000}
+    assert time.process_time() - before < 5

@@ -69,7 +69,15 @@ class Additions:
 
 
 def parse(text: str) -> dict[str, str]:
-    """Read a properties string that is text already: gives what ``properties.decode`` would."""
+    """Read a properties string that is text already: gives what ``properties.decode`` would.
+
+    Raises MessageIllegal if it is too long to be stored: reading it takes the longer the more there is.
+    """
+    if len(text) > MAX_LENGTH:
+        raise MessageIllegal(
+            f"the properties have {len(text)} characters: the limit is {MAX_LENGTH} bytes; "
+            "send fewer or shorter ones"
+        )
     named = {}
     for piece in text.split(VALUE_END):
         name, _, value = piece.partition(NAME_END)

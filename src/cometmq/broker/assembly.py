@@ -42,6 +42,7 @@ from cometmq.broker.topics import Topics, boot_topics
 from cometmq.broker.transaction_check import TransactionCheck
 from cometmq.broker.transactions import Transactions
 from cometmq.cluster.transaction import Rules
+from cometmq.filter import sql92
 from cometmq.filter.bloom import BloomFilter
 from cometmq.format import layout
 from cometmq.format.host import pack_host
@@ -312,6 +313,8 @@ def _tables(files: FileLayer, root: Path) -> Callable[[str], JsonTable]:
 def _filters(
     table: JsonTable, settings: BrokerSettings, store: MessageStore, clock: Clock
 ) -> ConsumerFilters:
+    if settings.enable_property_filter:
+        sql92.prepare()
     bloom = BloomFilter(settings.max_error_rate_of_bloom_filter, settings.expect_consumer_num_use_filter)
     return ConsumerFilters(
         table,

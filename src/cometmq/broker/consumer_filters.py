@@ -36,6 +36,11 @@ SQL92: Final = "SQL92"
 RESTART_MS: Final = 30_000
 """Consumers are taken to have left so long before a broker starts again."""
 
+COMPILED_PER_SECOND: Final = 32_768
+"""So many characters of new filters are compiled in a second; others wait for the next heartbeat."""
+COMPILED_AT_LEAST: Final = 100
+"""A short filter counts as one of so many characters."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -86,6 +91,8 @@ class ConsumerFilters(ChangingTable):
         self._keep_ms = keep_ms
         self._stored_time = stored_time
         self._topics: dict[str, dict[str, ConsumerFilter]] = {}
+        self._may_compile = COMPILED_PER_SECOND
+        self._may_compile_since_ms = clock.monotonic_ms()
 
     def load(self, *, trusted: bool = True) -> None:
         """Read the table; all are dead until they are heard of. Raises StoreDamaged if it holds no filters.
@@ -170,6 +177,15 @@ class ConsumerFilters(ChangingTable):
             if known.is_dead or wanted.version != known.data.client_version:
                 self._put(replace(known.data, dead_time=0, client_version=wanted.version))
             return
+        if not self._has_time_for(wanted):
+            _log.warning(
+                "group %.130s, topic %.130s: the filter waits for the next heartbeat: "
+                "more than %d characters of new filters came within a second",
+                group,
+                wanted.topic,
+                COMPILED_PER_SECOND,
+            )
+            return
         new = ConsumerFilterData(
             group,
             wanted.topic,
@@ -180,6 +196,22 @@ class ConsumerFilters(ChangingTable):
         )
         if not self._put(replace(new, bloom=self._bloom_data(new))) and known is not None:
             del self._topics[wanted.topic][group]  # pulls are answered by what is wrong with the new one
+
+    def _has_time_for(self, wanted: SubscriptionData) -> bool:
+        """Return whether a filter may be compiled now: a heartbeat may bring thousands."""
+        length = len(wanted.expression)
+        if length > sql92.LENGTH_MAX or sql92.is_ready(wanted.expression):
+            return True  # that takes no time
+        now_ms = self._clock.monotonic_ms()
+        since_ms = now_ms - self._may_compile_since_ms
+        self._may_compile = min(
+            self._may_compile + since_ms * COMPILED_PER_SECOND // 1000, COMPILED_PER_SECOND
+        )
+        self._may_compile_since_ms = now_ms
+        if self._may_compile <= 0:
+            return False
+        self._may_compile -= max(length, COMPILED_AT_LEAST)
+        return True
 
     def _put(self, data: ConsumerFilterData) -> bool:
         """Know a filter, in place of the one that was; False if it means nothing."""

@@ -6,6 +6,7 @@ so a message of another tag with the same hash passes; the consumer compares the
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from cometmq.errors import FormatError
 from cometmq.format.java_hash import tags_code
@@ -13,15 +14,27 @@ from cometmq.format.java_hash import tags_code
 ALL = "*"
 """The expression that every message matches."""
 
+SEPARATOR: Final = "||"
+TAGS_MAX: Final = 2_000
+"""Most tags that an expression names: a client decides about it, and the broker's loop hashes each."""
+LENGTH_MAX: Final = 65_536
+"""Longest expression in characters."""
+
 
 def parse(expression: str | None) -> frozenset[str] | None:
     """Give the tags that ``expression`` names, or None if it wants every message.
 
-    Raises FormatError for an expression of separators only, such as ``||``.
+    Raises FormatError for an expression of separators only, such as ``||``, and for one that is too long.
     """
     if expression is None or expression in {"", ALL}:
         return None
-    parts = expression.split("||")
+    if len(expression) > LENGTH_MAX or expression.count(SEPARATOR) >= TAGS_MAX:
+        raise FormatError(
+            f"tag expression {expression[:50]!r}… has {len(expression)} characters and "
+            f"{expression.count(SEPARATOR) + 1} tags, the limits are {LENGTH_MAX} and {TAGS_MAX}: "
+            "subscribe to '*', or use fewer tags"
+        )
+    parts = expression.split(SEPARATOR)
     if not any(parts):
         raise FormatError(f"tag expression {expression!r} names no tag: write '*' or 'TagA || TagB'")
     return frozenset(tag for part in parts if (tag := part.strip()))

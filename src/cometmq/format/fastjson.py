@@ -127,6 +127,7 @@ def _written_object(members: dict[Any, Any], line: str) -> str:
     return f"{{{inner}{f',{inner}'.join(texts)}{line}}}"
 
 
+_BLANK: Final = frozenset(" \t\r\n\f\b\ufeff")
 _BLANKS: Final = re.compile(r"[ \t\r\n\f\b\ufeff]*")
 _STRING: Final = {  # by the quote that begins it
     '"': re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL),
@@ -224,6 +225,9 @@ class _Reader:
 
     def _next(self) -> str:
         """Pass over blanks and give the character there; an empty string at the end."""
+        character = self._text[self._position : self._position + 1]
+        if character not in _BLANK:
+            return character
         self._take(_BLANKS)
         return self._text[self._position : self._position + 1]
 

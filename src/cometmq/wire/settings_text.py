@@ -41,7 +41,6 @@ def decode(data: Buffer) -> dict[str, str]:
 
 _BLANKS: Final = " \t\f"
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
-_BACKSLASHES: Final = re.compile(r"\\*$")
 _NAME: Final = re.compile(r"((?:[^\\=: \t\f]|\\.)*)[ \t\f]*[=:]?[ \t\f]*")
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.|$)")
 _ESCAPED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -54,15 +53,16 @@ def _logical_lines(text: str) -> Iterator[str]:
         whole = line.lstrip(_BLANKS)
         if not whole or whole[0] in "#!":
             continue
-        while _goes_on(whole):
-            whole = whole[:-1] + next(lines, "").lstrip(_BLANKS)
-        yield whole
+        parts = [whole]
+        while _goes_on(parts[-1]):
+            parts[-1] = parts[-1][:-1]
+            parts.append(next(lines, "").lstrip(_BLANKS))
+        yield "".join(parts)
 
 
 def _goes_on(line: str) -> bool:
     """Whether the backslash at the end, if any, is not itself escaped by one."""
-    backslashes = _BACKSLASHES.search(line)
-    return backslashes is not None and len(backslashes[0]) % 2 == 1
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
 def _pair(line: str) -> tuple[str, str]:

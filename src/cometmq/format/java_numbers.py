@@ -1,4 +1,4 @@
-"""Numbers as Java reads them from text and orders them, so that a filter decides as a Java broker does.
+"""Numbers as Java reads them from text and orders them, so that filters and properties mean the same.
 
 Java tells the number types apart: ``3000000000`` is no Integer, ``1.0`` is no Long, `` 1.0 `` and ``0x1p3``
 are Doubles, ``1_0`` is none of them.
@@ -14,8 +14,9 @@ from cometmq.errors import FormatError
 INTEGER_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 
-_DIGITS_MAX: Final = 4_000
-"""Longer numbers are refused: Python would refuse to read them a little later."""
+_LONG_DIGITS: Final = len(str(LONG_MAX))
+_CHUNK: Final = 1_000
+"""Zeros before a number are read by so many: reading all at once would take time that grows faster."""
 
 _WHOLE: Final = re.compile(r"[+-]?\d+")
 _DECIMAL: Final = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)")
@@ -63,12 +64,19 @@ def order(left: float, right: float) -> int:
 
 
 def _whole(text: str, largest: int) -> int:
-    if not _WHOLE.fullmatch(text) or len(text) > _DIGITS_MAX or max(text) > "\uffff":
+    if not _WHOLE.fullmatch(text) or max(text) > "\uffff":
         raise NoNumber(f"{text[:50]!r} is no whole number")
-    number = int(text)
-    if not -largest - 1 <= number <= largest:
+    digits = text.lstrip("+-")
+    head, tail = digits[:-_LONG_DIGITS], digits[-_LONG_DIGITS:]
+    number = -int(tail) if text.startswith("-") else int(tail)
+    if not -largest - 1 <= number <= largest or not _is_zero(head):
         raise NoNumber(f"{text[:50]} is beyond {largest}")
     return number
+
+
+def _is_zero(digits: str) -> bool:
+    """Return whether all digits are zeros, those of other scripts included."""
+    return all(int(digits[at : at + _CHUNK]) == 0 for at in range(0, len(digits), _CHUNK))
 
 
 def _rank(number: float) -> int:

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from cometmq.filter.java_numbers import NoNumber, order, to_double, to_integer, to_long
+from cometmq.format.java_numbers import NoNumber, order, to_double, to_integer, to_long
 
 
 @pytest.mark.parametrize("text", ["0", "+7", "-7", "007", "2147483647", "-2147483648", "\u0665"])
@@ -10,12 +10,23 @@ def test_an_integer_is_digits_and_a_sign(text: str) -> None:
     assert to_integer(text) == to_long(text) == int(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "+", "5.0", " 5", "5 ", "1_0", "5L", "0x5", "five", "9" * 5_000, "\U0001d7d3"]
-)
+@pytest.mark.parametrize("text", ["", "+", "5.0", " 5", "5 ", "1_0", "5L", "0x5", "five", "\U0001d7d3"])
 def test_anything_else_is_no_whole_number(text: str) -> None:
     with pytest.raises(NoNumber, match="is no whole number"):
         to_long(text)
+
+
+@pytest.mark.parametrize("zero", ["0", "\u0660"])
+def test_zeros_before_a_number_mean_nothing_however_many(zero: str) -> None:
+    zeros = zero * 30_000
+    assert (to_integer(zeros + "7"), to_long("-" + zeros + "7"), to_integer(zeros)) == (7, -7, 0)
+    with pytest.raises(NoNumber, match="is beyond"):
+        to_long("1" + zeros)
+
+
+def test_a_number_of_many_digits_is_beyond_what_a_long_holds() -> None:
+    with pytest.raises(NoNumber, match="9999 is beyond 9223372036854775807"):
+        to_long("9" * 50_000)
 
 
 def test_an_integer_has_32_bits_and_a_long_64() -> None:
