@@ -149,6 +149,11 @@ PROPERTIES = [
         for name, value in [
             ("DELAY", "3"),
             ("DELAY", "0"),
+            ("DELAY", "0" * 19 + "1"),
+            ("DELAY", "4Pinpoint"),
+            ("DELAY", "2147483648"),
+            ("WAIT", "FALSE"),
+            ("WAIT", "true"),
             ("TRAN_MSG", "true"),
             ("TIMER_DELAY_SEC", "10"),
             ("TIMER_DELIVER_MS", "1"),

@@ -23,7 +23,9 @@ def test_one_without_a_delay_stays_as_it_is(delay: str) -> None:
     assert delayed(plain, LEVELS) is plain
 
 
-@pytest.mark.parametrize(("delay", "level"), [("1", 1), ("3", 3), ("99", 3)])
+@pytest.mark.parametrize(
+    ("delay", "level"), [("1", 1), ("3", 3), ("99", 3), ("0" * 30 + "2", 2), ("\u0663", 3)]
+)
 def test_one_with_a_delay_waits_in_its_levels_queue_and_comes_out_for_its_own(delay: str, level: int) -> None:
     waiting = delayed(message(DELAY=delay, TAGS="A"), LEVELS)
     assert (waiting.topic, waiting.queue_id) == ("SCHEDULE_TOPIC_XXXX", level - 1)

@@ -297,3 +297,59 @@ def test_many_clients_share_a_queue_without_gap_or_repeat(tmp_path: Path) -> Non
                 await client.connection.close()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"DELAY": "4Pinpoint"},
+        {"DELAY": "abc"},
+        {"DELAY": " 3"},
+        {"DELAY": "1.0"},
+        {"DELAY": "2147483648"},
+        {"DELAY": "2", "TIMER_DELIVER_MS": "soon"},
+        {"TIMER_DELAY_SEC": "1e1"},
+        {"TRAN_MSG": "true", "PGROUP": "pg", "CHECK_IMMUNITY_TIME_IN_SECONDS": "1.5"},
+        {"TRAN_MSG": "true", "PGROUP": "pg", "TRANSACTION_CHECK_TIMES": "many"},
+        {"TRAN_MSG": "true", "PGROUP": "pg", "DELAY": "x"},
+    ],
+)
+async def test_a_property_that_is_no_number_is_refused_with_its_value(
+    tmp_path: Path, named: dict[str, str]
+) -> None:
+    async with serving(tmp_path) as bench:
+        answer = await bench.ask(V2, send_header("T", UNIQ_KEY="u", **named), b"x")
+        name, value = list(named.items())[-1]
+        assert answer.code == ResponseCode.MESSAGE_ILLEGAL
+        assert f"property {name} = {value!r}: give a whole number" in (answer.remark or "")
+
+
+@pytest.mark.parametrize(("delay", "level"), [("0" * 19 + "1", 1), ("+2", 2), ("\u0663", 3), ("99", 18)])
+async def test_a_delay_is_read_as_java_reads_it(tmp_path: Path, delay: str, level: int) -> None:
+    async with serving(tmp_path) as bench:
+        answer = await bench.ask(V2, send_header("T", UNIQ_KEY="u", DELAY=delay), b"x")
+        assert answer.code == ResponseCode.SUCCESS
+        assert bench.store.max_queue_offset("SCHEDULE_TOPIC_XXXX", level - 1) == 1
+
+
+async def test_a_half_message_that_could_not_be_committed_is_refused(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        header = send_header("T", UNIQ_KEY="u", TRAN_MSG="true", PGROUP="pg", TIMER_DELAY_SEC="999999999")
+        answer = await bench.ask(V2, header, b"x")
+        assert answer.code == ResponseCode.MESSAGE_ILLEGAL
+        assert "timerMaxDelaySec" in (answer.remark or "")
+
+
+@pytest.mark.parametrize("named", [{"DELAY": "3"}, {"TIMER_DELAY_SEC": "10"}, {"TRAN_MSG": "true"}])
+async def test_a_batch_takes_no_message_that_asks_to_wait(tmp_path: Path, named: dict[str, str]) -> None:
+    members = [
+        batch.BatchMessage(b"x", properties.encode({"UNIQ_KEY": "u"} | given)) for given in ({}, named)
+    ]
+    async with serving(tmp_path) as bench:
+        header = replace(send_header("T", UNIQ_KEY="b"), batch=True)
+        answer = await bench.ask(RequestCode.SEND_BATCH_MESSAGE, header, batch.encode(members))
+        assert answer.code == ResponseCode.MESSAGE_ILLEGAL
+        assert "send them one by one" in (answer.remark or "")
+        plain = [batch.BatchMessage(b"x", properties.encode({"UNIQ_KEY": "u", "DELAY": "0"}))]
+        answer = await bench.ask(RequestCode.SEND_BATCH_MESSAGE, header, batch.encode(plain))
+        assert answer.code == ResponseCode.SUCCESS

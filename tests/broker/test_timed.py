@@ -93,9 +93,9 @@ def test_one_whose_time_has_passed_does_not_wait(name: str, value: str) -> None:
     assert timed(due, SETTINGS, NOW) is due
 
 
-@pytest.mark.parametrize("value", ["x", "1.5", "9" * 20, "1_0", "٣", " 1"])
+@pytest.mark.parametrize("value", ["x", "1.5", "9" * 20, "1_0", " 1"])
 def test_what_is_no_number_is_refused(value: str) -> None:
-    with pytest.raises(MessageIllegal, match=r"property TIMER_DELAY_MS = .*: give a number"):
+    with pytest.raises(MessageIllegal, match=r"property TIMER_DELAY_MS = .*: give a whole number"):
         timed(message(TIMER_DELAY_MS=value), SETTINGS, NOW)
 
 
@@ -104,7 +104,7 @@ def test_a_time_too_far_off_is_refused_with_the_limit() -> None:
     with pytest.raises(MessageIllegal, match=r"TIMER_DELAY_SEC = 61: .* 60 s \(timerMaxDelaySec\)"):
         timed(message(TIMER_DELAY_SEC="61"), SETTINGS, NOW)
     with pytest.raises(MessageIllegal, match="timerMaxDelaySec"):
-        timed(message(TIMER_DELIVER_MS="9" * 19), SETTINGS, NOW)
+        timed(message(TIMER_DELIVER_MS=str(2**63 - 1)), SETTINGS, NOW)
 
 
 def test_a_broker_without_a_timer_says_so() -> None:

@@ -24,13 +24,23 @@ def test_refuses_what_is_no_list_of_delays(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("delay", "level"),
-    [("1", 1), ("+3", 3), ("03", 3), ("18", 18), ("19", 18), ("2147483647", 18), ("0", 0), ("-1", 0)],
+    [
+        ("1", 1),
+        ("+3", 3),
+        ("03", 3),
+        ("18", 18),
+        ("19", 18),
+        ("2147483647", 18),
+        ("0" * 40 + "1", 1),
+        ("0", 0),
+        ("-1", 0),
+    ],
 )
 def test_level_is_at_most_the_highest(delay: str, level: int) -> None:
     assert DEFAULT.level(delay) == level
 
 
-@pytest.mark.parametrize("delay", ["", "x", "1 ", "1_0", "1.0", "٣", "9" * 5000])
+@pytest.mark.parametrize("delay", ["", "x", "1 ", "1_0", "1.0", "٣", "2147483648", "9" * 5000])
 def test_what_is_no_number_chooses_no_level(delay: str) -> None:
     assert DEFAULT.level(delay) == 0
 

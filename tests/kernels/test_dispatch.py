@@ -95,8 +95,27 @@ def test_leaves_prepared_and_rolled_back_transactions_out(ops: Ops) -> None:
 
 @pytest.mark.parametrize(
     ("delay", "tags_code"),
-    [("1", 1_001_000), ("18", 8_200_000), ("99", 8_200_000), ("+2", 1_005_000), ("9999999999", 8_200_000)]
-    + [(text, 2598919) for text in ("0", "-1", "x", " 1", "1_0", "٣", "99999999999", "+", "1\n")],
+    [("1", 1_001_000), ("18", 8_200_000), ("99", 8_200_000), ("+2", 1_005_000)]
+    + [("2147483647", 8_200_000), ("0" * 40 + "1", 1_001_000), ("+" + "0" * 30 + "2", 1_005_000)]
+    + [
+        (text, 2598919)
+        for text in (
+            "2147483648",
+            "9999999999",
+            "9" * 40,
+            "0" * 40,
+            "++1",
+            "0",
+            "-1",
+            "x",
+            " 1",
+            "1_0",
+            "٣",
+            "99999999999",
+            "+",
+            "1\n",
+        )
+    ],
 )
 def test_a_delayed_message_has_its_time_for_a_tags_code(ops: Ops, delay: str, tags_code: int) -> None:
     properties = f"TAGS\x01TagA\x02DELAY\x01{delay}\x02"

@@ -45,6 +45,8 @@ def test_without_tags_the_code_is_0(compiled: Ops) -> None:
                 "TIMER_DELIVER_MS",
             )
         ),
+        *(f"WAIT\x01{value}\x02{KEY}" for value in ("false", "FALSE", "True", "x", "t", "trues", "no")),
+        *(f"DELAY\x01{value}\x02{KEY}" for value in ("0" * 30 + "1", "4Pinpoint", " 3", "1.0", "\u0663")),
         f"{KEY}{'x' * 32_767}\x01x\x02",
     ],
 )
@@ -53,7 +55,9 @@ def test_what_must_be_changed_or_refused_is_left(compiled: Ops, properties: str)
     assert not Reader(compiled).takes(binary_frame({"i": properties}))
 
 
-@pytest.mark.parametrize("piece", ["DELAY\x01\x02", "DELAY\x02", "XDELAY\x01x\x02", "TIMER\x01x\x02", "\x02"])
+@pytest.mark.parametrize(
+    "piece", ["DELAY\x01\x02", "DELAY\x02", "XDELAY\x01x\x02", "WAIT\x01true\x02", "TIMER\x01x\x02", "\x02"]
+)
 def test_what_only_looks_so_is_taken(compiled: Ops, piece: str) -> None:
     assert Reader(compiled).takes(json_frame({"i": piece + KEY}))
 

@@ -8,6 +8,7 @@ from cometmq.errors import MessageIllegal
 from cometmq.format import properties
 from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
 from cometmq.format.properties import DELAY, REAL_QUEUE_ID, REAL_TOPIC, TIMER_ASKS
+from cometmq.format.property_numbers import number_or
 from cometmq.format.record import Record
 from cometmq.store.append import NewMessage, once_more
 
@@ -18,7 +19,7 @@ def delayed(message: NewMessage, levels: DelayLevels) -> NewMessage:
     Raises MessageIllegal if its properties get too long.
     """
     named = properties.decode(message.properties)
-    level = levels.level(named.get(DELAY, ""))
+    level = levels.nearest(number_or(DELAY, named.get(DELAY), 0))
     if not level:
         return message
     for name in TIMER_ASKS:  # a level counts more

@@ -12,7 +12,7 @@ from cometmq.broker.disk_wait import DiskWaits
 from cometmq.broker.rates import Rates
 from cometmq.broker.refused import Refused, code_of
 from cometmq.broker.settings import BrokerSettings
-from cometmq.broker.timed import NUMBER, taking_back
+from cometmq.broker.timed import taking_back
 from cometmq.broker.topics import PERM_WRITE, TIMER_TOPIC, Topics
 from cometmq.errors import CometMQError, FormatError, MessageIllegal, StoreNotWritable
 from cometmq.format import properties
@@ -27,6 +27,7 @@ from cometmq.format.properties import (
     TIMER_OUT_MS,
     UNIQ_KEY,
 )
+from cometmq.format.property_numbers import number_or
 from cometmq.io.clock import Clock
 from cometmq.net.server import Session
 from cometmq.store.append import NewMessage
@@ -126,7 +127,7 @@ class Recalls:
                 f"the handle is of broker {_cut(handle.broker_name)}, and this is {own.broker_name}: "
                 "ask the one that took the message"
             )
-        time = int(handle.time) if NUMBER.fullmatch(handle.time) else -1
+        time = number_or(TIMER_DELIVER_MS, handle.time, -1)
         limit_s = self._store.settings.timer_max_delay_sec
         if not 0 < time - now < limit_s * 1000:
             raise _illegal(

@@ -100,7 +100,8 @@ class Retries:
             named[DELAY] = "0"
             topic = self._topics.find_or_create(DLQ_PREFIX + group.group)
         else:
-            named[DELAY] = str(header.delay_level or FIRST_DELAY_LEVEL + record.reconsume_times)
+            level = header.delay_level or FIRST_DELAY_LEVEL + record.reconsume_times
+            named[DELAY] = str(self._delays.levels.nearest(level))
             topic = self._topics.find_or_create(RETRY_PREFIX + group.group, group.retry_queue_count)
         if not topic.perm & PERM_WRITE:
             raise Refused(

@@ -5,7 +5,7 @@ the same from message to message is prepared: the topic's checks, the added prop
 text. (RocketMQ: SendMessageProcessor.java.)
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -35,6 +35,8 @@ from cometmq.format.properties import (
     UNIQ_KEY,
     WAIT,
 )
+from cometmq.format.property_numbers import check as check_numbers
+from cometmq.format.property_numbers import is_true, number_or
 from cometmq.format.sys_flag import TRANSACTION_MASK, TRANSACTION_NOT, with_transaction_type
 from cometmq.net.server import Session
 from cometmq.store.append import Appended, NewMessage
@@ -53,6 +55,9 @@ HEADERS: Final[dict[int, type[SendHeader]]] = {
 """The codes that are sends."""
 
 _RARE: Final = frozenset({TRANSACTION_PREPARED, DELAY, *TIMER_ASKS})
+_NOT_IN_BATCH: Final = (
+    f"a batch takes no delayed, transactional or {RETRY_PREFIX} messages: send them one by one"
+)
 
 
 class _Sent(NamedTuple):
@@ -187,7 +192,7 @@ class Sends:
         messages.append(message)
         has_key = IDEMPOTENCE_KEY in named and message.topic != HALF_TOPIC
         keys = self._idempotence.keys_of(target.topic, [named]) if has_key else ()
-        wait = named.get(WAIT) != "false"
+        wait = is_true(named.get(WAIT, "true"))
         return _Sent(command, begin, begin + 1, queue_id, named[UNIQ_KEY], wait, keys, recall_handle)
 
     def _rare(self, header: SendHeader, named: dict[str, str], message: NewMessage) -> NewMessage:
@@ -195,14 +200,16 @@ class Sends:
 
         Raises MessageIllegal or Refused.
         """
-        is_prepared = named.get(TRANSACTION_PREPARED, "").lower() == "true"
-        is_retry = header.reconsume_times > 0 and self._delays.levels.level(named.get(DELAY, "")) > 0
+        check_numbers(named)
+        is_prepared = is_true(named.get(TRANSACTION_PREPARED))
+        is_retry = header.reconsume_times > 0 and number_or(DELAY, named.get(DELAY), 0) > 0
         if is_prepared and not is_retry:
             if self._rejects_transactions:
                 raise Refused(
                     ResponseCode.NO_PERMISSION,
                     "this broker takes no transactional messages: see rejectTransactionMessage",
                 )
+            self._delays.waiting(message)  # what it asks for is refused now, not when it is committed
             return half(message)
         if header.sys_flag & TRANSACTION_MASK:
             if not is_prepared:
@@ -234,11 +241,12 @@ class Sends:
         _, named = self._additions.complete(header.properties)
         rare = header.sys_flag & TRANSACTION_MASK or not _RARE.isdisjoint(named)
         if rare or header.topic.startswith(RETRY_PREFIX):
-            raise MessageIllegal(
-                f"a batch takes no delayed, transactional or {RETRY_PREFIX} messages: send them one by one"
-            )
+            raise MessageIllegal(_NOT_IN_BATCH)
         members = batch.decode(body)
         each = [properties.decode(member.properties) for member in members]
+        for of_member in each:
+            if not _RARE.isdisjoint(of_member):
+                _check_member(of_member)
         messages += [
             NewMessage(
                 target.topic,
@@ -255,7 +263,8 @@ class Sends:
             )
             for member, of_member in zip(members, each, strict=True)
         ]
-        return named[UNIQ_KEY], named.get(WAIT) != "false", self._idempotence.keys_of(target.topic, each)
+        wait = is_true(named.get(WAIT, "true"))
+        return named[UNIQ_KEY], wait, self._idempotence.keys_of(target.topic, each)
 
     def _append(self, session: Session, sends: list[_Sent], messages: list[NewMessage]) -> None:
         begun_ms = self._rates.put_times.begin()
@@ -349,3 +358,11 @@ class Sends:
         self._rates.refused.total += 1
         if not command.is_oneway:
             session.send(response(command, code, remark, self._constants))
+
+
+def _check_member(named: Mapping[str, str]) -> None:
+    """Check a batch's message that may ask for what it cannot get there. Raises MessageIllegal."""
+    check_numbers(named)
+    is_prepared = is_true(named.get(TRANSACTION_PREPARED))
+    if is_prepared or number_or(DELAY, named.get(DELAY), 0) > 0 or not named.keys().isdisjoint(TIMER_ASKS):
+        raise MessageIllegal(_NOT_IN_BATCH)

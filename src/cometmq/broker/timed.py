@@ -5,7 +5,6 @@ It asks for seconds or milliseconds from now, or for a time. That is rounded dow
 RocketMQ's does. (RocketMQ: HookUtils.java, TimerMessageStore.java.)
 """
 
-import re
 from contextlib import suppress
 from typing import Final
 
@@ -27,6 +26,7 @@ from cometmq.format.properties import (
     TIMER_ROLL_TIMES,
     UNIQ_KEY,
 )
+from cometmq.format.property_numbers import number
 from cometmq.format.record import Record, size_of
 from cometmq.format.timer_log import ROLL, Unit
 from cometmq.store.append import NewMessage, once_more
@@ -38,8 +38,6 @@ QUEUE_ID: Final = 0
 """Of the timer topic."""
 ADDED_SIZE: Final = 100
 """So many bytes of properties are added while a message waits, or less."""
-NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
-"""What a property that asks for a time holds."""
 
 
 def timed(message: NewMessage, settings: StoreSettings, now: int) -> NewMessage:
@@ -135,8 +133,7 @@ def names_of(waiting: Record) -> frozenset[str]:
 
 def _time(name: str, value: str, now: int) -> int:
     """Give the time that is asked for, ms since the epoch. Raises MessageIllegal."""
-    if not NUMBER.fullmatch(value):
-        raise MessageIllegal(f"property {name} = {value[:40]!r}: give a number")
+    asked = number(name, value)
     if name == TIMER_DELIVER_MS:
-        return int(value)
-    return now + int(value) * (1000 if name == TIMER_DELAY_SEC else 1)
+        return asked
+    return now + asked * (1000 if name == TIMER_DELAY_SEC else 1)

@@ -8,13 +8,14 @@ import re
 from typing import Final, NamedTuple
 
 from cometmq.errors import SettingsError
+from cometmq.format.java_numbers import NoNumber, to_integer
 
 SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
 """Where delayed messages wait: the messages of level n in queue n − 1."""
 DEFAULT_LEVELS: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 
 _UNIT_MS: Final = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_NUMBER: Final = re.compile(r"\+?\d{1,10}", re.ASCII)
+_NUMBER: Final = re.compile(r"\+?[0-9]+")
 _LEVEL: Final = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
 
 
@@ -38,8 +39,20 @@ class DelayLevels(NamedTuple):
         return len(self.delays_ms)
 
     def level(self, delay: str) -> int:
-        """Give the level that the DELAY property chooses: 0 for none, also when it is no number above 0."""
-        return min(int(delay), self.max_level) if _NUMBER.fullmatch(delay) else 0
+        """Return the level that a stored DELAY property chooses: 0 for none, also if it is no number above 0.
+
+        Java reads digits of other scripts, too; a broker stores those of the level that was chosen by them.
+        """
+        if not _NUMBER.fullmatch(delay):
+            return 0
+        try:
+            return self.nearest(to_integer(delay))
+        except NoNumber:  # too large for Java
+            return 0
+
+    def nearest(self, number: int) -> int:
+        """Return the level that a number chooses: at most the highest, 0 for none."""
+        return min(max(number, 0), self.max_level)
 
     def deliver_time(self, level: int, store_time: int) -> int:
         """Give when a message of ``level`` stored at ``store_time`` is due, ms since the epoch."""

@@ -32,6 +32,7 @@ SOURCES: Final = (
     "format/host",
     "format/index",
     "format/java_hash",
+    "format/java_numbers",
     "format/properties",
     "format/property_crc",
     "format/queue_entry",

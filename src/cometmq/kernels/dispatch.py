@@ -9,6 +9,7 @@ import numpy as np
 
 from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
 from cometmq.format.java_hash import java_hash
+from cometmq.format.java_numbers import INTEGER_MAX
 from cometmq.format.sys_flag import (
     TRANSACTION_COMMIT,
     TRANSACTION_MASK,
@@ -45,7 +46,6 @@ from cometmq.kernels.text import hash_text
 from cometmq.message import Buffer
 
 _SCHEDULE: Final = tuple(SCHEDULE_TOPIC.encode())
-_DIGITS_MAX: Final = 10
 
 
 def dispatch(
@@ -119,19 +119,17 @@ def _hash_topics(
 
 @inlined
 def _level(buffer: Bytes, position: int, end: int, max_level: int) -> Any:
-    """Give the delay level that the text asks for; 0 if it is no number above 0."""
+    """Give the delay level that the text asks for; 0 if it is no Java Integer above 0."""
     if position < end and byte_at(buffer, position) == ord("+"):
         position += 1
-    if position == end or end - position > _DIGITS_MAX:
-        return 0
     asked = int64(0)
     while position < end:
         digit = byte_at(buffer, position) - int64(ord("0"))
         if digit < 0 or digit > 9:
             return 0
-        asked = asked * 10 + digit
+        asked = min(asked * 10 + digit, int64(INTEGER_MAX + 1))
         position += 1
-    return min(asked, max_level)
+    return 0 if asked > INTEGER_MAX else min(asked, max_level)
 
 
 @kernel(

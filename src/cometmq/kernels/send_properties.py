@@ -19,11 +19,12 @@ def _code(name: str) -> int:
 _TAGS: Final = _code("TAGS")
 _UNIQ_KEY: Final = _code("UNIQ_KEY")
 _WAIT: Final = _code("WAIT")
-_FALSE_BEGINS: Final = ord("f")
+_TRUE: Final = tuple(b"true")
 _UNUSUAL: Final = tuple(map(_code, ("DELAY", "TRAN_MSG", "TRACE_ON", "CLUSTER", "POP_CK")))
 _UNUSUAL_LONG: Final = tuple(int.from_bytes(name, "big") for name in (b"TIMER_DE", b"MSG_REGI", b"IDEMPOTE"))
 """How longer names begin that stand for something unusual: TIMER_DELAY_SEC, MSG_REGION, IDEMPOTENCE_KEY."""
-_IDEMPOTENCE_KEY: Final = _UNUSUAL_LONG[-1]
+_UNUSUAL_OF_MEMBER: Final = tuple(map(_code, ("DELAY", "TRAN_MSG")))
+_UNUSUAL_LONG_OF_MEMBER: Final = (_UNUSUAL_LONG[0], _UNUSUAL_LONG[2])
 
 
 @inlined
@@ -44,7 +45,7 @@ def read_properties(texts: Bytes, begin: int, end: int, send: Any) -> bool:
                 if _is_one_of(_long_code(texts, position), _UNUSUAL_LONG):
                     return False
             elif code == _WAIT:
-                if texts[name_end + 1] == _FALSE_BEGINS:
+                if not _is_true(texts, name_end + 1, value_end):
                     return False  # the answer must not wait for the disk
             elif _is_one_of(code, _UNUSUAL):
                 return False
@@ -67,10 +68,23 @@ def read_member(buffer: Bytes, position: int, end: int) -> Any:
         code, name_end, value_end = next_property(buffer, position, end)
         if code == _TAGS and position < name_end < value_end - 1:
             tags, tags_end = name_end + 1, value_end
-        elif code == -1 and _long_code(buffer, position) == _IDEMPOTENCE_KEY:
+        elif code == -1:
+            if _is_one_of(_long_code(buffer, position), _UNUSUAL_LONG_OF_MEMBER):
+                is_usual = False
+        elif _is_one_of(code, _UNUSUAL_OF_MEMBER):
             is_usual = False
         position = value_end + 1
     return _hash_of(buffer, tags, tags_end), is_usual
+
+
+@inlined
+def _is_true(texts: Bytes, begin: int, end: int) -> bool:
+    if end - begin != len(_TRUE):
+        return False
+    for i in range(len(_TRUE)):
+        if texts[begin + i] != _TRUE[i]:
+            return False
+    return True
 
 
 @inlined
