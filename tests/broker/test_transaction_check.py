@@ -22,12 +22,14 @@ from tests.broker.halves import (
     records,
 )
 
+from cometmq.broker import transaction_check
 from cometmq.format import properties
 from cometmq.store.append import NewMessage
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire.codes import RequestCode, ResponseCode
 
 GROUP = "CID_RMQ_SYS_TRANS"
+HOUR_MS = 3_600_000
 
 
 def done_with(bench: Bench) -> tuple[int | None, int | None]:
@@ -115,6 +117,7 @@ def test_what_wants_to_be_asked_for_later_holds_up_nobody_and_is_asked_for_then(
 def test_what_nobody_answers_for_is_given_up_where_operators_find_it(tmp_path: Path) -> None:
     async def main() -> None:
         async with serving(tmp_path, transaction_check_max=3) as bench:
+            await produce(bench)
             half = await prepare(bench)
             for _ in range(3):
                 await check(bench)
@@ -136,6 +139,7 @@ def test_after_a_restart_an_end_by_a_former_place_is_refused_and_the_producer_as
 ) -> None:
     async def first() -> Half:
         async with serving(tmp_path) as bench:
+            await produce(bench)
             half = await prepare(bench)
             await check(bench)
             return half
@@ -297,16 +301,111 @@ def test_a_round_that_is_stopped_asks_for_no_more(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_the_half_message_of_who_never_was_there_is_put_back_each_time(tmp_path: Path) -> None:
+async def test_only_questions_count_and_waiting_for_the_own_immunity_writes_nothing(tmp_path: Path) -> None:
+    rounds, round_ms = 20, 30_000
+    async with serving(tmp_path) as bench:
+        await produce(bench)
+        half = await prepare(bench, CHECK_IMMUNITY_TIME_IN_SECONDS=str(rounds * round_ms // 1_000))
+        for _ in range(rounds):
+            await check(bench, round_ms)
+        assert (bench.told.empty(), records(bench, GIVEN_UP), len(records(bench, HALF))) == (True, [], 1)
+        await check(bench, round_ms)
+        asked_at, message = await asked(bench)
+        assert properties.decode(message.properties)["TRANSACTION_CHECK_TIMES"] == "1"
+        assert asked_at != half
+
+
+async def test_a_half_message_waits_for_its_producers_to_come_back_whatever_the_number_of_rounds(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path, transaction_check_max=3) as bench:
+        await prepare(bench)
+        for _ in range(20):
+            await check(bench)
+        assert (records(bench, GIVEN_UP), len(records(bench, HALF))) == ([], 1)
+        await produce(bench)
+        for times in ("1", "2", "3"):
+            await check(bench)
+            _, message = await asked(bench)
+            assert properties.decode(message.properties)["TRANSACTION_CHECK_TIMES"] == times
+        await check(bench)
+        assert [one.body for one in records(bench, GIVEN_UP)] == [b"x"]
+
+
+async def test_what_waits_for_producers_that_never_come_is_given_up_by_its_age_and_the_log_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(tmp_path) as bench:
+        await prepare(bench)
+        await check(bench, 72 * HOUR_MS)
+        assert records(bench, GIVEN_UP) == []
+        await check(bench, 1)
+        assert [one.body for one in records(bench, GIVEN_UP)] == [b"x"]
+        assert "it is older than 72 h, and no producer of group pg is connected" in caplog.text
+
+
+async def test_what_waits_is_put_back_uncounted_once_much_lies_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transaction_check, "LEFT_BEFORE_MAX", 5)
+    async with serving(tmp_path) as bench:
+        await produce(bench)
+        await prepare(bench, CHECK_IMMUNITY_TIME_IN_SECONDS="3600")
+        for number in range(4):
+            await end(bench, await prepare(bench, body=b"%d" % number))
+        await check(bench)
+        assert (done_with(bench)[0], len(records(bench, HALF))) == (0, 5), "left where it is"
+        await end(bench, await prepare(bench, body=b"y"))
+        await check(bench)
+        assert done_with(bench)[0] == 6
+        (*_, back) = records(bench, HALF)
+        named = properties.decode(back.properties)
+        assert (back.body, named["TRAN_PREPARED_QUEUE_OFFSET"]) == (b"x", "0")
+        assert "TRANSACTION_CHECK_TIMES" not in named
+
+
+async def test_what_waits_is_put_back_before_retention_could_remove_it(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await produce(bench)
+        await prepare(bench, CHECK_IMMUNITY_TIME_IN_SECONDS="60")
+        for _ in range(5):
+            await bench.send("T", b"x" * 300_000)
+        assert not bench.store.retention.keeps(0)
+        await check(bench)
+        assert [one.queue_offset for one in records(bench, HALF)] == [0, 1]
+        assert done_with(bench)[0] == 1
+        await check(bench, 60_000)
+        assert (await asked(bench))[1].body == b"x"
+
+
+async def test_what_is_left_is_asked_for_after_a_restart_and_what_is_behind_it_no_more(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await produce(bench)
+        await prepare(bench, body=b"patient", CHECK_IMMUNITY_TIME_IN_SECONDS="60")
+        await end(bench, await prepare(bench, body=b"y"))
+        await check(bench)
+        assert done_with(bench) == (0, 0)
+    async with serving(tmp_path) as bench:
+        await bench.parts.ops.read_on()
+        await produce(bench)
+        await check(bench, 2 * 60_000)
+        half, message = await asked(bench)
+        assert message.body == b"patient"
+        await end(bench, half, from_check=True)
+        await check(bench)
+        assert bench.told.empty() and committed(bench) == [b"y", b"patient"]
+
+
+def test_the_half_message_of_who_never_was_there_is_asked_for_once_somebody_is(tmp_path: Path) -> None:
     async def main() -> None:
         async with serving(tmp_path) as bench:
             await prepare(bench)
             for _ in range(4):
                 await check(bench)
-            assert len(records(bench, HALF)) == 5
+            assert len(records(bench, HALF)) == 1
             await produce(bench)
             await check(bench)
             half, message = await asked(bench)
-            assert half == Half(message.physical_offset, 5)
+            assert half == Half(message.physical_offset, 1)
 
     asyncio.run(main())

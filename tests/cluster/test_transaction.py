@@ -21,12 +21,12 @@ NOW = 1_000_000_000
         (6_001, {"asks": 14}, Verdict.ASK),
         (6_001, {"asks": 15}, Verdict.GIVE_UP),
         (RULES.age_ms_max, {}, Verdict.ASK),
-        (RULES.age_ms_max + 1, {}, Verdict.GIVE_UP),
-        (6_000, {"immunity_ms": 0}, Verdict.PUT_BACK),
+        (RULES.age_ms_max + 1, {}, Verdict.ASK),  # nobody was asked yet: its age alone says nothing
+        (6_000, {"immunity_ms": 0}, Verdict.WAIT),
         (6_001, {"immunity_ms": 0}, Verdict.ASK),
-        (9_000, {"immunity_ms": 9_000}, Verdict.PUT_BACK),
+        (9_000, {"immunity_ms": 9_000}, Verdict.WAIT),
         (9_001, {"immunity_ms": 9_000}, Verdict.ASK),
-        (-1, {"immunity_ms": 9_000}, Verdict.PUT_BACK),
+        (-1, {"immunity_ms": 9_000}, Verdict.WAIT),
     ],
 )
 def test_a_producer_is_asked_for_what_is_old_enough(
@@ -100,3 +100,17 @@ def test_op_offsets_and_ended_ones_are_those_of_a_model_that_looks_at_all(
         assert endings.op_offset == (unused[0] if unused else noted)
         named = {one for op in ops[:noted] for one in op}
         assert {one for one in range(46) if endings.is_ended(one)} == named
+
+
+def test_one_that_is_given_up_is_passed_over_though_it_may_still_be_ended() -> None:
+    endings = Endings(0, 0)
+    endings.give_up(1)
+    endings.end(2)
+    assert [endings.is_settled(offset) for offset in range(4)] == [False, True, True, False]
+    assert not endings.is_ended(1)
+
+
+def test_one_waits_for_a_producer_up_to_an_age() -> None:
+    half = HalfMessage(NOW - RULES.age_ms_max)
+    assert not half.is_too_old(RULES, NOW)
+    assert half.is_too_old(RULES, NOW + 1)

@@ -71,10 +71,11 @@ def whole(waiting: Record) -> NewMessage:
 
 
 def put_back(waiting: Record, *, is_asked: bool) -> NewMessage:
-    """Give a half message as it is put back: once more, or because it wants to be asked for later."""
+    """Give a half message as it is put back: its producer is asked, which counts, or it waits on."""
     named = properties.decode(waiting.properties)
-    named[TRANSACTION_CHECK_TIMES] = str(_number(named, TRANSACTION_CHECK_TIMES) + 1)
-    if not is_asked:
+    if is_asked:
+        named[TRANSACTION_CHECK_TIMES] = str(_number(named, TRANSACTION_CHECK_TIMES) + 1)
+    else:
         named.setdefault(TRANSACTION_PREPARED_QUEUE_OFFSET, str(waiting.queue_offset))
     return once_more(waiting)._replace(properties=properties.encode(named))
 

@@ -3,6 +3,9 @@
 A round asks for all that are old enough, as ``cluster.transaction`` decides. A half message is put back, and
 that it was is written, in one append; how far the round came is committed once that is on the disk. So a
 crash may have producers asked twice, but no half message is forgotten.
+
+One that waits on is left where it is, so that waiting writes nothing, as long as few lie behind it and it lies
+in the file that the CommitLog is written to: retention removes no record of that one.
 (RocketMQ: TransactionalMessageServiceImpl.java, AbstractTransactionalMessageCheckListener.java.)
 """
 
@@ -16,7 +19,7 @@ from cometmq.broker.op_queue import OpQueue
 from cometmq.broker.producers import Producers
 from cometmq.broker.reads import read
 from cometmq.broker.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, Topics
-from cometmq.cluster.transaction import Rules, Verdict, judge
+from cometmq.cluster.transaction import LEFT_BEFORE_MAX, Rules, Verdict, judge
 from cometmq.errors import MessageIllegal, StoreNotWritable
 from cometmq.format import properties
 from cometmq.format.message_id import offset_message_id
@@ -33,6 +36,8 @@ from cometmq.wire.headers import CheckTransactionStateHeader, fields
 
 AT_ONCE_MAX: Final = 1_000
 """So many half messages that are ended are passed over before others have their turn."""
+
+HOUR_MS: Final = 3_600_000
 
 _log = logging.getLogger(__name__)
 
@@ -61,6 +66,7 @@ class TransactionCheck:
         self._opaque = count()
         self._turn = count()
         self._absent: set[str] = set()
+        self._at = 0  # where the round is; what it left waits at or behind ``half_offset``
         self._stopped = False
 
     async def round(self) -> None:
@@ -69,6 +75,7 @@ class TransactionCheck:
         self._ops.write()
         self._ops.begin_anew_if_gone()
         end = self._store.max_queue_offset(HALF_TOPIC, QUEUE_ID)
+        self._at = self._ops.endings.half_offset
         while not self._stopped and await self._go_on(end):
             pass
         for group in sorted(self._absent):
@@ -83,64 +90,83 @@ class TransactionCheck:
         """Look at some half messages before the offset ``end``; tell whether there may be more to do."""
         await asyncio.sleep(0)  # others have their turn
         await self._ops.read_on()
-        if self._pass_ended():
+        if self._pass_settled():
             return True
-        endings, offset = self._ops.endings, self._ops.endings.half_offset
+        offset = self._at
         if offset >= end:
             return False
         found = await read(self._store, self._store.readings.get(HALF_TOPIC, QUEUE_ID, offset))
         if found.status is not GetStatus.FOUND:
-            endings.go_on(max(offset, found.next_offset))  # retention removed some
+            self._pass(max(offset, found.next_offset), is_settled=True)  # retention removed some
             return found.next_offset > offset
+        endings = self._ops.endings
         for waiting in map(decode, found.records):
             await self._ops.read_on()
             if waiting.queue_offset >= end:
                 return False
-            if not endings.is_ended(waiting.queue_offset) and not self._handle(waiting):
+            if not endings.is_settled(waiting.queue_offset) and not self._handle(waiting, end):
                 return False
-            endings.go_on(waiting.queue_offset + 1)
+            self._pass(waiting.queue_offset + 1, is_settled=endings.is_settled(waiting.queue_offset))
             await asyncio.sleep(0)  # what was asked leaves
         return True
 
-    def _pass_ended(self) -> bool:
+    def _pass_settled(self) -> bool:
         """Pass over half messages that are ended; tell whether there may be more of them."""
-        endings = self._ops.endings
         for _ in range(AT_ONCE_MAX):
-            if not endings.is_ended(endings.half_offset):
+            if not self._ops.endings.is_settled(self._at):
                 return False
-            endings.go_on(endings.half_offset + 1)
+            self._pass(self._at + 1, is_settled=True)
         return True
 
-    def _handle(self, waiting: Record) -> bool:
+    def _pass(self, offset: int, *, is_settled: bool) -> None:
+        """Go on at an offset; all before it are done with unless this one or one before it was left."""
+        if is_settled and self._at == self._ops.endings.half_offset:
+            self._ops.endings.go_on(offset)
+        self._at = offset
+
+    def _handle(self, waiting: Record, end: int) -> bool:
         """Do about a half message what is to be done; False ends the round before it."""
-        verdict = judge(facts(waiting), self._rules, self._clock.now_ms())
+        half = facts(waiting)
+        verdict = judge(half, self._rules, self._clock.now_ms())
         if verdict is Verdict.END_ROUND:
             return False
         try:
             if verdict is Verdict.GIVE_UP:
-                self._give_up(
-                    waiting, f"its producer was asked {facts(waiting).asks} times, or it is too old"
-                )
+                self._give_up(waiting, f"its producer was asked {half.asks} times")
                 return True
-            return self._put_back(waiting) if verdict is Verdict.PUT_BACK else self._ask(waiting)
+            return self._wait_on(waiting, end) if verdict is Verdict.WAIT else self._ask(waiting, end)
         except StoreNotWritable as error:
             _log.warning("half messages wait on: %s", error)
             return False
 
-    def _put_back(self, waiting: Record) -> bool:
-        """Put a half message back that wants to be asked for later."""
+    def _wait_on(self, waiting: Record, end: int) -> bool:
+        """Leave a half message where it is; put it back, uncounted, if it is safe there no more."""
+        if end - waiting.queue_offset <= LEFT_BEFORE_MAX and self._store.retention.keeps(waiting.physical_offset):
+            return True
         try:
             self._ops.put_back(waiting.queue_offset, put_back(waiting, is_asked=False))
         except MessageIllegal as error:  # its properties have no room
             self._give_up(waiting, str(error))
         return True
 
-    def _ask(self, waiting: Record) -> bool:
+    def _wait_for_producer(self, waiting: Record, group: str, end: int) -> bool:
+        """Leave a half message for which nobody can be asked now, unless it has waited long enough."""
+        if facts(waiting).is_too_old(self._rules, self._clock.now_ms()):
+            hours = self._rules.age_ms_max // HOUR_MS
+            self._give_up(waiting, f"it is older than {hours} h, and no producer of group {group} is connected")
+            return True
+        self._absent.add(group)
+        return self._wait_on(waiting, end)
+
+    def _ask(self, waiting: Record, end: int) -> bool:
         """Put a half message back and ask for it; False if its producers do not read what they were asked."""
         named = properties.decode(waiting.properties)
-        members = list(self._producers.members(named.get(PRODUCER_GROUP, "")))
+        group = named.get(PRODUCER_GROUP, "")
+        members = list(self._producers.members(group))
+        if not members:
+            return self._wait_for_producer(waiting, group, end)
         free = [session for session in members if not session.congested]
-        if members and not free:
+        if not free:
             return False
         try:
             back = put_back(waiting, is_asked=True)
@@ -148,9 +174,6 @@ class TransactionCheck:
             physical_offset, queue_offset = self._ops.put_back(waiting.queue_offset, back)
         except MessageIllegal as error:  # its properties have no room, or do not say for which queue it is
             self._give_up(waiting, str(error))
-            return True
-        if not free:
-            self._absent.add(named.get(PRODUCER_GROUP, ""))
             return True
         header = CheckTransactionStateHeader(
             half_offset=queue_offset,

@@ -6,14 +6,17 @@ first on that is not done with::
 
     half queue   0 ─────────── half_offset ───────────────── end
                    done with   │ ended: passed over
-                               │ too often asked, or too old: given up
+                               │ its producer was asked too often: given up
                                │ younger than its immunity: the round ends
+                               │ it waits for its own immunity, or for a producer: left where it is
                                └ else: put back at the queue's end, and its producer is asked
 
-What is behind the queue's end as the round begins waits for the next one.
+What is behind the queue's end as the round begins waits for the next one. Only questions count: one that
+waits for its own immunity, or whose producers are away, is given up by no number of rounds.
 
 So all half messages that are not ended lie at or behind ``half_offset``. What was put back is the message
-from then on: where it went, ``Endings`` knows, for the producer may still end it by its former offset.
+from then on: where it went, ``Endings`` knows, for the producer may still end it by its former offset. One
+that is left where it is holds ``half_offset``; so it is put back, uncounted, once much lies behind it.
 
 Source: RocketMQ: TransactionalMessageServiceImpl.java, ``check``.
 """
@@ -25,6 +28,8 @@ from typing import Final, NamedTuple
 
 REMEMBERED_MAX: Final = 100_000
 """So many half messages are remembered as ended, as put back and as given up, when they are done with."""
+LEFT_BEFORE_MAX: Final = 1_000
+"""A half message that waits is left where it is while no more than so many lie behind it."""
 
 
 class Verdict(Enum):
@@ -32,10 +37,10 @@ class Verdict(Enum):
 
     ASK = auto()
     """Put it back, and ask its producer."""
-    PUT_BACK = auto()
-    """Put it back: by its own wish it is too early to ask."""
+    WAIT = auto()
+    """Leave it, without counting: by its own wish it is too early to ask."""
     GIVE_UP = auto()
-    """Move it to where operators find it."""
+    """Move it to where operators find it: its producer was asked often enough."""
     END_ROUND = auto()
     """It is too early to ask, and so it is for all behind."""
 
@@ -46,7 +51,7 @@ class Rules(NamedTuple):
     Attributes:
         immunity_ms: how old a half message must be.
         asks_max: how often at most.
-        age_ms_max: up to which age of the message.
+        age_ms_max: up to which age a half message waits for a producer that can be asked.
     """
 
     immunity_ms: int
@@ -59,7 +64,7 @@ class HalfMessage(NamedTuple):
 
     Attributes:
         born_time: when the producer made it, ms since the epoch.
-        asks: how often it has been put back.
+        asks: how often its producer was asked.
         immunity_ms: how old it wants to be before its producer is asked; None leaves it to the rules.
     """
 
@@ -71,14 +76,18 @@ class HalfMessage(NamedTuple):
         """Give how old it wants to be, which is no less than by the rules; None if it does not say."""
         return None if self.immunity_ms is None else max(self.immunity_ms, rules.immunity_ms)
 
+    def is_too_old(self, rules: Rules, now: int) -> bool:
+        """Tell whether it has waited long enough for a producer that can be asked."""
+        return now - self.born_time > rules.age_ms_max
+
 
 def judge(half: HalfMessage, rules: Rules, now: int) -> Verdict:
-    """Say what to do now (ms since the epoch) about a half message that is not ended."""
+    """Decide what to do now (ms since the epoch) about a half message that is not ended."""
     age_ms = now - half.born_time
-    if half.asks >= rules.asks_max or age_ms > rules.age_ms_max:
+    if half.asks >= rules.asks_max:
         return Verdict.GIVE_UP
     if (immunity_ms := half.own_immunity_ms(rules)) is not None:
-        return Verdict.PUT_BACK if age_ms <= immunity_ms else Verdict.ASK
+        return Verdict.WAIT if age_ms <= immunity_ms else Verdict.ASK
     return Verdict.END_ROUND if 0 <= age_ms <= rules.immunity_ms else Verdict.ASK
 
 
@@ -115,6 +124,10 @@ class Endings:
     def is_ended(self, half_offset: int) -> bool:
         """Tell whether a half message is ended, or another one stands for it."""
         return half_offset in self._ended
+
+    def is_settled(self, half_offset: int) -> bool:
+        """Tell whether rounds pass a half message over: it is ended, or given up."""
+        return half_offset in self._ended or half_offset in self._given_up
 
     def is_remembered(self, half_offset: int) -> bool:
         """Tell whether it is known what became of a half message; of what is done with it may not be."""

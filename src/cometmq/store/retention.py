@@ -98,6 +98,10 @@ class Retention:
         """Tell whether it is time for the next round."""
         return self._clock.monotonic_ms() >= self._next_round_ms
 
+    def keeps(self, physical_offset: int) -> bool:
+        """Tell whether a record is in the file that is written to, of which nothing is removed."""
+        return physical_offset >= self._log.chain.starts[-1]
+
     def ask(self) -> None:
         """Have the next rounds remove expired files whatever the hour."""
         self._asked_rounds = ASKED_ROUNDS
