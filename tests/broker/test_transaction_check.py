@@ -378,7 +378,7 @@ async def test_what_waits_is_put_back_before_retention_could_remove_it(tmp_path:
         assert (await asked(bench))[1].body == b"x"
 
 
-async def test_what_is_left_is_asked_for_after_a_restart_and_what_is_behind_it_no_more(tmp_path: Path) -> None:
+async def test_what_is_left_is_asked_for_after_a_restart_and_what_is_behind_it_not(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         await produce(bench)
         await prepare(bench, body=b"patient", CHECK_IMMUNITY_TIME_IN_SECONDS="60")

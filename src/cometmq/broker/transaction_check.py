@@ -4,8 +4,8 @@ A round asks for all that are old enough, as ``cluster.transaction`` decides. A 
 that it was is written, in one append; how far the round came is committed once that is on the disk. So a
 crash may have producers asked twice, but no half message is forgotten.
 
-One that waits on is left where it is, so that waiting writes nothing, as long as few lie behind it and it lies
-in the file that the CommitLog is written to: retention removes no record of that one.
+One that waits on is left where it is, so that waiting writes nothing, as long as few lie behind it and it
+lies in the file that the CommitLog is written to: retention removes no record of that one.
 (RocketMQ: TransactionalMessageServiceImpl.java, AbstractTransactionalMessageCheckListener.java.)
 """
 
@@ -141,7 +141,8 @@ class TransactionCheck:
 
     def _wait_on(self, waiting: Record, end: int) -> bool:
         """Leave a half message where it is; put it back, uncounted, if it is safe there no more."""
-        if end - waiting.queue_offset <= LEFT_BEFORE_MAX and self._store.retention.keeps(waiting.physical_offset):
+        is_near_the_end = end - waiting.queue_offset <= LEFT_BEFORE_MAX
+        if is_near_the_end and self._store.retention.keeps(waiting.physical_offset):
             return True
         try:
             self._ops.put_back(waiting.queue_offset, put_back(waiting, is_asked=False))
@@ -153,7 +154,8 @@ class TransactionCheck:
         """Leave a half message for which nobody can be asked now, unless it has waited long enough."""
         if facts(waiting).is_too_old(self._rules, self._clock.now_ms()):
             hours = self._rules.age_ms_max // HOUR_MS
-            self._give_up(waiting, f"it is older than {hours} h, and no producer of group {group} is connected")
+            why = f"it is older than {hours} h, and no producer of group {group} is connected"
+            self._give_up(waiting, why)
             return True
         self._absent.add(group)
         return self._wait_on(waiting, end)
