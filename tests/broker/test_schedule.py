@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.broker.conftest import Bench, deliver, serving
 
+from cometmq.broker.schedule import LOOK_AGAIN_MS, PAUSE_MS
 from cometmq.format import layout, properties, record
 from cometmq.format.message_id import parse_offset_message_id
 from cometmq.io.files import Disk
@@ -151,21 +152,125 @@ def test_on_a_full_disk_messages_wait_on() -> None:
             deliver(bench, SECOND_MS)
             assert bodies(bench, "T") == []
             disk.space_bytes = 1 << 40
-            deliver(bench)
+            assert bench.parts.schedule.wait_ms() == PAUSE_MS
+            deliver(bench, PAUSE_MS)
             assert bodies(bench, "T") == [body]
 
     asyncio.run(main())
 
 
-def test_when_the_clock_is_put_back_a_message_does_not_wait_for_it(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            await bench.send("T", b"x", DELAY="1")
-            bench.clock.set_wall(bench.clock.now_ms() - 3_600_000)
-            deliver(bench)
-            assert bodies(bench, "T") == [b"x"]
+HOUR_MS = 3_600_000
 
-    asyncio.run(main())
+
+@pytest.mark.parametrize("step_ms", [-HOUR_MS, -2 * SECOND_MS, HOUR_MS, 365 * 24 * HOUR_MS])
+async def test_however_the_wall_clock_is_set_a_message_waits_for_its_delay_no_more_and_no_less(
+    tmp_path: Path, step_ms: int
+) -> None:
+    async with serving(tmp_path) as bench:
+        await bench.send("T", b"before", DELAY="3")
+        deliver(bench, 4 * SECOND_MS)
+        bench.clock.set_wall(bench.clock.now_ms() + step_ms)
+        await bench.send("T", b"after", DELAY="3")
+        deliver(bench, 6 * SECOND_MS - 1)
+        assert bodies(bench, "T") == []
+        deliver(bench, 1)
+        assert bodies(bench, "T") == [b"before"]
+        deliver(bench, 4 * SECOND_MS - 1)
+        assert bodies(bench, "T") == [b"before"]
+        deliver(bench, 1)
+        assert bodies(bench, "T") == [b"before", b"after"]
+
+
+async def test_a_step_that_nobody_looked_at_in_between_is_known_when_a_message_becomes_the_first(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path) as bench:
+        await bench.send("T", b"first", DELAY="3")
+        bench.clock.advance(5 * SECOND_MS)
+        await bench.send("T", b"second", DELAY="3")
+        deliver(bench)
+        bench.clock.set_wall(bench.clock.now_ms() - HOUR_MS)
+        deliver(bench, 5 * SECOND_MS)
+        assert bodies(bench, "T") == [b"first"]
+        deliver(bench, 5 * SECOND_MS)
+        assert bodies(bench, "T") == [b"first", b"second"]
+
+
+async def test_after_a_restart_with_the_clock_put_back_a_message_waits_no_longer(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        bench.clock.advance(HOUR_MS)
+        await bench.send("T", b"x", DELAY="18")
+    async with serving(tmp_path) as bench:
+        deliver(bench)
+        assert bodies(bench, "T") == [b"x"]
+
+
+async def test_a_clock_put_back_by_milliseconds_makes_no_message_come_at_once(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await bench.send("T", b"x", DELAY="2")
+        bench.clock.set_wall(bench.clock.now_ms() - 5)
+        deliver(bench)
+        assert bodies(bench, "T") == []
+        deliver(bench, 5 * SECOND_MS + 5)
+        assert bodies(bench, "T") == [b"x"]
+
+
+async def test_a_message_is_due_by_the_levels_of_when_it_came_not_by_those_of_now(tmp_path: Path) -> None:
+    async with serving(tmp_path, {"message_delay_level": "3s"}) as bench:
+        await bench.send("T", b"x", DELAY="1")
+    async with serving(tmp_path, {"message_delay_level": "20s"}) as bench:
+        assert not (tmp_path / "setaside").exists()
+        deliver(bench, 3 * SECOND_MS - 1)
+        assert bodies(bench, "T") == []
+        deliver(bench, 1)
+        assert bodies(bench, "T") == [b"x"]
+
+
+async def test_a_message_whose_level_is_gone_is_named_at_the_start_and_comes_when_it_is_due(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(tmp_path, {"message_delay_level": "1s 3s 9s"}) as bench:
+        for level in ("2", "3", "3"):
+            await bench.send("T", b"x" + level.encode(), DELAY=level)
+    async with serving(tmp_path, {"message_delay_level": "1s"}) as bench:
+        assert "1 messages wait in delay level 2, and messageDelayLevel has 1 levels now" in caplog.text
+        assert "2 messages wait in delay level 3" in caplog.text
+        deliver(bench, 3 * SECOND_MS)
+        assert bodies(bench, "T") == [b"x2"]
+        deliver(bench, 6 * SECOND_MS)
+        assert bodies(bench, "T") == [b"x2", b"x3", b"x3"]
+
+
+async def test_after_a_kill_too_a_message_is_due_by_the_levels_of_when_it_came() -> None:
+    disk, root = MemoryDisk(), Path("/disk/store")
+    async with serving(root, {"message_delay_level": "3s"}, files=disk) as bench:
+        await bench.send("T", b"x", DELAY="1")
+        for queue in bench.store._queues:
+            queue.write_back()
+        killed = disk.after_kill()
+    async with serving(root, {"message_delay_level": "20s"}, files=killed) as bench:
+        assert not bench.store.recovered.clean and bench.store.recovered.begin == 0
+        deliver(bench, 3 * SECOND_MS)
+        assert bodies(bench, "T") == [b"x"]
+
+
+async def test_while_nothing_is_due_there_is_nothing_to_do_and_a_message_that_comes_says_so(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path) as bench:
+        schedule, rung = bench.parts.schedule, []
+        bench.store.on_arrival_of(SCHEDULE, lambda: rung.append(1))
+        deliver(bench)
+        assert (schedule.wait_ms(), rung) == (None, [])
+        await bench.send("T", b"now")
+        assert rung == []
+        await bench.send("T", b"x", DELAY="2")
+        assert rung == [1]
+        deliver(bench, SECOND_MS)
+        assert schedule.wait_ms() == 4 * SECOND_MS
+        await bench.send("T", b"x", DELAY="18")
+        deliver(bench, 5 * SECOND_MS)
+        assert schedule.wait_ms() == LOOK_AGAIN_MS
 
 
 @pytest.mark.parametrize("where", [{}, {"REAL_TOPIC": "T"}, {"REAL_TOPIC": "T", "REAL_QID": "x"}])

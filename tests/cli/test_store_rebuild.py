@@ -58,3 +58,17 @@ def test_what_cannot_be_rebuilt_stays_as_it_is(cometmq: Run, store: Path, tmp_pa
     before = sorted((store / "consumequeue").rglob("*"))
     assert cometmq("store", "rebuild", str(store)).failed(1, "the file before it ends at 1048583", "restore")
     assert sorted((store / "consumequeue").rglob("*")) == before
+
+
+def test_the_levels_by_which_delayed_messages_are_due_are_told(
+    cometmq: Run, store: Path, tmp_path: Path
+) -> None:
+    told = "delayed messages are due was computed by messageDelayLevel = "
+    assert told + "1s 5s 10s 30s 1m 2m" in cometmq("store", "rebuild", str(store)).out
+    config = tmp_path / "broker.conf"
+    config.write_text(CONFIG + "mappedFileSizeCommitLog=1048576\nmessageDelayLevel=3s 20s\n")
+    ran = cometmq("store", "rebuild", str(store), "--config", str(config))
+    assert ran.out.endswith(told + "3s 20s\n")
+    assert cometmq("store", "verify", str(store)).code == 0
+    (value,) = cometmq("store", "rebuild", str(store), "--json").values
+    assert value["delayed"] > 0 and value["delay_levels"].startswith("1s 5s")

@@ -1,7 +1,8 @@
+import numpy as np
 import pytest
 
 from cometmq.errors import SettingsError
-from cometmq.format.delay_level import DelayLevels
+from cometmq.format.delay_level import DELAY_MS_MAX, DelayLevels, may_be_due
 
 DEFAULT = DelayLevels.parse()
 
@@ -14,6 +15,35 @@ def test_rocketmq_has_18_levels_from_a_second_to_two_hours() -> None:
 
 def test_days_are_a_unit_too() -> None:
     assert DelayLevels.parse("2d 1h").delays_ms == (172_800_000, 3_600_000)
+
+
+def test_ten_years_are_the_longest_delay() -> None:
+    assert DelayLevels.parse("3650d").delays_ms == (DELAY_MS_MAX,)
+    with pytest.raises(SettingsError, match="'3651d' is too long: give at most 3650d"):
+        DelayLevels.parse("1s 3651d")
+
+
+@pytest.mark.parametrize(
+    ("delay_ms", "expected"),
+    [
+        (0, True),
+        (3_000, True),
+        (DELAY_MS_MAX, True),
+        (DELAY_MS_MAX + 1_000, False),
+        (-1_000, False),
+        (3_001, False),
+    ],
+)
+def test_a_message_may_be_due_whole_seconds_after_it_was_stored(delay_ms: int, expected: bool) -> None:
+    stored = 1_700_000_000_123
+    assert may_be_due(stored + delay_ms, stored) == expected
+    assert may_be_due(np.array([stored + delay_ms]), np.array([stored])).tolist() == [expected]
+
+
+def test_no_bit_that_flips_leaves_a_time_when_a_message_may_be_due() -> None:
+    stored = 1_700_000_000_123
+    for delay_ms in DEFAULT.delays_ms:
+        assert not any(may_be_due((stored + delay_ms) ^ 1 << bit, stored) for bit in range(63))
 
 
 @pytest.mark.parametrize("text", ["", " ", "1s ", "1s  2s", "1", "s", "1w", "-1s", "1s,2s", "1.5h", "١s"])

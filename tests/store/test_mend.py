@@ -1,9 +1,11 @@
 """What is derived and damaged is found when a store is opened, and made anew."""
 
 import pytest
+from msgspec.structs import replace
 from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 
-from cometmq.format import layout
+from cometmq.format import layout, properties
+from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.java_hash import tags_code
 from cometmq.format.queue_entry import SIZE
 from cometmq.format.record import QUEUE_ID_AT, QUEUE_OFFSET_AT
@@ -51,6 +53,34 @@ def test_a_damaged_entry_has_its_queue_made_anew(
     assert all_are_there(open_store(files=closed))
     assert closed.names(ROOT / "setaside") == ["consumequeue-Orders-0.0"]
     assert f"{QUEUE}, byte {5 * SIZE}" in caplog.text
+
+
+OWN_LEVELS = replace(SMALL, message_delay_level="3s 40s")
+DELAYED_QUEUE = layout.consume_queue_path(ROOT, SCHEDULE_TOPIC, 0, 0)
+
+
+@pytest.fixture
+def delayed(open_store: OpenStore, disk: MemoryDisk) -> MemoryDisk:
+    store = open_store(OWN_LEVELS)
+    for _ in range(3):
+        named = properties.encode({"DELAY": "1"})
+        store.append([new_message(SCHEDULE_TOPIC)._replace(properties=named)])
+    store.close()
+    return disk
+
+
+def test_other_levels_than_those_of_when_a_message_came_set_no_queue_aside(delayed: MemoryDisk) -> None:
+    assert not mend(ROOT, SMALL, delayed)
+    assert not delayed.exists(ROOT / "setaside")
+
+
+def test_a_queue_with_an_entry_that_is_no_time_when_its_message_may_be_due_is_set_aside(
+    delayed: MemoryDisk,
+) -> None:
+    file = delayed.open(DELAYED_QUEUE, writable=True)
+    file.write(SIZE + 19, bytes([file.read(SIZE + 19, 1)[0] ^ 1]))
+    assert mend(ROOT, OWN_LEVELS, delayed)
+    assert delayed.names(ROOT / "setaside") == [f"consumequeue-{SCHEDULE_TOPIC}-0.0"]
 
 
 @pytest.mark.parametrize("at", [18, 60], ids=["where it begins", "a slot"])

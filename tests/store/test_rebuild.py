@@ -5,10 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 
 from cometmq.errors import SettingsError, StoreDamaged, StoreLocked
-from cometmq.format import layout
+from cometmq.format import layout, properties
+from cometmq.format.delay_level import SCHEDULE_TOPIC
+from cometmq.format.queue_entry import unpack
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk
 from cometmq.store import StoreSettings
@@ -190,3 +193,19 @@ def test_a_directory_that_is_no_store_is_refused_and_stays_as_it_is(tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(SettingsError, match="no such directory"):
         rebuild(tmp_path / "nowhere", layer=Disk())
+
+
+def test_when_delayed_messages_are_due_is_computed_by_the_levels_that_are_given_and_those_are_told(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+) -> None:
+    own = replace(SMALL, message_delay_level="3s 40s")
+    store, stored = open_store(own), clock.now_ms()
+    store.append([new_message(SCHEDULE_TOPIC)._replace(properties=properties.encode({"DELAY": "1"}))])
+    store.append([new_message()])
+    store.close()
+    path = layout.consume_queue_path(ROOT, SCHEDULE_TOPIC, 0, 0)
+    assert unpack(disk.load(path)).tags_code == stored + 3_000
+    for settings, delay_ms in ((SMALL, 1_000), (own, 3_000)):
+        rebuilt = rebuild(ROOT, settings, layer=disk)
+        assert (rebuilt.delayed, rebuilt.delay_levels) == (1, settings.message_delay_level)
+        assert unpack(disk.load(path)).tags_code == stored + delay_ms

@@ -1,11 +1,14 @@
 """Bulk dispatch: what recovery and rebuild put into queues and index, and what they do not."""
 
+import numpy as np
 import pytest
 from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
 
 from cometmq.format import layout
 from cometmq.format.record import QUEUE_ID_AT, QUEUE_OFFSET_AT, decode
 from cometmq.store import MessageStore
+from cometmq.store.consume_queue import ENTRY_DTYPE
+from cometmq.store.replay import keep_due_times
 from cometmq.testing.memory_disk import MemoryDisk
 
 FIRST = layout.commitlog_path(ROOT, 0)
@@ -150,3 +153,22 @@ def test_of_two_messages_that_claim_one_place_the_queues_file_tells_which_is_tru
     assert bodies(open_store(files=disk)) == [b"%03d" % n for n in range(9)]
     assert bodies(open_store(files=without)) == [b"%03d" % n if n != 4 else b"other" for n in range(9)]
     assert f"1 messages from {at + len(record)} on are left out" in caplog.text
+
+
+def test_when_a_delayed_message_is_due_stays_as_the_file_of_its_queue_says() -> None:
+    stored = np.full(5, 1_700_000_000_000)
+    computed, known = np.zeros(5, ENTRY_DTYPE), np.zeros(4, ENTRY_DTYPE)
+    computed["size"] = known["size"] = 100
+    computed["tags_code"] = stored + 20_000
+    known["tags_code"] = stored[:4] + 3_000
+    known["tags_code"][1] += 1
+    known["physical_offset"][2] = 7
+    computed["tags_code"][3] = 116
+    keep_due_times(computed, stored, known)
+    assert (computed["tags_code"] - stored).tolist() == [
+        3_000,
+        20_000,
+        20_000,
+        116 - 1_700_000_000_000,
+        20_000,
+    ]

@@ -98,7 +98,7 @@ class Assembly:
         self.filters.load(trusted=store.recovered.clean)
         if own.enable_calc_filter_bit_map:
             store.calculate_bitmaps(self.filters.bitmap)
-        self.schedule = Schedule(store, table("delayOffset"), clock)
+        self.schedule = Schedule(store, table("delayOffset"))
         self.schedule.load()
         timer = Timer(OpenFiles(files, writable=True), store.root, store.settings)
         self.timed_messages = TimedMessages(store, timer, clock)

@@ -20,7 +20,8 @@ def rebuild(path: Path, config: Path | None, master: str, as_json: bool) -> None
     """Replace consumequeue/ and index/ of the closed store in directory PATH by what its CommitLog says.
 
     The same as `cometmq store rebuild`, to the byte, by many tasks at once. If it is killed, the old files
-    are there, and the next run goes on with what was made.
+    are there, and the next run goes on with what was made. If the broker has a messageDelayLevel of its own,
+    give --config: when delayed messages are due is computed by that.
 
     Exit codes: 0 rebuilt, with damage in the log passed over and reported; 1 not, and the old files are
     there; 2 PATH is no store, or its sizes cannot be told, or there is no Spark.

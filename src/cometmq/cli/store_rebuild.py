@@ -25,6 +25,8 @@ def rebuild(path: Path, config: Path | None, as_json: bool) -> None:
 
     The new files take the place of the old ones when they are complete. If the old ones are gone, and the
     broker's settings differ from RocketMQ's defaults, give --config: their sizes cannot be told then.
+    Give it, too, if the broker has a messageDelayLevel of its own: when delayed messages are due is computed
+    by that.
 
     Exit codes: 0 rebuilt, with damage in the log passed over and reported; 1 not, and the old files are
     there; 2 PATH is no store, or its sizes cannot be told.
@@ -61,3 +63,8 @@ def _print(path: Path, rebuilt: Rebuilt) -> None:
         f"from {rebuilt.messages} messages, {size_text(rebuilt.bytes)} of log, "
         f"{rebuilt.duration_ms / 1000:.1f} s"
     )
+    if rebuilt.delayed:
+        click.echo(
+            f"when {rebuilt.delayed} delayed messages are due was computed by messageDelayLevel = "
+            f"{printable(rebuilt.delay_levels)}"
+        )

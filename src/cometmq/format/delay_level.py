@@ -1,11 +1,16 @@
 """Delay levels: the fixed delays that a message's DELAY property chooses from, counted from 1.
 
 The broker setting ``messageDelayLevel`` lists them: numbers with a unit, between single blanks.
+
+When a message is due is computed once, as it is stored, and noted in its queue entry. From then on that is a
+fact: the setting may be another one by now, so an entry is judged against the store time in its record alone
+(``may_be_due``), and delivery goes by what the entry says.
+
 Source: RocketMQ: ScheduleMessageService.java (parseDelayLevel, computeDeliverTimestamp).
 """
 
 import re
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cometmq.errors import SettingsError
 from cometmq.format.java_numbers import NoNumber, to_integer
@@ -13,6 +18,9 @@ from cometmq.format.java_numbers import NoNumber, to_integer
 SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
 """Where delayed messages wait: the messages of level n in queue n − 1."""
 DEFAULT_LEVELS: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+
+DELAY_MS_MAX: Final = 3650 * 86_400_000
+"""No level has a longer delay: ten years."""
 
 _UNIT_MS: Final = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _NUMBER: Final = re.compile(r"\+?[0-9]+")
@@ -59,6 +67,15 @@ class DelayLevels(NamedTuple):
         return store_time + self.delays_ms[level - 1]
 
 
+def may_be_due(due: Any, store_time: Any) -> Any:
+    """Tell whether a delayed message stored at ``store_time`` may be due at ``due``, both ms; arrays too.
+
+    Each level's delay is a number of whole seconds, so no single bit that flips leaves another such time.
+    """
+    delay_ms = due - store_time
+    return (delay_ms >= 0) & (delay_ms <= DELAY_MS_MAX) & (delay_ms % 1000 == 0)
+
+
 def _delay_ms(part: str, text: str) -> int:
     match = _LEVEL.fullmatch(part)
     if match is None:
@@ -67,4 +84,7 @@ def _delay_ms(part: str, text: str) -> int:
             " single blanks, such as '1s 5s 2h'"
         )
     number, unit = match.groups()
-    return int(number) * _UNIT_MS[unit]
+    delay_ms = int(number) * _UNIT_MS[unit]
+    if delay_ms > DELAY_MS_MAX:
+        raise SettingsError(f"messageDelayLevel {text!r}: {part!r} is too long: give at most 3650d")
+    return delay_ms

@@ -13,7 +13,7 @@ this order. RocketMQ adds the last one since 5.4; older brokers do not mind it.
 
 The queue entry's tags code is the hash of TAGS, 0 without. In SCHEDULE_TOPIC_XXXX a DELAY above 0
 replaces it by the time at which the message is due, so that the schedule need not read records that
-still wait.
+still wait. That time is computed once, by the levels of then: see ``delay_level.may_be_due``.
 
 Half messages of RocketMQ 4.3 and later are NOT messages of a topic of their own.
 Source: RocketMQ: CommitLog.java (checkMessageAndReturnSize), CommitLogDispatcherBuildConsumeQueue

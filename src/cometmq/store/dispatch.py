@@ -79,6 +79,7 @@ class Dispatcher:
         dispatched_offset: all records before it can be read through their queues.
         dispatched_time: store time of the last of them, ms.
         on_arrival: called with what can newly be read.
+        on_arrival_of: by topic, of those that go the plain way only: called when a message can newly be read.
         calculate_bitmap: says for a message which filters it passes, as the unit in its queue's extension
             holds it; None if entries get no units.
         is_awaited: whether anybody wants to be told, or how many do; asked before arrivals of bulk sends are
@@ -95,6 +96,7 @@ class Dispatcher:
         self.dispatched_offset = commit_log.written_offset
         self.dispatched_time = commit_log.written_time
         self.on_arrival: Callable[[list[Arrival]], None] = lambda _: None
+        self.on_arrival_of: dict[str, Callable[[], None]] = {}
         self.is_awaited: Callable[[], int] = lambda: True
         self.calculate_bitmap: Callable[[NewMessage], bytes] | None = None
         self._staged = staged
@@ -188,7 +190,7 @@ class Dispatcher:
 
     def _put(self, batch: _Batch) -> list[Arrival]:
         """Stage the queue entries of messages; give what can be read now."""
-        arrivals, rows, codes = [], [], self._tags_codes
+        arrivals, rows, codes, watched = [], [], self._tags_codes, set()
         for number, message, at in zip(batch.queues, batch.messages, batch.appended, strict=True):
             if number == NO_QUEUE:
                 continue
@@ -198,9 +200,13 @@ class Dispatcher:
             held = code if self.calculate_bitmap is None else self._extended(number, message, at, code)
             rows.append((number, at.queue_offset, at.physical_offset, at.size, held))
             arrivals.append(Arrival(message.topic, message.queue_id, at.queue_offset + 1, code))
+            if message.topic in self.on_arrival_of:
+                watched.add(message.topic)
         if rows:
             self._staged.add(np.array(rows, np.int64))
         self.dispatched_offset, self.dispatched_time = batch.end_offset, batch.store_time
+        for topic in watched:
+            self.on_arrival_of[topic]()
         return arrivals
 
     def _extended(self, number: int, message: NewMessage, at: Appended, code: int) -> int:
@@ -208,6 +214,8 @@ class Dispatcher:
         queue = self._staged.queues.get(number)
         if self.calculate_bitmap is None or queue is None or queue.ext is None:
             return code
+        if message.topic == SCHEDULE_TOPIC:
+            return code  # when it is due, which nothing but the entry says
         address = queue.ext.put(pack(code, at.store_time, self.calculate_bitmap(message)))
         return code if address is None else address
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from cometmq.errors import SettingsError
 from cometmq.format import layout
+from cometmq.format.delay_level import SCHEDULE_TOPIC, may_be_due
 from cometmq.format.dispatch import DispatchEntry, dispatch_of
 from cometmq.format.queue_entry import SIZE, QueueEntry, unpack
 from cometmq.format.record import record_at
@@ -80,6 +81,8 @@ def _is_unsound_queue(store: StoreDirectory, found: Finding) -> bool:
         return True  # it points to no record
     claimed = (record.topic, record.queue_id, record.queue_offset)
     if claimed == place:
+        if topic == SCHEDULE_TOPIC and may_be_due(record.tags_code, record.store_time):
+            return not may_be_due(entry.tags_code, record.store_time)
         return entry.tags_code != record.tags_code  # else another record says by mistake that it is there
     other = _entry(store, *claimed)
     if other is not None and other[:2] == entry[:2]:

@@ -59,7 +59,7 @@ class Messages(ABC):
     """Appends, reads and finds whole messages; a base of ``MessageStore``."""
 
     settings: StoreSettings
-    _clock: Clock
+    clock: Clock
 
     def append_message(self, message: Message, queue_id: int = 0) -> Receipt:
         """Append one message: see ``append_messages``."""
@@ -76,7 +76,7 @@ class Messages(ABC):
             IllegalName: a topic's name.
             StoreNotWritable: disk full, a sync failed, or the store is closed.
         """
-        now, size_max = self._clock.now_ms(), self.settings.max_message_size
+        now, size_max = self.clock.now_ms(), self.settings.max_message_size
         ids: list[str] = []
         ready: list[NewMessage] = []
         for message in messages:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Container
 
+from cometmq.format.consume_queue_ext import ADDRESS_MAX
+from cometmq.format.queue_entry import unpack_tuples
 from cometmq.store.bulk_finds import BulkFinds
 from cometmq.store.bulk_reads import BulkReads
 from cometmq.store.get import RecordFilter, get_at_hand, get_messages
@@ -99,6 +101,22 @@ class Readings:
             max_bytes=max_bytes,
             tags_codes=tags_codes,
         )
+
+    def tags_codes(self, topic: str, queue_id: int, queue_offset: int, count: int) -> Reading[list[int]]:
+        """Read the tags codes of ``count`` entries of a queue, fewer at its end.
+
+        The address of a unit that is lost stays in the place of the code that it had.
+        """
+        queue = self._queues.find(topic, queue_id)
+        if queue is None or count <= 0:
+            return []
+        data = yield from queue.entries(queue_offset, count)
+        codes = [code for *_, code in unpack_tuples(data)]
+        addresses = [code for code in codes if code <= ADDRESS_MAX]
+        if queue.ext is None or not addresses:
+            return codes
+        units = yield from queue.ext.units(addresses)
+        return [units[code].tags_code if code in units else code for code in codes]
 
     def record(self, physical_offset: int) -> Reading[bytes | None]:
         """Read the record at a CommitLog offset, None if none that may be read begins there."""

@@ -11,6 +11,9 @@ renaming: the old directory moves to ``rebuild/<name>.old``, the new one takes i
 What a crash leaves in ``rebuild/`` is removed by the next rebuild. CommitLog, checkpoint, ``abort`` and
 tables stay as they are: a store that was killed is recovered by its next start as it would have been.
 
+When a delayed message is due stands in its queue entry only: it is computed anew, by the
+``messageDelayLevel`` of the settings, and the result says which that was.
+
 Queue entries are made without extensions: which filters were known when a message was stored is not in the
 log. So ``consumequeue_ext/`` is removed; consumers get the same messages, only each is looked at.
 
@@ -26,6 +29,7 @@ from typing import NamedTuple
 from cometmq import kernels
 from cometmq.errors import StoreDamaged, StoreLocked
 from cometmq.format import layout
+from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import Disk, FileLayer
@@ -57,6 +61,8 @@ class Rebuilt(NamedTuple):
         duration_ms: how long it took.
         damages: stretches of the log that are no records.
         gaps: stretches of queues whose messages are lost.
+        delayed: how many of the messages are in the queues of the schedule's topic.
+        delay_levels: the ``messageDelayLevel`` by which it was computed when those are due.
     """
 
     messages: int
@@ -66,6 +72,8 @@ class Rebuilt(NamedTuple):
     duration_ms: int
     damages: list[Damage]
     gaps: list[Gap]
+    delayed: int
+    delay_levels: str
 
 
 def rebuild(
@@ -79,7 +87,8 @@ def rebuild(
     """Replace ``consumequeue/`` and ``index/`` of a closed store by what its CommitLog says.
 
     Args:
-        settings: of the broker; by default the sizes are told from the files there are.
+        settings: of the broker; by default the sizes are told from the files there are, and the delay levels
+            are RocketMQ's.
         progress: told the bytes of the log that are done, and all of them.
 
     Raises:
@@ -148,9 +157,17 @@ def _build(store: StoreDirectory, layer: FileLayer, building: Path, progress: Pr
         layer.sync_all(files_then_directories(queue_paths + index_paths, building))
     finally:
         files.close()
-    made = len(list(queues))
+    made = list(queues)
     return Rebuilt(
-        replay.messages, made, len(index_paths), scan.end_offset - begin, 0, scan.damages, replay.gaps
+        messages=replay.messages,
+        queues=len(made),
+        index_files=len(index_paths),
+        bytes=scan.end_offset - begin,
+        duration_ms=0,
+        damages=scan.damages,
+        gaps=replay.gaps,
+        delayed=sum(queue.max_offset for queue in made if queue.topic == SCHEDULE_TOPIC),
+        delay_levels=settings.message_delay_level,
     )
 
 

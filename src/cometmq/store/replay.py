@@ -4,6 +4,10 @@ Recovery and rebuild go through here with chunks of records, and so does the run
 index, which follows the log by some hundred kilobytes. Everything is idempotent: what is there already is
 passed over, so a stretch can be dispatched twice.
 
+When a delayed message is due stands in its queue entry only, and was computed by the levels of the time when
+it was stored. So where a queue's file still has the entry of a record that is dispatched again, that time is
+kept; only where it is lost it is computed anew, by the levels of now.
+
 A topic that is deleted and made again begins its queues anew: queue offset 0, behind the others, tells.
 
 Only a record's body is under a checksum, so damage to the other fields that would do harm is looked for:
@@ -23,10 +27,11 @@ from numpy.typing import NDArray
 
 from cometmq import kernels
 from cometmq.errors import IllegalName
-from cometmq.format.delay_level import DelayLevels
+from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels, may_be_due
 from cometmq.format.queue_entry import SIZE
 from cometmq.format.record import MIN_SIZE
 from cometmq.kernels.ops import Dispatch
+from cometmq.message import Buffer
 from cometmq.store.consume_queue import ENTRY_DTYPE, ConsumeQueue
 from cometmq.store.entry_blocks import are_fillers
 from cometmq.store.index import Index
@@ -136,11 +141,23 @@ class Replay:
             queue = self._queue_of(queues, key, last - first, begin)
             if queue is None:
                 continue
+            if key[0] == SCHEDULE_TOPIC:
+                self._put_delayed(queue, entries, first, last)
+                continue
             is_next = is_row and queue_offset == queue.max_offset and begin >= max(queue.physical_end, alive)
             if is_next and queue not in self.lagging:  # as nearly all
                 queue.put_new(queue_offset, data[first * SIZE : last * SIZE], end)
             else:
                 self._put_queue(queue, entries.queue_offsets[first:last], entries.all[first:last])
+
+    def _put_delayed(self, queue: ConsumeQueue, entries: "EntriesByQueue", first: int, last: int) -> None:
+        """Put some of the entries of a queue of the schedule; what is known of when they are due stays."""
+        offsets, times = entries.queue_offsets[first:last], entries.store_times(first, last)
+        for begin, behind in runs_of(offsets):
+            run = entries.all[first + begin : first + behind]
+            data = queue.chain.read(int(offsets[begin]) * SIZE, len(run) * SIZE)
+            keep_due_times(run, times[begin:behind], whole_entries(data))
+        self._put_queue(queue, offsets, entries.all[first:last])
 
     def _queue_of(self, queues: Queues, key: QueueKey, count: int, begin: int) -> ConsumeQueue | None:
         try:
@@ -209,6 +226,28 @@ class Replay:
         index.insert(dispatch.key_hash, scan.physical_offset[record], scan.store_time[record])
 
 
+def keep_due_times(run: np.ndarray, store_times: NDArray[np.int64], known: np.ndarray) -> None:
+    """Change entries of the schedule's topic: when they are due is what their queue's file already says.
+
+    That was computed by the levels of the time when they were stored, which may be others by now.
+
+    Args:
+        run: entries (of ENTRY_DTYPE) as they are computed now.
+        store_times: of their records.
+        known: the entries in their places; there may be fewer.
+    """
+    there, times = run[: len(known)], store_times[: len(known)]
+    kept = (known["physical_offset"] == there["physical_offset"]) & (known["size"] == there["size"])
+    for entries in (known, there):
+        kept &= may_be_due(entries["tags_code"].astype(np.int64), times)
+    there["tags_code"][kept] = known["tags_code"][kept]
+
+
+def whole_entries(data: Buffer) -> np.ndarray:
+    """Give the entries (of ENTRY_DTYPE) that bytes hold as a whole."""
+    return np.frombuffer(data[: len(data) - len(data) % SIZE], ENTRY_DTYPE)
+
+
 class EntriesByQueue:
     """The queue entries of a chunk's records, those of each queue together.
 
@@ -226,6 +265,7 @@ class EntriesByQueue:
         self.all["size"] = scan.size[order]
         self.all["tags_code"] = dispatch.tags_code[order]
         self.queue_offsets = scan.queue_offset[order]
+        self._scan, self._order = scan, order
         numbers, self._firsts = np.unique(dispatch.queue[order], return_index=True)
         self._lasts = np.append(self._firsts[1:], len(order))[: len(numbers)]
         self._keys = [dispatch.queues[number] for number in numbers.tolist()]
@@ -234,6 +274,10 @@ class EntriesByQueue:
         """Go through the queues; give the queue offsets and the entries of each."""
         for key, first, last in zip(self._keys, self._firsts.tolist(), self._lasts.tolist(), strict=True):
             yield key, self.queue_offsets[first:last], self.all[first:last]
+
+    def store_times(self, begin: int, behind: int) -> NDArray[np.int64]:
+        """Give when the records of some of ``all`` were stored, ms."""
+        return self._scan.store_time[self._order[begin:behind]]
 
     def stretches(self) -> Iterator[tuple[QueueKey, int, int, bool, int, int, int]]:
         """Go through the queues; give, without making arrays, what nearly all can be put by.

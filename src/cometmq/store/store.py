@@ -20,6 +20,7 @@ from cometmq.io.open_files import OpenFiles
 from cometmq.message import Buffer
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.bulk_append import BulkAppend
+from cometmq.store.clock_steps import ClockSteps
 from cometmq.store.commit_log import describe
 from cometmq.store.dispatch import NO_QUEUE, Arrival, Dispatcher, has_queue_entry
 from cometmq.store.flush import Flusher
@@ -60,6 +61,7 @@ class MessageStore(Messages, HasPointers):
 
     Attributes:
         recovered: what opening found.
+        clock: gives the time, and says when it was set.
         bulk: appends many sends at a time.
         flusher: brings the CommitLog to the disk; tells how far and how often.
         on_synced: called by ``run_soon`` after each commit, and each sync under SYNC_FLUSH, done or failed.
@@ -118,18 +120,14 @@ class MessageStore(Messages, HasPointers):
         progress: Progress,
         lock_token: int,
     ) -> None:
-        self.root = root
-        self.settings = settings
+        self.root, self.settings = root, settings
         self._reads_later = settings.reads_later
         self.recovered = recover(parts, progress, whole=mend(root, settings, parts.files.layer))
         self.on_synced: Callable[[], None] = lambda: None
-        self._parts = parts
-        self._log, self._queues, self._index = parts.log, parts.queues, parts.index
+        self._parts, self._log, self._queues, self._index = parts, parts.log, parts.queues, parts.index
         self._note_files()
-        self._clock = clock
-        self._lock_token = lock_token
-        self._run_soon = run_soon
-        self._closed = False
+        self.clock = clock = ClockSteps(clock, lambda: parts.log.written_offset)
+        self._lock_token, self._run_soon, self._closed = lock_token, run_soon, False
         self._dispatcher = Dispatcher(parts.log, parts.index, parts.delay_levels, parts.queues.staged)
         self.calculate_bitmaps(lambda _: b"")
         self.flusher = Flusher(parts.log, parts.files.layer, settings, clock, self._in_flusher)
@@ -162,10 +160,9 @@ class MessageStore(Messages, HasPointers):
             MessageIllegal: a message breaks a limit of the format.
             StoreNotWritable: disk full, a sync failed, or the store is closed.
         """
-        store_time = self._clock.now_ms()
+        store_time = self.clock.now_ms()
         self._begin_append(store_time)
-        numbers: list[int] = []
-        queue_offsets: list[int] = []
+        numbers, queue_offsets = list[int](), list[int]()
         try:
             for message in messages:
                 number, queue_offset = self._take_offset(message)
@@ -199,6 +196,10 @@ class MessageStore(Messages, HasPointers):
         """Have ``callback`` told what can newly be read, a batch at a time; not while nobody awaits it."""
         self._dispatcher.on_arrival = callback
         self._dispatcher.is_awaited = is_awaited
+
+    def on_arrival_of(self, topic: str, callback: Callable[[], None]) -> None:
+        """Have ``callback`` told whenever a message of a topic of the broker's own can newly be read."""
+        self._dispatcher.on_arrival_of[topic] = callback
 
     def calculate_bitmaps(self, calculate: Callable[[NewMessage], bytes]) -> None:
         """Have ``calculate`` say which filters a message passes, for the extension of its queue."""
@@ -238,8 +239,7 @@ class MessageStore(Messages, HasPointers):
 
     def min_queue_offset(self, topic: str, queue_id: int) -> int:
         """Give the first queue offset that can be read; 0 for a queue without messages."""
-        queue = self._queues.find(topic, queue_id)
-        return 0 if queue is None else queue.min_offset
+        return 0 if (queue := self._queues.find(topic, queue_id)) is None else queue.min_offset
 
     def max_queue_offset(self, topic: str, queue_id: int) -> int:
         """Give the queue offset behind the last readable message; 0 for a queue without messages."""

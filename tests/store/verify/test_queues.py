@@ -1,12 +1,15 @@
 """ConsumeQueues against the log."""
 
 import pytest
-from tests.store.conftest import ROOT, OpenStore, new_message
-from tests.store.verify.conftest import ABORT, FIRST_LOG, FIRST_QUEUE, checked, damages, overwrite
+from msgspec.structs import replace
+from tests.store.conftest import ROOT, SMALL, OpenStore, new_message
+from tests.store.verify.conftest import ABORT, FIRST_LOG, FIRST_QUEUE, checked, damages, flip, overwrite
 
-from cometmq.format import layout, queue_entry
+from cometmq.format import layout, properties, queue_entry
+from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.queue_entry import FILLER
 from cometmq.format.record import QUEUE_ID_AT, QUEUE_OFFSET_AT
+from cometmq.io.clock import ManualClock
 from cometmq.store.finding import Severity
 from cometmq.store.verify import State
 from cometmq.testing.memory_disk import MemoryDisk
@@ -28,6 +31,40 @@ def test_an_entry_that_differs_from_its_record_is_told(
     assert "entry of queue offset 5" in finding.what
     assert what in finding.what
     assert "rebuild" in finding.remedy
+
+
+OWN_LEVELS = replace(SMALL, message_delay_level="3s 40s 2d")
+DELAYED_QUEUE = layout.consume_queue_path(ROOT, SCHEDULE_TOPIC, 1, 0)
+
+
+@pytest.fixture
+def delayed(open_store: OpenStore, disk: MemoryDisk, clock: ManualClock) -> MemoryDisk:
+    """A closed store of 9 delayed messages, written with levels of its own."""
+    store = open_store(OWN_LEVELS)
+    for n in range(9):
+        named = properties.encode({"DELAY": str(1 + n % 3), "TAGS": "t"})
+        store.append([new_message(SCHEDULE_TOPIC, n % 3)._replace(properties=named, tags="t")])
+        clock.advance(700)
+    store.close()
+    return disk
+
+
+def test_when_a_message_is_due_is_not_judged_by_levels_that_are_others_now(delayed: MemoryDisk) -> None:
+    """With the defaults of ``checked`` all nine were wrong."""
+    assert checked(delayed).state is State.SOUND
+
+
+@pytest.mark.parametrize("bit", range(63))
+def test_a_bit_that_flips_in_when_a_message_is_due_is_told(delayed: MemoryDisk, bit: int) -> None:
+    flip(delayed, DELAYED_QUEUE, 20 + 12 + 7 - bit // 8, bit % 8)
+    (finding,) = damages(checked(delayed))
+    assert (finding.path, finding.position) == (DELAYED_QUEUE, 20)
+    assert finding.what.endswith("or due another number of whole seconds after it was stored")
+
+
+def test_the_tags_of_a_delayed_message_are_no_time_when_it_is_due(delayed: MemoryDisk) -> None:
+    overwrite(delayed, DELAYED_QUEUE, 12, (116).to_bytes(8, "big"))
+    assert [finding.position for finding in damages(checked(delayed))] == [0]
 
 
 def test_a_hole_of_entries_is_told_as_one(sound: MemoryDisk) -> None:

@@ -25,12 +25,13 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import broadcast, col
+from pyspark.sql.functions import broadcast, col, lit
 
 from cometmq import kernels
 from cometmq.errors import StoreDamaged, StoreLocked
 from cometmq.format import layout
 from cometmq.format.checkpoint import Checkpoint
+from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.io.clock import SystemClock
 from cometmq.io.files import Disk
 from cometmq.spark.jobs import entries, index_files, queue_files
@@ -68,6 +69,8 @@ class Rebuilt(NamedTuple):
     duration_ms: int
     damages: list[Damage]
     gaps: list[Gap]
+    delayed: int
+    delay_levels: str
     peak_bytes: int
 
 
@@ -84,7 +87,8 @@ def rebuild(
     A checkpoint is made if there is none: then a broker that opens the store believes the new files.
 
     Args:
-        settings: of the broker; by default the sizes are told from the files there are.
+        settings: of the broker; by default the sizes are told from the files there are, and the delay levels
+            are RocketMQ's.
         bytes_per_task: bytes of the log that one task scans.
 
     Raises:
@@ -131,6 +135,7 @@ class _Job:
         pieces, damages = self._scan_all(bytes_per_task)
         made = self._write_queues()
         gaps = queue_files.load_gaps(self._layer, self._building)
+        delayed = self._count_delayed()
         indexed = self._store.settings.message_index_enable
         index_count = self._write_index() if indexed else 0
         self._swap_in(indexed=indexed)
@@ -145,6 +150,8 @@ class _Job:
             duration_ms=0,
             damages=damages,
             gaps=gaps,
+            delayed=delayed,
+            delay_levels=self._store.settings.message_delay_level,
             peak_bytes=max(self._peaks + [piece["peak_bytes"] for piece in pieces]),
         )
 
@@ -231,6 +238,11 @@ class _Job:
         if done.num_rows:
             frame = frame.join(broadcast(self._spark.createDataFrame(done)), done.schema.names, "left_anti")
         return done.num_rows + self._write("queues", frame, ["topic", "queue_id"], write)
+
+    def _count_delayed(self) -> int:
+        """Give how many messages are in the queues of the schedule's topic."""
+        delayed = self._read(entries.QUEUE).filter(col("topic") == lit(entries.topic_bytes(SCHEDULE_TOPIC)))
+        return sum(row["count"] for row in delayed.select("count").collect())
 
     def _done_queues(self) -> pa.Table:
         layer, topics = self._layer, layout.consume_queues_dir(self._building)

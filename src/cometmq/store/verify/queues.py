@@ -1,6 +1,7 @@
 """Checking ConsumeQueues against the CommitLog, both ways.
 
-Forward: each record has its entry, with its offset, size and tags code. Backward: each entry has its
+Forward: each record has its entry, with its offset, size and tags code; of a delayed message, with a time
+that can be when it is due, whatever the levels are now. Backward: each entry has its
 record, or stands for one that has expired or is lost. Queue offsets follow each other without gap or
 repeat.
 """
@@ -12,15 +13,15 @@ import numpy as np
 
 from cometmq.errors import IllegalName
 from cometmq.format.consume_queue_ext import ADDRESS_MAX
+from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.queue_entry import FILLER, SIZE, QueueEntry, pack
 from cometmq.kernels.ops import Dispatch
-from cometmq.store.consume_queue import ENTRY_DTYPE
 from cometmq.store.directory import REBUILD, StoreDirectory
 from cometmq.store.finding import Finding, Severity
 from cometmq.store.log_scan import Chunk
 from cometmq.store.queue_files import QueueFiles
 from cometmq.store.queues import QueueKey
-from cometmq.store.replay import EntriesByQueue, is_odd, runs_of
+from cometmq.store.replay import EntriesByQueue, is_odd, keep_due_times, runs_of, whole_entries
 from cometmq.store.verify.findings import Findings
 from cometmq.store.verify.log import LogWalk
 from cometmq.store.vouched import vouched_start
@@ -64,6 +65,11 @@ class _Queue:
     covered: list[tuple[int, int]] = field(default_factory=list)
     wrong: list[_Wrong] = field(default_factory=list)
 
+    def actual(self, queue_offset: int, count: int) -> np.ndarray:
+        """Give the entries that are there, fewer at the end, with their tags codes."""
+        data = self.files.chain.read(queue_offset * SIZE, count * SIZE)
+        return self.files.with_tags_codes(whole_entries(data))
+
     def cover(self, queue_offset: int, count: int, physical_end: int) -> None:
         """Note that the next records have been met."""
         self.next_offset = queue_offset + count
@@ -105,7 +111,8 @@ class QueueCheck:
         data = found.all.tobytes()
         for key, begin, behind, is_row, queue_offset, _, end in found.stretches():
             row = data[begin * SIZE : behind * SIZE]
-            if is_row and self._take_row(key, queue_offset, row, end):
+            is_delayed = key[0] == SCHEDULE_TOPIC
+            if is_row and not is_delayed and self._take_row(key, queue_offset, row, end):
                 continue
             all_offsets, all_entries = found.queue_offsets[begin:behind], found.all[begin:behind]
             alive = int(np.searchsorted(all_entries["physical_offset"], self._store.deleted.get(key[0], 0)))
@@ -124,6 +131,11 @@ class QueueCheck:
                     )
                     continue
             for first, last in runs_of(offsets):
+                if is_delayed:
+                    times = found.store_times(begin + alive + first, begin + alive + last)
+                    keep_due_times(
+                        entries[first:last], times, queue.actual(int(offsets[first]), last - first)
+                    )
                 following = int(offsets[last]) if last < len(offsets) else -1
                 self._take_run(key, queue, int(offsets[first]), entries[first:last], following)
 
@@ -170,9 +182,7 @@ class QueueCheck:
         queue.cover(queue_offset, len(run), int(run[-1]["physical_offset"]) + int(run[-1]["size"]))
 
     def _compare(self, queue: _Queue, queue_offset: int, run: np.ndarray) -> None:
-        data = queue.files.chain.read(queue_offset * SIZE, len(run) * SIZE)
-        actual = np.frombuffer(data[: len(data) - len(data) % SIZE], ENTRY_DTYPE)
-        actual = queue.files.with_tags_codes(actual)
+        actual = queue.actual(queue_offset, len(run))
         differ = np.ones(len(run), np.bool_)
         there = run[: len(actual)]
         differ[: len(actual)] = (actual != there) & ~self._lack_units(queue, actual, there)
@@ -218,6 +228,8 @@ class QueueCheck:
                 f"entry of queue offset {wrong.first}{behind}: is {_text(wrong.actual)}, "
                 f"by its record {_text(wrong.expected)}"
             )
+            if queue.files.topic == SCHEDULE_TOPIC:
+                what += ", or due another number of whole seconds after it was stored"
             recovered = False
         self._add(queue, wrong.first, wrong.length, what, recovered=recovered)
 

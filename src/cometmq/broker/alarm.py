@@ -1,0 +1,44 @@
+"""Work that is done when there is some: once its time comes, or somebody says that there is."""
+
+import asyncio
+from collections.abc import Callable
+
+
+class Alarm:
+    """Calls an action when it is due; while nothing is due, and nobody rings, nothing runs.
+
+    Args:
+        action: does what is due; says after how many ms to call it again, None if not before it is rung. One
+            that raises is reported by the loop, and waits to be rung.
+    """
+
+    def __init__(self, action: Callable[[], int | None]) -> None:
+        self._action = action
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.Handle | None = None
+        self._is_rung = False
+        self._stopped = False
+
+    def ring(self) -> None:
+        """Have the action called in the loop's next turn; once, however often this is called until then."""
+        if self._is_rung or self._stopped:
+            return
+        self._cancel()
+        self._is_rung = True
+        self._timer = self._loop.call_soon(self._act)
+
+    def stop(self) -> None:
+        """Call nothing any more."""
+        self._stopped = True
+        self._cancel()
+
+    def _act(self) -> None:
+        self._is_rung, self._timer = False, None
+        after_ms = self._action()
+        if after_ms is not None and not self._is_rung and not self._stopped:
+            self._timer = self._loop.call_later(after_ms / 1000, self._act)
+
+    def _cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
