@@ -27,6 +27,7 @@ def test_a_message_is_found_by_either_id_and_by_key(tmp_path: Path) -> None:
     async def main() -> None:
         async with shop(tmp_path) as here, Cluster(here.live.name_server) as cluster:
             sent = await here.producer.send(Message("Orders", b"x", keys=("42",)))
+            await here.producer.send(Message("Bills", b"y"))
             for message_id, topic in (
                 (sent.message_id, "Orders"),
                 (sent.offset_id, None),
@@ -40,6 +41,8 @@ def test_a_message_is_found_by_either_id_and_by_key(tmp_path: Path) -> None:
                 await messages.by_id(cluster, "AB", "Orders")
             with pytest.raises(NotFound, match="no message"):
                 await messages.by_id(cluster, f"{sent.offset_id[:-2]}01", "Orders")
+            with pytest.raises(NotFound, match="in topic Bills: it is one of topic Orders"):
+                await messages.by_id(cluster, sent.offset_id, "Bills")
             with pytest.raises(NotFound, match="key '43'"):
                 await messages.by_key(cluster, "Orders", "43")
 

@@ -12,6 +12,7 @@ from tests.broker.test_bulk_pulls import heartbeat, pull
 
 from cometmq import kernels
 from cometmq.format import layout
+from cometmq.format.record import decode_many
 from cometmq.kernels.queries import QUERIES_MAX
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire.codes import RequestCode, ResponseCode
@@ -113,6 +114,30 @@ def test_one_way_queries_are_not_answered() -> None:
     assert plain == bulk and taken == len(b"".join(SENDS)), "a read that begins so is left"
 
 
+def test_of_equal_hashes_only_the_topic_and_the_key_that_are_asked_for_are_answered() -> None:
+    def sent(number: int, topic: str, keys: str) -> bytes:
+        fields = USUAL | {"b": topic, "e": "0", "i": f"KEYS\1{keys}\2UNIQ_KEY\1u{number % 3}\2"}
+        return json_frame(fields, 3, b"%d" % number)
+
+    async def main() -> None:
+        kernels.load()
+        with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
+            topics = ("shard1a", "shard2B")
+            made.read(b"".join(sent(n, topics[n % 2], "Aa k k" if n % 3 else "BB k") for n in range(60)))
+            await made.on_disk()
+            answers(made)
+            asked = [("k", "false"), ("Aa", "false"), ("BB", "false"), ("u1", "true"), ("u1", "false")]
+            for n, topic in enumerate(topics):
+                for key, unique in asked:
+                    made.read(by_key(topic=topic, key=key, maxNum="7", _UNIQUE_KEY_QUERY=unique))
+                    (answer,) = answers(made)
+                    right = [m for m in range(n, 60, 2) if key in ("k", f"u{m % 3}", "Aa" if m % 3 else "BB")]
+                    found = [int(one.body) for one in decode_many(answer.body)]
+                    assert found == right[-32 if unique == "true" else -7 :]
+
+    asyncio.run(main())
+
+
 def answers(made: Desk) -> list[Command]:
     frames = FrameReader().receive_data(made.wire.data)
     made.wire.data = b""
@@ -178,7 +203,7 @@ def test_a_peer_that_takes_no_answers_gets_none() -> None:
 NUMBERS = ["0", "1", "-1", "3", "04", "x", "", " 1", "2147483648", "9223372036854775807", "9" * 19]
 CHANGES: dict[str, Sequence[Any]] = {
     "topic": [*TOPICS, "Missing", "тема", "", 'q"'],
-    "key": ["own1", "own2", "u3", "missing", "", "ключ", "k1 own1", 'q"', "jllgvmc"],
+    "key": ["own1", "k1", "T#x", "own2", "u3", "missing", "", "ключ", "k1 own1", 'q"', "jllgvmc"],
     "maxNum": ["2", "64", "65", *NUMBERS],
     "beginTimestamp": NUMBERS,
     "endTimestamp": NUMBERS,

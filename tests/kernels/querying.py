@@ -4,8 +4,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from cometmq.kernels.ops import Longs, Ops
-from cometmq.kernels.queries import FOUND_MAX, QUERY_SIZE, QueryOps
+from cometmq.kernels.ops import Bytes, Longs, Ops
+from cometmq.kernels.queries import FOUND_MAX, QUERY_SIZE, TEXTS_SIZE, QueryOps
 from cometmq.kernels.sends import PLACES_SIZE
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command, SerializeType, encode
@@ -63,13 +63,14 @@ class Reader:
         self._ops = ops
         self.rows: Longs = np.empty((0, QUERY_SIZE), np.int64)
         self.offsets: Longs = np.empty((0, FOUND_MAX), np.int64)
+        self.texts: Bytes = np.zeros(ROOM * TEXTS_SIZE, np.uint8)
 
     def read(self, data: bytes, start: int = 0, end: int | None = None) -> tuple[int, int]:
         """Read frames: gives where the queries end, and where the others after them do."""
         rows, offsets = np.zeros((ROOM, QUERY_SIZE), np.int64), np.zeros((ROOM, FOUND_MAX), np.int64)
         count, queries_end, others_end = self._ops.read(
             *(data, start, len(data) if end is None else end, UNIQUE_COUNT),
-            *(rows, offsets, np.empty(PLACES_SIZE, np.int64)),
+            *(rows, offsets, self.texts, np.empty(PLACES_SIZE, np.int64)),
         )
         self.rows, self.offsets = rows[:count], offsets[:count]
         return queries_end, others_end

@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernels.querying import Reader, by_id, by_key, ops_of
 from tests.kernels.test_index import File, keys_of
-from tests.kernels.test_pull import BEGIN, record_of
+from tests.kernels.test_pull import BEGIN
 
 from cometmq import kernels
+from cometmq.format.dispatch import KeyKind, has_key
 from cometmq.format.index import ENTRY_SIZE, IndexEntry
 from cometmq.format.java_hash import index_key_hash
+from cometmq.format.record import MAGIC_V1, MAGIC_V2, Record, decode, encode
 from cometmq.kernels.ops import PAGE_SIZE, Bytes
 from cometmq.kernels.queries import (
     ANSWER_END,
@@ -211,6 +213,7 @@ class Answers:
             answers,
             self.reader.rows,
             self.reader.offsets,
+            self.reader.texts,
             confirm_offset,
             np.frombuffer(data, np.uint8),
             np.frombuffer(resident or all_of(data), np.uint8),
@@ -221,6 +224,23 @@ class Answers:
         )
         self.frames: list[Command] = FrameReader().receive_data(answers[: self.end].tobytes())
         self.states = self.reader.rows[:, STATE].tolist()
+
+
+def record_of(
+    number: int,
+    position: int,
+    *,
+    host: int = 8,
+    body: bytes = b"body",
+    topic: str = "T",
+    properties: bytes = b"KEYS\1k1\2",
+    magic: int = MAGIC_V1,
+) -> bytes:
+    """Encode a record that has the topic and the key of ``by_key``."""
+    record = Record(
+        topic, body, properties, 0, number, BEGIN + position, 0, 0, 1, bytes(host), 2, bytes(host)
+    )
+    return encode(record._replace(magic=magic))
 
 
 FIRST = record_of(0, 0)
@@ -257,6 +277,7 @@ def test_what_finds_nothing_or_may_not_be_given_is_left() -> None:
         [OFFSETS[0], BEGIN - 1],
         [OFFSETS[0], BEGIN + len(DATA)],
         [OFFSETS[0], OFFSETS[1]],
+        [OFFSETS[1], OFFSETS[1]],
         [OFFSETS[2], 2**62],
     ],
 )
@@ -306,3 +327,34 @@ def test_whatever_is_in_a_record_no_other_byte_is_read(at: float, value: int, ki
     data = bytearray(record_of(0, 0, host=kind))
     data[int(at * len(data))] = value
     assert Answers(by_id(), [[BEGIN]], bytes(data)).states[0] in (ANSWERED, UNUSUAL)
+
+
+PIECES = [
+    "KEYS\1k1\2",
+    "KEYS\1k1",
+    "KEYS\1k2 k1 k1\2",
+    "KEYS\1k11 xk1\2",
+    "KEYS\1\2",
+    "UNIQ_KEY\1k1\2",
+    "TAGS\1k1\2",
+]
+
+
+@settings(deadline=None)
+@given(
+    topic=st.sampled_from(["T", "TT", "t", "S"]),
+    pieces=st.lists(st.sampled_from(PIECES), max_size=4),
+    asked=st.sampled_from(["T", "TT", "S", ""]),
+    key=st.sampled_from(["k1", "k11", "k", "k1 k1", ""]),
+    unique=st.booleans(),
+    magic=st.sampled_from([MAGIC_V1, MAGIC_V2]),
+    host=st.sampled_from([8, 20]),
+)
+def test_a_record_is_given_if_its_topic_and_a_key_of_it_are_those_asked_for(
+    topic: str, pieces: list[str], asked: str, key: str, unique: bool, magic: int, host: int
+) -> None:
+    data = record_of(0, 0, topic=topic, properties="".join(pieces).encode(), magic=magic, host=host)
+    query = by_key({"topic": asked, "key": key, "_UNIQUE_KEY_QUERY": str(unique).lower()})
+    made = Answers(query, [[BEGIN]], data)
+    is_right = has_key(decode(data), asked, key, KeyKind.UNIQUE if unique else KeyKind.ANY)
+    assert made.states == [ANSWERED if is_right else UNUSUAL]

@@ -18,11 +18,15 @@ from cometmq.kernels.queries import (
     FRAME_END,
     IS_BINARY,
     IS_BY_KEY,
+    IS_UNIQUE,
     KEY_HASH,
+    KEY_SIZE,
     LOOKING,
     MAX_COUNT,
     NUMBER,
     STATE,
+    TEXTS_SIZE,
+    TOPIC_SIZE,
 )
 from cometmq.kernels.query_frames import BY_ID_CODE, BY_KEY_CODE
 from cometmq.wire.codes import RequestCode
@@ -62,6 +66,14 @@ def test_keys_are_hashed_as_the_index_does(topic: str, key: str) -> None:
     reader = Reader(ops_of(kernels.load()))
     assert reader.reads(by_key({"topic": topic, "key": key}))
     assert reader.row(KEY_HASH) == [index_key_hash(topic, key)]
+
+
+def test_topic_and_key_are_kept_to_be_compared_if_there_is_room(reader: Reader) -> None:
+    assert reader.reads(by_key({"topic": "Orders", "key": "k1", "_UNIQUE_KEY_QUERY": "true"}))
+    assert reader.row(TOPIC_SIZE, KEY_SIZE, IS_UNIQUE) == [6, 2, 1]
+    assert reader.texts[:8].tobytes() == b"Ordersk1"
+    assert reader.reads(by_key({"key": "k" * (TEXTS_SIZE - 1)}))
+    assert not reader.reads(by_key({"key": "k" * TEXTS_SIZE}))
 
 
 def test_a_hash_that_has_no_absolute_value_is_0(reader: Reader) -> None:

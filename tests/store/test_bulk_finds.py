@@ -22,6 +22,7 @@ from cometmq.kernels.queries import (
     QUERIES_MAX,
     QUERY_SIZE,
     STATE,
+    TEXTS_SIZE,
     UNUSUAL,
     constants_of,
 )
@@ -94,14 +95,15 @@ class Asked:
         rows: Longs = np.zeros((QUERIES_MAX, QUERY_SIZE), np.int64)
         offsets: Longs = np.zeros((QUERIES_MAX, FOUND_MAX), np.int64)
         data = b"".join(frames)
-        count, *_ = ops.read(data, 0, len(data), 32, rows, offsets, np.empty(PLACES_SIZE, np.int64))
+        texts = np.zeros(QUERIES_MAX * TEXTS_SIZE, np.uint8)
+        count, *_ = ops.read(data, 0, len(data), 32, rows, offsets, texts, np.empty(PLACES_SIZE, np.int64))
         assert count == len(frames)
         rows, offsets = rows[:count], offsets[:count]
         self.last_update = finds.look_up(ops, rows, offsets)
         constants = constants_of(BY_ID.around(()), BY_KEY.around(self.last_update))
         self.bodies: dict[int, bytes] = {}
         self.chunks: list[int] = []
-        for begin, end in finds.answer(ops, constants, rows, offsets):
+        for begin, end in finds.answer(ops, constants, rows, offsets, texts):
             answers = finds.answers(0, int(rows[end - 1, ANSWER_END]))
             self.bodies |= {frame.opaque: frame.body for frame in FrameReader().receive_data(answers)}
             self.chunks.append(end - begin)

@@ -73,7 +73,9 @@ class Handled(NamedTuple):
 
 
 async def by_id(cluster: Cluster, message_id: str, topic: str | None = None) -> list[StoredMessage]:
-    """Give the messages of an id: the producer's, for which the topic must be known, or the broker's.
+    """Find the messages of an id: the producer's, for which the topic must be known, or the broker's.
+
+    The newest come first.
 
     Raises:
         NotFound: there is none.
@@ -90,6 +92,9 @@ async def by_id(cluster: Cluster, message_id: str, topic: str | None = None) -> 
             raise SettingsError(
                 f"id {message_id}: no broker that is there has made it, so it is a producer's: give its topic"
             )
+    elsewhere = sorted({message.topic for message in found if topic not in (None, message.topic)})
+    if elsewhere:
+        raise NotFound(f"no message {message_id} in topic {topic}: it is one of topic {elsewhere[0]}")
     if not found:
         raise NotFound(f"no message {message_id} in topic {topic}")
     return found
@@ -98,7 +103,9 @@ async def by_id(cluster: Cluster, message_id: str, topic: str | None = None) -> 
 async def by_key(
     cluster: Cluster, topic: str, key: str, *, begin: int = 0, end: int = TIME_MAX, limit: int = 64
 ) -> list[StoredMessage]:
-    """Give the messages of a topic that have a key, stored from ``begin`` to ``end`` (ms, both included).
+    """Find the newest messages of a topic that have a key, stored from ``begin`` to ``end`` (ms, included).
+
+    The newest come first.
 
     Raises NotFound if there are none, NoRoute, RemoteError, NetworkError.
     """

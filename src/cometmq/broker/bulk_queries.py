@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cometmq.kernels.ops import Longs
+from cometmq.kernels.ops import Bytes, Longs
 from cometmq.kernels.queries import (
     ANSWER_END,
     ANSWERED,
@@ -19,6 +19,7 @@ from cometmq.kernels.queries import (
     QUERIES_MAX,
     QUERY_SIZE,
     STATE,
+    TEXTS_SIZE,
     Constants,
     QueryOps,
     constants_of,
@@ -56,6 +57,7 @@ class BulkQueries:
         self._places: Longs = np.empty(PLACES_SIZE, np.int64)
         self._rows: Longs = np.empty((0, QUERY_SIZE), np.int64)
         self._offsets: Longs = np.empty((0, FOUND_MAX), np.int64)
+        self._texts: Bytes = np.empty(0, np.uint8)
         self._last_update = 0, 0
         self._constants = self._constants_of(self._last_update)
 
@@ -71,6 +73,7 @@ class BulkQueries:
         if not len(self._rows):
             self._rows = np.empty((QUERIES_MAX, QUERY_SIZE), np.int64)
             self._offsets = np.empty((QUERIES_MAX, FOUND_MAX), np.int64)
+            self._texts = np.empty(QUERIES_MAX * TEXTS_SIZE, np.uint8)
         others: list[Read] = []
         asked: list[_Asked] = []
         count = 0
@@ -92,7 +95,7 @@ class BulkQueries:
         """Read the queries that a read begins with, into the rows from ``begin`` on."""
         count, frames_end, read.commands_end = ops.read(
             *(read.data, read.position, len(read.data), self._unique_count),
-            *(self._rows[begin:], self._offsets[begin:], self._places),
+            *(self._rows[begin:], self._offsets[begin:], self._texts[begin * TEXTS_SIZE :], self._places),
         )
         return _Asked(read, begin, begin + count, frames_end)
 
@@ -104,7 +107,7 @@ class BulkQueries:
         for one in asked:
             one.read.commands_end = one.read.position  # what follows is looked at next
         at = 0
-        for begin, end in self._finds.answer(ops, self._constants, rows, offsets):
+        for begin, end in self._finds.answer(ops, self._constants, rows, offsets, self._texts):
             done = rows[begin:end, (STATE, ANSWER_END, FRAME_END)].tolist()
             while at < len(asked) and asked[at].begin < end:
                 self._send(asked[at], begin, done)

@@ -9,6 +9,7 @@ from cometmq.broker.offsets import Offsets
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
 from cometmq.broker.topics import Topics
+from cometmq.format.dispatch import KeyKind
 from cometmq.net.server import Session
 from cometmq.store.query import QueryResult
 from cometmq.store.reading import Reading
@@ -72,7 +73,10 @@ class Queries:
         return self._reads.answer(session, command, reading, make)
 
     def messages_by_key(self, session: Session, command: Command) -> Command | None:
-        """QUERY_MESSAGE: the records with a key or a unique key, stored within a time range."""
+        """QUERY_MESSAGE: the records of a topic with a key or a unique key, stored within a time range.
+
+        RocketMQ's broker also returns records of which only the hash of topic and key is the same.
+        """
         header = parse(QueryMessageHeader, command.ext_fields)
 
         def make(result: QueryResult) -> Command | None:
@@ -91,6 +95,7 @@ class Queries:
             UNIQUE_KEY_COUNT_MAX if header.is_unique_key else header.max_count,
             header.begin_time,
             header.end_time,
+            KeyKind.UNIQUE if header.is_unique_key else KeyKind.ANY,
         )
         return self._reads.answer(session, command, reading, make)
 

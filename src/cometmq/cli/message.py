@@ -51,7 +51,10 @@ def find(
     namesrv: str,
     as_json: bool,
 ) -> None:
-    """Find messages by id, by key or by time, and print all that they have."""
+    """Find messages by id, by key or by time, and print all that they have.
+
+    By id and by key the newest come first, by time the oldest.
+    """
     times = TimeRange() if time_range is None else parse_range(time_range)
     if message_id is not None and key is None and time_range is None:
         found = ask(namesrv, lambda cluster: messages.by_id(cluster, message_id, topic))

@@ -1,6 +1,7 @@
 """Finding single messages on live brokers: by offset id, by key, by unique id."""
 
-from typing import Self
+import asyncio
+from typing import Final, NamedTuple, Self
 
 from cometmq.client.routes import Routes, parse_name_servers
 from cometmq.errors import RemoteError
@@ -15,7 +16,13 @@ from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import QueryMessageHeader, ViewMessageHeader, fields
 
-TIME_MAX = 2**63 - 1
+TIME_MAX: Final = 2**63 - 1
+UNIQUE_COUNT_MAX: Final = 64
+PAGE_MIN: Final = 32
+"""A broker that returns fewer records than this, and than it was asked for, has no more. (RocketMQ returns at
+most ``defaultQueryMaxNum``, 32, by unique key, and ``maxMsgsNumBatch``, 64, by key.)"""
+INDEX_TIME_MS: Final = 1_000
+"""The index rounds store times down, by less than this."""
 
 
 class Lookup:
@@ -57,35 +64,88 @@ class Lookup:
     async def by_key(
         self, topic: str, key: str, *, max_count: int = 64, begin_time: int = 0, end_time: int = TIME_MAX
     ) -> list[StoredMessage]:
-        """Give the messages that have ``key`` among their keys, stored within a time range (ms)."""
-        found = await self._query(topic, key, max_count, begin_time, end_time, is_unique=False)
-        return [message for message in found if key in message.keys]
+        """Find the newest messages that have ``key`` among their keys, the newest first.
+
+        Brokers of RocketMQ compare only a hash of topic and key; here both are compared. Each message is
+        returned once.
+
+        Args:
+            max_count: how many messages to return at most, of all brokers together.
+            begin_time: earliest store time, ms since the epoch.
+            end_time: latest store time.
+        """
+        return await self._find(_Search(topic, key, False, max_count, begin_time, end_time))
 
     async def by_unique_id(self, topic: str, unique_id: str) -> list[StoredMessage]:
-        """Give the messages with the producer's id: more than one if a send was tried again."""
-        found = await self._query(topic, unique_id, 64, 0, TIME_MAX, is_unique=True)
-        return [message for message in found if message.message_id == unique_id]
+        """Find the messages with the producer's id, the newest first: several if a send was tried again."""
+        return await self._find(_Search(topic, unique_id, True, UNIQUE_COUNT_MAX, 0, TIME_MAX))
 
-    async def _query(
-        self, topic: str, key: str, max_count: int, begin_time: int, end_time: int, *, is_unique: bool
-    ) -> list[StoredMessage]:
-        header = QueryMessageHeader(
-            topic=topic,
-            key=key,
-            max_count=max_count,
-            begin_time=begin_time,
-            end_time=end_time,
-            is_unique_key=is_unique,
-        )
+    async def _find(self, search: "_Search") -> list[StoredMessage]:
+        """Ask one address of each broker of the topic."""
+        route = await self._routes.get(search.topic)
+        addresses = [route.any_broker(broker_name) for broker_name in route.addresses]
+        answers = await asyncio.gather(*(self._find_at(one, search) for one in addresses if one is not None))
+        found = [message for messages in answers for message in messages]
+        found.sort(key=lambda message: (message.store_time, message.physical_offset), reverse=True)
+        return found[: max(search.max_count, 0)]
+
+    async def _find_at(self, address: str, search: "_Search") -> list[StoredMessage]:
+        """Find the newest messages that one broker has.
+
+        A broker's limit counts records that only share the hash. So it is asked again, for older ones, while
+        it may have more and too few were right.
+        """
         found: list[StoredMessage] = []
-        route = await self._routes.get(topic)
-        for broker_name in route.addresses:
-            if (address := route.any_broker(broker_name)) is None:
+        seen: set[str] = set()
+        until, asked = search.end_time, search.max_count
+        while len(found) < search.max_count:
+            page = await self._page(address, search, until, asked)
+            news = {message.offset_id: message for message in page if message.offset_id not in seen}
+            seen.update(news)
+            found += [message for message in news.values() if search.matches(message)]
+            if len(page) < min(asked, PAGE_MIN):
+                break
+            if asked < PAGE_MIN:
+                asked = PAGE_MIN  # smaller pages would not get past many records of one second
                 continue
-            command = Command(RequestCode.QUERY_MESSAGE, ext_fields=fields(header))
-            answer = await self._connections.request(address, command)
-            if answer.code == ResponseCode.SUCCESS:
-                found += [readable_message(record) for record in decode_many(answer.body)]
-            elif answer.code != ResponseCode.QUERY_NOT_FOUND:
-                raise RemoteError(answer.code, answer.remark or "")
-        return sorted(found, key=lambda message: (message.store_time, message.physical_offset))[:max_count]
+            oldest = min(message.store_time for message in page)
+            until = oldest if news else oldest - INDEX_TIME_MS  # else all of this second is seen
+        return found
+
+    async def _page(self, address: str, search: "_Search", until: int, count: int) -> list[StoredMessage]:
+        header = QueryMessageHeader(
+            topic=search.topic,
+            key=search.key,
+            max_count=count,
+            begin_time=max(search.begin_time - INDEX_TIME_MS, 0),
+            end_time=until,
+            is_unique_key=search.is_unique,
+        )
+        command = Command(RequestCode.QUERY_MESSAGE, ext_fields=fields(header))
+        answer = await self._connections.request(address, command)
+        if answer.code == ResponseCode.QUERY_NOT_FOUND:
+            return []
+        if answer.code != ResponseCode.SUCCESS:
+            raise RemoteError(answer.code, answer.remark or "")
+        return [readable_message(record) for record in decode_many(answer.body)]
+
+
+class _Search(NamedTuple):
+    """A search by key: see ``Lookup.by_key``.
+
+    Attributes:
+        is_unique: whether ``key`` is a producer's id, and not one of a message's keys.
+    """
+
+    topic: str
+    key: str
+    is_unique: bool
+    max_count: int
+    begin_time: int
+    end_time: int
+
+    def matches(self, message: StoredMessage) -> bool:
+        """Check that a message is one of those asked for."""
+        has_key = message.message_id == self.key if self.is_unique else self.key in message.keys
+        is_in_time = self.begin_time <= message.store_time <= self.end_time
+        return message.topic == self.topic and has_key and is_in_time

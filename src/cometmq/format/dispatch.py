@@ -21,6 +21,7 @@ in DefaultMessageStore.java, IndexService.java (buildIndex).
 """
 
 from collections.abc import Mapping
+from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from cometmq.format import properties
@@ -37,6 +38,14 @@ from cometmq.format.sys_flag import (
 
 TAG_KEY_PREFIX: Final = "T#"
 """Tells tags from keys in the index. Keys have no prefix of their own: a key ``T#x`` finds tag x too."""
+
+
+class KeyKind(Enum):
+    """Which keys of a message count: any that the index holds, those of KEYS, or its unique key."""
+
+    ANY = auto()
+    KEY = auto()
+    UNIQUE = auto()
 
 
 class DispatchEntry(NamedTuple):
@@ -104,3 +113,15 @@ def index_keys(by_name: Mapping[str, str]) -> tuple[str, ...]:
     if tags := by_name.get(properties.TAGS):
         keys.append(TAG_KEY_PREFIX + tags)
     return tuple(keys)
+
+
+def has_key(record: Record, topic: str, key: str, kind: KeyKind = KeyKind.ANY) -> bool:
+    """Check that a record is of a topic and has a key: the index compares only a hash of both."""
+    if record.topic != topic:
+        return False
+    by_name = properties.decode(record.properties)
+    if kind is KeyKind.UNIQUE:
+        return by_name.get(properties.UNIQ_KEY) == key
+    if kind is KeyKind.KEY:
+        return key in split_keys(by_name.get(properties.KEYS, ""))
+    return key in index_keys(by_name)

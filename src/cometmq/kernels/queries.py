@@ -21,6 +21,8 @@ HOPS_MAX: Final = 64
 """So many entries of a chain are looked at in the loop; a longer one is left to a thread."""
 ANSWERS_SIZE_MAX: Final = 1 << 18
 """So many bytes of answers are made together. One that is longer is none for this path."""
+TEXTS_SIZE: Final = 256
+"""So many bytes of a query's topic and key are kept to be compared; one with more is none for this path."""
 ANSWER_SIZE_MAX: Final = 64
 """What an answer takes at most, but for its constant parts and its records."""
 
@@ -40,9 +42,12 @@ ANSWER_SIZE_MAX: Final = 64
     COUNT,  # how many records were found
     PLACE,  # the bytes that it is MISSING: of the index file, or of the log's
     PLACE_END,
+    IS_UNIQUE,  # whether the key must be the record's unique one
+    TOPIC_SIZE,  # bytes of its topic, which its texts begin with
+    KEY_SIZE,  # bytes of its key, which follows
     ANSWER_END,
-) = range(15)
-QUERY_SIZE: Final = 15
+) = range(18)
+QUERY_SIZE: Final = 18
 
 LOOKING, MISSING, FOUND, ANSWERED, UNUSUAL = range(5)
 """States: it is to be looked up in the next index file; that cannot go on without bytes that are not known to
@@ -88,6 +93,7 @@ class QueryOps(Protocol):
         unique_count: int,
         queries: Longs,
         offsets: Longs,
+        texts: Bytes,
         places: Longs,
         /,
     ) -> tuple[int, int, int]:
@@ -101,6 +107,7 @@ class QueryOps(Protocol):
             unique_count: how many records one by unique key may be given.
             queries: gets a row for each, see ``FRAME_AT`` and the others.
             offsets: gets a row for each: the CommitLog offset of one by id.
+            texts: gets the topic and the key of one by key, ``TEXTS_SIZE`` bytes for each.
             places: room for where the fields of a header are.
         """
         ...
@@ -147,6 +154,7 @@ class QueryOps(Protocol):
         answers: Bytes,
         queries: Longs,
         offsets: Longs,
+        texts: Bytes,
         confirm_offset: int,
         file: Bytes,
         resident: Bytes,
@@ -163,6 +171,7 @@ class QueryOps(Protocol):
         Args:
             constants: see ``Constants``, as for ``bounds``.
             answers: gets them from ``at`` on, one frame behind the other.
+            texts: as they were read: a record that has another topic or no such key makes a query UNUSUAL.
             confirm_offset: CommitLog offset before which records are given by id.
             file: a file of the log, mapped; ``begin`` is its offset, and what it has is readable to ``end``.
             resident: as for ``find``, of that file.

@@ -44,7 +44,9 @@ from cometmq.kernels.queries import (
     HOPS_MAX,
     IS_BINARY,
     IS_BY_KEY,
+    IS_UNIQUE,
     KEY_HASH,
+    KEY_SIZE,
     LOOKING,
     MAX_COUNT,
     MISSING,
@@ -54,10 +56,12 @@ from cometmq.kernels.queries import (
     PLACE_END,
     STATE,
     STUCK,
+    TEXTS_SIZE,
+    TOPIC_SIZE,
     UNUSUAL,
 )
 from cometmq.kernels.query_frames import read
-from cometmq.kernels.record_check import is_message
+from cometmq.kernels.record_check import has_key, is_message
 from cometmq.kernels.send_answers import put_decimal
 
 __all__ = ["answer", "find", "read"]
@@ -181,14 +185,23 @@ def find(
 
 
 @inlined
-def _check(query: Longs, offsets: Longs, file: Bytes, resident: Bytes, begin: int, end: int) -> Any:
+def _check(
+    query: Longs,
+    offsets: Longs,
+    texts: Bytes,
+    texts_at: int,
+    file: Bytes,
+    resident: Bytes,
+    begin: int,
+    end: int,
+) -> Any:
     """Check all records of a query; give their size, 0 if it cannot be answered: its state says why."""
     total = int64(0)
     for i in range(query[COUNT]):
         offset = offsets[i]
         at = offset - begin
         query[STATE] = UNUSUAL
-        if not begin <= offset <= end - MIN_SIZE or (i and offset > offsets[i - 1]):
+        if not begin <= offset <= end - MIN_SIZE or (i and offset >= offsets[i - 1]):
             return int64(0)
         if _lacks(query, resident, at, at + MIN_SIZE):
             return int64(0)
@@ -198,6 +211,10 @@ def _check(query: Longs, offsets: Longs, file: Bytes, resident: Bytes, begin: in
         if _lacks(query, resident, at, at + size):
             return int64(0)
         if not is_message(file, at, size, offset, long_at(file, at + QUEUE_OFFSET_AT)):
+            return int64(0)
+        if query[IS_BY_KEY] and not has_key(
+            *(file, at, size, texts, texts_at, query[TOPIC_SIZE], query[KEY_SIZE], query[IS_UNIQUE])
+        ):
             return int64(0)
         total += size
     query[STATE] = FOUND
@@ -223,7 +240,7 @@ def _put_header(query: Longs, body_size: int, constants: Bytes, bounds: Longs, o
 
 @kernel(
     types.UniTuple(long, 3)(
-        *(bytes_in, longs_in, bytes_out, rows_out, rows_out, long),
+        *(bytes_in, longs_in, bytes_out, rows_out, rows_out, bytes_in, long),
         *(bytes_in, bytes_in, long, long),
         *(long, long),
     )
@@ -234,6 +251,7 @@ def answer(
     answers: Bytes,
     queries: Any,
     offsets: Any,
+    texts: Bytes,
     confirm_offset: int,
     file: Bytes,
     resident: Bytes,
@@ -254,7 +272,7 @@ def answer(
             continue
         if not begin <= found[0] < end:
             return int64(i), at, int64(ELSEWHERE)
-        size = _check(query, found, file, resident, begin, end)
+        size = _check(query, found, texts, i * TEXTS_SIZE, file, resident, begin, end)
         if query[STATE] == MISSING:
             return int64(i), at, int64(STUCK)
         if query[STATE] == UNUSUAL:

@@ -9,6 +9,8 @@ from cometmq.kernels.jit import (
     Longs,
     byte_at,
     bytes_object,
+    bytes_out,
+    copy_bytes,
     inlined,
     int32,
     int64,
@@ -32,11 +34,15 @@ from cometmq.kernels.queries import (
     FRAME_END,
     IS_BINARY,
     IS_BY_KEY,
+    IS_UNIQUE,
     KEY_HASH,
+    KEY_SIZE,
     LOOKING,
     MAX_COUNT,
     NUMBER,
     STATE,
+    TEXTS_SIZE,
+    TOPIC_SIZE,
 )
 from cometmq.kernels.send_frames import frame_end
 from cometmq.kernels.send_header import CODE, FLAG, OPAQUE, int_field, long_field
@@ -55,7 +61,7 @@ NAMES: Final = (
     b"_UNIQUE_KEY_QUERY",
     b"offset",
 )
-TOPIC, KEY, COUNT_FIELD, BEGIN, END, IS_UNIQUE, OFFSET = range(len(NAMES))
+TOPIC, KEY, COUNT_FIELD, BEGIN, END, UNIQUE_FIELD, OFFSET = range(len(NAMES))
 
 _PREFIX_SIZE: Final = 8
 _LONG_MAX: Final = 2**63 - 1
@@ -94,7 +100,9 @@ def _key_hash(data: Bytes, places: Longs) -> Any:
 
 
 @inlined
-def _read_by_key(data: Bytes, places: Longs, row: Longs, unique_count: int) -> bool:
+def _read_by_key(
+    data: Bytes, places: Longs, row: Longs, unique_count: int, texts: Bytes, texts_at: int
+) -> bool:
     """Read what one by key asks; False if it is not as most are."""
     if places[2 * TOPIC] == NOT_A_NUMBER or places[2 * KEY] == NOT_A_NUMBER:
         return False
@@ -103,10 +111,17 @@ def _read_by_key(data: Bytes, places: Longs, row: Longs, unique_count: int) -> b
     row[END_TIME] = _time_field(data, places, END)
     if NOT_A_NUMBER in (row[MAX_COUNT], row[BEGIN_TIME], row[END_TIME]):
         return False
-    if _is_text(data, places, IS_UNIQUE, _TRUE):
+    row[IS_UNIQUE] = _is_text(data, places, UNIQUE_FIELD, _TRUE)
+    if row[IS_UNIQUE]:
         row[MAX_COUNT] = unique_count
-    elif places[2 * IS_UNIQUE] != NOT_A_NUMBER and not _is_text(data, places, IS_UNIQUE, _FALSE):
+    elif places[2 * UNIQUE_FIELD] != NOT_A_NUMBER and not _is_text(data, places, UNIQUE_FIELD, _FALSE):
         return False
+    row[TOPIC_SIZE] = places[2 * TOPIC + 1] - places[2 * TOPIC]
+    row[KEY_SIZE] = places[2 * KEY + 1] - places[2 * KEY]
+    if row[TOPIC_SIZE] + row[KEY_SIZE] > TEXTS_SIZE:
+        return False
+    at = copy_bytes(data, places[2 * TOPIC], places[2 * TOPIC + 1], texts, texts_at)
+    copy_bytes(data, places[2 * KEY], places[2 * KEY + 1], texts, at)
     row[KEY_HASH] = _key_hash(data, places)
     row[STATE], row[COUNT] = LOOKING, 0
     return True
@@ -114,7 +129,15 @@ def _read_by_key(data: Bytes, places: Longs, row: Longs, unique_count: int) -> b
 
 @inlined
 def _read_query(
-    data: Bytes, position: int, end: int, row: Longs, offsets: Longs, places: Longs, unique_count: int
+    data: Bytes,
+    position: int,
+    end: int,
+    row: Longs,
+    offsets: Longs,
+    places: Longs,
+    unique_count: int,
+    texts: Bytes,
+    texts_at: int,
 ) -> bool:
     """Read the frame from ``position`` to ``end``; False if it is no usual query."""
     word = int64(int_at(data, position + 4))
@@ -135,15 +158,22 @@ def _read_query(
     row[IS_BY_KEY] = places[CODE] == BY_KEY_CODE
     row[FILES] = 0
     if row[IS_BY_KEY]:
-        return _read_by_key(data, places, row, unique_count)
+        return _read_by_key(data, places, row, unique_count, texts, texts_at)
     offsets[0] = long_field(data, places, OFFSET, NOT_A_NUMBER)
     row[STATE], row[COUNT] = FOUND, 1
     return bool(places[CODE] == BY_ID_CODE and offsets[0] != NOT_A_NUMBER)
 
 
-@kernel(types.UniTuple(long, 3)(bytes_object, long, long, long, rows_out, rows_out, longs_out))
+@kernel(types.UniTuple(long, 3)(bytes_object, long, long, long, rows_out, rows_out, bytes_out, longs_out))
 def read(
-    data: Bytes, start: int, data_end: int, unique_count: int, queries: Any, offsets: Any, places: Longs
+    data: Bytes,
+    start: int,
+    data_end: int,
+    unique_count: int,
+    queries: Any,
+    offsets: Any,
+    texts: Bytes,
+    places: Longs,
 ) -> Any:
     """Read queries: see ``queries.QueryOps.read``."""
     position = queries_end = int64(start)
@@ -152,7 +182,10 @@ def read(
         end = frame_end(data, position)
         if end < 0 or end > data_end:
             return count, queries_end, int64(data_end)
-        if not _read_query(data, position, end, queries[count], offsets[count], places, unique_count):
+        if not _read_query(
+            *(data, position, end, queries[count], offsets[count], places, unique_count),
+            *(texts, count * TEXTS_SIZE),
+        ):
             position = end
             continue
         if position > queries_end:  # there are others between

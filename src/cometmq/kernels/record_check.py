@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from cometmq.format.properties import KEY_SEPARATOR
 from cometmq.format.record import (
     BODY_AT,
     BODY_CRC_AT,
@@ -17,11 +18,13 @@ from cometmq.format.record import (
 from cometmq.format.sys_flag import BORN_HOST_V6, STORE_HOST_V6
 from cometmq.kernels.crc import crc32_of
 from cometmq.kernels.jit import Bytes, byte_at, inlined, int64, int_at, long_at, uint32
+from cometmq.kernels.properties import known_properties
 
 _V1: Final = MAGIC_V1
 _V2: Final = MAGIC_V2
 _V6_BORN: Final = int(BORN_HOST_V6)
 _V6_STORE: Final = int(STORE_HOST_V6)
+_BLANK: Final = ord(KEY_SEPARATOR)
 
 
 @inlined
@@ -61,3 +64,54 @@ def is_message(file: Bytes, position: int, size: int, physical_offset: int, queu
         return False
     crc = int_at(file, position + BODY_CRC_AT)
     return length == 0 or int64(crc32_of(file, body, length) & 0x7FFFFFFF) == crc
+
+
+@inlined
+def _same(file: Bytes, begin: int, end: int, texts: Bytes, at: int, size: int) -> bool:
+    """Compare the bytes from ``begin`` to ``end`` with ``size`` bytes of ``texts``."""
+    if end - begin != size:
+        return False
+    for i in range(size):
+        if byte_at(file, begin + i) != byte_at(texts, at + i):
+            return False
+    return True
+
+
+@inlined
+def has_key(
+    file: Bytes,
+    position: int,
+    size: int,
+    texts: Bytes,
+    at: int,
+    topic_size: int,
+    key_size: int,
+    unique_only: int,
+) -> bool:
+    """Check that a record ``is_message`` has found sound is of a topic, and has a key.
+
+    Args:
+        texts: has the topic ``at`` this place, and the key behind it.
+        unique_only: whether only the record's unique key counts.
+    """
+    sys_flag = int_at(file, position + SYS_FLAG_AT)
+    growth = (HOST_GROWTH if sys_flag & _V6_BORN else 0) + (HOST_GROWTH if sys_flag & _V6_STORE else 0)
+    width = 1 if uint32(int_at(file, position + MAGIC_AT)) == _V1 else 2
+    topic = position + BODY_AT + growth + int64(int_at(file, position + BODY_LENGTH_AT + growth)) + width
+    topic_end = topic + _unsigned(file, topic - width, width)
+    if not _same(file, topic, topic_end, texts, at, topic_size):
+        return False
+    unique_key, unique_key_end, _, _, keys, keys_end, _, _ = known_properties(
+        file, topic_end + 2, position + size
+    )
+    key_at = at + topic_size
+    if unique_key < unique_key_end and _same(file, unique_key, unique_key_end, texts, key_at, key_size):
+        return True
+    while keys < keys_end and not unique_only:
+        key_end = keys
+        while key_end < keys_end and byte_at(file, key_end) != _BLANK:
+            key_end += 1
+        if keys < key_end and _same(file, keys, key_end, texts, key_at, key_size):
+            return True
+        keys = key_end + 1
+    return False

@@ -12,7 +12,7 @@ import numpy as np
 from cometmq import kernels
 from cometmq.format.checksum import Crc
 from cometmq.io.files import Mapped
-from cometmq.kernels.ops import Longs
+from cometmq.kernels.ops import Bytes, Longs
 from cometmq.kernels.queries import (
     ANSWERS_SIZE_MAX,
     DONE,
@@ -91,17 +91,21 @@ class BulkFinds:
         return self._index.last_update
 
     def answer(
-        self, ops: QueryOps, constants: Constants, queries: Longs, offsets: Longs
+        self, ops: QueryOps, constants: Constants, queries: Longs, offsets: Longs, texts: Bytes
     ) -> Iterator[tuple[int, int]]:
         """Answer queries whose records are looked up: gives from which row to before which they are answered.
 
-        Their answers, of those whose state is ANSWERED, stay until the next are asked for.
+        Their answers, of those whose state is ANSWERED, stay until the next are asked for. A query is not
+        answered here if a record of another topic, or without the key, has the same hash.
+
+        Args:
+            texts: topics and keys, as ``ops.read`` gave them.
         """
         if not len(self._answers):
             self._answers = np.empty(ANSWERS_SIZE_MAX, np.uint8)
         begin = first = at = 0
         mapped, file, looks = None, NOWHERE, 0
-        given = *constants, self._answers, queries, offsets, self._confirm_offset()
+        given = *constants, self._answers, queries, offsets, texts, self._confirm_offset()
         while first < len(queries):
             before = first
             first, at, why = ops.answer(*given, *file, first, at)

@@ -15,6 +15,7 @@ from cometmq.errors import DamagedRecord, FormatError, MessageIllegal
 from cometmq.filter import tag
 from cometmq.format import properties, sent
 from cometmq.format.checksum import Crc
+from cometmq.format.dispatch import KeyKind
 from cometmq.format.host import pack_host
 from cometmq.format.message_id import UniqueIdMaker, offset_message_id, parse_offset_message_id
 from cometmq.format.record import PHYSICAL_OFFSET_AT, decode
@@ -24,6 +25,8 @@ from cometmq.message import Message, StoredMessage
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.get_result import GetResult
 from cometmq.store.query import QueryResult
+from cometmq.store.reading import run
+from cometmq.store.readings import Readings
 from cometmq.store.settings import StoreSettings
 
 HOST: Final = pack_host("127.0.0.1", 10911)
@@ -59,6 +62,7 @@ class Messages(ABC):
     """Appends, reads and finds whole messages; a base of ``MessageStore``."""
 
     settings: StoreSettings
+    readings: Readings
     clock: Clock
 
     def append_message(self, message: Message, queue_id: int = 0) -> Receipt:
@@ -129,9 +133,8 @@ class Messages(ABC):
             return found if topic in (None, found.topic) else None
         topics = [topic] if topic is not None else sorted({topic for topic, _ in self.queues()})
         for name in topics:
-            for message in self._query(name, message_id, ALL, 0, TIME_MAX):
-                if message.message_id == message_id:
-                    return message
+            if records := self.query(name, message_id, ALL, kind=KeyKind.UNIQUE).records:
+                return _message(records[0])
         return None
 
     def messages_by_key(
@@ -141,8 +144,8 @@ class Messages(ABC):
 
         At most ``max_msgs_num_batch`` of the settings are given. Raises DamagedRecord like ``messages``.
         """
-        found = self._query(topic, key, max_count, begin_time, end_time)
-        return [message for message in found if key in message.keys]
+        found = self.query(topic, key, max_count, begin_time, end_time, KeyKind.KEY)
+        return [_message(record) for record in found.records]
 
     @abstractmethod
     def append(self, messages: Sequence[NewMessage]) -> list[Appended]:
@@ -160,11 +163,17 @@ class Messages(ABC):
     ) -> GetResult:
         """Read records of one queue."""
 
-    @abstractmethod
     def query(
-        self, topic: str, key: str, max_count: int = 32, begin_time: int = 0, end_time: int = TIME_MAX
+        self,
+        topic: str,
+        key: str,
+        max_count: int = 32,
+        begin_time: int = 0,
+        end_time: int = TIME_MAX,
+        kind: KeyKind = KeyKind.ANY,
     ) -> QueryResult:
-        """Find records by one of their keys or their unique key."""
+        """Find records of a topic by a key, stored within a time range (ms)."""
+        return run(self.readings.query(topic, key, max_count, begin_time, end_time, kind))
 
     @abstractmethod
     def queues(self) -> list[tuple[str, int]]:
@@ -205,12 +214,6 @@ class Messages(ABC):
         if (data := self.read_record(physical_offset)) is None:
             return None
         return _message(data) if decode(data, crc=Crc.NONE).store_host == host else None
-
-    def _query(
-        self, topic: str, key: str, max_count: int, begin_time: int, end_time: int
-    ) -> list[StoredMessage]:
-        found = self.query(topic, key, max_count, begin_time, end_time)
-        return [_message(record) for record in found.records]
 
 
 def _message(data: bytes) -> StoredMessage:

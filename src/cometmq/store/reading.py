@@ -68,7 +68,25 @@ class Look(NamedTuple):
             return None
 
 
-Step: TypeAlias = Bytes | Look
+class Pause(NamedTuple):
+    """A step that reads nothing: the owner's thread does something else before a long reading goes on.
+
+    Attributes:
+        done: how much is done, for whoever looks on.
+    """
+
+    done: int
+
+    def ready(self) -> None:
+        """Return None: the reading does not go on at once."""
+        return
+
+    def fetch(self) -> bool:
+        """Return True."""
+        return True
+
+
+Step: TypeAlias = Bytes | Look | Pause
 Reading: TypeAlias = Generator[Step, Any, AnswerT]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Container
 
 from cometmq.format.consume_queue_ext import ADDRESS_MAX
+from cometmq.format.dispatch import KeyKind
 from cometmq.format.queue_entry import unpack_tuples
 from cometmq.store.bulk_finds import BulkFinds
 from cometmq.store.bulk_reads import BulkReads
@@ -127,9 +128,15 @@ class Readings:
         return (yield from self._log.record_at(physical_offset))
 
     def query(
-        self, topic: str, key: str, max_count: int = 32, begin_time: int = 0, end_time: int = TIME_MAX
+        self,
+        topic: str,
+        key: str,
+        max_count: int = 32,
+        begin_time: int = 0,
+        end_time: int = TIME_MAX,
+        kind: KeyKind = KeyKind.ANY,
     ) -> Reading[QueryResult]:
-        """Find messages by one of their keys or their unique key, stored within a time range (ms)."""
+        """Find messages of a topic by a key, stored within a time range (ms)."""
         if self._index is None:
             return QueryResult([], 0, 0)
         self._catch_up()
@@ -143,6 +150,7 @@ class Readings:
                 max_count=min(max_count, self._settings.max_msgs_num_batch),
                 begin_time=begin_time,
                 end_time=end_time,
+                kind=kind,
             )
         )
 

@@ -32,7 +32,6 @@ from cometmq.store.messages import Messages
 from cometmq.store.parts import Parts, make_parts
 from cometmq.store.pointers import HasPointers
 from cometmq.store.progress import Progress, ProgressLines
-from cometmq.store.query import QueryResult
 from cometmq.store.reading import Step, run
 from cometmq.store.readings import TIME_MAX, Readings
 from cometmq.store.recent import recent_records
@@ -226,12 +225,6 @@ class MessageStore(Messages, HasPointers):
     def read_record(self, physical_offset: int) -> bytes | None:
         """Give the record at a CommitLog offset, or None if none that may be read begins there."""
         return run(self.readings.record(physical_offset))
-
-    def query(
-        self, topic: str, key: str, max_count: int = 32, begin_time: int = 0, end_time: int = TIME_MAX
-    ) -> QueryResult:
-        """Find messages by one of their keys or their unique key, stored within a time range (ms)."""
-        return run(self.readings.query(topic, key, max_count, begin_time, end_time))
 
     def fetch(self, step: Step) -> "Future[Any]":
         """Fetch in a thread what a reading needs and is not in memory: see ``reading``."""
