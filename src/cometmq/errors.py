@@ -14,9 +14,11 @@
     │   └── MessageIllegal     the message itself breaks a limit: retrying will not help
     ├── ProtocolError          the peer broke the remoting protocol; the connection is closed
     ├── RemoteError            the peer answered with a code other than success
+    │   └── WrongServer        … because it is a server of another kind: says which
     ├── PartlySent             of many messages some were not stored, or may not be: says which
     ├── NetworkError           no connection, connection lost
-    │   └── RequestTimeout     no answer within the time given
+    │   ├── RequestTimeout     no answer within the time given
+    │   └── WrongProtocol      no server of RocketMQ's protocol listens there: says what does
     └── NotFound               what was asked for is not there: says what is, and the remedy
         └── NoRoute            no name server knows a queue for the topic
 
@@ -118,6 +120,13 @@ class RemoteError(CometMQError):
         self.remark = remark
 
 
+class WrongServer(RemoteError):
+    """A server of another kind than was asked for: a broker where a name server was meant, or the reverse."""
+
+    def __str__(self) -> str:
+        return self.remark
+
+
 class PartlySent(CometMQError):
     """Of many messages some were not stored, or may not be.
 
@@ -139,6 +148,12 @@ class NetworkError(CometMQError):
 
 class RequestTimeout(NetworkError):
     """No answer within the time given."""
+
+
+class WrongProtocol(NetworkError):
+    """What listens at an address does not speak RocketMQ's protocol: says what it speaks."""
+
+    retriable = False
 
 
 class NotFound(CometMQError):

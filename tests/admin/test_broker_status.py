@@ -44,7 +44,7 @@ def test_who_is_no_broker_does_not_tell(tmp_path: Path) -> None:
         with pytest.raises(NetworkError):
             await runtime_info(f"127.0.0.1:{free_port()}")
         async with serving(tmp_path) as live:
-            with pytest.raises(RemoteError):
+            with pytest.raises(RemoteError, match="is a name server, not a broker"):
                 await runtime_info(live.name_server)
 
     asyncio.run(main())

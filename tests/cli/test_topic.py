@@ -87,6 +87,21 @@ def test_a_name_server_that_is_away_is_named(cometmq: Run) -> None:
         assert cometmq("topic", *command, "--namesrv", nobody).failed(1, nobody, "no name server answers")
 
 
+def test_a_brokers_address_given_as_the_name_servers_is_said_to_be_one(cometmq: Run, live: Live) -> None:
+    for command in (
+        ("topic", "list"),
+        ("topic", "route", "t"),
+        ("cluster",),
+        ("group", "list"),
+        ("send", "t", "x"),
+        ("consume", "t"),
+        ("tail", "t"),
+        ("message", "find", "--topic", "t", "--key", "k"),
+    ):
+        ran = cometmq(*command, "--namesrv", live.broker)
+        assert ran.failed(1, f"{live.broker} is a broker, not a name server")
+
+
 def test_a_name_server_without_a_broker_says_so(cometmq: Run) -> None:
     with Process("namesrv", "--port", "0") as server:
         address = server.line().removeprefix("ready: name server ")

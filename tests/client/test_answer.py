@@ -1,7 +1,11 @@
-import pytest
+from pathlib import Path
 
-from cometmq.client.answer import successful
-from cometmq.errors import RemoteError
+import pytest
+from tests.live import serving
+
+from cometmq.client.answer import Kind, check_kind, successful
+from cometmq.errors import RemoteError, WrongServer
+from cometmq.net.client import Connections
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command
 
@@ -11,3 +15,18 @@ def test_an_answer_of_success_is_given_on_and_another_one_is_raised() -> None:
     assert successful(answer) is answer
     with pytest.raises(RemoteError, match="no"):
         successful(Command(ResponseCode.NO_PERMISSION, remark="no"))
+
+
+async def test_a_broker_and_a_name_server_are_told_apart_by_what_they_know(tmp_path: Path) -> None:
+    unknown = Command(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=" request type 105 not supported")
+    connections = Connections()
+    async with serving(tmp_path) as live:
+        broker, name_server = live.broker, live.name_server
+        with pytest.raises(WrongServer, match=f"^{broker} is a broker, not a name server: give the address"):
+            await check_kind(connections, broker, unknown, Kind.NAME_SERVER)
+        with pytest.raises(WrongServer, match=f"^{name_server} is a name server, not a broker: give the"):
+            await check_kind(connections, name_server, unknown, Kind.BROKER)
+        await check_kind(connections, broker, unknown, Kind.BROKER)  # an old one, that does not know it
+        await check_kind(connections, name_server, unknown, Kind.NAME_SERVER)
+        await check_kind(connections, broker, Command(ResponseCode.NO_PERMISSION), Kind.NAME_SERVER)
+        await connections.close()

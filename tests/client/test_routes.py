@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
+from tests.live import serving
 
 from cometmq.client.routes import GONE_S, REFRESH_S, Routes, parse_name_servers
-from cometmq.errors import NetworkError, NoRoute, RemoteError, SettingsError
+from cometmq.errors import NetworkError, NoRoute, RemoteError, SettingsError, WrongServer
 from cometmq.net.address import free_port
 from cometmq.net.client import Connections
 from cometmq.net.server import Server, Session
@@ -194,6 +196,27 @@ def test_without_any_name_server_the_error_names_them_all() -> None:
                 await routes.get("Orders")
 
     asyncio.run(main())
+
+
+async def test_a_brokers_address_among_those_of_name_servers_is_passed_over_and_named_if_alone(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path) as live, routes_by(live.broker, live.name_server) as routes:
+        assert "SELF_TEST_TOPIC" in await routes.topics()
+        async with routes_by(live.broker) as wrong:
+            for ask in (
+                wrong.topics(),
+                wrong.get("Orders"),
+                wrong.ask_any(RequestCode.GET_BROKER_CLUSTER_INFO),
+            ):
+                with pytest.raises(WrongServer, match=f"{live.broker} is a broker, not a name server"):
+                    await ask
+        nobody = f"127.0.0.1:{free_port()}"
+        async with routes_by(live.broker, nobody) as perhaps:
+            with pytest.raises(
+                NetworkError, match=f"{live.broker} is a broker, .*; no connection to {nobody}"
+            ):
+                await perhaps.topics()
 
 
 def test_a_known_route_is_used_on_while_no_name_server_answers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cometmq.errors import NetworkError, ProtocolError, RequestTimeout, SettingsError
+from cometmq.errors import NetworkError, ProtocolError, RequestTimeout, SettingsError, WrongProtocol
 from cometmq.message import Buffer
 from cometmq.net.client import OPAQUE_MAX, UNREAD_S_MAX, Connection, Connections
 from cometmq.net.server import Server, Session
@@ -374,11 +374,55 @@ def test_a_server_that_speaks_another_protocol_is_left(run: Run) -> None:
     async def main() -> None:
         async with listener(lambda writer: writer.write(b"SSH-2.0-OpenSSH_9.9\r\n")) as address:
             connection = await Connection.open(address)
-            with pytest.raises(NetworkError, match="frame length"):
+            with pytest.raises(NetworkError, match="this is SSH"):
                 await connection.request(Command(ECHO))
             await connection.close()
 
     run(main())
+
+
+@pytest.mark.parametrize(
+    ("answer", "name"),
+    [
+        ((b"HTTP/1.1 400 Bad Request\r\n",), "this is HTTP;"),
+        ((b"HT", b"TP/1.1 400 Bad Request\r\n"), "this is HTTP;"),
+        ((b"\x15\x03\x01\x00\x02\x02\x0a",), "this is TLS;"),
+        ((bytes.fromhex("000012040000000000000300000080"),), "this is HTTP/2, as gRPC speaks it;"),
+    ],
+)
+async def test_a_server_of_another_protocol_is_named(answer: tuple[bytes, ...], name: str) -> None:
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        for part in answer:
+            writer.write(part)
+            await writer.drain()
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    async with server, connections() as client:
+        address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with pytest.raises(WrongProtocol, match=f"no server of RocketMQ listens at {address}: {name}"):
+            await client.request(address, Command(ECHO))
+
+
+async def test_a_port_that_closes_at_once_or_says_nothing_is_perhaps_none_of_a_server() -> None:
+    async with listener(lambda writer: writer.close()) as address, connections() as client:
+        with pytest.raises(NetworkError, match=f"lost {address}: .* no name server or broker listens there"):
+            await client.request(address, Command(ECHO))
+    async with listener(lambda _: None) as address, connections() as client:
+        with pytest.raises(RequestTimeout, match="within 20 ms: it accepts connections and says nothing"):
+            await client.request(address, Command(ECHO), 20)
+
+
+async def test_a_server_that_has_answered_before_is_one() -> None:
+    async with peer_at() as peer, connections() as client:
+        await client.request(peer.address, Command(ECHO))
+        with pytest.raises(NetworkError, match=r"closed by the server$"):
+            await client.request(peer.address, Command(CLOSE))
+        await client.request(peer.address, Command(ECHO))
+        with pytest.raises(RequestTimeout, match=r"within 20 ms$"):
+            await client.request(peer.address, Command(KEEP), 20)
 
 
 def test_a_command_that_cannot_be_encoded_is_refused_and_costs_nothing(run: Run) -> None:

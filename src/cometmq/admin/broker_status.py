@@ -8,10 +8,10 @@ Source: RocketMQ ``broker/AdminBrokerProcessor.java`` (prepareRuntimeInfo).
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from cometmq.errors import RemoteError
+from cometmq.client.answer import Kind, check_kind, successful
 from cometmq.net.client import Connections
 from cometmq.wire.bodies import TextTable, decode
-from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 
 
@@ -41,10 +41,10 @@ async def runtime_info(address: str) -> dict[str, str]:
 
 
 async def runtime_info_of(connections: Connections, address: str) -> dict[str, str]:
-    """Do the same over connections that there are already."""
+    """Do the same over connections that there are already. Raises WrongServer too, for a name server."""
     answer = await connections.request(address, Command(RequestCode.GET_BROKER_RUNTIME_INFO))
-    if answer.code != ResponseCode.SUCCESS:
-        raise RemoteError(answer.code, answer.remark or "")
+    await check_kind(connections, address, answer, Kind.BROKER)
+    successful(answer)
     return decode(TextTable, answer.body).table
 
 

@@ -5,6 +5,7 @@ from difflib import get_close_matches
 from typing import Final, NamedTuple, Self, TypeVar
 
 from cometmq.admin.broker_status import runtime_info_of
+from cometmq.client.answer import Kind, check_kind, successful
 from cometmq.client.routes import Routes, parse_name_servers
 from cometmq.cluster.route import MASTER, Route
 from cometmq.errors import NetworkError, NoRoute, NotFound, RemoteError
@@ -111,12 +112,14 @@ class Cluster:
         *,
         timeout_ms: int = REQUEST_TIMEOUT_MS,
     ) -> Command:
-        """Ask one server; gives its answer if that is a success. Raises RemoteError or NetworkError."""
+        """Ask one broker; gives its answer if that is a success.
+
+        Raises RemoteError, or WrongServer if it is a name server; NetworkError.
+        """
         command = Command(code, ext_fields=fields(header) if header is not None else {}, body=body)
         answer = await self.connections.request(address, command, timeout_ms)
-        if answer.code != ResponseCode.SUCCESS:
-            raise RemoteError(answer.code, answer.remark or "")
-        return answer
+        await check_kind(self.connections, address, answer, Kind.BROKER)
+        return successful(answer)
 
     async def ask_masters(
         self, code: RequestCode, header: Header, body_type: type[BodyT]
@@ -139,14 +142,12 @@ class Cluster:
         return {name: answer for name, answer in zip(masters, answers, strict=True) if answer is not None}
 
     async def ask_name_server(self, code: RequestCode) -> Command:
-        """Ask the first name server that answers. Raises RemoteError, or NetworkError if none does."""
-        failures = []
-        for address in self.name_servers:
-            try:
-                return await self.ask(address, code)
-            except NetworkError as error:
-                failures.append(str(error))
-        raise NetworkError(f"no name server answers: {'; '.join(failures)}")
+        """Ask the first name server that answers.
+
+        Raises RemoteError; NetworkError if none answers; WrongServer, WrongProtocol if none is a name server.
+        """
+        _, answer = await self.routes.ask_any(code)
+        return successful(answer)
 
 
 async def brokers(cluster: Cluster) -> list[BrokerLine]:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.topics import READ_WRITE, Topics
-from cometmq.errors import CometMQError, RemoteError
+from cometmq.errors import CometMQError, RemoteError, WrongServer
 from cometmq.format import fastjson
 from cometmq.net.address import address_text, parse_address
 from cometmq.net.client import Connection, Connections
@@ -214,5 +214,7 @@ async def _ended(tries: list[asyncio.Event]) -> None:
 
 
 def _check(answer: Command) -> None:
+    if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+        raise WrongServer(answer.code, "it is a broker or another server, no name server: see namesrvAddr")
     if answer.code != ResponseCode.SUCCESS:
         raise RemoteError(answer.code, answer.remark or "")

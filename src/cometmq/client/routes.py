@@ -1,12 +1,19 @@
 """Which brokers have a topic's queues: asked of the name servers, and remembered for a while."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from cometmq.client.answer import successful
+from cometmq.client.answer import Kind, check_kind, successful
 from cometmq.cluster.route import MASTER, QueueCounts, Route
-from cometmq.errors import CometMQError, NetworkError, NoRoute, SettingsError
+from cometmq.errors import (
+    CometMQError,
+    NetworkError,
+    NoRoute,
+    SettingsError,
+    WrongProtocol,
+    WrongServer,
+)
 from cometmq.message import MessageQueue
 from cometmq.net.address import parse_address
 from cometmq.net.client import Connections
@@ -113,7 +120,7 @@ class Routes:
 
     async def topics(self) -> list[str]:
         """Give the names of all topics, sorted. Raises NetworkError or RemoteError."""
-        _, answer = await self._ask_any(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, {})
+        _, answer = await self.ask_any(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
         return sorted(decode(TopicNames, successful(answer).body).topics)
 
     async def master(self, queue: MessageQueue) -> str:
@@ -160,24 +167,36 @@ class Routes:
 
     async def _ask(self, topic: str) -> Route:
         header = GetRouteHeader(topic=topic, standard_json_only=True)
-        address, answer = await self._ask_any(RequestCode.GET_ROUTEINFO_BY_TOPIC, fields(header))
+        address, answer = await self.ask_any(RequestCode.GET_ROUTEINFO_BY_TOPIC, fields(header))
         if answer.code == ResponseCode.TOPIC_NOT_EXIST:
             why = f"no route for topic {topic!r}: name server {address} says: {answer.remark}"
             raise NoRoute(why, topic)
         return _route(topic, decode(TopicRoute, successful(answer).body))
 
-    async def _ask_any(self, code: RequestCode, request_fields: dict[str, str]) -> tuple[str, Command]:
-        """Give the answer of the first name server that has one, and its address."""
-        failures = []
+    async def ask_any(
+        self, code: RequestCode, request_fields: Mapping[str, str] | None = None
+    ) -> tuple[str, Command]:
+        """Return the answer of the first name server that has one, and its address.
+
+        Raises:
+            NetworkError: none answers.
+            WrongServer, WrongProtocol: none of the addresses is a name server's, and this is why.
+        """
+        failures: list[NetworkError | WrongServer] = []
         for address in list(self._name_servers):
-            command = Command(code, ext_fields=dict(request_fields))
+            command = Command(code, ext_fields=dict(request_fields or {}))
             try:
-                return address, await self._connections.request(address, command)
-            except NetworkError as error:
-                failures.append(str(error))
+                answer = await self._connections.request(address, command)
+                await check_kind(self._connections, address, answer, Kind.NAME_SERVER)
+            except (NetworkError, WrongServer) as error:
+                failures.append(error)
                 if self._name_servers[0] == address:  # else another request has found it out
                     self._name_servers.append(self._name_servers.pop(0))
-        raise NetworkError(f"no name server answers: {'; '.join(failures)}")
+            else:
+                return address, answer
+        if all(isinstance(error, WrongServer | WrongProtocol) for error in failures):
+            raise failures[0]
+        raise NetworkError(f"no name server answers: {'; '.join(map(str, failures))}")
 
 
 def _route(topic: str, body: TopicRoute) -> Route:

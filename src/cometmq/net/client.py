@@ -12,7 +12,7 @@ from typing import Final, cast
 
 import msgspec
 
-from cometmq.errors import NetworkError, ProtocolError, RequestTimeout
+from cometmq.errors import NetworkError, ProtocolError, RequestTimeout, WrongProtocol
 from cometmq.message import Buffer
 from cometmq.net import inproc
 from cometmq.net.address import parse_address
@@ -20,6 +20,7 @@ from cometmq.net.boundary import attempt
 from cometmq.net.flow import Outbox
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.connection import FrameReader
+from cometmq.wire.foreign import HEAD_SIZE, foreign_protocol
 from cometmq.wire.frame import ONEWAY_FLAG, RESPONSE_FLAG, Command, encode, response
 from cometmq.wire.send_request import SendRequest, encode_request
 
@@ -70,6 +71,7 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf
         self._heard_at = -math.inf
+        self._head: bytes | None = b""  # what came before the first whole frame: it may be none
         self._room = asyncio.Event()
         self._stall: asyncio.TimerHandle | None = None
         self._lost = asyncio.Event()
@@ -154,8 +156,8 @@ class Connection(asyncio.Protocol):
             self._outbox.abort()
             await self._lost.wait()
 
-    def abort(self, reason: str) -> None:
-        """Close at once; pending requests fail with NetworkError."""
+    def abort(self, reason: str | NetworkError) -> None:
+        """Close at once; pending requests fail with NetworkError, or with the error that is the reason."""
         if not self.closed:
             self._end(reason)
             self._outbox.abort()
@@ -168,11 +170,15 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Take one socket read (called by asyncio)."""
         self._heard_at = self._loop.time()
+        if self._head is not None and self._is_foreign(data):
+            return
         try:
             commands = self._reader.receive_data(data)
         except ProtocolError as error:
             self.abort(str(error))
             return
+        if commands:
+            self._head = None
         self._outbox.cork()
         pending = self._pending
         for command in commands:
@@ -197,7 +203,10 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End (called by asyncio)."""
-        self._end(str(exc or "closed by the server"))
+        reason = str(exc or "closed by the server")
+        if self._head is not None and not self._head:
+            reason += ", which has answered nothing: it stops, or no name server or broker listens there"
+        self._end(reason)
         self._outbox.discard()
         self._lost.set()
 
@@ -207,7 +216,21 @@ class Connection(asyncio.Protocol):
         if not self._outbox.put(data):
             raise NetworkError(f"{self.address} has left {self._outbox.unsent} bytes unread")
 
-    def _end(self, reason: str) -> None:
+    def _is_foreign(self, data: bytes) -> bool:
+        """Give up a server whose first bytes are those of another protocol."""
+        assert self._head is not None
+        self._head = (self._head + data[:HEAD_SIZE])[:HEAD_SIZE]
+        if (name := foreign_protocol(self._head)) is None:
+            return False
+        self.abort(
+            WrongProtocol(
+                f"no server of RocketMQ listens at {self.address}: {name}; give the address of a name "
+                "server, whose port is 9876 by default, or of a broker, 10911"
+            )
+        )
+        return True
+
+    def _end(self, reason: str | NetworkError) -> None:
         """Take no more requests and fail those that wait."""
         if self.closed:
             return
@@ -218,7 +241,8 @@ class Connection(asyncio.Protocol):
             self._timer.cancel()
         for waiting in self._pending.values():
             if not waiting.answer.done():
-                waiting.answer.set_exception(NetworkError(f"lost {self.address}: {reason}"))
+                error = NetworkError(f"lost {self.address}: {reason}") if isinstance(reason, str) else reason
+                waiting.answer.set_exception(error)
         self._pending.clear()
 
     def _expect_less_than(self, unsent: int) -> None:
@@ -230,6 +254,13 @@ class Connection(asyncio.Protocol):
             self._expect_less_than(self._outbox.unsent)
         else:
             self.abort(f"it has read nothing for {UNREAD_S_MAX:g} s")
+
+    @property
+    def _silence(self) -> str:
+        """What an error adds about a server of which nothing was ever heard."""
+        if self._heard_at > -math.inf:
+            return ""
+        return ": it accepts connections and says nothing, so it hangs, or is no name server or broker"
 
     def _make_room(self) -> None:
         if self._stall is not None:
@@ -250,9 +281,8 @@ class Connection(asyncio.Protocol):
         for opaque, waiting in expired:
             del self._pending[opaque]
             if not waiting.answer.done():
-                waiting.answer.set_exception(
-                    RequestTimeout(f"no answer from {self.address} within {waiting.timeout_ms} ms")
-                )
+                text = f"no answer from {self.address} within {waiting.timeout_ms} ms{self._silence}"
+                waiting.answer.set_exception(RequestTimeout(text))
         self._timer_at = math.inf
         if self._pending:
             self._set_timer(min(waiting.deadline for waiting in self._pending.values()))

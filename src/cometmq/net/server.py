@@ -22,6 +22,7 @@ from cometmq.net.flow import LIMITS, Limits, Outbox
 from cometmq.net.intake import Intake
 from cometmq.net.turn import BulkHandler, Handle, Read, Turn
 from cometmq.wire.connection import FrameReader
+from cometmq.wire.foreign import HEAD_SIZE, foreign_protocol
 from cometmq.wire.frame import Command, encode
 
 BACKLOG: Final = 1024
@@ -34,9 +35,6 @@ LATE_MS: Final = 200
 """What has waited for so long to be handled is late (RocketMQ: waitTimeMillsInSendQueue)."""
 STOP_MS_MAX: Final = 3_000
 """How long ``stop`` lets peers take what was already answered."""
-
-TLS_HANDSHAKE: Final = 0x16
-"""The first byte of a TLS connection; the first byte of a frame is 0 or 1."""
 
 _log = logging.getLogger(__name__)
 
@@ -321,10 +319,10 @@ class Session(asyncio.Protocol):
         data = self._take(size_max, is_last=is_last)
         if not data:
             return None
-        if data[0] == TLS_HANDSHAKE and not self._commands_read and not self._reader.unfinished_size:
-            self._refuse("it speaks TLS, which is not offered here: turn TLS off in the client")
-            return None
         data = self._reader.joined(data)
+        if data and not self._commands_read and (name := foreign_protocol(data[:HEAD_SIZE])) is not None:
+            self._refuse(f"{name}, and here RocketMQ's remoting protocol is spoken, without TLS")
+            return None
         return Read(self, data) if data else None
 
     def _take(self, size_max: int, *, is_last: bool) -> bytes:
