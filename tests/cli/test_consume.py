@@ -109,3 +109,22 @@ def test_what_is_not_there_or_away_is_named(cometmq: Run, live: Live) -> None:
     assert cometmq("consume", "T", "--limit", "0").failed(2, "--limit", "x>=1")
     nobody = f"127.0.0.1:{free_port()}"
     assert cometmq("consume", "T", "--namesrv", nobody).failed(1, nobody, "no name server answers")
+
+
+@pytest.mark.parametrize("command", [("consume", "T", "--follow"), ("tail", "T")])
+def test_what_follows_waits_for_the_name_server_and_then_for_the_topic(
+    cometmq: Run, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    port = free_port()
+    with Process(*command, "--namesrv", f"127.0.0.1:{port}") as follower:
+        told = follower.told()
+        assert "no name server answers" in told and told.endswith("; trying again")
+        with in_thread(tmp_path, namesrv_port=port) as live:
+            told = follower.told()
+            while "no route for topic 'T'" not in told:  # the broker had not registered yet
+                told = follower.told()
+            assert told.endswith("cometmq topic create T; trying again")
+            assert cometmq("send", "T", "first", "--namesrv", live.name_server).code == 0
+            assert follower.line().endswith(" first")
+            ended = follower.kill(signal.SIGINT)
+    assert (ended.code, ended.err.strip()) == (130, "")

@@ -36,5 +36,5 @@ def test_new_messages_are_printed_as_they_come(cometmq: Run) -> None:
 def test_what_cannot_be_done_is_told_with_the_remedy(cometmq: Run) -> None:
     cometmq("topic", "create", "closed", "--perm", "write-only")
     assert cometmq("tail", "closed").failed(3, "'closed'", "perm")
-    assert cometmq("tail", "close").failed(3, "'close'", "nearest 'closed'")
+    assert cometmq("tail", "close", "--no-follow").failed(3, "'close'", "nearest 'closed'")
     assert cometmq("tail", "closed", "--tags", "||").failed(2, "--tags")

@@ -119,7 +119,7 @@ def test_what_cannot_be_consumed_is_refused() -> None:
 
 def test_a_start_without_name_server_fails_and_can_be_tried_again() -> None:
     async def main() -> None:
-        consumer = Consumer(NOBODY, "readers")
+        consumer = Consumer(NOBODY, "readers", start_timeout_ms=0)
         consumer.subscribe("Orders", ignore)
         for _ in range(2):
             with pytest.raises(NetworkError):

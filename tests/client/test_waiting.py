@@ -1,6 +1,9 @@
 import asyncio
 
-from cometmq.client.waiting import wait_within
+import pytest
+
+from cometmq.client.waiting import ask_until_answered, wait_within
+from cometmq.errors import CometMQError, NetworkError
 
 
 def test_it_waits_for_the_event_or_the_time() -> None:
@@ -25,3 +28,26 @@ def test_a_cancellation_that_comes_with_the_event_is_not_lost() -> None:
         assert waiting.cancelled()
 
     asyncio.run(main())
+
+
+async def test_asking_goes_on_until_there_is_an_answer_or_no_hope_or_no_time() -> None:
+    failures: list[CometMQError] = []
+
+    async def ask() -> int:
+        if len(failures) < 2:
+            failures.append(NetworkError(str(len(failures))))
+            raise failures[-1]
+        return 7
+
+    async def may_come(error: CometMQError) -> bool:
+        return error is failures[-1] and len(failures) <= hope
+
+    hope = 2
+    assert await ask_until_answered(ask, may_come, None) == 7
+    failures.clear()
+    with pytest.raises(NetworkError, match="0"):
+        await ask_until_answered(ask, may_come, 0)
+    failures.clear()
+    hope = 1
+    with pytest.raises(NetworkError, match="1"):
+        await ask_until_answered(ask, may_come, None)

@@ -1,8 +1,9 @@
 """``cometmq consume``: print a topic's messages."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import click
@@ -57,14 +58,22 @@ def consume(
 
     async def run() -> None:
         async with PullConsumer(namesrv, GROUP if group is None else group) as consumer:
-            readers = [
-                Reader(consumer, queue, printer, tags, sql, latest=latest, commits=group is not None)
-                for queue in await consumer.queues(topic)
-            ]
-            if not readers:
-                raise NoRoute(f"no queue of topic {topic!r} can be read: its perm forbids it")
-            for reader in readers:
-                await reader.begin()
+
+            async def begin() -> list[Reader]:
+                return await readers_of(
+                    consumer,
+                    topic,
+                    partial(
+                        Reader,
+                        printer=printer,
+                        tags=tags,
+                        sql=sql,
+                        latest=latest,
+                        commits=group is not None,
+                    ),
+                )
+
+            readers = await (begun_some_time(namesrv, begin) if follow else begin())
             if follow:
                 await until_one_ends(readers)
             else:
@@ -180,6 +189,50 @@ class Reader:
         if self.commits and self.offset != self.committed:
             await self.consumer.commit(self.queue, self.offset)
             self.committed = self.offset
+
+
+async def readers_of(
+    consumer: PullConsumer, topic: str, make: Callable[[PullConsumer, MessageQueue], Reader]
+) -> list[Reader]:
+    """Make a reader of each queue of a topic, and find out where each begins.
+
+    Raises NoRoute, NetworkError, RemoteError.
+    """
+    readers = [make(consumer, queue) for queue in await consumer.queues(topic)]
+    if not readers:
+        raise NoRoute(f"no queue of topic {topic!r} can be read: its perm forbids it")
+    await asyncio.gather(*(reader.begin() for reader in readers))
+    return readers
+
+
+async def begun_some_time(namesrv: str, begin: Callable[[], Awaitable[list[Reader]]]) -> list[Reader]:
+    """Begin to follow, and wait for servers and a topic that are not there yet; print what is waited for.
+
+    Raises what cannot change by waiting: an address of another kind of server, a topic that forbids reading.
+    """
+    printed = ""
+    while True:
+        try:
+            return await begin()
+        except NoRoute as error:
+            if error.topic is None:
+                raise
+            text = str(await _taught_if_there(namesrv, error))
+        except NetworkError as error:
+            if not error.retriable:
+                raise
+            text = str(error)
+        if text != printed:
+            click.echo(f"{printable(text)}; trying again", err=True)
+            printed = text
+        await asyncio.sleep(RETRY_S)
+
+
+async def _taught_if_there(namesrv: str, error: NoRoute) -> CometMQError:
+    try:
+        return await taught(namesrv, error)
+    except NetworkError as lost:
+        return lost
 
 
 async def taught_by(namesrv: str, work: Coroutine[Any, Any, None]) -> None:

@@ -1,15 +1,24 @@
 """``cometmq tail``: a topic's last messages, and those that come."""
 
 import asyncio
+from functools import partial
 from operator import attrgetter
 
 import click
 
-from cometmq.cli.consume import GROUP, Printer, Reader, taught_by, until_one_ends
+from cometmq.cli.consume import (
+    GROUP,
+    Printer,
+    Reader,
+    begun_some_time,
+    readers_of,
+    taught_by,
+    until_one_ends,
+)
 from cometmq.cli.output import json_option, namesrv_option
 from cometmq.client import PullConsumer
 from cometmq.client.queue_requests import Pulled, PullStatus
-from cometmq.errors import FormatError, NoRoute, SettingsError
+from cometmq.errors import FormatError, SettingsError
 from cometmq.filter import tag
 from cometmq.format.layout import valid_topic
 
@@ -30,7 +39,8 @@ def tail(
 ) -> None:
     """Print the last messages of TOPIC in the order of their store times, then new ones until Ctrl-C.
 
-    It leaves no trace: nothing is committed for anybody.
+    It leaves no trace: nothing is committed for anybody. While the name server, a broker or the topic is not
+    there, it waits for them, unless --no-follow is given.
     """
     valid_topic(topic)
     try:
@@ -41,13 +51,12 @@ def tail(
 
     async def run() -> None:
         async with PullConsumer(namesrv, GROUP) as consumer:
-            readers = [
-                Reader(consumer, queue, printer, tags, None, latest=True, commits=False)
-                for queue in await consumer.queues(topic)
-            ]
-            if not readers:
-                raise NoRoute(f"no queue of topic {topic!r} can be read: its perm forbids it")
-            await asyncio.gather(*(reader.begin() for reader in readers))
+
+            async def begin() -> list[Reader]:
+                make = partial(Reader, printer=printer, tags=tags, sql=None, latest=True, commits=False)
+                return await readers_of(consumer, topic, make)
+
+            readers = await (begin() if no_follow else begun_some_time(namesrv, begin))
             found = await asyncio.gather(*(reader.last(count) for reader in readers))
             messages = sorted(
                 (one for some in found for one in some), key=attrgetter("store_time", "physical_offset")

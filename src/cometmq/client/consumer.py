@@ -77,6 +77,8 @@ class Consumer:
         deduplicator: remembers what was handled, for subscriptions with ``idempotent_by``. It is not closed
             with the consumer: others may use it.
         trace: whether to tell RMQ_SYS_TRACE_TOPIC of each message that a handler gets.
+        start_timeout_ms: how long a start waits for a name server that does not answer; None for no end.
+            Brokers and topics may come later in any case.
 
     Raises:
         SettingsError: an argument cannot be used.
@@ -101,6 +103,7 @@ class Consumer:
         offsets_directory: Path | None = None,
         deduplicator: "Deduplicator | None" = None,
         trace: bool = False,
+        start_timeout_ms: int | None = None,
         clock: Clock | None = None,
     ) -> None:
         if max_concurrency < 1:
@@ -124,6 +127,7 @@ class Consumer:
             commit_ms=COMMIT_MS,
             on_rebalance=on_rebalance,
             clock=clock or SystemClock(),
+            start_timeout_ms=start_timeout_ms,
         )
         self._settings = ConsumerSettings(
             member,
@@ -247,11 +251,12 @@ class Consumer:
         return 0 if self._at_work is None else self._at_work.rebalancing.twins
 
     async def start(self) -> None:
-        """Join the group and begin to consume.
+        """Join the group and begin to consume. Waits until a name server answers, and asks twice a second.
 
         Raises:
             SettingsError: nothing is subscribed to, or it has started.
-            NetworkError: no name server answers.
+            NetworkError: no name server has answered for ``start_timeout_ms``, or it was stopped meanwhile.
+            WrongServer, WrongProtocol: the address is not a name server's.
             RemoteError: a name server refuses.
             FormatError, OSError: the file with the offsets, for broadcasting, cannot be used.
         """

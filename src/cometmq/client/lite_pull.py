@@ -49,6 +49,7 @@ class LitePullConsumer:
         commit_ms: how often what is done is committed; None to leave it to ``commit``.
         instance: makes the client id ``ip@instance``; None for one that nobody else has.
         on_rebalance: called with the queues that are consumed, whenever they change.
+        start_timeout_ms: how long ``subscribe`` waits for a name server that does not answer; None for ever.
 
     Raises:
         SettingsError: the name servers cannot be.
@@ -66,6 +67,7 @@ class LitePullConsumer:
         commit_ms: int | None = COMMIT_MS,
         instance: str | None = None,
         on_rebalance: Callable[[list[MessageQueue]], None] = lambda _: None,
+        start_timeout_ms: int | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._settings = MemberSettings(
@@ -82,6 +84,7 @@ class LitePullConsumer:
             commit_ms=commit_ms,
             on_rebalance=on_rebalance,
             clock=clock or SystemClock(),
+            start_timeout_ms=start_timeout_ms,
         )
         self._start = start
         self._pull = pull or PullOptions()
@@ -112,7 +115,7 @@ class LitePullConsumer:
         Raises:
             IllegalName, FormatError: the topic or the tags cannot be.
             SettingsError: the topic is subscribed to, or queues are assigned.
-            NetworkError, RemoteError: name servers do not answer, or refuse.
+            NetworkError, RemoteError: name servers have not answered for ``start_timeout_ms``, or refuse.
         """
         if topic in self._subscriptions or (self._member is not None and not self._subscriptions):
             raise SettingsError(f"topic {topic!r}: subscribe once, and not beside assigned queues")

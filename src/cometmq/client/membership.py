@@ -5,9 +5,11 @@ What is done with the messages is somebody else's: the push consumer's handlers,
 
 import asyncio
 import logging
+import math
 import os
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -19,9 +21,9 @@ from cometmq.client.offset_store import LocalOffsets, OffsetStore, RemoteOffsets
 from cometmq.client.queue_requests import QueueRequests
 from cometmq.client.rebalancing import Rebalancing
 from cometmq.client.routes import GONE_S, Routes
-from cometmq.client.waiting import wait_within
+from cometmq.client.waiting import ask_until_answered, wait_within
 from cometmq.cluster.rebalance import Strategy
-from cometmq.errors import NoRoute
+from cometmq.errors import CometMQError, NoRoute
 from cometmq.io.clock import Clock
 from cometmq.message import MessageQueue
 from cometmq.net.client import Connection, Connections
@@ -41,6 +43,8 @@ from cometmq.wire.frame import Command
 REQUEST_TIMEOUT_MS: Final = 3_000
 BEAT_AGAIN_S: Final = 5.0
 """How soon a heartbeat that not all brokers took is sent again: without it they count nobody as a member."""
+LOG_AGAIN_S: Final = 60.0
+"""How often a start that waits for a name server says so."""
 BREATH_S: Final = 0.05
 """How soon to commit when all that came is handled: few messages are a commit each, many share one."""
 
@@ -58,6 +62,7 @@ class MemberSettings(NamedTuple):
         offsets_path: the file that holds the offsets; None for the brokers.
         commit_ms: how often offsets are committed; None for only when asked to.
         on_rebalance: told the queues that are consumed, whenever they change.
+        start_timeout_ms: how long a start waits for a name server; None for no end.
     """
 
     name_servers: tuple[str, ...]
@@ -73,6 +78,7 @@ class MemberSettings(NamedTuple):
     commit_ms: int | None
     on_rebalance: Callable[[list[MessageQueue]], None]
     clock: Clock
+    start_timeout_ms: int | None = None
 
     def of_this_process(self) -> "MemberSettings":
         """Give them for this process: members that were forked must not be called the same."""
@@ -135,15 +141,23 @@ class Membership:
         )
         self._heartbeat_wanted = asyncio.Event()
         self._is_known = False
+        self._wait_logged_at = -math.inf
         self._commit_wanted = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Join the group and take the share of it. Raises NetworkError or RemoteError."""
+        """Join the group and take the share of it. Raises NetworkError or RemoteError.
+
+        Brokers and topics may come later: the rounds that follow find them.
+        """
         try:
             for topic in self._wanted:
-                with suppress(NoRoute):  # it may be made yet
-                    await self.routes.get(topic)
+                with suppress(NoRoute):
+                    await ask_until_answered(
+                        partial(self.routes.get, topic),
+                        self._name_server_may_come,
+                        self._settings.start_timeout_ms,
+                    )
             if self._in_group:
                 await self._beat()
                 await self.rebalancing.round()
@@ -210,6 +224,19 @@ class Membership:
             started_time,
             tuple(one.data for one in self._wanted.values()),
         )
+
+    async def _name_server_may_come(self, error: CometMQError) -> bool:
+        """Check whether to wait for a name server, and log that, now and then."""
+        if isinstance(error, NoRoute) or not await self.routes.may_come(error):
+            return False
+        now = asyncio.get_running_loop().time()
+        if now >= self._wait_logged_at + LOG_AGAIN_S:
+            self._wait_logged_at = now
+            _log.warning(
+                "consumer %s of group %s waits for a name server: %s",
+                self._settings.client_id, self._settings.group, error,
+            )  # fmt: skip
+        return True
 
     async def _beat(self) -> None:
         settings = self._settings

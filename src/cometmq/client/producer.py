@@ -53,7 +53,8 @@ class Producer:
     Args:
         name_servers: ``host:port``, several joined by ``;``.
         group: name of the producer group.
-        timeout_ms: how long one try may take.
+        timeout_ms: how long one try may take; the first one also waits so long for a name server, and for
+            it to know a broker.
         tries: how many brokers or queues are tried before a send fails.
         compress_over: bodies of at least so many bytes are compressed; None for none.
         compression: ``zlib``, which all clients can read; or ``lz4`` or ``zstd``, those from 5.0 on.

@@ -18,7 +18,7 @@ from cometmq.message import MessageQueue
 from cometmq.net.address import parse_address
 from cometmq.net.client import Connections
 from cometmq.wire.bodies.body import decode
-from cometmq.wire.bodies.route import TopicRoute
+from cometmq.wire.bodies.route import ClusterInfo, TopicRoute
 from cometmq.wire.bodies.topic import TopicNames
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
@@ -122,6 +122,25 @@ class Routes:
         """Give the names of all topics, sorted. Raises NetworkError or RemoteError."""
         _, answer = await self.ask_any(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
         return sorted(decode(TopicNames, successful(answer).body).topics)
+
+    async def has_brokers(self) -> bool:
+        """Check whether a name server knows any broker. Raises NetworkError, RemoteError, FormatError."""
+        _, answer = await self.ask_any(RequestCode.GET_BROKER_CLUSTER_INFO)
+        return bool(decode(ClusterInfo, successful(answer).body).brokers)
+
+    async def may_come(self, error: CometMQError) -> bool:
+        """Check whether a route that was not found may come by waiting: no server is there yet, or no broker.
+
+        A topic that is not there does not count: its name may be wrong.
+        """
+        if self._connections.is_closed or not error.retriable:
+            return False
+        if not isinstance(error, NoRoute):
+            return isinstance(error, NetworkError)
+        try:
+            return not await self.has_brokers()
+        except NetworkError:
+            return True
 
     async def master(self, queue: MessageQueue) -> str:
         """Give the address of a queue's master. Raises like ``get``, and NoRoute if there is none."""

@@ -5,6 +5,7 @@ Source: RocketMQ ``client/impl/producer/DefaultMQProducerImpl.java`` (sendDefaul
 
 import secrets
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from cometmq.client.hooks import Attempt, Hooks
@@ -12,6 +13,7 @@ from cometmq.client.outgoing import Outgoing
 from cometmq.client.presence import Presence
 from cometmq.client.routes import Routes
 from cometmq.client.send_result import STORED, SendResult
+from cometmq.client.waiting import ask_until_answered
 from cometmq.cluster.fault import Faults
 from cometmq.cluster.route import Route, choose_queue, queue_of_key
 from cometmq.errors import CometMQError, MessageIllegal, NetworkError, NoRoute, RemoteError
@@ -46,7 +48,7 @@ class SendSettings(NamedTuple):
     """How a producer sends.
 
     Attributes:
-        timeout_ms: how long one try may take.
+        timeout_ms: how long one try may take, and a wait for the first server that is there.
         tries: how many brokers or queues are tried before a send fails.
     """
 
@@ -92,7 +94,7 @@ class Sender:
             tries = 1
         while True:
             tries -= 1
-            route = self._routes.fresh(ready.topic) or await self._routes.get_for_sending(ready.topic)
+            route = self._routes.fresh(ready.topic) or await self._route(ready.topic)
             queue, address = self._choose(route, ready, where, failed)
             try:
                 if ready.wants_reply and self._presence is not None:
@@ -109,7 +111,7 @@ class Sender:
 
     async def oneway(self, ready: Outgoing, where: Where = None) -> None:
         """Send without an answer. Raises like ``Producer.send_oneway``."""
-        route = self._routes.fresh(ready.topic) or await self._routes.get_for_sending(ready.topic)
+        route = self._routes.fresh(ready.topic) or await self._route(ready.topic)
         queue, address = self._choose(route, ready, where, set())
         attempt = Attempt(self._settings.group, ready, queue, address, self._clock.now_ms())
         self._hooks.before(attempt)
@@ -118,17 +120,25 @@ class Sender:
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Give the queues that a topic's messages are sent to. Raises NoRoute or NetworkError."""
-        return self._queues_of(await self._routes.get_for_sending(topic))
+        return self._queues_of(await self._route(topic))
 
     async def queue_at(self, address: str, topic: str) -> MessageQueue | None:
         """Give one of a topic's queues at an address, if it has one there. Raises NoRoute or NetworkError."""
-        route = await self._routes.get_for_sending(topic)
+        route = await self._route(topic)
         there = [queue for queue in self._queues_of(route) if route.master(queue.broker_name) == address]
         return there[self._next_turn(topic) % len(there)] if there else None
 
     async def address(self, queue: MessageQueue) -> str:
         """Give the address that a queue's messages are sent to. Raises NoRoute or NetworkError."""
-        return _master(await self._routes.get_for_sending(queue.topic), queue)
+        return _master(await self._route(queue.topic), queue)
+
+    async def _route(self, topic: str) -> Route:
+        """Find the route of a topic; wait as long as a try may take if no server is there yet that knows one.
+
+        Raises NoRoute or NetworkError.
+        """
+        find = partial(self._routes.get_for_sending, topic)
+        return await ask_until_answered(find, self._routes.may_come, self._settings.timeout_ms)
 
     async def _try_watched(self, ready: Outgoing, queue: MessageQueue, address: str) -> SendResult:
         """Try where somebody looks on: hooks, or what learns how soon brokers answer."""

@@ -320,6 +320,11 @@ class Connections:
         self._opening: dict[str, asyncio.Task[Connection]] = {}
         self._closed = False
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether no connection is opened any more."""
+        return self._closed
+
     def request(
         self, address: str, command: Command | SendRequest, timeout_ms: int = REQUEST_TIMEOUT_MS
     ) -> Awaitable[Command]:
