@@ -238,8 +238,9 @@ def test_queues_that_nobody_uses_go_once_their_messages_are_gone(disk: MemoryDis
 
 
 @pytest.mark.parametrize("name", ["01", "-1", "x", "0.tmp"])
-def test_a_directory_that_is_no_queue_is_told_with_the_remedy(disk: MemoryDisk, name: str) -> None:
-    disk.make_directory(layout.topic_dir(ROOT, "Orders") / name)
+def test_a_file_among_the_queues_is_told_with_the_remedy(disk: MemoryDisk, name: str) -> None:
+    disk.make_directory(layout.topic_dir(ROOT, "Orders"))
+    disk.put(layout.topic_dir(ROOT, "Orders") / name, b"?")
     with pytest.raises(StoreDamaged, match=f"Orders/{name}: .*move it out of the store"):
         queues_on(disk).load(trusted=True)
 

@@ -22,6 +22,7 @@ from cometmq.store.commit_log import CommitLog
 from cometmq.store.consume_queue_ext import ConsumeQueueExt
 from cometmq.store.file_chain import UNFINISHED, FileChain
 from cometmq.store.finding import Finding, Severity
+from cometmq.store.folders import files_in, queues_in, topics_in
 from cometmq.store.index_view import IndexView
 from cometmq.store.ledger import Ledger
 from cometmq.store.queue_files import QueueFiles
@@ -109,11 +110,11 @@ class StoreDirectory:
     def queues(self, findings: list[Finding]) -> Iterator[QueueFiles]:
         """Go through the ConsumeQueues; what cannot be used of their files is added to ``findings``."""
         topics = layout.consume_queues_dir(self.root)
-        for topic in self.layer.names(topics):
+        for topic in topics_in(self.layer, topics):
             if not self.layer.is_directory(topics / topic):
                 findings.append(_alien(topics / topic, "no topic's directory"))
                 continue
-            for name in self.layer.names(topics / topic):
+            for name in queues_in(self.layer, topics / topic):
                 try:
                     queue_id = layout.parse_queue_id(name)
                 except FormatError as error:
@@ -146,7 +147,7 @@ class StoreDirectory:
         expected = file_size(slot_count, entry_count)
         views = []
         directory = layout.index_dir(self.root)
-        for name in self.layer.names(directory):
+        for name in files_in(self.layer, directory):
             path = directory / name
             if name.endswith(TEMPORARY_SUFFIX):
                 findings.append(Finding(Severity.RECOVERY, path, None, None, UNFINISHED))

@@ -18,6 +18,7 @@ from cometmq.io.files import TEMPORARY_SUFFIX, File
 from cometmq.io.open_files import OpenFiles
 from cometmq.message import Buffer
 from cometmq.store.finding import Finding, Severity
+from cometmq.store.folders import files_in
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +87,7 @@ class FileChain:
         """Find the files that are there and change nothing; give those that are left out, and the gaps."""
         self.starts = []
         findings = []
-        names = self.files.layer.names(self.directory)
+        names = self._names()
         for name in names:
             finding = self._check(name)
             if finding is not None and self._is_unfinished(name, is_last=name == names[-1]):
@@ -219,15 +220,20 @@ class FileChain:
         Raises OSError: then it may be called again.
         """
         self.let_go()
-        for name in reversed(self.files.layer.names(self.directory)):
+        layer, names = self.files.layer, self._names()
+        for name in reversed(names):
             self.files.forget(self.directory / name)  # a reader in another thread may have opened it since
-            self.files.layer.remove(self.directory / name)
-        self.files.layer.remove_directory(self.directory)
+            layer.remove(self.directory / name)
+        if not layer.names(self.directory):
+            layer.remove_directory(self.directory)
+
+    def _names(self) -> list[str]:
+        return files_in(self.files.layer, self.directory, layout.is_offset_name)
 
     def _drop_unsure(self) -> None:
         layer, is_sure = self.files.layer, True
         self.starts = []
-        for name in layer.names(self.directory):
+        for name in self._names():
             path = self.directory / name
             if layer.is_directory(path) or not layout.is_offset_name(name):
                 continue  # loading says what is wrong
@@ -243,8 +249,7 @@ class FileChain:
     def _is_unfinished(self, name: str, *, is_last: bool) -> bool:
         if name.endswith(TEMPORARY_SUFFIX) or not is_last:
             return name.endswith(TEMPORARY_SUFFIX)
-        path, layer = self.directory / name, self.files.layer
-        return layer.size(path) == 0 and not layer.is_directory(path)
+        return self.files.layer.size(self.directory / name) == 0
 
     def _check(self, name: str) -> Finding | None:
         """Take the file ``name`` into the chain, or say why not; a file behind a gap is taken."""
@@ -254,6 +259,8 @@ class FileChain:
             return _damage(self.directory / name, str(error), "move it out of the store")
         path = self.path(start)
         size = self.files.layer.size(path)
+        if size != self.file_size and self.files.layer.is_directory(path):
+            return None
         if size != self.file_size:
             return _damage(
                 path,

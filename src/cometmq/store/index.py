@@ -23,6 +23,7 @@ from cometmq.format.java_hash import index_key_hash
 from cometmq.io.files import TEMPORARY_SUFFIX
 from cometmq.io.open_files import OpenFiles
 from cometmq.kernels.ops import Ints, Longs
+from cometmq.store.folders import files_in
 from cometmq.store.index_file import IndexFile
 from cometmq.store.reading import Reading
 
@@ -61,7 +62,7 @@ class Index:
         layer = self._files.layer
         directory = layout.index_dir(self._root)
         self.is_whole = layer.exists(directory)
-        names = layer.names(directory)
+        names = files_in(layer, directory)
         for number, name in enumerate(names):
             if name.endswith(TEMPORARY_SUFFIX):
                 layer.remove(directory / name)

@@ -23,6 +23,7 @@ from cometmq.format.scan import Stop, check
 from cometmq.io.files import FileLayer
 from cometmq.store.directory import StoreDirectory
 from cometmq.store.finding import Finding, Severity
+from cometmq.store.folders import files_in, topics_in
 from cometmq.store.settings import StoreSettings
 from cometmq.store.torn import stored_without_crc
 from cometmq.store.verify import verify
@@ -39,7 +40,7 @@ def mend(root: Path, settings: StoreSettings, layer: FileLayer) -> bool:
 
     Raises OSError if the disk refuses.
     """
-    if not layer.names(layout.commitlog_dir(root)):
+    if not files_in(layer, layout.commitlog_dir(root)):
         return False
     try:
         with StoreDirectory(root, settings, layer) as store:
@@ -65,7 +66,7 @@ def mend(root: Path, settings: StoreSettings, layer: FileLayer) -> bool:
 
 def _is_small(store: StoreDirectory) -> bool:
     topics = layout.consume_queues_dir(store.root)
-    queues = sum(len(store.layer.names(topics / topic)) for topic in store.layer.names(topics))
+    queues = sum(len(store.layer.names(topics / topic)) for topic in topics_in(store.layer, topics))
     return store.data_bytes() <= CHECKED_BYTES and queues <= CHECKED_QUEUES
 
 

@@ -16,6 +16,7 @@ from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.consume_queue_ext import ConsumeQueueExt
 from cometmq.store.entries_ahead import EntriesAhead
 from cometmq.store.file_chain import FileChain
+from cometmq.store.folders import queues_in, topics_in
 from cometmq.store.next_offsets import GONE, NextOffsets
 from cometmq.store.staged import Staged
 
@@ -116,11 +117,11 @@ class Queues:
         """
         self.trusted, layer = trusted, self._files.layer
         topics = layout.consume_queues_dir(self._root)
-        for topic in layer.names(topics):
+        for topic in topics_in(layer, topics):
             directory = topics / topic
             if not layer.is_directory(directory):
                 raise StoreDamaged(f"{directory}: is no topic's directory; move it out of the store")
-            for name in layer.names(directory):
+            for name in queues_in(layer, directory):
                 queue = self._make(topic, _parse_queue_id(directory, name))
                 queue.recover(trusted=trusted)
                 queue.correct_min_offset(min_physical_offset)  # while its file is open
@@ -231,7 +232,7 @@ class Queues:
 
     def _remove_exts(self, directory: Path) -> None:
         """Remove a topic's directory of extensions, with those of queues whose own files are gone already."""
-        for name in self._files.layer.names(directory):
+        for name in queues_in(self._files.layer, directory):
             FileChain(self._files, directory / name, self._ext_size, EXT_SETTING).remove()
         self._files.layer.remove_directory(directory)
 

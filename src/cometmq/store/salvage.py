@@ -33,6 +33,7 @@ from cometmq.format.scan import StopReason, check, find_next_record
 from cometmq.format.sys_flag import TRANSACTION_ROLLBACK
 from cometmq.io.files import Disk, File, FileLayer
 from cometmq.store.directory import check_is_store
+from cometmq.store.folders import LOST_AND_FOUND, files_in
 from cometmq.store.progress import Progress
 from cometmq.store.rebuild import rebuild
 from cometmq.store.replay import Gap
@@ -106,7 +107,7 @@ def salvage(
     if layer.lock_holder(layout.lock_path(source)) is not None:
         raise StoreLocked(f"{source} is open in another process: stop it first")
     _check_apart(source, target, layer)
-    if layer.exists(target) and layer.names(target):
+    if layer.exists(target) and set(layer.names(target)) - {LOST_AND_FOUND}:
         raise SettingsError(f"{target}: is not empty: give a new directory")
     settings = settings or tell_settings(layer, source)
     copy = _Copy(source, target, settings, layer)
@@ -163,7 +164,7 @@ class _Copy:
                 self._fill_file(missing)
 
     def _starts(self) -> Iterator[int]:
-        for name in self._layer.names(self._source):
+        for name in files_in(self._layer, self._source):
             try:
                 start = layout.parse_offset_name(name)
             except FormatError:
@@ -290,7 +291,7 @@ def _copy_tables(source: Path, target: Path, layer: FileLayer) -> tuple[list[str
     """Copy the tables that can be read; give the names of these, and of those that cannot."""
     copied, lost = [], []
     directory = layout.config_dir(source)
-    names = {name.removesuffix(layout.BACKUP_SUFFIX) for name in layer.names(directory)}
+    names = {name.removesuffix(layout.BACKUP_SUFFIX) for name in files_in(layer, directory)}
     for name in sorted(name for name in names if name.endswith(TABLE_SUFFIX)):
         path = directory / name
         data = next(filter(_is_table, _contents(layer, path)), None)

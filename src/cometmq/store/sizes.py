@@ -27,6 +27,7 @@ from cometmq.format.index import (
 )
 from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
 from cometmq.io.files import FileLayer
+from cometmq.store.folders import files_in, queues_in, topics_in
 from cometmq.store.settings import EXT_SIZE_MIN, PAGE_SIZE, StoreSettings, from_properties
 
 ENTRIES_PER_SLOT = 4
@@ -120,19 +121,14 @@ def _commit_log_files(layer: FileLayer, root: Path) -> Iterator[Path]:
 
 
 def _queue_files(layer: FileLayer, topics: Path) -> Iterator[Path]:
-    for topic in _directories(layer, topics):
-        for queue in _directories(layer, topic):
-            yield from _named(layer, queue, layout.parse_offset_name)
-
-
-def _directories(layer: FileLayer, parent: Path) -> Iterator[Path]:
-    paths = (parent / name for name in layer.names(parent))
-    return (path for path in paths if layer.is_directory(path))
+    for topic in topics_in(layer, topics):
+        for queue in queues_in(layer, topics / topic):
+            yield from _named(layer, topics / topic / queue, layout.parse_offset_name)
 
 
 def _named(layer: FileLayer, directory: Path, parse: Callable[[str], int]) -> Iterator[Path]:
     """Give the files in ``directory`` whose names ``parse`` takes."""
-    for name in layer.names(directory):
+    for name in files_in(layer, directory):
         try:
             parse(name)
         except FormatError:

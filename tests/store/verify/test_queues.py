@@ -159,7 +159,7 @@ def test_a_topic_made_again_is_held_against_its_new_messages(open_store: OpenSto
 
 def test_alien_files_are_told(sound: MemoryDisk) -> None:
     sound.put(layout.consume_queues_dir(ROOT) / "notes", b"x")
-    sound.make_directory(layout.topic_dir(ROOT, "Orders") / "x1")
+    sound.put(layout.topic_dir(ROOT, "Orders") / "x1", b"x")
     sound.put(FIRST_QUEUE.parent / "readme", b"x")
     sound.put(FIRST_QUEUE.parent / "00000000000000000400.tmp", b"")
     findings = checked(sound).findings

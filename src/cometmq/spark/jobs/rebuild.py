@@ -45,6 +45,7 @@ from cometmq.spark.options import BYTES_PER_PARTITION
 from cometmq.spark.splits import Piece, log_files, splits
 from cometmq.store.directory import StoreDirectory, check_is_store
 from cometmq.store.finding import Severity
+from cometmq.store.folders import queues_in, topics_in
 from cometmq.store.log_scan import Damage, LogScan
 from cometmq.store.rebuild import BUILD_DIRECTORY, OLD_SUFFIX, remove_tree, swap
 from cometmq.store.replay import Gap
@@ -248,8 +249,8 @@ class _Job:
         layer, topics = self._layer, layout.consume_queues_dir(self._building)
         done = [
             {"topic": entries.topic_bytes(topic), "queue_id": layout.parse_queue_id(name)}
-            for topic in layer.names(topics)
-            for name in layer.names(topics / topic)
+            for topic in topics_in(layer, topics)
+            for name in queues_in(layer, topics / topic)
         ]
         columns: dict[str, pa.DataType] = {"topic": pa.binary(), "queue_id": pa.int32()}
         return pa.Table.from_pylist(done, pa.schema(columns))

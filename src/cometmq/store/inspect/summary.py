@@ -13,6 +13,7 @@ from cometmq.format.scan import check, find_next_record
 from cometmq.io.files import File
 from cometmq.store.directory import StoreDirectory
 from cometmq.store.finding import Finding
+from cometmq.store.folders import files_in
 from cometmq.store.seek import record_store_time
 
 STEP_BYTES = 64 * 1024
@@ -92,7 +93,7 @@ def summarize(store: StoreDirectory) -> Summary:
             for view in store.index(findings)
         ],
         checkpoint=store.checkpoint,
-        tables=[name for name in store.layer.names(config) if name.endswith(".json")],
+        tables=[name for name in files_in(store.layer, config) if name.endswith(".json")],
         findings=findings,
     )
 

@@ -6,6 +6,7 @@ from cometmq.errors import FormatError
 from cometmq.format import fastjson, layout
 from cometmq.format.checkpoint import SIZE, Checkpoint
 from cometmq.store.directory import StoreDirectory
+from cometmq.store.folders import files_in
 from cometmq.store.verify.findings import Findings
 
 TABLE_SUFFIX = ".json"
@@ -37,7 +38,7 @@ def check_checkpoint(store: StoreDirectory, last_time: int, findings: Findings) 
 def check_tables(store: StoreDirectory, findings: Findings) -> None:
     """Check that the broker's tables, and their backups, can be read."""
     directory = layout.config_dir(store.root)
-    for name in store.layer.names(directory):
+    for name in files_in(store.layer, directory):
         if name.endswith((TABLE_SUFFIX, TABLE_SUFFIX + layout.BACKUP_SUFFIX)):
             _check_table(store, directory / name, findings)
 

@@ -1,0 +1,107 @@
+"""Directories that are not the store's own, in each of its folders: they are passed over."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cometmq.format import layout
+from cometmq.io.files import Disk
+from cometmq.message import Message
+from cometmq.store import MessageStore
+from cometmq.store.clean import clean
+from cometmq.store.directory import StoreDirectory
+from cometmq.store.folders import LOST_AND_FOUND, files_in, queues_in, topics_in
+from cometmq.store.inspect import summarize
+from cometmq.store.rebuild import rebuild
+from cometmq.store.salvage import salvage
+from cometmq.store.settings import StoreSettings
+from cometmq.store.status import StoreState, status_of
+from cometmq.store.verify import verify
+
+SETTINGS = StoreSettings(
+    mapped_file_size_commit_log=64 * 1024, mapped_file_size_consume_queue=20 * 50, timer_wheel_enable=True
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Iterator[Path]:
+    """A closed store with a message, and a directory of the file system's own in each of its folders."""
+    root = tmp_path / "store"
+    with MessageStore.open(root, SETTINGS) as store:
+        store.append_message(Message("Orders", b"x", keys=("k",)))
+    folders = [path for path in sorted(root.rglob("*")) if path.is_dir()]
+    assert {"commitlog", "consumequeue", "index", "config", "Orders", "0"} <= {path.name for path in folders}
+    for folder in [root, *folders]:
+        (folder / LOST_AND_FOUND).mkdir(mode=0)
+        (folder / "snapshots").mkdir()
+    yield root
+    for folder in root.rglob(LOST_AND_FOUND):
+        folder.chmod(0o700)
+
+
+def test_a_store_with_directories_of_others_opens_and_takes_messages(root: Path) -> None:
+    with MessageStore.open(root, SETTINGS) as store:
+        store.append_message(Message("Orders", b"y"))
+        assert [message.body for message in store.messages("Orders", 0)] == [b"x", b"y"]
+        assert [message.body for message in store.messages_by_key("Orders", "k")] == [b"x"]
+
+
+def test_a_killed_store_with_directories_of_others_recovers(root: Path) -> None:
+    layout.abort_path(root).write_text("1\n")
+    with MessageStore.open(root, SETTINGS) as store:
+        assert [message.body for message in store.messages("Orders", 0)] == [b"x"]
+
+
+def test_tools_pass_over_directories_of_others(root: Path, tmp_path: Path) -> None:
+    assert verify(root).findings == []
+    with StoreDirectory(root) as store:
+        assert summarize(store).topics == [("Orders", 1, 1)]
+        assert status_of(store).state is StoreState.CLOSED
+    assert clean(root, dry_run=True).files == []
+    assert rebuild(root).messages == 1
+    target = tmp_path / "target"
+    (target / LOST_AND_FOUND).mkdir(parents=True)
+    assert salvage(root, target).messages == 1
+    with MessageStore.open(target, SETTINGS) as store:
+        assert [message.body for message in store.messages("Orders", 0)] == [b"x"]
+
+
+def test_a_directory_of_others_is_never_opened(root: Path) -> None:
+    class Watched(Disk):
+        def names(self, directory: Path) -> list[str]:
+            assert directory.name != LOST_AND_FOUND
+            return super().names(directory)
+
+    assert verify(root, layer=Watched()).findings == []
+    with MessageStore.open(root, SETTINGS, files=Watched()):
+        pass
+
+
+def test_files_are_listed_without_looking_at_those_of_usual_names(tmp_path: Path) -> None:
+    looked_at: list[str] = []
+
+    class Watched(Disk):
+        def is_directory(self, path: Path) -> bool:
+            looked_at.append(path.name)
+            return super().is_directory(path)
+
+    for name in ("a1", "a2", "b"):
+        (tmp_path / name).touch()
+    (tmp_path / "c").mkdir()
+    assert files_in(Watched(), tmp_path, lambda name: name.startswith("a")) == ["a1", "a2", "b"]
+    assert looked_at == ["b", "c"]
+
+
+def test_what_is_passed_over_is_logged_but_for_lost_and_found(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("%RETRY%g", "Orders", LOST_AND_FOUND, "no topic"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "no.file").touch()
+    with caplog.at_level(logging.INFO):
+        assert list(topics_in(Disk(), tmp_path)) == ["%RETRY%g", "Orders", "no.file"]
+    assert [record.args for record in caplog.records] == [(tmp_path / "no topic",)]
+    (tmp_path / "17").mkdir()
+    assert list(queues_in(Disk(), tmp_path)) == ["17", "no.file"]
