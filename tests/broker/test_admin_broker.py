@@ -31,6 +31,7 @@ def test_the_runtime_info_has_what_operators_tools_read(tmp_path: Path) -> None:
             assert table["putMessageDistributeTime"].startswith("[<=0ms]:1 ")
             assert table["sendThreadPoolQueueHeadWaitTimeMills"] == "0"
             assert 0 < float(table["commitLogDiskRatio"]) < 1
+            assert (table["connectionCount"], table["connectionsRefused"]) == ("1", "0")
             assert int(table["earliestMessageTimeStamp"]) == bench.clock.now_ms() - 90_061_000
 
     asyncio.run(main())

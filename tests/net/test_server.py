@@ -16,7 +16,8 @@ from cometmq.io.clock import ManualClock
 from cometmq.message import Buffer
 from cometmq.net.boundary import attempt
 from cometmq.net.flow import UNSENT_MAX, Limits
-from cometmq.net.server import IDLE_MS_MAX, PARTIAL_FRAME_MS_MAX, Server, Session
+from cometmq.net.server import Server, Session
+from cometmq.net.session import IDLE_MS_MAX, PARTIAL_FRAME_MS_MAX
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.connection import FrameReader
 from cometmq.wire.frame import FRAME_LENGTH_MAX, ONEWAY_FLAG, Command, SerializeType, encode, response

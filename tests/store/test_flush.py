@@ -1,5 +1,7 @@
 """The flusher: whom one sync answers, when it syncs unasked, what a failed sync means."""
 
+import errno
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +13,8 @@ from tests.store.conftest import ROOT, SMALL, new_message
 from cometmq.errors import StoreNotWritable
 from cometmq.format import layout
 from cometmq.io.clock import ManualClock
+from cometmq.io.descriptors import SCARCE, SyncFailed
+from cometmq.io.files import Disk, File
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.flush import Flusher
@@ -32,10 +36,13 @@ class GatedDisk(MemoryDisk):
         self.gate.set()
         self.is_syncing = threading.Event()
         self.synced: list[Path] = []
+        self.errors: list[OSError] = []
 
     def sync(self, path: Path) -> None:
         self.is_syncing.set()
         assert self.gate.wait(WAIT_S)
+        if self.errors:
+            raise self.errors.pop()
         super().sync(path)
         self.synced.append(path)
 
@@ -48,11 +55,11 @@ class Bench:
         self.log = CommitLog(
             OpenFiles(disk, writable=True), layout.commitlog_dir(ROOT), QUICK.mapped_file_size_commit_log
         )
-        self._disk, self._clock = disk, clock
+        self._clock = clock
         self._flusher: Flusher | None = None
 
     def start(self, settings: StoreSettings = RARELY) -> Flusher:
-        flusher = Flusher(self.log, self._disk, settings, self._clock, self.flushed.release)
+        flusher = Flusher(self.log, settings, self._clock, self.flushed.release)
         self._flusher = flusher
         flusher.start()
         return flusher
@@ -187,6 +194,60 @@ def test_a_failed_sync_is_not_tried_again(bench: Bench, disk: GatedDisk) -> None
     disk.fail_sync = False
     flusher.stop()
     assert disk.synced == []
+
+
+@pytest.mark.parametrize("number", sorted(SCARCE), ids=errno.errorcode.__getitem__)
+def test_a_sync_that_could_not_begin_is_tried_again(bench: Bench, disk: GatedDisk, number: int) -> None:
+    flusher = bench.start()
+    disk.errors = [OSError(number, os.strerror(number)) for _ in range(3)]
+    flusher.wait(bench.append()).result(WAIT_S)
+    assert (disk.errors, flusher.failed) == ([], None)
+    assert flusher.flushed_offset == bench.log.written_offset
+
+
+def test_a_sync_that_began_and_failed_is_not_tried_again_whatever_its_number(
+    bench: Bench, disk: GatedDisk
+) -> None:
+    flusher = bench.start()
+    disk.errors = [SyncFailed(errno.ENOMEM, os.strerror(errno.ENOMEM))]
+    with pytest.raises(StoreNotWritable, match="sync failed"):
+        flusher.wait(bench.append()).result(WAIT_S)
+    assert disk.synced == []
+
+
+def test_stopping_tries_again_what_could_not_begin(bench: Bench, disk: GatedDisk) -> None:
+    flusher = bench.start()
+    bench.append()
+    disk.errors = [OSError(errno.EMFILE, os.strerror(errno.EMFILE)) for _ in range(3)]
+    flusher.stop()
+    assert flusher.flushed_offset == bench.log.written_offset
+
+
+def test_a_sync_opens_no_file(tmp_path: Path, clock: ManualClock) -> None:
+    opened: list[Path] = []
+
+    class Watched(Disk):
+        def open(self, path: Path, *, writable: bool) -> File:
+            opened.append(path)
+            return super().open(path, writable=writable)
+
+        def sync(self, path: Path) -> None:
+            opened.append(path)
+            super().sync(path)
+
+    files = OpenFiles(Watched(), writable=True)
+    log = CommitLog(files, layout.commitlog_dir(tmp_path), QUICK.mapped_file_size_commit_log)
+    flusher = Flusher(log, RARELY, clock, lambda: None)
+    log.append([new_message()], [0], clock.now_ms())
+    flusher.start()
+    opened.clear()
+    for _ in range(3):
+        flusher.wait(log.written_offset).result(WAIT_S)
+        log.append([new_message()], [0], clock.now_ms())
+    flusher.stop()
+    assert (opened, flusher.sync_count) == ([], 4)
+    log.close()
+    files.close()
 
 
 def test_stopping_syncs_what_is_left_and_answers_who_waits(bench: Bench, disk: GatedDisk) -> None:

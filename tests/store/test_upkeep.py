@@ -65,6 +65,29 @@ def count(store: MessageStore, topic: str = "Orders") -> int:
     return store.max_queue_offset(topic, 0)
 
 
+def test_a_round_whose_sync_could_not_begin_is_made_good_by_the_next_one(clock: ManualClock) -> None:
+    class Scarce(PickyDisk):
+        failures = 0
+
+        def sync(self, path: Path) -> None:
+            if self.failures:
+                self.failures -= 1
+                raise OSError(errno.EMFILE, "Too many open files", str(path))
+            super().sync(path)
+
+    disk = Scarce()
+    store = MessageStore.open(ROOT, SMALL, files=disk, clock=clock, run_soon=lambda action: action())
+    store.append([new_message()])
+    disk.failures = 1
+    paths = go_round(store, clock)
+    assert QUEUE in paths and checkpoint(disk).logics_msg_timestamp == 0
+    stored = store.dispatched_time
+    assert set(paths) <= set(go_round(store, clock))
+    go_round(store, clock)
+    assert checkpoint(disk).logics_msg_timestamp == stored
+    store.close()
+
+
 def test_tails_are_written_by_the_page_each_second_and_all_of_them_in_a_round(
     open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
 ) -> None:

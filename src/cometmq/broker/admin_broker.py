@@ -10,7 +10,7 @@ from cometmq.format import layout
 from cometmq.format.fastjson import dumps
 from cometmq.io.clock import Clock
 from cometmq.io.files import FileLayer
-from cometmq.net.server import Session
+from cometmq.net.server import Server, Session
 from cometmq.store.seek import record_store_time
 from cometmq.store.store import MessageStore
 from cometmq.wire import settings_text
@@ -87,6 +87,7 @@ class BrokerAdmin:
 
         def make(oldest: bytes | None) -> Command:
             table = self._versions() | self._disk() | self._pointers() | self._traffic()
+            table |= _connections(session.server)
             table["earliestMessageTimeStamp"] = str(-1 if oldest is None else record_store_time(oldest))
             return response(command, body=encode(TextTable(table)))
 
@@ -161,6 +162,15 @@ class BrokerAdmin:
             "msgGetTotalTodayMorning": str(rates.given.this_morning),
             "msgGetTotalTodayNow": str(given),
         }
+
+
+def _connections(server: Server) -> dict[str, str]:
+    """Return how many connections there are, by keys of our own."""
+    return {
+        "connectionCount": str(len(server.sessions)),
+        "connectionCountMax": str(server.connections_max or ""),
+        "connectionsRefused": str(server.refused_connections),
+    }
 
 
 def _size(count: int) -> str:

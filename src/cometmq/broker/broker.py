@@ -103,6 +103,7 @@ class Broker:
                 clock=self._peers_clock,
                 limits=settings.limits,
                 late_ms=settings.wait_time_mills_in_send_queue,
+                connections_max=settings.max_connections or None,
             )
             stack.push_async_callback(server.stop)
             ip = own_ip(settings)

@@ -98,6 +98,8 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         unhandled_bytes_max: a connection that has so many bytes unhandled is not read …
         unhandled_bytes_total_max: … nor is any while all have so many together.
         turn_bytes_max: of more unhandled bytes each connection has its share handled in turn.
+        max_connections: so many connections are accepted, and others closed at once; 0 for as many as the
+            process's descriptors allow, half of which (8,192 at most) are for files and a part is kept back.
     """
 
     broker_name: Annotated[str, Meta(min_length=1, max_length=127)] = msgspec.field(
@@ -153,6 +155,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     unhandled_bytes_max: Size = UNHANDLED_MAX
     unhandled_bytes_total_max: Size = UNHANDLED_TOTAL_MAX
     turn_bytes_max: Size = TURN_MAX
+    max_connections: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
 
     def __post_init__(self) -> None:
         """Refuse what cannot go together."""

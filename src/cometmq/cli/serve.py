@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import resource
 import signal
 import sys
 from collections.abc import Coroutine
@@ -14,6 +13,7 @@ from msgspec.structs import replace
 
 from cometmq.cli.paths import NamedPath
 from cometmq.errors import SettingsError
+from cometmq.io import descriptors
 from cometmq.io.clock import SystemClock
 from cometmq.io.garbage import survivors_set_aside
 from cometmq.net.address import address_text
@@ -146,7 +146,7 @@ async def _ready(what: str) -> None:
 
 def _run(servers: Coroutine[Any, Any, None]) -> None:
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
-    _raise_file_limit()
+    descriptors.raise_limit()
     try:
         import uvloop  # noqa: PLC0415 - absent where only clients are installed
     except ImportError:
@@ -155,9 +155,3 @@ def _run(servers: Coroutine[Any, Any, None]) -> None:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     with survivors_set_aside(SystemClock()):
         uvloop.run(servers)
-
-
-def _raise_file_limit() -> None:
-    """Allow as many open files as the system lets us: connections and queue files add up."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from cometmq.io import memory
+from cometmq.io import memory, syncing
+from cometmq.io.descriptors import SPARES
 from cometmq.io.mapped import MappedFile, MappedPages
 from cometmq.message import Buffer
 
@@ -60,15 +61,12 @@ class DiskFile:
     def write(self, position: int, data: Buffer) -> None:
         """Write all of ``data`` at ``position``."""
         try:
-            written = os.pwrite(self._fd, data, position)
-            if written < len(data):
-                self._write_rest(position + written, memoryview(data)[written:])
-                return
+            write_all(self._fd, position, data)
         except OSError as error:
             error.filename = str(self.path)
             raise
         if self._mapped is not None:
-            self._mapped.note_written(position, position + written)
+            self._mapped.note_written(position, position + len(data))
 
     def reserve(self, position: int, size: int) -> None:
         """Have the disk's space for a stretch."""
@@ -127,21 +125,17 @@ class DiskFile:
                 raise
         return end
 
+    def sync(self) -> None:
+        """Wait until what was written to it is on the disk."""
+        syncing.sync_data(self._fd, self.path)
+
     def close(self) -> None:
         """Let the file go."""
-        os.close(self._fd)
+        SPARES.close(self._fd)
         self._fd = -1  # so that a late use fails, and gets at no other file that has this number by then
         if self._mapped is not None:
             self._mapped.let_go()
         self._mapped = None  # unmapped when the last view is gone
-
-    def _write_rest(self, position: int, rest: memoryview) -> None:
-        """Write what a signal or a nearly full disk has cut off."""
-        while rest:
-            written = os.pwrite(self._fd, rest, position)
-            if written == 0:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            position, rest = position + written, rest[written:]
 
     def _read_cached(self, position: int, size: int) -> Buffer | None:
         data = bytearray(size)
@@ -159,3 +153,17 @@ class DiskFile:
         if self.size:
             self._mapped = MappedFile(self._fd, self.size, self._pages)
         return self._mapped
+
+
+def write_all(fd: int, position: int, data: Buffer) -> None:
+    """Write all of ``data``, also where a signal or a nearly full disk cuts a write off. Raises OSError."""
+    written = os.pwrite(fd, data, position)
+    if written == len(data):
+        return
+    rest = memoryview(data)[written:]
+    position += written
+    while rest:
+        written = os.pwrite(fd, rest, position)
+        if written == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        position, rest = position + written, rest[written:]

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from cometmq.io import file_lock, syncing
-from cometmq.io.disk_file import DiskFile
+from cometmq.io.descriptors import SPARES
+from cometmq.io.disk_file import DiskFile, write_all
 from cometmq.io.mapped import MappedPages
 from cometmq.message import Buffer
 
@@ -136,6 +137,13 @@ class File(Protocol):
         """Give where the last data at or behind ``position`` ends; ``position`` if only holes follow."""
         ...
 
+    def sync(self) -> None:
+        """Wait until what was written to it is on the disk. Safe from any thread. Raises OSError.
+
+        Other than ``FileLayer.sync`` it opens nothing, so it cannot fail for want of descriptors.
+        """
+        ...
+
     def close(self) -> None:
         """Let the file go; views given out must not be used after this."""
         ...
@@ -240,7 +248,7 @@ class Disk:
     def create(self, path: Path, size: int, *, durable: bool = True) -> File:
         """Make a sparse file of ``size`` zero bytes: under a temporary name first, then renamed."""
         temporary = f"{path}{TEMPORARY_SUFFIX}"
-        fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        fd = SPARES.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
         try:
             os.ftruncate(fd, size)
             if durable:
@@ -250,24 +258,26 @@ class Disk:
                 os.replace(temporary, path)
             return DiskFile(path, fd, self._pages)
         except BaseException:
-            os.close(fd)
+            SPARES.close(fd)
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
             raise
 
     def open(self, path: Path, *, writable: bool) -> File:
         """Open an existing file at the length it has."""
-        fd = os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
+        fd = SPARES.open(path, os.O_RDWR if writable else os.O_RDONLY)
         return DiskFile(path, fd, self._pages)
 
     def save(self, path: Path, data: bytes) -> None:
         """Replace the content of ``path`` by write, sync, rename, sync of the directory."""
         temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
         try:
-            with temporary.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            fd = SPARES.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            try:
+                write_all(fd, 0, data)
+                os.fsync(fd)
+            finally:
+                SPARES.close(fd)
             self.rename(temporary, path)
         except BaseException:
             temporary.unlink(missing_ok=True)
@@ -275,7 +285,12 @@ class Disk:
 
     def load(self, path: Path) -> bytes:
         """Read a small file whole."""
-        return path.read_bytes()
+        fd = SPARES.open(path, os.O_RDONLY)
+        try:
+            with os.fdopen(fd, "rb", closefd=False) as file:
+                return file.read()
+        finally:
+            SPARES.close(fd)
 
     def sync(self, path: Path) -> None:
         """Wait until the file or directory at ``path`` is on the disk."""

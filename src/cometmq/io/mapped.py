@@ -13,7 +13,6 @@ asked about than those around what is read, for some rounds.
 """
 
 import ctypes
-import mmap
 import os
 import resource
 from collections import OrderedDict
@@ -66,7 +65,8 @@ class MappedFile:
     """
 
     def __init__(self, fd: int, size: int, pages: MappedPages) -> None:
-        self._map = mmap.mmap(fd, size, access=mmap.ACCESS_READ)
+        self._map = memory.map_nothing(size)  # Python's own map of a file keeps a descriptor of its own
+        memory.map_file(self._map, fd, 0, size)
         self._size = size
         self._address = memory.address_of(self._map)
         self.resident = bytearray(-(-size // PAGE_SIZE))

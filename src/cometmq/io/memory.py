@@ -18,7 +18,20 @@ _M_MMAP_THRESHOLD: Final = -3
 _MMAP_THRESHOLD_MAX: Final = 32 << 20
 """glibc takes no more (``malloc.c``: DEFAULT_MMAP_THRESHOLD_MAX)."""
 
+_MAP_FIXED: Final = 0x10
+_MAP_NORESERVE: Final = 0x4000
+
 _libc: Final = ctypes.CDLL(None, use_errno=True)
+_mmap: Final = ctypes.CFUNCTYPE(
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_size_t,
+    ctypes.c_int,
+    ctypes.c_int,
+    ctypes.c_int,
+    ctypes.c_longlong,
+    use_errno=True,
+)(("mmap", _libc))
 
 
 def populate(memory: mmap.mmap, begin: int, end: int) -> None:
@@ -39,6 +52,25 @@ def address_of(memory: mmap.mmap) -> int:
     ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(memory), ctypes.byref(view), 0)
     ctypes.pythonapi.PyBuffer_Release(ctypes.byref(view))
     return int(view.buf)
+
+
+def map_nothing(size: int) -> mmap.mmap:
+    """Map zeros that can only be read and take no memory, for ``map_file`` to put parts of files in."""
+    return mmap.mmap(
+        -1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE, prot=mmap.PROT_READ
+    )
+
+
+def map_file(memory: mmap.mmap, fd: int, begin: int, end: int) -> None:
+    """Map a stretch of a file, to be read, at the same place of ``memory``; in whole pages. Raises OSError.
+
+    Readers in other threads see zeros or the file. The descriptor may be closed afterwards.
+    """
+    address = address_of(memory) + begin
+    flags = mmap.MAP_SHARED | _MAP_FIXED
+    if _mmap(address, end - begin, mmap.PROT_READ, flags, fd, begin) != address:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
 
 
 def note_resident(address: int, pages: "ctypes.Array[ctypes.c_ubyte]") -> None:

@@ -7,18 +7,14 @@ holds the file, and what closes it meanwhile takes effect when the last hold is 
 while it is held can be read to the end of the hold, as the system keeps what a descriptor refers to.
 """
 
-import resource
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Final
 
+from cometmq.io import descriptors
 from cometmq.io.files import File, FileLayer
-
-CAPACITY_MAX: Final = 8_192
-"""Each open file takes a kilobyte of memory, and more once it is mapped."""
 
 
 class OpenFiles:
@@ -37,7 +33,7 @@ class OpenFiles:
     def __init__(self, layer: FileLayer, *, writable: bool, capacity: int | None = None) -> None:
         self.layer = layer
         self._writable = writable
-        self._capacity = _capacity() if capacity is None else capacity
+        self._capacity = descriptors.files_max(descriptors.limit()) if capacity is None else capacity
         self._open: OrderedDict[str, File] = OrderedDict()  # by path; strings are hashed once, and in C
         self._holds: dict[File, int] = {}
         self._leaving: set[File] = set()  # to be closed when their last hold is gone
@@ -45,9 +41,16 @@ class OpenFiles:
 
     def create(self, path: Path, size: int, *, durable: bool = True) -> File:
         """Make a sparse file of ``size`` bytes and keep it open."""
-        file = self.layer.create(path, size, durable=durable)
-        with self._lock:
-            return self._keep(str(path), file)
+        while True:
+            try:
+                file = self.layer.create(path, size, durable=durable)
+            except OSError as error:
+                with self._lock:
+                    if not self._makes_room(error):
+                        raise
+            else:
+                with self._lock:
+                    return self._keep(str(path), file)
 
     def get(self, path: Path) -> File:
         """Give the file at ``path``, opened if it is not open yet."""
@@ -120,9 +123,26 @@ class OpenFiles:
         name = str(path)
         file = self._open.get(name)
         if file is None:
-            return self._keep(name, self.layer.open(path, writable=self._writable))
+            return self._keep(name, self._opened(path))
         self._open.move_to_end(name)
         return file
+
+    def _opened(self, path: Path) -> File:
+        while True:
+            try:
+                return self.layer.open(path, writable=self._writable)
+            except OSError as error:
+                if not self._makes_room(error):
+                    raise
+
+    def _makes_room(self, error: OSError) -> bool:
+        """Close the file that was used longest ago if a descriptor is wanted; return whether it was."""
+        if error.errno not in descriptors.NO_DESCRIPTOR:
+            return False
+        oldest = next((name for name, file in self._open.items() if file not in self._holds), None)
+        if oldest is not None:
+            self._open.pop(oldest).close()
+        return oldest is not None
 
     def _keep(self, name: str, file: File) -> File:
         if known := self._open.pop(name, None):
@@ -142,8 +162,3 @@ class OpenFiles:
             self._leaving.add(file)
         else:
             file.close()
-
-
-def _capacity() -> int:
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return CAPACITY_MAX if soft == resource.RLIM_INFINITY else min(soft // 2, CAPACITY_MAX)

@@ -7,6 +7,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
+from cometmq.io.descriptors import SPARES, SyncFailed
+
 MANY_FILES: Final = 128
 """From so many on all of a file system is synced in one go (Linux's syncfs(2)): one by one each costs the
 disk a write of its journal. What others have written to it is waited for, too, so few go one by one."""
@@ -16,22 +18,28 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 def sync_file(path: Path) -> None:
     """Wait until the file or directory at ``path`` is on the disk. Raises OSError."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    fd = SPARES.open(path, os.O_RDONLY)
+    try:
+        sync_data(fd, path)
+    finally:
+        SPARES.close(fd)
+
+
+def sync_data(fd: int, path: Path) -> None:
+    """Wait until the bytes of an open file or directory are on the disk. Raises SyncFailed."""
     try:
         os.fdatasync(fd)
     except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
-    finally:
-        os.close(fd)
+        raise SyncFailed(error.errno, error.strerror, str(path)) from error
 
 
 def sync_directory(path: Path) -> None:
     """Wait until the names in the directory at ``path`` are on the disk. Raises OSError."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd = SPARES.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)
     finally:
-        os.close(fd)
+        SPARES.close(fd)
 
 
 def sync_files(paths: Iterable[Path]) -> None:
@@ -44,7 +52,7 @@ def sync_files(paths: Iterable[Path]) -> None:
         with ExitStack() as opened:
             for fd, path in _one_of_each_file_system(paths, opened):
                 if sync_all(fd):
-                    raise OSError(number := ctypes.get_errno(), os.strerror(number), str(path))
+                    raise SyncFailed(number := ctypes.get_errno(), os.strerror(number), str(path))
         return
     for path in paths:
         with suppress(FileNotFoundError):
@@ -58,7 +66,7 @@ def _one_of_each_file_system(paths: list[Path], opened: ExitStack) -> Iterable[t
         with suppress(FileNotFoundError):
             device = os.stat(path).st_dev
             if device not in found:
-                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-                opened.callback(os.close, fd)
+                fd = SPARES.open(path, os.O_RDONLY)
+                opened.callback(SPARES.close, fd)
                 found[device] = fd, path
     return found.values()

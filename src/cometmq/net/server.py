@@ -6,47 +6,38 @@ server knows frames and limits; what a command means is the handler's business.
 """
 
 import asyncio
-import logging
-from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, Protocol, cast
+from typing import Final, Protocol
 
-from cometmq.errors import ProtocolError, SettingsError
-from cometmq.format.host import host_text, pack_host, unpack_host
+from cometmq.errors import SettingsError
 from cometmq.io.clock import Clock, SystemClock
-from cometmq.message import Buffer
 from cometmq.net import inproc
+from cometmq.net.accepting import Acceptor, Connected, listen
 from cometmq.net.address import remedy_of
 from cometmq.net.boundary import attempt
-from cometmq.net.flow import LIMITS, Limits, Outbox
-from cometmq.net.intake import Intake
-from cometmq.net.turn import BulkHandler, Handle, Read, Turn
-from cometmq.wire.connection import FrameReader
-from cometmq.wire.foreign import HEAD_SIZE, foreign_protocol
-from cometmq.wire.frame import Command, encode
+from cometmq.net.flow import LIMITS, Limits
+from cometmq.net.session import Session
+from cometmq.net.turn import BulkHandler, Turn
+from cometmq.wire.frame import Command
+
+__all__ = ["RequestHandler", "Server", "Session"]
 
 BACKLOG: Final = 1024
-IDLE_MS_MAX: Final = 120_000
-"""A peer that neither sends nor takes a byte for so long is gone (RocketMQ: NettyServerConfig.java)."""
-PARTIAL_FRAME_MS_MAX: Final = 30_000
-"""A frame that takes longer to arrive is of a peer that hangs, or of one that is after our memory."""
 SWEEP_INTERVAL_MS: Final = 5_000
 LATE_MS: Final = 200
 """What has waited for so long to be handled is late (RocketMQ: waitTimeMillsInSendQueue)."""
 STOP_MS_MAX: Final = 3_000
 """How long ``stop`` lets peers take what was already answered."""
 
-_log = logging.getLogger(__name__)
-
 
 class RequestHandler(Protocol):
     """What a server does with commands."""
 
-    def handle(self, session: "Session", commands: list[Command]) -> None:
+    def handle(self, session: Session, commands: list[Command]) -> None:
         """Answer, now or later, all the commands that one connection's reads of a turn completed."""
         ...
 
-    def closed(self, session: "Session") -> None:
+    def closed(self, session: Session) -> None:
         """Forget a session: its connection is gone."""
         ...
 
@@ -59,6 +50,8 @@ class Server:
             commands of the same read, it draws the boundary itself (``net.boundary.attempt``).
         clock: measures silence.
         limits: how many bytes may wait, to be sent and to be handled.
+        connections_max: how many connections may be open, which is said by the descriptors if it is None;
+            one that comes when so many are is closed at once.
         late_ms: what has waited for so long is for the handler alone: see ``Session.waited_ms``.
 
     Attributes:
@@ -73,6 +66,7 @@ class Server:
         clock: Clock | None = None,
         limits: Limits = LIMITS,
         late_ms: int = LATE_MS,
+        connections_max: int | None = None,
     ) -> None:
         self.handler = handler
         self.bulk: BulkHandler | None = None
@@ -81,7 +75,9 @@ class Server:
         self.limits = limits
         self.late_ms = late_ms
         self.sessions: set[Session] = set()
-        self._listeners: list[asyncio.Server | inproc.Listener] = []
+        self._connections_max = connections_max
+        self._connected = Connected()
+        self._listeners: list[Acceptor | inproc.Listener] = []
         self._sweeper: asyncio.TimerHandle | None = None
         self._empty = asyncio.Event()
         self._stopping = False
@@ -128,20 +124,31 @@ class Server:
             await listener.wait_closed()
         self._listeners.clear()
 
+    @property
+    def connections_max(self) -> int | None:
+        """How many connections may be open; None while nothing limits them."""
+        acceptors = self._acceptors()
+        return acceptors[0].most if acceptors else self._connections_max
+
+    @property
+    def refused_connections(self) -> int:
+        """How many connections were closed at once, since too many were open."""
+        return sum(acceptor.refused for acceptor in self._acceptors())
+
     def sweep(self) -> None:
         """Close the sessions that are silent or stuck; called each ``SWEEP_INTERVAL_MS``."""
         now_ms = self.clock.monotonic_ms()
         for session in list(self.sessions):
             session.sweep(now_ms)
 
-    def add(self, session: "Session") -> None:
+    def add(self, session: Session) -> None:
         """Keep a new session."""
         self.sessions.add(session)
         self._empty.clear()
         if self._stopping:
             session.close()
 
-    def remove(self, session: "Session") -> None:
+    def remove(self, session: Session) -> None:
         """Let go of a session whose connection is gone."""
         if session in self.sessions:
             self.sessions.remove(session)
@@ -149,14 +156,17 @@ class Server:
         if not self.sessions:
             self._empty.set()
 
-    async def _listen(self, host: str, port: int) -> tuple[asyncio.Server | inproc.Listener, int]:
+    def _acceptors(self) -> list[Acceptor]:
+        return [listener for listener in self._listeners if isinstance(listener, Acceptor)]
+
+    async def _listen(self, host: str, port: int) -> tuple[Acceptor | inproc.Listener, int]:
         """Give what listens, and its port."""
         if host == inproc.HOST:
             within = inproc.listen(port, lambda: Session(self))
             return within, within.port
-        loop = asyncio.get_running_loop()
-        listener = await loop.create_server(lambda: Session(self), host, port, backlog=BACKLOG)
-        return listener, listener.sockets[0].getsockname()[1]
+        sockets = await listen(host, port, BACKLOG)
+        make = partial(Session, self)
+        return Acceptor(sockets, make, self._connections_max, self._connected), sockets[0].getsockname()[1]
 
     def _tick(self) -> None:
         self.sweep()
@@ -166,222 +176,3 @@ class Server:
     async def _all_gone(self) -> None:
         while self.sessions:
             await self._empty.wait()
-
-
-class Session(asyncio.Protocol):
-    """One peer's connection, as the handler sees it.
-
-    Attributes:
-        peer: the peer's IP address and port; an IPv4 address mapped into IPv6 is given as IPv4.
-        born_host: the same as records hold it, 8 or 20 bytes.
-        attributes: whatever the handler wants to remember of this peer.
-        closed: nothing that is sent from now on will arrive.
-        waited_ms: how long what is being handled has waited, if that is too long; else 0.
-    """
-
-    peer: tuple[str, int]
-    born_host: bytes
-
-    def __init__(self, server: Server) -> None:
-        self.attributes: dict[str, Any] = {}
-        self.closed = False
-        self.waited_ms = 0
-        self._server = server
-        self._reader = FrameReader()
-        self._intake = Intake()
-        self._waits = False  # for the end of a turn
-        self._is_read = True
-        self._heard = False
-        self._commands_read = 0
-        self._commands_at_sweep = 0
-        self._quiet_since_ms = self._stuck_since_ms = server.clock.monotonic_ms()
-
-    def __str__(self) -> str:
-        return host_text(self.born_host)
-
-    @property
-    def congested(self) -> bool:
-        """Whether the peer leaves so much unread that large answers should wait: see ``when_drained``."""
-        return self._outbox.congested
-
-    def send(self, data: Buffer | Command) -> None:
-        """Send an encoded frame, or a command, soon; into the void if the session is closed."""
-        if self.closed:
-            return
-        if not self._outbox.put(encode(data) if isinstance(data, Command) else data):
-            self.abort(f"it has left {self._outbox.unsent} bytes of answers unread")
-
-    def send_at_once(self, frames: bytes) -> None:
-        """Send encoded frames without waiting for what else the turn may bring."""
-        if not self.closed and not self._outbox.write(frames):
-            self.abort(f"it has left {self._outbox.unsent} bytes of answers unread")
-
-    def when_drained(self, action: Callable[[], None], *commands: Command) -> None:
-        """Run ``action`` when the peer has room for a large answer: at once, later, or never if it goes.
-
-        Args:
-            action: makes the answer and sends it.
-            commands: those that ``action`` answers; if it fails they are answered SYSTEM_ERROR.
-        """
-        if not self.closed:
-            self._outbox.when_drained(partial(attempt, self, commands, action))
-
-    def close(self) -> None:
-        """Send what was answered, then close."""
-        if not self.closed:
-            self._outbox.close()
-            self.closed = True
-
-    def abort(self, reason: str) -> None:
-        """Close at once, whatever is still unsent, and log the reason."""
-        _log.warning("cut the connection of %s: %s", self, reason)
-        self.closed = True
-        self._outbox.abort()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin (called by asyncio)."""
-        transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its ancestry
-        server = self._server
-        self._transport = transport
-        self._outbox = Outbox(transport, server.limits, flush_soon=server.turn.flush_soon)
-        address = transport.get_extra_info("peername")
-        if address is None:  # gone before anybody looked
-            transport.abort()
-            return
-        self.born_host = pack_host(address[0], address[1])
-        self.peer = unpack_host(self.born_host)
-        self._server.add(self)
-
-    def data_received(self, data: bytes) -> None:
-        """Take one socket read (called by asyncio)."""
-        self._heard = True
-        self._intake.add(data)
-        turn, limits = self._server.turn, self._server.limits
-        turn.unhandled += len(data)
-        if not self._waits:
-            self._waits = True
-            turn.add(self)
-        if len(self._intake) >= limits.unhandled_max:
-            self.stop_reading()
-        if turn.unhandled > limits.unhandled_total_max:
-            turn.stop_reading(self)
-
-    def eof_received(self) -> None:
-        """Note that the peer will send no more (called by asyncio, which then closes)."""
-        self._server.turn.finish(self)
-        if not self._reader.eof():
-            self._refuse(f"it ended in the middle of a frame, after {self._reader.unfinished_size} bytes")
-
-    def pause_writing(self) -> None:
-        """Note that the peer reads too slowly (called by asyncio)."""
-        self._outbox.congest()
-        self.stop_reading()
-
-    def resume_writing(self) -> None:
-        """Note that the peer has caught up (called by asyncio)."""
-        self._heard = True
-        self._outbox.drain()
-        if self._intake and not self._waits:
-            self._wait()
-        self.read_on()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """End (called by asyncio)."""
-        self._server.turn.finish(self)
-        _log.debug("the connection of %s is gone: %s", self, exc or "closed")
-        self.closed = True
-        self._outbox.discard()
-        self._server.remove(self)
-
-    def stop_reading(self) -> None:
-        """Leave what the peer sends to the operating system, which lets the peer wait."""
-        self._is_read = False
-        self._transport.pause_reading()
-
-    def read_on(self) -> None:
-        """Read again, unless anything is against it."""
-        intake, turn, limits = self._intake, self._server.turn, self._server.limits
-        if not (intake.is_begun or len(intake) >= limits.unhandled_max or self.congested or turn.is_full):
-            self._is_read = True
-            self._transport.resume_reading()
-
-    @property
-    def has_received(self) -> bool:
-        """Whether ``take_read`` has something to take."""
-        return len(self._intake) > 0
-
-    def take_read(self, size_max: int, *, is_last: bool = False) -> Read | None:
-        """Give the next of what has been received, None if there is nothing to do about it now.
-
-        While the peer is congested nothing is given: it gets no more answers before it has read those that
-        it has; unless it ``is_last``, for no more will come.
-        """
-        data = self._take(size_max, is_last=is_last)
-        if not data:
-            return None
-        data = self._reader.joined(data)
-        if data and not self._commands_read and (name := foreign_protocol(data[:HEAD_SIZE])) is not None:
-            self._refuse(f"{name}, and here RocketMQ's remoting protocol is spoken, without TLS")
-            return None
-        return Read(self, data) if data else None
-
-    def _take(self, size_max: int, *, is_last: bool) -> bytes:
-        """Take so many bytes of what has been received; what is left waits for the next turn."""
-        self._waits = False
-        if self._outbox.congested and not is_last:
-            return b""
-        data = self._intake.take(size_max)
-        if is_last:
-            return data
-        if self._intake:
-            self._wait()
-            self.stop_reading()
-        elif not self._is_read:
-            self.read_on()
-        return data
-
-    def _wait(self) -> None:
-        """Have what is left of what has been received handled in the next turn."""
-        self._waits = True
-        self._server.turn.add(self)
-        self._server.turn.unhandled += len(self._intake)
-
-    def handle(self, read: Read, handle: Handle) -> None:
-        """Handle frames of a read as commands; close the connection if they are none."""
-        self._commands_read += read.position > 0
-        frames = read.data[read.position : read.commands_end]
-        read.position = read.commands_end
-        try:
-            commands = self._reader.receive_data(frames)
-        except ProtocolError as error:
-            read.position = len(read.data)  # nothing behind them can be understood
-            self._refuse(str(error))
-            return
-        self._commands_read += len(commands)
-        if commands:
-            attempt(self, commands, handle, self, commands)
-
-    def sweep(self, now_ms: int) -> None:
-        """Close if the peer has been silent, or stuck in the middle of one frame, for too long."""
-        if self._heard:
-            self._heard = False
-            self._quiet_since_ms = now_ms
-        elif now_ms - self._quiet_since_ms >= IDLE_MS_MAX:
-            self.abort(f"idle for {IDLE_MS_MAX // 1000} s")
-            return
-        progress = self._commands_read - self._commands_at_sweep
-        self._commands_at_sweep = self._commands_read
-        # While we do not read, because the peer does not, a frame cannot be finished.
-        if progress or not self._reader.unfinished_size or self.congested:
-            self._stuck_since_ms = now_ms
-        elif now_ms - self._stuck_since_ms >= PARTIAL_FRAME_MS_MAX:
-            self.abort(
-                f"a frame has not been finished in {PARTIAL_FRAME_MS_MAX // 1000} s,"
-                f" {self._reader.unfinished_size} bytes of it came"
-            )
-
-    def _refuse(self, cause: str) -> None:
-        """Close because the peer broke the protocol; it may still take the answers made before."""
-        _log.warning("closed the connection of %s: %s", self, cause)
-        self._intake.clear()
-        self.close()

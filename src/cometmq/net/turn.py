@@ -23,7 +23,8 @@ from cometmq.net.flow import Outbox
 from cometmq.wire.frame import Command
 
 if TYPE_CHECKING:
-    from cometmq.net.server import Server, Session
+    from cometmq.net.server import Server
+    from cometmq.net.session import Session
 
 Handle: TypeAlias = "Callable[[Session, list[Command]], None]"
 

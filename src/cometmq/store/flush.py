@@ -5,6 +5,9 @@ asking the thread syncs at intervals, if enough pages have gathered or enough ti
 
 A sync that fails is final: what the kernel threw away cannot be known, so the store takes no more
 messages until it is opened again and recovers (a retry would report success for pages that are lost).
+A sync that did not even begin, because the system had no descriptor or no memory for it, is none that
+failed: those who wait go on waiting, and it is tried again soon. The files that are synced are held open, so
+that a sync needs no descriptor.
 
 With the transient store pool a sync commits first, and its own thread commits more often: ``commit.py``.
 
@@ -15,15 +18,22 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from typing import Final
 
 from cometmq.errors import StoreNotWritable
 from cometmq.io.clock import Clock
-from cometmq.io.files import FileLayer
+from cometmq.io.descriptors import is_scarce
+from cometmq.io.files import File
 from cometmq.store.commit import Committer
 from cometmq.store.commit_log import CommitLog, describe
 from cometmq.store.settings import PAGE_SIZE, StoreSettings
 
 log = logging.getLogger(__name__)
+
+RETRY_S: Final = 0.05
+"""How soon a sync is tried again that the system had no means for …"""
+RETRIES_AT_STOP: Final = 100
+"""… and how often while the store is being closed."""
 
 Waiter = tuple[int, "Future[None]"]
 
@@ -45,7 +55,6 @@ class Flusher:
     def __init__(
         self,
         commit_log: CommitLog,
-        layer: FileLayer,
         settings: StoreSettings,
         clock: Clock,
         on_synced: Callable[[], None],
@@ -55,7 +64,6 @@ class Flusher:
         self.sync_count = 0
         self.failed: StoreNotWritable | None = None
         self._log = commit_log
-        self._layer = layer
         self._settings = settings
         self._clock = clock
         self._on_synced = on_synced
@@ -67,6 +75,8 @@ class Flusher:
         self._asked = False
         self._wake = threading.Condition()
         self._stopping = False
+        self._files: dict[int, File] = {}  # held, by where they begin
+        self._is_put_off = False
         self._thread = threading.Thread(target=self._run, name="cometmq-flush", daemon=True)
 
     def start(self) -> None:
@@ -126,20 +136,28 @@ class Flusher:
         self._thread.join()
         if self._committer is not None:
             self._committer.stop()
-        if not self.failed:
-            self._sync()
+        retries = 0
+        while not self.failed:
+            self._sync(is_last_try=retries >= RETRIES_AT_STOP)
+            if not self._is_put_off:
+                break
+            retries += 1
+            threading.Event().wait(RETRY_S)
+        self._release_before(None)
         self._answer_rest()
 
     def _run(self) -> None:
         while not self.failed:
             with self._wake:
-                if not (self._waiters or self._asked or self._stopping):
+                if self._is_put_off:
+                    self._wake.wait_for(lambda: self._stopping, RETRY_S)
+                elif not (self._waiters or self._asked or self._stopping):
                     self._wake.wait(self._settings.flush_interval_commit_log / 1000)
                 if self._stopping:
                     return
                 waiters, self._waiters = self._waiters, []
                 asked, self._asked = self._asked, False
-            if self._is_wanted(waiters, asked=asked) or self._is_due():
+            if self._is_put_off or self._is_wanted(waiters, asked=asked) or self._is_due():
                 self._sync()
             self._answer(waiters)
         self._answer_rest()
@@ -158,7 +176,7 @@ class Flusher:
             pending >= least or waited_ms >= self._settings.flush_commit_log_thorough_interval
         )
 
-    def _sync(self) -> None:
+    def _sync(self, *, is_last_try: bool = False) -> None:
         time = self._log.written_time  # first: never ahead of offset
         if self._committer is not None and not self._committer.commit():
             time = self.flushed_time
@@ -167,9 +185,12 @@ class Flusher:
         try:
             for start in list(chain.starts):
                 if start < offset and start + chain.file_size > self.flushed_offset:
-                    self._layer.sync(chain.path(start))
+                    self._file(start).sync()
                     self.sync_count += 1
         except OSError as error:
+            if is_scarce(error) and not is_last_try:
+                self._put_off(error)
+                return
             self.failed = StoreNotWritable(
                 f"sync failed: {describe(error, chain.directory)}; what was acknowledged since offset "
                 f"{self.flushed_offset} may not be on the disk: check the disk, then restart to recover"
@@ -178,7 +199,28 @@ class Flusher:
         else:
             self.flushed_time, self.flushed_offset = time, offset  # in this order: see ``Upkeep.vouch``
             self._last_sync_ms = self._clock.monotonic_ms()
+            self._release_before(offset)
+        self._is_put_off = False
         self._on_synced()
+
+    def _file(self, start: int) -> File:
+        """Return the file that begins at ``start``, held until all of it is synced."""
+        if start not in self._files:
+            self._files[start] = self._log.chain.files.hold(self._log.chain.path(start))
+        return self._files[start]
+
+    def _release_before(self, offset: int | None) -> None:
+        """Release the files that end at or before ``offset``; None means all."""
+        chain = self._log.chain
+        for start in list(self._files):
+            if offset is None or start + chain.file_size <= offset:
+                chain.files.release(self._files.pop(start))
+
+    def _put_off(self, error: OSError) -> None:
+        """Have the sync tried again soon; those who wait for it go on waiting."""
+        if not self._is_put_off:
+            log.warning("a sync has to wait, it is tried again: %s", error)
+        self._is_put_off = True
 
     def _answer_rest(self) -> None:
         with self._wake:

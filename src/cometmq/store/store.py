@@ -129,7 +129,7 @@ class MessageStore(Messages, HasPointers):
         self._lock_token, self._run_soon, self._closed = lock_token, run_soon, False
         self._dispatcher = Dispatcher(parts.log, parts.index, parts.delay_levels, parts.queues.staged)
         self.calculate_bitmaps(lambda _: b"")
-        self.flusher = Flusher(parts.log, parts.files.layer, settings, clock, self._in_flusher)
+        self.flusher = Flusher(parts.log, settings, clock, self._in_flusher)
         self.bulk = BulkAppend(
             parts, self._dispatcher, clock, self._begin_append, self._end_append, lambda: self.confirm_offset
         )

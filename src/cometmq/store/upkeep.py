@@ -17,6 +17,7 @@ from pathlib import Path
 
 from cometmq.errors import StoreNotWritable
 from cometmq.io.clock import Clock
+from cometmq.io.descriptors import is_scarce
 from cometmq.store.commit_log import describe
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.dispatch import INDEX_LAG_BYTES, Dispatcher
@@ -84,6 +85,7 @@ class Upkeep:
         self._back_time = 0  # … and to when; the earliest, if that was more than once since a sync
         self._can_vouch = False
         self._sync_failed = False
+        self._put_off: list[Path] = []  # files that could not be synced for want of descriptors
         self._dropped_offset = dispatcher.dispatched_offset
 
     @property
@@ -153,8 +155,12 @@ class Upkeep:
         try:
             self._files.layer.sync_all(files_then_directories(paths, self._root))
         except OSError as error:
-            self._sync_failed = True
             self._can_vouch = False
+            if is_scarce(error):
+                log.warning("a sync has to wait for the next round: %s", error)
+                self._put_off += paths
+                return
+            self._sync_failed = True
             place = Path(error.filename or self._root)
             log.critical("%s; the next start reads more of the log", describe(error, place))
 
@@ -196,7 +202,7 @@ class Upkeep:
         self.sync(self._queues.take_unsynced() + self._take_unsynced())
         self._renew(written_time, written_time)
         self._checkpoint.sync()
-        return not self._sync_failed
+        return self._can_vouch
 
     def _renew(self, flushed_time: int, dispatched_time: int) -> None:
         try:
@@ -265,5 +271,5 @@ class Upkeep:
     def _take_unsynced(self) -> list[Path]:
         """Take what the round has found of the queues, and the index's files."""
         index = self._index.take_unsynced() if self._index is not None else []
-        paths, self._unsynced = [*self._unsynced, *index], []
-        return paths
+        paths, self._unsynced, self._put_off = [*self._put_off, *self._unsynced, *index], [], []
+        return list(dict.fromkeys(paths))

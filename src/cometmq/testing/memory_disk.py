@@ -105,6 +105,10 @@ class MemoryFile:
         last = max(self._content.blocks, default=-1)
         return max(position, min((last + 1) * BLOCK_SIZE, self.size))
 
+    def sync(self) -> None:
+        """Make what was written to it outlive a loss of power."""
+        self._disk.sync(self.path)
+
     def close(self) -> None:
         """Nothing to let go."""
 
