@@ -7,6 +7,7 @@
     │   ├── DamagedRecord      … in a CommitLog record: says where and why
     │   └── IllegalName        a topic or group name that breaks the rules for names
     ├── SettingsError          a setting or a command line value that cannot be used
+    │   └── MissingExtra       an optional part whose packages are not installed: names them and the extra
     ├── StoreError             the store cannot do what was asked
     │   ├── StoreLocked        another process has the directory open
     │   ├── StoreDamaged       a file that cannot be used as it is: says which, and the remedy
@@ -78,6 +79,13 @@ class CutRecord(DamagedRecord):
 
 class SettingsError(CometMQError):
     """A setting or command line value that cannot be used: names it, its limit and the remedy."""
+
+
+class MissingExtra(SettingsError, ModuleNotFoundError):
+    """An optional part of the package that cannot be used: names what is not installed, and the remedy.
+
+    It is an ImportError, too, for programs that try an import.
+    """
 
 
 class StoreError(CometMQError):

@@ -45,7 +45,7 @@ def test_a_broker_that_does_not_tell_is_listed_all_the_same(
     ((told,),) = fails("--json").values
     assert told.pop("trouble") in fails("--json").err
     assert told == {name: line[name] if name in known else None for name in told}
-    assert fails().out.splitlines()[-1].split() == [*(str(line[name]) for name in known), *"-------"]
+    assert fails().out.splitlines()[-1].split() == [*(str(line[name]) for name in known), *"--------"]
 
 
 @pytest.mark.parametrize(

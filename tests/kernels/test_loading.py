@@ -1,6 +1,6 @@
-import importlib
 import logging
 import os
+import re
 import select
 import signal
 import subprocess
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cometmq import kernels
-from cometmq.kernels import loading, plain
+from cometmq.kernels import cache, loading, places, plain
 
 STALE = "building-stale"
 SECONDS_MAX = 60
@@ -39,8 +39,8 @@ def run(program: str, **environment: str) -> str:
 @pytest.fixture
 def cold_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Let an empty directory be the cache, for this process and those it starts."""
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(importlib.import_module("numba.core.config"), "CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv(places.SETTING, raising=False)
+    monkeypatch.setenv(places.NUMBA_SETTING, str(tmp_path))
     return tmp_path
 
 
@@ -56,14 +56,15 @@ def test_loads_in_the_background_and_tells_so() -> None:
     written = run("""
     import threading
     loaded = threading.Event()
+    assert kernels.serving() == "plain"
     loading = kernels.load_in_background(loaded.set)
-    assert kernels.current() is plain
+    assert kernels.current() is plain and kernels.serving() == "plain, loading"
     assert loaded.wait(60) and loading.wait(60)
-    assert kernels.current() is not plain
+    assert kernels.current() is not plain and kernels.serving() == "compiled"
     assert kernels.current().crc32(b"123456789") == 0xCBF43926
     loading.stop()
     """)
-    assert written == "INFO the kernels are loaded\n"
+    assert written == f"INFO the kernels are loaded from {cache.find()}\n"
 
 
 @pytest.mark.usefixtures("compiled")
@@ -71,14 +72,17 @@ def test_loads_once() -> None:
     assert kernels.load() is kernels.load() is kernels.current()
 
 
-def test_without_numba_the_plain_operations_stay() -> None:
+def test_without_numba_the_plain_operations_stay_which_is_said_once() -> None:
     written = run("""
     sys.modules["numba"] = None
     loading = kernels.load_in_background(lambda: print("loaded"))
     assert loading.wait(60)
-    assert kernels.current() is plain
+    assert kernels.current() is plain and kernels.load_if_possible() is plain
+    kernels.load_for(2**62)
+    assert kernels.serving() == "plain: numba is not installed"
     """)
-    assert written.startswith("WARNING the kernels cannot be loaded, the slower plain operations stay")
+    assert written == f"WARNING {loading.NO_NUMBA}\n"
+    assert "pip install 'cometmq[fast]'" in written
 
 
 def test_without_a_place_for_the_cache_the_plain_operations_stay() -> None:
@@ -87,11 +91,14 @@ def test_without_a_place_for_the_cache_the_plain_operations_stay() -> None:
     loading = kernels.load_in_background(lambda: print("loaded"))
     assert loading.wait(60)
     assert kernels.current() is plain
+    print(kernels.serving())
     """,
         NUMBA_CACHE_DIR=os.devnull,
     )
-    assert written.startswith("WARNING the kernels cannot be loaded")
-    assert "set NUMBA_CACHE_DIR" in written
+    told, serving = written.splitlines()
+    assert told.startswith("WARNING the kernels cannot be loaded, the slower plain operations stay")
+    assert "set COMETMQ_KERNELS_CACHE" in told
+    assert serving.startswith("plain: OSError(") and "set COMETMQ_KERNELS_CACHE" in serving
 
 
 @pytest.mark.usefixtures("compiled")
@@ -108,13 +115,16 @@ def test_a_failing_child_leaves_the_plain_operations(
 
 @pytest.mark.usefixtures("compiled")
 def test_stopping_ends_the_child_and_leaves_nothing(
-    cold_cache: Path, caplog: pytest.LogCaptureFixture
+    cold_cache: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.WARNING)
+    monkeypatch.setattr(loading, "_current", plain)
     (cold_cache / STALE).mkdir()  # as of one that was killed
     under_way = kernels.load_in_background()
     child = wait_until_it_compiles(under_way, cold_cache)
+    shown = kernels.serving()
     under_way.stop()
+    assert re.fullmatch(rf"plain, compiling \d+ of {cache.read_sources().kernel_count}", shown)
     assert child.returncode is not None
     assert under_way.wait(0)
     assert list(cold_cache.iterdir()) == []
@@ -193,7 +203,7 @@ def test_a_job_goes_on_with_the_plain_ones_if_they_cannot_be_loaded() -> None:
     kernels.load_for(2**62)
     assert kernels.current() is plain
     """)
-    assert written.startswith("WARNING the kernels cannot be loaded")
+    assert written == f"WARNING {loading.NO_NUMBA}\n"
 
 
 @pytest.mark.usefixtures("cold_cache")

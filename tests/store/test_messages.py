@@ -121,7 +121,7 @@ def test_what_expired_is_passed_over(tmp_path: Path) -> None:
     assert left == list(range(left[0], 100)) and left[0] > 0
 
 
-@pytest.mark.parametrize(("module", "words"), [("numpy", 'pip install "cometmq[broker]"'), ("numba", "")])
+@pytest.mark.parametrize(("module", "words"), [("numpy", "pip install 'cometmq[broker]'"), ("numba", "")])
 def test_without_numba_it_works_and_without_numpy_it_says_what_to_install(
     module: str, words: str, tmp_path: Path
 ) -> None:

@@ -21,6 +21,7 @@ class BrokerStatus(NamedTuple):
     Attributes:
         up: how long it has run, in words.
         not_writable: why it takes no messages, empty if it does.
+        kernels: which bulk operations serve, ``compiled`` or ``plain`` and why; empty for a Java broker.
         pointers: as ``store.pointers.Pointers`` has them; None for what the broker does not tell.
     """
 
@@ -28,6 +29,7 @@ class BrokerStatus(NamedTuple):
     version: str
     up: str
     not_writable: str
+    kernels: str
     pointers: Mapping[str, int | None]
 
 
@@ -56,6 +58,7 @@ async def broker_status(address: str) -> BrokerStatus:
         info.get("brokerVersionDesc", ""),
         info.get("runtime", "").strip("[ ]"),
         info.get("storeNotWritable", ""),
+        info.get("kernels", ""),
         pointers_of(info),
     )
 

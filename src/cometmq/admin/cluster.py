@@ -43,6 +43,7 @@ class BrokerLine(NamedTuple):
         in_today: messages stored since midnight, in the broker's time zone.
         disk_ratio: how full its disk is, 0 to 1.
         up: how long it has run, in words.
+        kernels: which bulk operations serve, ``compiled`` or ``plain`` and why; a Java broker has no such.
         trouble: why the broker does not tell version and all that follows it, which are None then.
     """
 
@@ -57,6 +58,7 @@ class BrokerLine(NamedTuple):
     out_today: int | None = None
     disk_ratio: float | None = None
     up: str | None = None
+    kernels: str | None = None
     trouble: str | None = None
 
 
@@ -212,6 +214,7 @@ def _broker_line(cluster: str, name: str, broker_id: int, address: str, info: di
         _since(info, "msgGetTotal"),
         float(info.get("commitLogDiskRatio", "0")),
         info.get("runtime", "").strip("[ ]"),
+        info.get("kernels"),
     )
 
 

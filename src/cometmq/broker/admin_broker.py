@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from cometmq import kernels
 from cometmq.broker.rates import Rates, sum_text
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
@@ -136,6 +137,7 @@ class BrokerAdmin:
             "remainHowManyDataToFlush": _size(pointers.committed - pointers.flushed),
             "remainTransientStoreBufferNumbs": str(NO_POOL if free_buffers is None else free_buffers),
             "storeNotWritable": str(self._store.not_writable or ""),
+            "kernels": kernels.serving(),
         }
 
     def _traffic(self) -> dict[str, str]:

@@ -17,7 +17,7 @@ from cometmq.broker.requests import Starting
 from cometmq.broker.schedule import Schedule
 from cometmq.broker.settings import BrokerSettings, Settings
 from cometmq.broker.timed_messages import TimedMessages
-from cometmq.errors import StoreNotWritable
+from cometmq.errors import SettingsError, StoreNotWritable
 from cometmq.io import memory
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import Disk, FileLayer
@@ -53,6 +53,7 @@ class Broker:
 
     Attributes:
         port: where it listens, once started.
+        vip_port: where it listens, too, if it does, once started.
         address: where clients reach it, ``ip:port``, once started.
         store: its open store, once started.
         server: hands what peers ask to ``parts``, once started.
@@ -74,6 +75,7 @@ class Broker:
         load_kernels: bool = True,
     ) -> None:
         self.port = settings.listen_port
+        self.vip_port: int | None = None
         self.address = ""
         self._settings = Settings(settings, store_settings or StoreSettings())
         self._clock = clock or SystemClock()
@@ -110,7 +112,7 @@ class Broker:
             self.port = await server.start(settings.bind_address, settings.listen_port)
             self.address = address_text(ip, self.port)
             if settings.vip_channel_enable:
-                await server.start(settings.bind_address, self.port - VIP_PORT_BELOW)
+                await self._listen_at_vip_port(server)
             self.parts = parts = Assembly(
                 self._settings, store, self._files, self._clock, ip, self.port, self._peers_clock
             )
@@ -132,6 +134,21 @@ class Broker:
             await name_servers.start()
             self._started = stack.pop_all()
         _log.info("broker %s serves at %s", settings.broker_name, self.address)
+
+    async def _listen_at_vip_port(self, server: Server) -> None:
+        """Listen below the listen port, too; if that cannot be, the log says so and the start goes on."""
+        port = self.port - VIP_PORT_BELOW
+        try:
+            if port < 1:
+                raise SettingsError(f"there is no port {port}")  # noqa: TRY301  handled as one in use is
+            self.vip_port = await server.start(self._settings.broker.bind_address, port)
+        except SettingsError as error:
+            _log.warning(
+                "no VIP port (listenPort - %d): %s. Clients that use it, as the dashboard and Java clients "
+                "up to 4.4 do, cannot reach this broker by it; vipChannelEnable=false makes it do without",
+                VIP_PORT_BELOW,
+                error,
+            )
 
     async def stop(self) -> None:
         """Leave the name servers, close the connections, save all and close the store."""

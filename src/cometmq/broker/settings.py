@@ -48,7 +48,8 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         broker_ip: the address that clients reach it by; by default what the name server sees.
         bind_address: the address to listen at; anything but loopback opens it to the network.
         listen_port: its port; 0 for any free one.
-        vip_channel_enable: listen at ``listen_port - 2`` too, where clients up to 4.4 send first.
+        vip_channel_enable: listen at ``listen_port - 2`` too, where the dashboard and clients up to 4.4 go
+            first; if that port is in use the broker starts without. A Java broker always listens there.
         namesrv_addr: the name servers to register with, ``host:port;host:port``.
         broker_permission: 4 read + 2 write.
         store_path_root_dir: the store's directory.
@@ -110,7 +111,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     broker_ip: str | None = msgspec.field(default=None, name="brokerIP1")
     bind_address: str = "127.0.0.1"
     listen_port: Port = 10911
-    vip_channel_enable: bool = False
+    vip_channel_enable: bool = True
     namesrv_addr: str = ""
     broker_permission: Annotated[int, Meta(ge=0, le=7)] = 6
     store_path_root_dir: str = "cometmq-data"
@@ -191,12 +192,21 @@ class Settings(NamedTuple):
     store: StoreSettings
 
 
-def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Settings:
+def load(
+    path: Path | None,
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    defaults: Mapping[str, Any] | None = None,
+) -> Settings:
     """Read ``path`` (TOML by its suffix, else ``key=value`` lines), then apply ``overrides`` by name.
+
+    Args:
+        defaults: values of settings that neither names.
 
     Raises SettingsError if the file cannot be read, or a setting in it cannot be used.
     """
-    values = {} if path is None else _read(path)
+    values = dict(defaults or {})
+    values |= {} if path is None else _read(path)
     values |= overrides or {}
     unknown = sorted(values.keys() - known_names())
     if unknown:

@@ -21,6 +21,7 @@ COLUMNS = (
     "out today",
     "disk",
     "up",
+    "kernels",
 )
 FORMATS: Final = {"in_tps": ".1f", "out_tps": ".1f", "disk_ratio": ".0%"}
 
@@ -49,6 +50,7 @@ def cluster(context: click.Context, namesrv: str, as_json: bool) -> None:
 def _row(line: BrokerLine) -> list[str]:
     cells = line._asdict() | {"up": None if line.up is None else _short(line.up)}
     del cells["trouble"]
+    cells["kernels"] = line.kernels and line.kernels.partition(":")[0]  # why they are plain tells --json
     return ["-" if cell is None else format(cell, FORMATS.get(name, "")) for name, cell in cells.items()]
 
 

@@ -17,6 +17,7 @@ from cometmq.errors import (
     RemoteError,
     SettingsError,
 )
+from cometmq.extras import require
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
@@ -47,12 +48,17 @@ COMMANDS: Final = {
     "lag": ("cometmq.cli.lag:lag", "Tell how far groups are behind; --watch for a live view."),
     "dlq": ("cometmq.cli.dlq:dlq", "List, resend and export dead letters."),
     "cluster": ("cometmq.cli.cluster:cluster", "List the brokers, and how much passes through them."),
+    "kernels": ("cometmq.cli.kernels:kernels", "Compile the bulk operations ahead, for an image."),
     "store": ("cometmq.cli.store:store", "Look into, check, search, rebuild and clean a store directory."),
     "spark": ("cometmq.cli.spark:spark", "Run jobs on store directories with Spark."),
     "demo": ("cometmq.cli.demo:demo", "See it all work, end to end, in about two minutes."),
     "completion": ("cometmq.cli.completion:completion", "Print a script that completes commands in a shell."),
 }
 """Name → where the command is, and its line in the help, which must not need an import."""
+
+
+NEEDS: Final = {"store": "broker", "spark": "spark"}
+"""The extras of commands that consist of nothing else, by name; others ask when they run."""
 
 
 class LazyGroup(click.Group):
@@ -66,6 +72,8 @@ class LazyGroup(click.Group):
         """Import a command."""
         if cmd_name not in COMMANDS:
             return None
+        if name := NEEDS.get(cmd_name):
+            require(name, f"cometmq {cmd_name}")
         module, _, name = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), name)
         return command

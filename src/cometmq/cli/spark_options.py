@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cometmq.cli.paths import NamedPath
-from cometmq.errors import SettingsError
 from cometmq.io.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
@@ -35,15 +34,9 @@ TaskProgress = Callable[[str, int, int], None]
 
 
 def start_spark(master: str) -> "SparkSession":
-    """Give a Spark session, which ends with this process. Raises SettingsError if there is no Spark."""
-    try:
-        from cometmq.spark import session  # noqa: PLC0415 - an extra, and it takes half a second
-    except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith(("pyspark", "pyarrow", "numpy", "pandas")):
-            raise
-        raise SettingsError(
-            f"the package {error.name} is not installed: pip install 'cometmq[spark]'"
-        ) from None
+    """Give a Spark session, which ends with this process. Raises MissingExtra if there is no Spark."""
+    from cometmq.spark import session  # noqa: PLC0415 - an extra, and it takes half a second
+
     return session(master)
 
 

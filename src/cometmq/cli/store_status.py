@@ -81,6 +81,8 @@ def _show_live(found: BrokerStatus, *, as_json: bool) -> None:
         return
     click.echo(f"{found.address}: {printable(found.version)}, up {printable(found.up)}")
     click.echo(f"takes messages: {'no, ' + printable(found.not_writable) if found.not_writable else 'yes'}")
+    if found.kernels:
+        click.echo(f"bulk operations: {printable(found.kernels)}")
     _print_pointers(found.pointers)
 
 

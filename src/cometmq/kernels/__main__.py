@@ -1,7 +1,7 @@
-"""``python -m cometmq.kernels``: compile the kernels into the on-disk cache, so that they load at once.
+"""``python -m cometmq.kernels``: compile the kernels into a cache on the disk, so that they load at once.
 
-Worth running when an image is built. With ``--with-parent``, as a broker runs it, it works in the
-background and stops when its standard input ends.
+``cometmq kernels`` does so into a folder that is named, for an image. With ``--with-parent``, as a broker
+runs it, it works in the background and stops when its standard input ends.
 """
 
 import logging
@@ -23,13 +23,14 @@ def main() -> None:
     """Compile, unless that has been done."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     signal.signal(signal.SIGTERM, _leave)
-    if WITH_PARENT in sys.argv[1:]:
+    with_parent = WITH_PARENT in sys.argv[1:]
+    if with_parent:
         os.nice(NICENESS)
         threading.Thread(target=_watch_parent, daemon=True).start()
     if cache.is_warm():
         log.info("the kernels are compiled already")
         return
-    cache.load_compiled()
+    cache.load_compiled(for_all_users=not with_parent)
     log.info("the kernels are compiled")
 
 

@@ -1,12 +1,12 @@
 """Where the compiled kernels are kept between runs.
 
-One directory holds what Numba caches for all kernels of one CometMQ on one kind of processor. Its name
-is made of everything that the machine code depends on, and it gets that name only when it is complete:
-so a directory that exists is warm, and a compilation that was stopped leaves nothing that could be
-taken for one. (Numba itself looks only at the file of each kernel, not at those of what it calls.)
+One directory holds the machine code of all kernels of one CometMQ for one kind of processor. Its name
+is made of the contents of everything that the code depends on (sources, versions, processor), and of no
+path and no time: so it may be copied, into another venv, image or user's folder, and is found there. It gets
+that name only when it is complete: so a directory that exists is warm, and a compilation that was stopped
+leaves nothing that could be taken for one.
 
-It lies beside the package if that can be written to, otherwise in the user's cache directory;
-``NUMBA_CACHE_DIR`` overrules both.
+Where such directories are looked for says ``places``.
 """
 
 import fcntl
@@ -20,9 +20,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cometmq import __version__
+from cometmq.kernels import places
+
+if TYPE_CHECKING:
+    from cometmq.kernels.machine_code import Processor
 
 PACKAGE: Final = Path(__file__).parent
 SOURCES: Final = (
@@ -49,9 +53,11 @@ SOURCES: Final = (
     "kernels/jit",
     "kernels/json_text",
     "kernels/keys",
+    "kernels/machine_code",
     "kernels/named_fields",
     "kernels/numbering",
     "kernels/ops",
+    "kernels/places",
     "kernels/properties",
     "kernels/pull",
     "kernels/pull_answers",
@@ -78,106 +84,162 @@ SOURCES: Final = (
     "kernels/topic_table",
 )
 """What the compiled operations are made of: themselves, and where their constants come from."""
-KEPT_MAX: Final = 4
-"""So many caches are kept, the newest ones: others are of earlier versions."""
+KEPT_MAX: Final = 8
+"""So many caches are kept in a place, the newest ones: others are of earlier versions."""
 _COMPILED: Final = "cometmq.kernels.compiled"
 _PREFIX: Final = "cometmq-"
 _BUILDING: Final = "building-"
 
 
-def is_warm() -> bool:
-    """Tell whether loading needs no compiling.
+class Sources(NamedTuple):
+    """What the kernels are made of.
+
+    Attributes:
+        digest: of all texts, and of the versions of what compiles them.
+        kernel_count: how many there are.
+    """
+
+    digest: str
+    kernel_count: int
+
+
+def find() -> Path | None:
+    """Return the directory from which the kernels can be loaded without compiling, or None.
 
     Raises:
         ImportError: Numba is not there.
-        OSError: no place for the cache can be written to.
     """
-    return _directory().is_dir()
+    sources = read_sources()
+    names = [_name(sources, processor) for processor in _usable_processors()]
+    for place in places.to_read():
+        for name in names:
+            if _kernel_count(place.path / name) == sources.kernel_count:
+                return place.path / name
+    return None
 
 
-def load_compiled() -> ModuleType:
-    """Import the compiled operations; compile them into the cache if it is cold, which takes half a minute.
+def is_warm() -> bool:
+    """Return whether loading needs no compiling. Raises ImportError if Numba is not there."""
+    return find() is not None
 
-    Processes that find it cold at the same time compile one after the other, so only the first does.
+
+def load_compiled(*, for_all_users: bool = False) -> ModuleType:
+    """Import the compiled operations; compile them into a cache if there is none, which takes half a minute.
+
+    Processes that find none at the same time compile one after the other, so only the first does.
+
+    Args:
+        for_all_users: as in ``places.to_write``.
 
     Raises:
         ImportError: Numba is not there, or does not work with this Python or numpy.
         OSError: no place for the cache can be written to.
+        ValueError: the cache is damaged.
     """
-    directory = _directory()
-    if directory.is_dir() or _COMPILED in sys.modules:
-        return _import_with(directory)
-    with _locked(directory.parent):
-        if directory.is_dir():
-            return _import_with(directory)
-        _remove_unfinished(directory.parent)
-        with tempfile.TemporaryDirectory(prefix=_BUILDING, dir=directory.parent) as building:
-            made = Path(building, directory.name)
-            compiled = _import_with(made)
-            if any(made.rglob("*.nbc")):  # under some of Numba's debugging switches it caches nothing
-                made.rename(directory)
-        _forget_old(directory.parent)
-    return compiled
+    if _COMPILED in sys.modules:
+        return importlib.import_module(_COMPILED)
+    if (found := find()) is not None:
+        return _import_from(found)
+    parent = places.to_write(for_all_users=for_all_users).path
+    with _locked(parent):
+        if (found := find()) is not None:
+            return _import_from(found)
+        return _compile_into(parent, next(iter(_usable_processors())))
+
+
+def compile_into(parent: Path, processor: "Processor") -> Path:
+    """Compile all kernels for a processor, and return their directory in ``parent``; it may be copied.
+
+    To be called in a process that has compiled nothing. If the directory is there, nothing is done.
+
+    Raises:
+        ImportError, OSError: as in ``load_compiled``.
+    """
+    from cometmq.kernels.machine_code import compiling_for  # noqa: PLC0415  Numba is optional, and slow to import
+
+    sources = read_sources()
+    parent.mkdir(parents=True, exist_ok=True)
+    directory = parent / _name(sources, processor)
+    with _locked(parent):
+        if _kernel_count(directory) != sources.kernel_count:
+            with compiling_for(processor):
+                _compile_into(parent, processor)
+    return directory
+
+
+def compiled_count(parent: Path) -> int:
+    """Return how many kernels a compilation under way in a place has made."""
+    return max(map(_kernel_count, parent.glob(f"{_BUILDING}*/{_PREFIX}*")), default=0)
 
 
 def remove_unfinished() -> None:
     """Remove what compilations that were stopped have left; one under way in another process is let be."""
-    parent = _parent()
+    parent = places.to_write(for_all_users=False).path
     with suppress(BlockingIOError), _locked(parent, fcntl.LOCK_NB):
         _remove_unfinished(parent)
+
+
+def read_sources() -> Sources:
+    """Digest what the machine code depends on, but for the processor. Raises ImportError without Numba."""
+    numba, llvmlite, numpy = map(importlib.import_module, ("numba", "llvmlite", "numpy"))
+    versions = (numba.__version__, llvmlite.__version__, numpy.__version__)
+    python = f"{sys.implementation.cache_tag} {sys.version_info}"
+    digest = hashlib.sha256("\0".join((python, *versions)).encode())
+    kernel_count = 0
+    for name in SOURCES:
+        text = (PACKAGE.parent / f"{name}.py").read_bytes()
+        digest.update(f"\0{name} {len(text)}\0".encode() + text)
+        kernel_count += text.count(b"\n@kernel(")
+    return Sources(digest.hexdigest()[:16], kernel_count)
+
+
+def _usable_processors() -> "list[Processor]":
+    """Return the processors whose code runs here, the best first."""
+    from cometmq.kernels.machine_code import portable_processor, this_processor  # noqa: PLC0415  imports Numba
+
+    portable = portable_processor()
+    return [this_processor()] if portable is None else [this_processor(), portable]
+
+
+def _name(sources: Sources, processor: "Processor") -> str:
+    return f"{_PREFIX}{__version__}-{sources.digest}-{processor.digest}"
+
+
+def _kernel_count(directory: Path) -> int:
+    try:
+        return sum(name.endswith(places.SUFFIX) for name in os.listdir(directory))
+    except OSError:  # it is not there, or not for this user
+        return 0
+
+
+def _compile_into(parent: Path, processor: "Processor") -> ModuleType:
+    """Compile into a directory that gets its name at the end; the caller holds the lock of ``parent``."""
+    from cometmq.kernels.machine_code import kept_in  # noqa: PLC0415  imports Numba
+
+    sources = read_sources()
+    directory = parent / _name(sources, processor)
+    _remove_unfinished(parent)
+    with tempfile.TemporaryDirectory(prefix=_BUILDING, dir=parent) as building:
+        made = Path(building, directory.name)
+        with kept_in(made, is_complete=False):
+            compiled = importlib.import_module(_COMPILED)
+        if _kernel_count(made) == sources.kernel_count:  # not under some of Numba's debugging switches
+            shutil.rmtree(directory, ignore_errors=True)  # one that lacks something
+            made.rename(directory)
+    _forget_old(parent)
+    return compiled
+
+
+def _import_from(directory: Path) -> ModuleType:
+    from cometmq.kernels.machine_code import kept_in  # noqa: PLC0415  imports Numba
+
+    with kept_in(directory, is_complete=True):
+        return importlib.import_module(_COMPILED)
 
 
 def _remove_unfinished(parent: Path) -> None:
     for stopped in parent.glob(f"{_BUILDING}*"):
         shutil.rmtree(stopped, ignore_errors=True)
-
-
-def _import_with(directory: Path) -> ModuleType:
-    config = _numba_config()
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(directory)
-    try:
-        return importlib.import_module(_COMPILED)
-    finally:
-        config.CACHE_DIR = before
-
-
-def _numba_config() -> Any:
-    return importlib.import_module("numba.core.config")  # Numba is optional, and slow to import
-
-
-def _directory() -> Path:
-    """Give the cache's directory, which need not exist; its parent does."""
-    return _parent() / f"{_PREFIX}{__version__}-{_digest()}"
-
-
-def _parent() -> Path:
-    config = _numba_config()
-    user_caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    places = [config.CACHE_DIR] if config.CACHE_DIR else [PACKAGE / "__pycache__", user_caches / "cometmq"]
-    for place in map(Path, places):
-        try:
-            place.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(place, os.W_OK):
-            return place
-    raise OSError(
-        f"none of {', '.join(map(str, places))} can be written to: set NUMBA_CACHE_DIR to one that can"
-    )
-
-
-def _digest() -> str:
-    """Digest what the machine code depends on."""
-    numba, binding = map(importlib.import_module, ("numba", "llvmlite.binding"))
-    digest = hashlib.sha256()
-    features = binding.get_host_cpu_features().flatten()
-    for part in (sys.version, numba.__version__, binding.get_host_cpu_name(), features, str(PACKAGE)):
-        digest.update(part.encode() + b"\0")
-    for name in SOURCES:
-        source = PACKAGE.parent / f"{name}.py"
-        digest.update(f"{name} {source.stat().st_mtime_ns}\0".encode() + source.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def _forget_old(parent: Path) -> None:

@@ -1,8 +1,8 @@
 """How kernels are compiled, and how they read and write the big-endian numbers of the disk.
 
-A kernel has one explicit signature: importing its module then compiles it or takes it from Numba's
-on-disk cache, and no call ever compiles. It holds no GIL, so a thread can scan while the event loop
-runs. What kernels call is compiled into them (``inlined``) and not cached by itself.
+A kernel has one explicit signature: importing its module then compiles it or loads its machine code from
+a file (``machine_code``), and no call ever compiles. It holds no GIL, so a thread can scan while the event
+loop runs. What kernels call is compiled into them (``inlined``) and not cached by itself.
 """
 
 from collections.abc import Callable
@@ -13,6 +13,7 @@ import numpy as np
 from llvmlite import binding, ir
 from numpy.typing import NDArray
 
+from cometmq.kernels import machine_code
 from cometmq.kernels.sends import SEND
 
 P = ParamSpec("P")
@@ -54,17 +55,24 @@ sends_out = types.Array(numba.from_dtype(SEND), 1, "C")
 
 
 def kernel(signature: object, *, makes_arrays: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Compile a function for one signature, or take it from the on-disk cache.
+    """Compile a function for one signature, or load its machine code.
 
     Args:
         makes_arrays: whether it makes any. Only then are references to arrays counted, which is a locked
             instruction for each that is handed on: two fifths of what a send cost. Those that a kernel is
             given its caller holds.
     """
-    decorate: Callable[[Callable[P, R]], Callable[P, R]] = njit(
-        signature, cache=True, nogil=True, error_model="numpy", _nrt=makes_arrays
-    )
-    return decorate
+
+    def compile_now(function: Callable[P, R]) -> Callable[P, R]:
+        dispatcher = njit(nogil=True, error_model="numpy", _nrt=makes_arrays)(function)
+        if not config.DISABLE_JIT:
+            machine_code.keep(dispatcher)
+            dispatcher.compile(signature)
+            dispatcher.disable_compile()
+        made: Callable[P, R] = dispatcher
+        return made
+
+    return compile_now
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:

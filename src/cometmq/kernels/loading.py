@@ -2,7 +2,7 @@
 
 Loading runs in a thread. With a warm cache that is 0.3–0.5 s of importing Numba and linking machine
 code; the interpreter changes threads every 5 ms, and LLVM's work holds no GIL. Compiling would keep the
-interpreter busy for half a minute, so the first time ever a child process does it. The child ends with
+interpreter busy for half a minute, so where no cache is found a child process does it. The child ends with
 its parent, however that ends: it watches a pipe that only the parent holds open. What a child that was
 stopped leaves, its parent removes; if that was killed, the next one that compiles.
 """
@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable
 from typing import Final, cast
 
-from cometmq.kernels import cache, plain
+from cometmq.kernels import cache, places, plain
 from cometmq.kernels.footprint import small_footprint
 from cometmq.kernels.ops import Ops
 
@@ -27,15 +27,28 @@ WITH_PARENT: Final = "--with-parent"
 
 WORTH_LOADING_BYTES: Final = 4 * 1024 * 1024
 WORTH_COMPILING_BYTES: Final = 256 * 1024 * 1024
-NOT_LOADED: Final = "the kernels cannot be loaded, the slower plain operations stay: %r"
+NOT_LOADED: Final = "the kernels cannot be loaded, the slower plain operations stay: %s"
+NO_NUMBA: Final = "numba is not installed: the slower plain operations stay; pip install 'cometmq[fast]'"
+PLAIN: Final = "plain"
+COMPILED: Final = "compiled"
 
 _current: Ops = plain
 _lock = threading.Lock()
+_said_no_numba = False
+_progress: Callable[[], str] | None = None
+"""Tells of the loading that was begun last."""
 
 
 def current() -> Ops:
     """Give the operations: the compiled ones if they are loaded, otherwise the plain ones."""
     return _current
+
+
+def serving() -> str:
+    """Return which operations serve: ``compiled``, ``plain, compiling 12 of 25``, ``plain: `` and why."""
+    if _current is not plain:
+        return COMPILED
+    return PLAIN if _progress is None else _progress()
 
 
 def load() -> Ops:
@@ -46,6 +59,15 @@ def load() -> Ops:
             with small_footprint():
                 _current = cast(Ops, cache.load_compiled())
     return _current
+
+
+def load_if_possible() -> Ops:
+    """Do as ``load``; if it fails, a warning is logged and the plain operations are returned."""
+    try:
+        return load()
+    except Exception as error:  # noqa: BLE001  as in Loading: all works without
+        _warn(error)
+        return plain
 
 
 def load_for(size: int) -> None:
@@ -60,7 +82,19 @@ def load_for(size: int) -> None:
         if size >= WORTH_COMPILING_BYTES or cache.is_warm():
             load()
     except Exception as error:  # noqa: BLE001  as in Loading: all works without
-        log.warning(NOT_LOADED, error)
+        _warn(error)
+
+
+def _warn(error: Exception) -> str:
+    """Log why the plain operations stay, and return it; that Numba is not installed is logged once."""
+    global _said_no_numba  # noqa: PLW0603  once for the process
+    if isinstance(error, ModuleNotFoundError) and error.name == "numba":
+        if not _said_no_numba:
+            _said_no_numba = True
+            log.warning(NO_NUMBA)
+        return "numba is not installed"
+    log.warning(NOT_LOADED, repr(error))
+    return repr(error)
 
 
 def load_in_background(on_loaded: Callable[[], None] | None = None) -> "Loading":
@@ -78,10 +112,13 @@ class Loading:
     """A loading under way."""
 
     def __init__(self, on_loaded: Callable[[], None] | None = None) -> None:
+        global _progress  # noqa: PLW0603  one loading is shown for the process
         self._on_loaded = on_loaded
         self._stopping = threading.Event()
         self._child: subprocess.Popen[bytes] | None = None
         self._child_lock = threading.Lock()
+        self._step: Callable[[], str] = lambda: f"{PLAIN}, loading"
+        _progress = self._tell
         self._thread = threading.Thread(target=self._run, name="load-kernels", daemon=True)
         self._thread.start()
         atexit.register(self.stop)
@@ -95,6 +132,7 @@ class Loading:
             _end(child)
             cache.remove_unfinished()
         self._thread.join()
+        self._step = lambda: PLAIN
         atexit.unregister(self.stop)
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -102,23 +140,35 @@ class Loading:
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
+    def _tell(self) -> str:
+        return self._step()
+
     def _run(self) -> None:
         try:
-            if not cache.is_warm():
-                log.info("compiling the kernels, once for this version and machine")
+            if (found := cache.find()) is None:
                 self._compile()
+                found = cache.find()
             if self._stopping.is_set():
                 return
+            self._step = lambda: f"{PLAIN}, loading"
             load()
         except Exception as error:  # noqa: BLE001  whatever Numba, LLVM or the disk have against it: all works without
-            log.warning(NOT_LOADED, error)
+            why = _warn(error)
+            self._step = lambda: f"{PLAIN}: {why}"
             return
-        log.info("the kernels are loaded")
+        log.info("the kernels are loaded from %s", found)
         if self._on_loaded is not None:
             self._on_loaded()
 
     def _compile(self) -> None:
         """Run a child that compiles. Raises RuntimeError if that is of no use, but not if it was stopped."""
+        parent, kernel_count = places.to_write(for_all_users=False).path, cache.read_sources().kernel_count
+        log.info(
+            "compiling %d kernels into %s; until then the slower plain operations serve", kernel_count, parent
+        )
+        self._step = lambda: (
+            f"{PLAIN}, compiling {min(cache.compiled_count(parent) + 1, kernel_count)} of {kernel_count}"
+        )
         with self._child_lock:
             if self._stopping.is_set():
                 return
@@ -132,7 +182,7 @@ class Loading:
             assert child.stderr is not None
             complaint = child.stderr.read().decode(errors="replace")
         code = child.returncode
-        if not self._stopping.is_set() and (code or not cache.is_warm()):
+        if not self._stopping.is_set() and (code or cache.find() is None):
             raise RuntimeError(f"compiling ended with code {code}: {complaint.strip()[-500:]}")
 
 

@@ -56,7 +56,7 @@ class LogReader(DataSourceReader):
             OSError: a file is gone, or cannot be read.
         """
         pieces: list[Piece] = (partition and partition.value) or []  # a read without partitions gets None
-        ops = kernels.load()
+        ops = kernels.load_if_possible()
         left = self._options.limit or sys.maxsize
         for piece in pieces:
             found = opened(piece.file.path, piece.file.size)

@@ -41,7 +41,7 @@ def batches(
         DamagedRecord: the bytes are no records; the batches before them have been given.
         KeyError: there is no such column.
     """
-    ops = ops or kernels.load()
+    ops = ops or kernels.load_if_possible()
     position = 0
     while position < len(body):
         scan = ops.scan(body, base_offset=None, start=position, max_records=RECORDS_MAX)

@@ -3,10 +3,11 @@
 A store needs no broker: ``MessageStore.open(directory)`` appends, reads and finds (``docs/guide/store.md``).
 """
 
-from importlib.util import find_spec
+from cometmq.extras import require
 
-if find_spec("numpy") is None:
-    raise ModuleNotFoundError('the store needs numpy: pip install "cometmq[broker]"', name="numpy")
+require("broker", "the store", "numpy")
+
+# ruff: noqa: E402  what is imported needs numpy, and would say less where it is missing
 
 from cometmq.message import Message, StoredMessage
 from cometmq.store.append import Appended, NewMessage

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from cometmq.cluster.claims import Claimed, Mark, State
-from cometmq.errors import SettingsError
+from cometmq.extras import require
 from cometmq.io.clock import Clock, SystemClock
 
 if TYPE_CHECKING:  # an extra
@@ -56,7 +56,7 @@ class RedisClaims:
         prefix: what the names of all keys begin with.
 
     Raises:
-        SettingsError: a URL is given, and the package ``redis`` is not there.
+        MissingExtra: a URL is given, and the package ``redis`` is not there.
         ValueError: the URL is none of Redis.
     """
 
@@ -107,10 +107,9 @@ class RedisClaims:
 
 
 def _connect(url: str) -> "Redis":
-    try:
-        from redis import Redis  # noqa: PLC0415 - needs the extra
-    except ImportError as error:
-        raise SettingsError('claims in Redis need its client: pip install "cometmq[redis]"') from error
+    require("redis", "RedisClaims")
+    from redis import Redis  # noqa: PLC0415 - needs the extra
+
     return Redis.from_url(url)
 
 

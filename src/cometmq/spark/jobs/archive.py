@@ -207,7 +207,7 @@ class _Run:
                     yield pa.RecordBatch.from_pylist([{"messages": messages}])
 
         if parts:
-            kernels.load()  # once, before many workers do: they find it in the cache
+            kernels.load_if_possible()  # once, before many workers do: they find it in the cache
             for path in {part.file.path for part in parts}:
                 if not isinstance(path, RemotePath):
                     self._layer.sync(path)  # else a loss of power could put other messages in their places

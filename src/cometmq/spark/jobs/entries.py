@@ -76,7 +76,7 @@ class Rules(NamedTuple):
 
 def scanned(numbers: Iterable[int], splits: Sequence[Sequence[Piece]], rules: Rules) -> Iterator[Row]:
     """Give the rows of some of the splits, stretch by stretch. Raises OSError if a file is gone."""
-    kernels.load()
+    kernels.load_if_possible()
     for number in numbers:
         for piece in splits[number]:
             yield from _piece_rows(piece, rules)

@@ -73,7 +73,7 @@ def write_blocks(keys: Iterable[Keys], building: Path, slot_count: int, entry_co
 
     Raises OSError; what is complete by then stays.
     """
-    kernels.load()
+    kernels.load_if_possible()
     layer = Disk()
     for block, of_block in groupby(keys, key=lambda part: part.block):
         with attempt(layer, building) as directory:

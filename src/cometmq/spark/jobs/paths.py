@@ -1,10 +1,9 @@
 """Paths as Spark takes them, and what is told by them."""
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from cometmq.errors import SettingsError
+from cometmq.extras import require
 
 DELTA_LOG: Final = "_delta_log"
 """What makes a directory a Delta table."""
@@ -16,6 +15,5 @@ def spark_path(path: Path) -> str:
 
 
 def check_delta_package() -> None:
-    """Raise SettingsError if Delta's package, an extra, is not there."""
-    if find_spec("deltalake") is None:
-        raise SettingsError("the package deltalake is not installed: pip install 'cometmq[delta]'")
+    """Raise MissingExtra if Delta's package is not there."""
+    require("delta", "a Delta table")

@@ -109,7 +109,7 @@ def rebuild(
             for finding in store.findings:
                 if finding.severity is Severity.DAMAGE:
                     raise StoreDamaged(str(finding))
-            kernels.load()  # once, before many workers do: they find it in the cache
+            kernels.load_if_possible()  # once, before many workers do: they find it in the cache
             rebuilt = _Job(spark, store, layer, progress).run(bytes_per_task)
     finally:
         layer.unlock(token)

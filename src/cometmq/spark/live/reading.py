@@ -56,7 +56,7 @@ async def _opened(options: LiveOptions) -> Pulls:
 def _batches(
     options: LiveOptions, columns: Sequence[str], pieces: Sequence[Piece]
 ) -> Iterator[pa.RecordBatch]:
-    ops = kernels.load()
+    ops = kernels.load_if_possible()
     answers = Answers(ops, pieces)
     wanted = Wanted(options.tags, options.starting_time, options.ending_time)
 

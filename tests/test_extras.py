@@ -1,0 +1,157 @@
+"""What an installation without an extra says: one line with the remedy, wherever the missing part is met."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+
+from cometmq.cli.main import COMMANDS, NEEDS
+from cometmq.errors import MissingExtra, SettingsError
+from cometmq.extras import PACKAGES, require
+
+ALL = {package for packages in PACKAGES.values() for package in packages}
+BLOCK = """if True:
+    import sys
+    class Absent:
+        def find_spec(self, name, path=None, target=None):
+            if name.partition(".")[0] in MISSING:
+                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+    for name in MISSING:
+        sys.modules[name] = None
+    sys.meta_path.insert(0, Absent())
+"""
+STORE = ("broker", "numpy")
+BROKER = ("broker", "numpy", "lark")
+SPARK = ("spark", "numpy", "pyspark", "pyarrow")
+DELTA = ("delta", "deltalake")
+PARTS = {
+    "from cometmq.store import MessageStore": STORE,
+    "from cometmq import kernels": STORE,
+    "from cometmq.broker.broker import Broker": BROKER,
+    "from cometmq.broker.settings import load": BROKER,
+    "from cometmq.testing import EmbeddedBroker": BROKER,
+    "from cometmq.testing.embedded_broker import EmbeddedBroker": BROKER,
+    "from cometmq.spark import session": SPARK,
+    "from cometmq.spark.session import session": SPARK,
+    "from cometmq.spark.starting import started": SPARK,
+    "from cometmq.spark import drop_duplicates": SPARK,
+    "from cometmq.spark.jobs.paths import check_delta_package; check_delta_package()": DELTA,
+    "from cometmq.client.idempotence.redis import _connect; _connect('redis://127.0.0.1')": (
+        "redis",
+        "redis",
+    ),
+}
+"""Public parts that are optional, the extra of each, and the packages that it cannot do without."""
+BASE = [
+    "from cometmq import Consumer, Deduplicator, LitePullConsumer, Lookup, Producer, PullConsumer",
+    "from cometmq import TransactionProducer",
+    "from cometmq.blocking import Consumer, Producer, PullConsumer",
+    "from cometmq.client.idempotence import RedisClaims",
+    "from cometmq.testing import Fault",
+    "from cometmq.testing.plugin import rocketmq",
+    "from cometmq.namesrv.name_server import NameServer",
+    "import cometmq.admin.topics, cometmq.admin.groups, cometmq.admin.offsets, cometmq.admin.messages",
+]
+
+
+TRY_ALL = """
+    import json
+    found = {}
+    for statement in STATEMENTS:
+        try:
+            exec(statement, {})
+            found[statement] = None
+        except BaseException as error:
+            found[statement] = [type(error).__name__, str(error)]
+    print(json.dumps(found))
+"""
+RUN_ALL = """
+    import io, json
+    from contextlib import redirect_stderr, redirect_stdout
+    from cometmq.cli.main import main
+    found = []
+    for arguments in STATEMENTS:
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            try:
+                main(arguments)
+            except SystemExit as ended:
+                found.append([ended.code, out.getvalue(), err.getvalue()])
+    print(json.dumps(found))
+"""
+
+
+def without(packages: Iterable[str], program: str, statements: Sequence[object]) -> Any:
+    """Run a program where some packages are not installed, and return what it prints."""
+    head = f"MISSING, STATEMENTS = {sorted(packages)!r}, {list(statements)!r}"
+    ran = subprocess.run(
+        [sys.executable, "-c", f"{head}\n{BLOCK}{program}"], capture_output=True, text=True, check=True
+    )
+    return json.loads(ran.stdout)
+
+
+def test_clients_need_no_extra() -> None:
+    assert without(ALL, TRY_ALL, BASE) == dict.fromkeys(BASE)
+
+
+@pytest.mark.parametrize(
+    "missing", [ALL, {"numpy"}, {"lark"}, {"pyspark"}, {"pyarrow"}, {"deltalake"}, {"redis"}]
+)
+def test_each_optional_part_is_there_or_names_its_extra(missing: set[str]) -> None:
+    found = without(missing, TRY_ALL, list(PARTS))
+    for statement, part in PARTS.items():
+        extra, *needed = SPARK if part is DELTA and missing.intersection(SPARK) else part
+        lacking = missing.intersection(needed)
+        if not lacking:
+            assert found[statement] is None
+            continue
+        kind, text = found[statement]
+        assert kind == "MissingExtra" and text.endswith(f": pip install 'cometmq[{extra}]'")
+        assert any(package in text for package in lacking)
+
+
+def test_each_command_s_help_is_there_or_one_line_says_what_to_install() -> None:
+    found = without(ALL, RUN_ALL, [(name, "--help") for name in COMMANDS])
+    for name, (code, out, err) in zip(COMMANDS, found, strict=True):
+        if name in NEEDS:
+            assert (code, out) == (2, "")
+            assert err.startswith(f"error: cometmq {name} needs ") and err.count("\n") == 1
+            assert f"pip install 'cometmq[{NEEDS[name]}]'" in err
+        else:
+            assert (code, err) == (0, "") and out.startswith(f"Usage: cometmq {name}")
+
+
+def test_each_command_that_needs_an_extra_fails_with_one_line() -> None:
+    extras = {
+        ("dev",): "broker",
+        ("broker",): "broker",
+        ("namesrv",): "broker",
+        ("kernels",): "fast",
+        ("store", "status", "x"): "broker",
+        ("spark", "verify", "x"): "spark",
+        ("demo",): "spark,jre",
+    }
+    for extra, (code, out, err) in zip(extras.values(), without(ALL, RUN_ALL, list(extras)), strict=True):
+        assert (code, out) == (2, "")
+        assert err.startswith("error: ") and err.count("\n") == 1
+        assert f"pip install 'cometmq[{extra}]'" in err
+
+
+def test_without_numba_all_but_the_command_that_compiles_is_there() -> None:
+    missing = {"numba", "llvmlite"}
+    assert without(missing, TRY_ALL, list(PARTS)) == dict.fromkeys(PARTS)
+    ((code, _, err),) = without(missing, RUN_ALL, [("kernels",)])
+    assert (code, err) == (2, "error: cometmq kernels needs numba: pip install 'cometmq[fast]'\n")
+
+
+def test_what_is_missing_is_named() -> None:
+    require("broker", "it")
+    with pytest.raises(
+        MissingExtra, match=r"^it needs absent_one, absent_two: pip install 'cometmq\[broker\]'$"
+    ) as raised:
+        require("broker", "it", "absent_one", "numpy", "absent_two")
+    assert issubclass(MissingExtra, ModuleNotFoundError) and issubclass(MissingExtra, SettingsError)
+    assert raised.value.name == "absent_one"
