@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import signal
 import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,6 +17,15 @@ if TYPE_CHECKING:
 settings.register_profile("long", max_examples=10_000, deadline=None)  # pytest --hypothesis-profile long
 
 GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_configure() -> None:
+    """Undo that a shell lets its background jobs, and all that these start, ignore SIGINT.
+
+    Tests interrupt themselves and their children, as Ctrl-C does; children inherit what is ignored, but no handler.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
