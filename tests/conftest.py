@@ -22,7 +22,7 @@ GOLDEN = Path(__file__).parent / "golden"
 def pytest_configure() -> None:
     """Undo that a shell lets its background jobs, and all that these start, ignore SIGINT.
 
-    Tests interrupt themselves and their children, as Ctrl-C does; children inherit what is ignored, but no handler.
+    Tests interrupt themselves and their children, as Ctrl-C does; to ignore is inherited, a handler is not.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
