@@ -2,8 +2,8 @@
 
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -48,11 +48,33 @@ def lines_that_match(pattern: str, files: list[Path]) -> list[str]:
     ]
 
 
-def calls(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Give the line and the dotted name of every call."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            yield node.lineno, ast.unparse(node.func)
+class Facts(NamedTuple):
+    """What is known of all scripts by their syntax: each is parsed once, for that takes seconds."""
+
+    classes: list[tuple[Path, str]]
+    calls: list[tuple[Path, int, str]]
+    broad_handlers: list[tuple[Path, int]]
+
+
+@pytest.fixture(scope="module")
+def facts() -> Facts:
+    found = Facts([], [], [])
+    for path in SCRIPTS:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                found.classes.append((path, node.name))
+            elif isinstance(node, ast.Call):
+                found.calls.append((path, node.lineno, dotted(node.func)))
+            elif isinstance(node, ast.ExceptHandler) and is_broad(node):
+                found.broad_handlers.append((path, node.lineno))
+    return found
+
+
+def dotted(called: ast.expr) -> str:
+    """Return what is called as it is written, if that is a name, or names with dots between."""
+    if isinstance(called, ast.Attribute):
+        return f"{dotted(called.value)}.{called.attr}"
+    return called.id if isinstance(called, ast.Name) else ""
 
 
 def test_no_source_file_is_too_long_to_read_at_once() -> None:
@@ -65,15 +87,9 @@ def test_no_source_file_is_too_long_to_read_at_once() -> None:
     assert {name for name in LONGER if lengths.get(name, 0) <= LINES_MAX} == set(), "no longer an exception"
 
 
-def test_names_say_what_a_thing_is() -> None:
+def test_names_say_what_a_thing_is(facts: Facts) -> None:
     banned = re.compile(r"(Manager|Service|Impl|Utils?|Helpers?)(?![a-z])", re.IGNORECASE)
-    classes = [
-        f"{path.relative_to(ROOT)}: {node.name}"
-        for path in SCRIPTS
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ClassDef) and banned.search(node.name)
-    ]
-    assert classes == []
+    assert [f"{path.relative_to(ROOT)}: {name}" for path, name in facts.classes if banned.search(name)] == []
     assert [path for path in SCRIPTS if banned.search(path.stem)] == []
 
 
@@ -81,24 +97,21 @@ def test_nothing_is_left_for_later() -> None:
     assert lines_that_match(r"\b(TO[D]O|FIX[M]E|X[X]X)\b", TEXTS) == []
 
 
-def test_nobody_sleeps_where_an_event_would_do() -> None:
+def test_nobody_sleeps_where_an_event_would_do(facts: Facts) -> None:
+    judged = {*SOURCES, *TESTS}
     sleepers = {
         path.relative_to(ROOT).as_posix()
-        for path in SOURCES + TESTS
-        for _, name in calls(ast.parse(path.read_text()))
-        if name in {"time.sleep", "sleep"}
+        for path, _, name in facts.calls
+        if path in judged and name in {"time.sleep", "sleep"}
     }
     assert sleepers == set(SLEEPERS)
 
 
-def test_a_broad_except_gives_its_reason() -> None:
+def test_a_broad_except_gives_its_reason(facts: Facts) -> None:
     unexplained = [
-        f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path in SCRIPTS
-        for source in [path.read_text()]
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.ExceptHandler) and is_broad(node)
-        if "#" not in source.splitlines()[node.lineno - 1]
+        f"{path.relative_to(ROOT)}:{line}"
+        for path, line in facts.broad_handlers
+        if "#" not in path.read_text().splitlines()[line - 1]
     ]
     assert unexplained == []
 
@@ -151,13 +164,12 @@ def test_each_module_has_a_test_of_its_name() -> None:
     assert set(UNTESTED) - untested == set(), "no longer an exception"
 
 
-def test_only_the_command_line_prints() -> None:
+def test_only_the_command_line_prints(facts: Facts) -> None:
+    judged = {path for path in SOURCES if PACKAGE / "cli" not in path.parents}
     printers = [
         f"{path.relative_to(ROOT)}:{line}"
-        for path in SOURCES
-        if PACKAGE / "cli" not in path.parents
-        for line, name in calls(ast.parse(path.read_text()))
-        if name == "print"
+        for path, line, name in facts.calls
+        if path in judged and name == "print"
     ]
     assert printers == []
 
