@@ -13,6 +13,8 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.remote import Producer
+    from xdist.scheduler.protocol import Scheduling
 
 settings.register_profile("long", max_examples=10_000, deadline=None)  # pytest --hypothesis-profile long
 
@@ -26,6 +28,34 @@ def pytest_configure() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "Scheduling | None":
+    """Build the plan for two processes: the tests of a file stay together, and so do all those of Spark."""
+    from xdist.scheduler import LoadFileScheduling  # noqa: PLC0415  a developer may have left it out
+
+    class OneSpark(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "spark" if "spark" in nodeid else super()._split_scope(nodeid)
+
+    return OneSpark(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Iterator[None]:
+    """Escape lone surrogates: a process that cannot hand over its report would end the whole run."""
+    return _escaped((yield))
+
+
+def _escaped(value: Any) -> Any:
+    match value:
+        case str():
+            return value.encode(errors="backslashreplace").decode()
+        case dict():
+            return {_escaped(key): _escaped(item) for key, item in value.items()}
+        case list() | tuple():
+            return type(value)(map(_escaped, value))
+    return value
 
 
 @pytest.fixture(scope="session")
