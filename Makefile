@@ -6,7 +6,8 @@ READY := $(VENV)/.ready
 .PHONY: demo test lint interop bench bench-peers bench-spark-kafka durability rebalance idempotence soak splits streams clusters docs lock setup clean
 
 demo: setup ; $(BIN)/cometmq demo
-test: setup ; $(BIN)/python -m cometmq.kernels && $(BIN)/pytest
+test: export PYTHONDONTWRITEBYTECODE := # hundreds of processes would each compile all that they import
+test: setup ; $(BIN)/python -m cometmq.kernels && $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=20
 lint: setup ; $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 interop: setup ; $(BIN)/pytest tests/interop -m interop -s --timeout 1500
 bench: setup ; for part in write_paths bulk_sends reads pulls kernels; do $(BIN)/python -m benches.bench_$$part || exit 1; done
