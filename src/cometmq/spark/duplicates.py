@@ -10,7 +10,7 @@ _KEY = "cometmq_idempotence_key"
 
 
 def drop_duplicates(frame: DataFrame, *, within_watermark: bool = False) -> DataFrame:
-    """Give one message of each idempotence key, and all that have none.
+    """Keep one message of each idempotence key in each topic, and all messages that have none.
 
     Args:
         frame: messages as the source gives them, with the columns in ``NEEDED``.
@@ -19,5 +19,6 @@ def drop_duplicates(frame: DataFrame, *, within_watermark: bool = False) -> Data
     """
     place = f.concat_ws("/", *(f.col(name).cast("string") for name in NEEDED[:-1]))
     keyed = frame.withColumn(_KEY, f.coalesce(f.col("properties")[IDEMPOTENCE_KEY], place))
-    kept = keyed.dropDuplicatesWithinWatermark([_KEY]) if within_watermark else keyed.dropDuplicates([_KEY])
+    columns = ["topic", _KEY]  # as for a broker, a key stands for a message of its topic
+    kept = keyed.dropDuplicatesWithinWatermark(columns) if within_watermark else keyed.dropDuplicates(columns)
     return kept.drop(_KEY)

@@ -88,7 +88,7 @@ class RocketMQSource(DataSource):
         options = sink.parse(self.options)
         if overwrite:
             raise SettingsError('mode("overwrite"): topics can only be added to, use mode("append")')
-        check_columns(schema, options.topic)
+        check_columns(schema, options.topic, options.key_column)
         return sink.BatchWriter(options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802, ARG002  Spark's
@@ -97,5 +97,5 @@ class RocketMQSource(DataSource):
         from cometmq.spark.live.rows import check_columns
 
         options = sink.parse(self.options)
-        check_columns(schema, options.topic)
+        check_columns(schema, options.topic, options.key_column)
         return sink.StreamWriter(options)

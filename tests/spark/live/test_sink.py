@@ -1,4 +1,6 @@
+import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -44,6 +46,9 @@ def test_options_are_read() -> None:
         ({}, "option namesrv is missing"),
         ({"namesrv": "a:1", "topic": "a,b"}, "option topic a,b: give one"),
         ({"namesrv": "a:1", "path": "x"}, "option path is not known"),
+        ({"namesrv": "a:1", "onBadRow": "skip"}, "option onBadRow skip: give fail, drop, deadLetter"),
+        ({"namesrv": "a:1", "onBadRow": "deadLetter"}, "needs the option deadLetterTopic"),
+        ({"namesrv": "a:1", "deadLetterTopic": "a"}, "option onBadRow fail: deadLetter needs"),
     ],
 )
 def test_a_wrong_option_is_named(given: dict[str, str], answer: str) -> None:
@@ -56,7 +61,60 @@ def test_rows_are_stored_each_with_its_key(topics: Topics) -> None:
     rows = [{"topic": "rows", "body": b"%d" % n, "queue_id": n % 2} for n in range(4)]
     assert send(options(topics), "query-0-7", batches(*rows)) == Sent(4)
     found = {(one.queue_id, one.body, one.properties[KEY]) for one in stored(topics, "rows")}
-    assert found == {(n % 2, b"%d" % n, f"query-0-7-{n}") for n in range(4)}
+    assert {(queue_id, body) for queue_id, body, _ in found} == {(n % 2, b"%d" % n) for n in range(4)}
+    assert len({key for _, _, key in found}) == 4
+
+
+def test_a_task_repeated_in_another_order_loses_and_doubles_nothing(topics: Topics) -> None:
+    topics.create("again")
+    rows = [{"body": b"%d" % (n // 2), "tags": "pair"} for n in range(20)]  # each twice, as it is meant
+    assert send(options(topics, topic="again"), "query-7-0", batches(*rows[:11])) == Sent(11)  # then killed
+    assert send(options(topics, topic="again"), "query-7-0", batches(*reversed(rows))) == Sent(20)
+    found = Counter(one.body for one in stored(topics, "again"))
+    assert found == Counter(row["body"] for row in rows)
+    assert send(options(topics, topic="again"), "query-7-1", batches(*rows)) == Sent(20)  # another task's
+    assert len(stored(topics, "again")) == 40
+
+
+def test_a_column_can_name_the_row(topics: Topics) -> None:
+    topics.create("named")
+    given = options(topics, topic="named", idempotenceKey="order_id")
+    for write in ("a", "b"):
+        rows = [{"body": f"{write}{n}", "order_id": f"order-{n}" if n else None} for n in range(3)]
+        send(given, write, batches(*rows))
+    found = sorted((one.body, one.properties[KEY]) for one in stored(topics, "named") if one.body[1:] != b"0")
+    assert found == [(b"a1", "order-1"), (b"a2", "order-2")]
+    assert len(stored(topics, "named")) == 4
+
+
+def test_bad_rows_are_dropped_and_counted_or_become_dead_letters(
+    topics: Topics, caplog: pytest.LogCaptureFixture
+) -> None:
+    topics.create("good")
+    topics.create("letters")
+    rows: list[dict[str, Any]] = [{"body": b"1"}, {"body": b""}, {"body": b"2", "keys": ["a b"]}]
+    assert send(options(topics, topic="good", onBadRow="DROP"), "drop", batches(*rows)) == Sent(1, 2)
+    assert "a row makes no message: body is empty" in caplog.text
+    given = options(topics, topic="good", onBadRow="deadLetter", deadLetterTopic="letters")
+    for _ in range(2):  # a repeated task sends its dead letters once
+        assert send(given, "letters", batches(*rows)) == Sent(1, 2)
+    letters = [(one.tags, json.loads(one.body)) for one in stored(topics, "letters")]
+    assert sorted((tag, letter["body_size"], letter["columns"]) for tag, letter in letters) == [
+        ("MessageIllegal", 0, {}),
+        ("MessageIllegal", 1, {"keys": "['a b']"}),
+    ]
+    assert [one.body for one in stored(topics, "good")] == [b"1", b"1"]
+
+
+def test_the_driver_logs_how_many_rows_made_no_message(caplog: pytest.LogCaptureFixture) -> None:
+    given = parse({"namesrv": "a:1"})
+    sink.BatchWriter(given).commit([Sent(5, 2), None, Sent(1, 1)])
+    sink.StreamWriter(given).commit([Sent(5, 4)], 17)
+    sink.StreamWriter(given).commit([Sent(5)], 18)
+    assert [record.getMessage().partition(",")[0] for record in caplog.records] == [
+        "the write: 3 rows made no message",
+        "micro-batch 17: 4 rows made no message",
+    ]
 
 
 def test_rows_that_cannot_be_sent_are_named(topics: Topics) -> None:

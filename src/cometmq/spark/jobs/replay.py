@@ -171,7 +171,8 @@ async def send_all(
             pace = pace or Pace(rates[batch.column("task")[0].as_py()])
             for chunk in _chunks(batch, pace.chunk):
                 await asyncio.sleep(pace.wait_s(chunk.num_rows, loop.time()))
-                rows = rows_of(_to(chunk, options.topic), None, _keys(chunk))
+                keys = _keys(chunk)
+                rows = rows_of(_to(chunk, options.topic), None, lambda *_, keys=keys: next(keys))
                 await send_rows(producer, rows, options.retry_s, queue_like)
                 sent.update(map(str, chunk.column("topic").to_pylist()))
     return sent

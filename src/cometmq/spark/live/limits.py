@@ -1,32 +1,88 @@
-"""How far a micro-batch goes: a share for each queue, in proportion to what waits there."""
+"""Decide how far a micro-batch reads each queue under a limit, so that no queue starves.
 
-from collections.abc import Callable
+Theory of operation. Queues stand in line, those that were served longest ago in front. If more waits than the
+limit allows, each queue with news gets one message, in the order of the line, as far as the limit goes. What
+the limit leaves is shared in proportion to what waits, and what rounding leaves goes round by the line again.
+Served queues then go to its end, those that got a message by rounding last. So with ``n`` queues and a limit
+of ``k < n`` messages nobody waits for longer than ``ceil(n / k)`` micro-batches.
+
+The line is kept as long as the query runs, and begins anew in the order of the queues after a restart.
+"""
+
+from collections.abc import Callable, Iterable
 
 from cometmq.message import MessageQueue
 from cometmq.spark.live.offsets import Offsets
 
 
-def admit(
-    begins: Offsets, ends: Offsets, most: int, size: Callable[[MessageQueue], float] = lambda _: 1.0
-) -> Offsets:
-    """Give ends so that what lies between is at most ``most`` in all, but one message at least.
+class FairLimits:
+    """The line of one query's queues."""
 
-    What the shares leave over goes first to the queues that got the least, so that none is left out for long.
+    def __init__(self) -> None:
+        self._served: dict[MessageQueue, int] = {}  # each one's last turn; others had none yet
+        self._turns = 0
 
-    Args:
-        begins: queue offsets to read from, of the queues in ``ends`` and perhaps others.
-        size: what a message of a queue counts for.
-    """
-    waiting = {queue: end - begins[queue] for queue, end in sorted(ends.items()) if end > begins[queue]}
-    total = sum(count * size(queue) for queue, count in waiting.items())
-    if total <= most:
-        return dict(ends)
-    shares = {queue: int(count * most / total) for queue, count in waiting.items()}
-    left = most - sum(share * size(queue) for queue, share in shares.items())
-    for queue in sorted(shares, key=lambda queue: shares[queue]):
+    def admit(
+        self, begins: Offsets, ends: Offsets, most: int, size: Callable[[MessageQueue], float] = lambda _: 1.0
+    ) -> Offsets:
+        """Return how far to read: messages for at most ``most`` in all, but at least one message.
+
+        Args:
+            begins: queue offsets to read from, of the queues in ``ends`` and perhaps others.
+            ends: up to where there are messages.
+            most: the limit, in the unit of ``size``.
+            size: what a message of a queue counts for: 1 each, or its bytes.
+        """
+        waiting = {queue: end - begins[queue] for queue, end in ends.items() if end > begins[queue]}
+        if sum(count * size(queue) for queue, count in waiting.items()) <= most:
+            return dict(ends)
+        line = sorted(waiting, key=lambda queue: (self._served.get(queue, -1), queue))
+        shares, left = _one_each(line, most, size)
+        self._serve(queue for queue, share in shares.items() if share)
+        if all(shares.values()):
+            self._serve(_share_rest(line, waiting, shares, left, size))
+        return {
+            queue: begins[queue] + shares[queue] if queue in shares else end for queue, end in ends.items()
+        }
+
+    def _serve(self, queues: Iterable[MessageQueue]) -> None:
+        """Send queues to the end of the line, in the order in which they come."""
+        for queue in queues:
+            self._turns += 1
+            self._served[queue] = self._turns
+
+
+def _one_each(
+    line: list[MessageQueue], most: float, size: Callable[[MessageQueue], float]
+) -> tuple[Offsets, float]:
+    """Share out one message to each queue, until one does not fit: that one is first the next time."""
+    shares, left = dict.fromkeys(line, 0), most
+    for place, queue in enumerate(line):
+        if place and size(queue) > left:
+            break
+        shares[queue] = 1
+        left -= size(queue)
+    return shares, left
+
+
+def _share_rest(
+    line: list[MessageQueue],
+    waiting: Offsets,
+    shares: Offsets,
+    left: float,
+    size: Callable[[MessageQueue], float],
+) -> list[MessageQueue]:
+    """Add what is left to shares of one each, in proportion. Return who got one more by rounding."""
+    rest = sum((waiting[queue] - 1) * size(queue) for queue in line)
+    part = max(left, 0) / rest
+    for queue in line:
+        more = int((waiting[queue] - 1) * part)
+        shares[queue] += more
+        left -= more * size(queue)
+    rounded = []
+    for queue in line:
         if size(queue) <= left and shares[queue] < waiting[queue]:
             shares[queue] += 1
             left -= size(queue)
-    if not any(shares.values()):
-        shares[next(iter(shares))] = 1
-    return {queue: begins[queue] + shares[queue] if queue in shares else end for queue, end in ends.items()}
+            rounded.append(queue)
+    return rounded

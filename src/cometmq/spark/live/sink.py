@@ -1,9 +1,9 @@
 """The sink: rows become messages, sent in batches by the tasks.
 
 A task that is tried again, or a micro-batch that is repeated after a crash, sends its messages again: each
-with the same idempotence key as before, made of the query's id, the batch's, the partition and the row. That
-holds as long as the same rows come in the same order, as they do from a source that can be replayed through a
-plan without randomness.
+with the same idempotence key as before, whatever the order in which its rows come (``row_keys``). So brokers
+store it once. A row that differs between two attempts (a plan with randomness, or one that moves rows from
+partition to partition) is stored in each of its forms.
 
 ======================  ========================================================================
 option                  meaning
@@ -12,14 +12,18 @@ namesrv                 name servers, ``host:port``, several joined by ``;``
 topic                   for rows that name none
 group                   producer group
 retrySeconds            how long what could not be sent is tried again; 60 when not given
+idempotenceKey          a column that names each row: of those with the same one in a topic one is stored
+onBadRow                what happens to rows that make no message: ``fail`` (when not given),
+                        ``drop`` or ``deadLetter``
+deadLetterTopic         where ``onBadRow`` ``deadLetter`` sends them, with the reason
 ======================  ========================================================================
 """
 
 import asyncio
+import logging
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -30,18 +34,30 @@ from cometmq.client.producer import Producer
 from cometmq.errors import CometMQError, NetworkError, PartlySent, SettingsError
 from cometmq.message import Message, MessageQueue
 from cometmq.spark import values
+from cometmq.spark.live.bad_rows import BadRows, OnBadRow
 from cometmq.spark.live.options import RETRY_SECONDS, group_name, name_servers
 from cometmq.spark.live.patience import is_retriable, patiently
+from cometmq.spark.live.row_keys import RowKeys
 from cometmq.spark.live.rows import Row, rows_of
 from cometmq.spark.values import Given
 
-OPTIONS: Final = ("namesrv", "topic", "group", "retrySeconds")
+OPTIONS: Final = (
+    "namesrv",
+    "topic",
+    "group",
+    "retrySeconds",
+    "idempotenceKey",
+    "onBadRow",
+    "deadLetterTopic",
+)
 PRODUCER_GROUP: Final = "cometmq-spark-sink"
 BATCH_ID: Final = "streaming.sql.batchId"
 QUERY_ID: Final = "sql.streaming.queryId"
 SPARKS_OWN: Final = frozenset({"checkpointlocation"})
 """Options of a stream's writer that are Spark's."""
 
+
+log = logging.getLogger(__name__)
 
 FindQueue = Callable[[Producer, str, int], Awaitable[MessageQueue]]
 
@@ -53,13 +69,22 @@ class SinkOptions(NamedTuple):
     topic: str | None
     group: str
     retry_s: int
+    key_column: str | None = None
+    on_bad_row: OnBadRow = OnBadRow.FAIL
+    dead_letter_topic: str | None = None
 
 
 @dataclass
 class Sent(WriterCommitMessage):
-    """What a task did: how many messages it sent."""
+    """What a task did.
+
+    Attributes:
+        messages: how many it sent.
+        bad_rows: how many rows made no message, and were dropped or sent as dead letters.
+    """
 
     messages: int
+    bad_rows: int = 0
 
 
 def parse(options: Mapping[str, str]) -> SinkOptions:
@@ -67,16 +92,36 @@ def parse(options: Mapping[str, str]) -> SinkOptions:
     given = Given({name: text for name, text in options.items() if name.lower() not in SPARKS_OWN}, OPTIONS)
     if "namesrv" not in given:
         raise SettingsError("option namesrv is missing: messages are written to live topics, not to files")
-    none: frozenset[str] = frozenset()
-    topics = given.read("topic", values.topics, none)
-    if len(topics) > 1:
-        raise SettingsError(f"option topic {given['topic']}: give one, and others in a column topic")
+    on_bad_row = given.read("onBadRow", _on_bad_row, OnBadRow.FAIL)
+    dead_letter_topic = _one_topic(given, "deadLetterTopic", "all dead letters go there")
+    if (on_bad_row == OnBadRow.DEAD_LETTER) != (dead_letter_topic is not None):
+        raise SettingsError(
+            f"option onBadRow {on_bad_row}: deadLetter needs the option deadLetterTopic, and only it does"
+        )
     return SinkOptions(
         name_servers=name_servers("namesrv", given["namesrv"]),
-        topic=next(iter(topics), None),
+        topic=_one_topic(given, "topic", "and others in a column topic"),
         group=given.read("group", group_name, PRODUCER_GROUP),
         retry_s=given.read("retrySeconds", values.number, RETRY_SECONDS),
+        key_column=given.read("idempotenceKey", values.text, None),
+        on_bad_row=on_bad_row,
+        dead_letter_topic=dead_letter_topic,
     )
+
+
+def _one_topic(given: Given, name: str, hint: str) -> str | None:
+    none: frozenset[str] = frozenset()
+    topics = given.read(name, values.topics, none)
+    if len(topics) > 1:
+        raise SettingsError(f"option {name} {given[name]}: give one, {hint}")
+    return next(iter(topics), None)
+
+
+def _on_bad_row(name: str, text: str) -> OnBadRow:
+    for known in OnBadRow:
+        if text.lower() == known.lower():
+            return known
+    raise SettingsError(f"option {name} {text}: give {', '.join(OnBadRow)}")
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -89,6 +134,10 @@ class BatchWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:  # type: ignore[override] # Spark hands it Arrow
         """Send the rows of a task. Raises like ``send``."""
         return send(self._options, f"{self._write_id}-0-{_task().partitionId()}", iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Name in the log how many rows made no message."""
+        _log_bad_rows("the write", messages)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -103,28 +152,38 @@ class StreamWriter(DataSourceStreamArrowWriter):
         query, batch = task.getLocalProperty(QUERY_ID), task.getLocalProperty(BATCH_ID)
         return send(self._options, f"{query}-{batch}-{task.partitionId()}", iterator)
 
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
+        """Name in the log how many rows of a micro-batch made no message."""
+        _log_bad_rows(f"micro-batch {batchId}", messages)
 
-def send(options: SinkOptions, key_prefix: str, batches: Iterator[pa.RecordBatch]) -> Sent:
+
+def send(options: SinkOptions, write: str, batches: Iterator[pa.RecordBatch]) -> Sent:
     """Send rows, and wait until brokers have stored them all.
 
+    Args:
+        write: what is the same in each attempt at this task, and different in any other task.
+
     Raises:
-        MessageIllegal, IllegalName: a row makes no message.
+        MessageIllegal, IllegalName: a row makes no message, and ``onBadRow`` is ``fail``.
         SettingsError: a queue is not there.
         NetworkError: some could not be sent for ``retrySeconds``: says why.
         RemoteError: a broker refuses.
     """
-    return asyncio.run(_send(options, key_prefix, batches))
+    return asyncio.run(_send(options, write, batches))
 
 
-async def _send(options: SinkOptions, key_prefix: str, batches: Iterator[pa.RecordBatch]) -> Sent:
-    keys = (f"{key_prefix}-{row}" for row in count())
+async def _send(options: SinkOptions, write: str, batches: Iterator[pa.RecordBatch]) -> Sent:
+    keys = RowKeys(write, options.key_column)
+    bad = BadRows(options.dead_letter_topic, write)
+    on_bad = None if options.on_bad_row == OnBadRow.FAIL else bad.add
     sent = 0
     async with Producer(";".join(options.name_servers), options.group) as producer:
         for batch in batches:
-            rows = rows_of(batch, options.topic, keys)
-            await send_rows(producer, rows, options.retry_s)
+            rows = rows_of(batch, options.topic, keys.key, on_bad)
+            letters = [Row(letter, None) for letter in bad.take_letters()]
+            await send_rows(producer, [*rows, *letters], options.retry_s)
             sent += len(rows)
-    return Sent(sent)
+    return Sent(sent, bad.count)
 
 
 async def the_queue(producer: Producer, topic: str, queue_id: int) -> MessageQueue:
@@ -176,6 +235,12 @@ async def send_rows(
             raise NetworkError(str(error)) from error
 
     await patiently("messages cannot be sent", retry_s, send_left)
+
+
+def _log_bad_rows(what: str, messages: Iterable[WriterCommitMessage | None]) -> None:
+    count = sum(sent.bad_rows for sent in messages if isinstance(sent, Sent))
+    if count:
+        log.warning("%s: %d rows made no message, see the logs of the executors", what, count)
 
 
 def _task() -> TaskContext:

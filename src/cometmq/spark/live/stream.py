@@ -27,7 +27,7 @@ from cometmq.message import MessageQueue
 from cometmq.spark.live import offsets
 from cometmq.spark.live.batch import check_begins, check_there, parts, readable
 from cometmq.spark.live.cluster import Cluster
-from cometmq.spark.live.limits import admit
+from cometmq.spark.live.limits import FairLimits
 from cometmq.spark.live.loss import tell_loss
 from cometmq.spark.live.offsets import Offsets, Written
 from cometmq.spark.live.options import Earliest, Latest, LiveOptions
@@ -50,6 +50,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._left_alone: set[MessageQueue] = set()
         self._waits_since: float | None = None
         self._committed: Written | None = None
+        self._limits = FairLimits()
 
     def initialOffset(self) -> Written:  # noqa: N802  Spark's name
         """Give where a new query begins.
@@ -188,11 +189,13 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return begins
         begins = begins | self._first_left(begins, ends)
         if self._options.offsets_per_trigger is not None:
-            ends = admit(begins, ends, self._options.offsets_per_trigger)
+            ends = self._limits.admit(begins, ends, self._options.offsets_per_trigger)
         if self._options.bytes_per_trigger is not None:
             ranges = [Range(queue, begins[queue], end) for queue, end in ends.items() if end > begins[queue]]
             sizes = self._cluster.record_sizes(ranges)
-            ends = admit(begins, ends, self._options.bytes_per_trigger, lambda queue: sizes[queue])
+            ends = self._limits.admit(
+                begins, ends, self._options.bytes_per_trigger, lambda queue: sizes[queue]
+            )
         return ends
 
     def _first_left(self, begins: Offsets, ends: Offsets) -> Offsets:
