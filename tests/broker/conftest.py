@@ -124,6 +124,7 @@ async def serving(
             await bench.connection.close()
             await server.stop()
             await parts.lock_requests.stop()
+            await parts.stop_saving()
             parts.offsets.save()
 
 

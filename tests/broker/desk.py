@@ -13,6 +13,7 @@ from tests.broker.conftest import SMALL
 from cometmq import kernels
 from cometmq.broker.asked_pull import AskedPull
 from cometmq.broker.assembly import Assembly
+from cometmq.broker.saved_entries import SavedEntries
 from cometmq.broker.settings import BrokerSettings, Settings
 from cometmq.format import layout
 from cometmq.format.host import pack_host
@@ -175,6 +176,8 @@ def desk(
     ) as store:
         own = BrokerSettings(broker_name="broker-a")
         parts = Assembly(Settings(own, store_settings), store, files, clock, "10.1.2.3", 10911)
+        save_at_once(parts.topics._saved)
+        save_at_once(parts.groups._saved)
         server = Server(parts.requests, clock=clock)
         made = Desk(store, server, parts, host)
         if bulk:
@@ -188,6 +191,16 @@ def desk(
             yield made
         finally:
             server.remove(made.session)
+
+
+def save_at_once(entries: SavedEntries[Any]) -> None:
+    """Have a table saved within each change: a read of a desk is answered before it returns."""
+
+    def save() -> None:
+        change, write = entries._begin_write()
+        entries._end_write(change, write())
+
+    entries._write_soon = save  # type: ignore[method-assign]  # a desk has no turns of a loop
 
 
 def json_frame(

@@ -1,8 +1,10 @@
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
 from tests.broker.conftest import Bench, Client, serving
+from tests.broker.test_saved_entries import HeldDisk
 
 from cometmq.broker.producers import SILENCE_MS_MAX
 from cometmq.wire.bodies import (
@@ -190,3 +192,19 @@ def test_a_heartbeat_that_is_no_json_is_refused(tmp_path: Path) -> None:
             assert answer.code == ResponseCode.SYSTEM_ERROR
 
     asyncio.run(main())
+
+
+async def test_a_heartbeat_saves_each_table_once_for_all_its_groups() -> None:
+    disk = HeldDisk()
+    async with serving(Path("/disk/store"), files=disk) as bench:
+        await bench.heartbeat("first")
+        disk.saved.clear()
+        disk.threads.clear()
+        groups = [ConsumerData(f"g{n}") for n in range(800)]
+        await bench.ask(RequestCode.HEART_BEAT, body=Heartbeat("c", consumers=groups))
+        await bench.parts.groups.settled()
+        names = sorted(path.name for path in disk.saved)
+        tables = ["subscriptionGroup.json", "topics.json"]
+        assert names == sorted(tables + [f"{table}.bak" for table in tables])
+        assert threading.current_thread() not in disk.threads
+        assert bench.parts.topics.find("%RETRY%g799") is not None

@@ -19,7 +19,7 @@ def load(directory: Path, *, auto_create: bool = True) -> Groups:
     return groups
 
 
-def test_a_real_brokers_groups_are_read_and_written_again_equal(
+async def test_a_real_brokers_groups_are_read_and_written_again_equal(
     golden: dict[str, Path], tmp_path: Path
 ) -> None:
     path = tmp_path / "subscriptionGroup.json"
@@ -29,6 +29,7 @@ def test_a_real_brokers_groups_are_read_and_written_again_equal(
     full = groups.find("GoldenGroupFull")
     assert full is not None
     groups.put(replace(full, retry_max_times=3))
+    await groups.settled()
     real, ours = json.loads(content), json.loads(path.read_bytes())
     real["dataVersion"] = ours["dataVersion"]
     real["subscriptionGroupTable"]["GoldenGroupFull"]["retryMaxTimes"] = 3
@@ -39,18 +40,20 @@ def test_the_groups_of_the_boot_are_there(tmp_path: Path) -> None:
     assert {group.group for group in load(tmp_path)} == set(BOOT_GROUPS)
 
 
-def test_an_unknown_group_is_created_if_that_is_allowed(tmp_path: Path) -> None:
+async def test_an_unknown_group_is_created_if_that_is_allowed(tmp_path: Path) -> None:
     assert load(tmp_path, auto_create=False).find_or_create("g") is None
     groups = load(tmp_path)
     assert groups.find_or_create("g") == GroupConfig(group="g")
+    await groups.settled()
     assert load(tmp_path).find("g") == GroupConfig(group="g")
 
 
-def test_a_deleted_group_is_gone_for_good(tmp_path: Path) -> None:
+async def test_a_deleted_group_is_gone_for_good(tmp_path: Path) -> None:
     groups = load(tmp_path)
     groups.put(GroupConfig(group="g"))
     groups.delete("g")
     groups.delete("g")
+    await groups.settled()
     assert groups.find("g") is None and load(tmp_path).find("g") is None
     assert groups.as_table().data_version.counter == 2
 
@@ -69,15 +72,29 @@ def test_an_illegal_name_in_the_file_is_left_out(tmp_path: Path, caplog: pytest.
     assert "a b" in caplog.text
 
 
-def test_when_the_disk_refuses_nothing_changes(tmp_path: Path) -> None:
+async def test_when_the_disk_refuses_nothing_changes(tmp_path: Path) -> None:
     groups = load(tmp_path)
     (tmp_path / "subscriptionGroup.json").mkdir()
-    with pytest.raises(StoreNotWritable):
-        groups.put(GroupConfig(group="g"))
+    refused: list[StoreNotWritable | None] = []
+    groups.put(GroupConfig(group="g"))
+    groups.when_saved("g", refused.append)
+    await groups.settled()
     assert groups.find("g") is None
+    assert isinstance(refused[0], StoreNotWritable)
 
 
-def test_a_change_is_told_once_it_holds(tmp_path: Path) -> None:
+async def test_a_group_that_a_client_creates_is_there_though_the_disk_refuses(tmp_path: Path) -> None:
+    groups = load(tmp_path)
+    (tmp_path / "subscriptionGroup.json").mkdir()
+    groups.find_or_create("g")
+    await groups.settled()
+    assert groups.find("g") is not None
+    (tmp_path / "subscriptionGroup.json").rmdir()
+    await groups.stop()
+    assert load(tmp_path).find("g") is not None
+
+
+async def test_a_change_is_told_when_it_holds(tmp_path: Path) -> None:
     groups, told = load(tmp_path), []
     groups.on_change.append(lambda: told.append(groups.find("g")))
     group = groups.find_or_create("g")

@@ -9,9 +9,9 @@ from cometmq.broker.groups import Groups
 from cometmq.broker.offsets import Offsets
 from cometmq.broker.producers import Member, Producers
 from cometmq.broker.reads import Reads
-from cometmq.broker.refused import Refused
+from cometmq.broker.refused import Refused, code_of
 from cometmq.broker.topics import QUEUE_COUNT_MAX, Topics
-from cometmq.errors import IllegalName
+from cometmq.errors import IllegalName, StoreNotWritable
 from cometmq.format import fastjson
 from cometmq.format.layout import valid_group
 from cometmq.message import MessageQueue
@@ -68,8 +68,8 @@ class GroupAdmin:
         self._reads = reads
         self._broker_name = broker_name
 
-    def create(self, _: Session, command: Command) -> Command:
-        """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP."""
+    def create(self, session: Session, command: Command) -> None:
+        """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP; answered once that is saved."""
         group = decode(GroupConfig, command.body)
         if not 0 <= group.retry_queue_count <= QUEUE_COUNT_MAX:
             raise Refused(
@@ -81,7 +81,19 @@ class GroupAdmin:
             self._groups.put(replace(group, attributes=self._changed(group)))
         except IllegalName as error:
             raise Refused(ResponseCode.INVALID_PARAMETER, str(error)) from None
-        return response(command)
+        self._answer_when_saved(session, command, group.group)
+
+    def _answer_when_saved(self, session: Session, command: Command, name: str) -> None:
+        """Answer once the disk has a group as it is now, or why it refuses."""
+
+        def answer(error: StoreNotWritable | None) -> None:
+            if error is None:
+                session.send(response(command))
+            else:
+                session.send(response(command, code_of(error), str(error)))
+
+        if not command.is_oneway:
+            self._groups.when_saved(name, answer)
 
     def _changed(self, group: GroupConfig) -> dict[str, str]:
         """Give the attributes that a group has, changed by ``+name`` and ``-name``. Raises Refused."""
@@ -99,13 +111,17 @@ class GroupAdmin:
                 )
         return changed
 
-    def delete(self, _: Session, command: Command) -> Command:
-        """DELETE_SUBSCRIPTIONGROUP, with its offsets if so ordered."""
+    def delete(self, session: Session, command: Command) -> None:
+        """DELETE_SUBSCRIPTIONGROUP, and once that is saved its offsets, if so ordered."""
         header = parse(DeleteGroupHeader, command.ext_fields)
         self._groups.delete(valid_group(header.group))
-        if header.clean_offset:
-            self._offsets.delete_group(header.group)
-        return response(command)
+
+        def delete_offsets(error: StoreNotWritable | None) -> None:
+            if error is None and header.clean_offset:
+                self._offsets.delete_group(header.group)
+
+        self._groups.when_saved(header.group, delete_offsets)
+        self._answer_when_saved(session, command, header.group)
 
     def config(self, _: Session, command: Command) -> Command:
         """GET_SUBSCRIPTIONGROUP_CONFIG."""

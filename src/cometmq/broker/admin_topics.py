@@ -1,6 +1,5 @@
 """What operators ask and order about topics. (RocketMQ: AdminBrokerProcessor.java.)"""
 
-from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -8,11 +7,12 @@ from msgspec.structs import replace
 from cometmq.broker.consumers import Consumers
 from cometmq.broker.offsets import Offsets
 from cometmq.broker.reads import Reads
-from cometmq.broker.refused import Refused
+from cometmq.broker.refused import Refused, code_of
 from cometmq.broker.topics import QUEUE_COUNT_MAX, Topics, is_system_topic
-from cometmq.errors import IllegalName
+from cometmq.errors import IllegalName, StoreNotWritable
 from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue
+from cometmq.net.boundary import attempt
 from cometmq.net.server import Session
 from cometmq.store.reading import Reading
 from cometmq.store.store import MessageStore
@@ -83,25 +83,29 @@ class TopicAdmin:
             write_queue_count=header.write_queue_count,
         )
         self._topics.put(self._checked(wanted, header.attributes or ""))
-        self._answer_when_published(session, command)
+        self._answer_when_published(session, command, [wanted.topic])
 
     def create_many(self, session: Session, command: Command) -> None:
         """UPDATE_AND_CREATE_TOPIC_LIST."""
-        self._topics.put_all(
-            [
-                self._checked(topic, ",".join(map("=".join, topic.attributes.items())))
-                for topic in decode(TopicConfigs, command.body).topics
-            ]
-        )
-        self._answer_when_published(session, command)
+        topics = [
+            self._checked(topic, ",".join(map("=".join, topic.attributes.items())))
+            for topic in decode(TopicConfigs, command.body).topics
+        ]
+        self._topics.put_all(topics)
+        self._answer_when_published(session, command, [topic.topic for topic in topics])
 
-    def delete(self, _: Session, command: Command) -> Command:
-        """DELETE_TOPIC_IN_BROKER: the topic, its queues and the offsets in it."""
+    def delete(self, session: Session, command: Command) -> None:
+        """DELETE_TOPIC_IN_BROKER: the topic, and once that is saved its queues and the offsets in it."""
         name = _checked_name(parse(TopicHeader, command.ext_fields).topic)
         self._topics.delete(name)
-        self._store.delete_topic(name)
-        self._offsets.delete_topic(name)
-        return response(command)
+
+        def delete_messages(error: StoreNotWritable | None) -> None:
+            if error is None:
+                self._store.delete_topic(name)
+                self._offsets.delete_topic(name)
+
+        self._topics.when_saved(name, lambda error: attempt(session, (), delete_messages, error))
+        self._answer_when_published(session, command, [name])
 
     def config(self, _: Session, command: Command) -> Command:
         """GET_TOPIC_CONFIG."""
@@ -140,9 +144,17 @@ class TopicAdmin:
         names = [topic.topic for topic in self._topics if is_system_topic(topic.topic)]
         return response(command, body=encode(TopicNames(topics=sorted(names))))
 
-    def _answer_when_published(self, session: Session, command: Command) -> None:
+    def _answer_when_published(self, session: Session, command: Command, names: list[str]) -> None:
+        """Answer once the disk has these topics and the name servers know them, or why the disk refuses."""
+
+        def answer(error: StoreNotWritable | None) -> None:
+            if error is None:
+                session.send(response(command))
+            else:
+                session.send(response(command, code_of(error), str(error)))
+
         if not command.is_oneway:
-            self._topics.when_published(partial(session.send, response(command)))
+            self._topics.when_published(names, answer)
 
     def _find(self, name: str) -> TopicConfig:
         topic = self._topics.find(name)

@@ -91,6 +91,7 @@ class Assembly:
         self.offsets = Offsets(table("consumerOffset"), clock)
         self.rates = Rates(clock)
         groups = Groups(table("subscriptionGroup"), clock, auto_create=own.auto_create_subscription_group)
+        self.groups = groups
         self.filters = _filters(table("consumerFilter"), own, store, clock)
         self.topics.load()
         groups.load()
@@ -233,6 +234,11 @@ class Assembly:
             asking.answered,
             [self.pulls.closed, self.reads.closed, self.clients.closed, asking.closed],
         )
+
+    async def stop_saving(self) -> None:
+        """Save what topics and groups have changed to."""
+        await self.topics.stop()
+        await self.groups.stop()
 
 
 def _handlers(

@@ -120,6 +120,9 @@ class Broker:
             await asyncio.to_thread(parts.idempotence.load)
             await parts.ops.read_on()
             await parts.timed_messages.load()
+            name_servers = NameServers(parts.topics, settings, self.address)
+            stack.push_async_callback(parts.stop_saving)
+            name_servers.begin()
             server.handler, server.bulk = parts.requests, parts.bulk
             stack.push_async_callback(parts.lock_requests.stop)
             stack.push_async_callback(self._finish_tasks)
@@ -129,9 +132,8 @@ class Broker:
             stack.callback(self._begin_periodic(store, parts).stop)
             if self._load_kernels:
                 stack.push_async_callback(asyncio.to_thread, kernels.load_in_background().stop)
-            name_servers = NameServers(parts.topics, settings, self.address)
             stack.push_async_callback(name_servers.stop)
-            await name_servers.start()
+            await name_servers.wait_known()
             self._started = stack.pop_all()
         _log.info("broker %s serves at %s", settings.broker_name, self.address)
 

@@ -3,6 +3,7 @@
 (RocketMQ: ClientManageProcessor.java, ConsumerManageProcessor.java.)
 """
 
+from functools import partial
 from itertools import count
 
 from cometmq.broker.consumer_filters import ConsumerFilters
@@ -10,6 +11,7 @@ from cometmq.broker.consumers import Consumers, Notify
 from cometmq.broker.groups import Groups
 from cometmq.broker.producers import Member, Producers
 from cometmq.broker.refused import Refused
+from cometmq.broker.saved_entries import Change, when_all_known
 from cometmq.broker.subscriptions import Subscriptions
 from cometmq.broker.topics import Topics
 from cometmq.errors import IllegalName
@@ -21,6 +23,7 @@ from cometmq.wire.bodies import (
     ConsumerData,
     ConsumerIds,
     Heartbeat,
+    TopicConfig,
     decode,
     encode,
 )
@@ -60,15 +63,21 @@ class ClientRequests:
         self._notify_enabled = notify
         self._opaque = count()
 
-    def heartbeat(self, session: Session, command: Command) -> Command:
-        """HEART_BEAT: the client lives, is in these groups and wants these topics."""
+    def heartbeat(self, session: Session, command: Command) -> Command | None:
+        """HEART_BEAT: the client lives, is in these groups and wants these topics.
+
+        It is answered once the name servers know the groups' retry topics: the client looks for them then.
+        """
         beat = decode(Heartbeat, command.body)
         member = Member(beat.client_id, command.language, command.version, self._clock.monotonic_ms())
         for producer in beat.producers:
             self._producers.heartbeat(session, producer.group, member)
-        for consumer in beat.consumers:
-            self._take_consumer(session, consumer, member)
-        return response(command, ext_fields=fields(HeartbeatResponseHeader(supports_heartbeat_v2=False)))
+        creations = [self._take_consumer(session, consumer, member) for consumer in beat.consumers]
+        answer = response(command, ext_fields=fields(HeartbeatResponseHeader(supports_heartbeat_v2=False)))
+        if command.is_oneway or not any(creations):
+            return answer
+        when_all_known(filter(None, creations), partial(session.send, answer))
+        return None
 
     def unregister(self, session: Session, command: Command) -> Command:
         """UNREGISTER_CLIENT: the client leaves its groups."""
@@ -105,17 +114,24 @@ class ClientRequests:
             session.close()
         self._consumers.forget_empty()
 
-    def _take_consumer(self, session: Session, data: ConsumerData, member: Member) -> None:
+    def _take_consumer(
+        self, session: Session, data: ConsumerData, member: Member
+    ) -> Change[TopicConfig] | None:
+        """Take in a consumer; return what creates its retry topic, if that is not known everywhere yet."""
         try:
             group = self._groups.find_or_create(data.group)
         except IllegalName:
-            return  # as RocketMQ: such a group is passed over
+            return None  # as RocketMQ: such a group is passed over
         if group is None:
-            return
+            return None
+        creation = None
         if group.retry_queue_count > 0:
-            self._topics.find_or_create(RETRY_PREFIX + data.group, group.retry_queue_count)
+            retry_topic = RETRY_PREFIX + data.group
+            self._topics.find_or_create(retry_topic, group.retry_queue_count, optional=True)
+            creation = self._topics.creation(retry_topic)
         self._notify(self._consumers.heartbeat(session, data, member))
         self._filters.register(data.group, data.subscriptions)
+        return creation
 
     def _notify(self, notify: Notify[Session] | None) -> None:
         if notify is None or not self._notify_enabled:

@@ -1,17 +1,19 @@
 """The settings of consumer groups: ``config/subscriptionGroup.json``.
 
-A group is replaced, never changed in place. A change counts up the table's version, is saved, and only
-then holds, and the callbacks in ``on_change`` are told; if the disk refuses, nothing changes.
+A group is replaced, never changed in place. A change counts up the table's version and holds at once, and
+the callbacks in ``on_change`` are told; then it is saved. If the disk refuses, what an operator has changed
+is taken back; a group that a client has created stays in memory, for reading never needs writing.
 (RocketMQ: SubscriptionGroupManager.java.)
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from msgspec.structs import replace
 
 from cometmq.broker import saved
+from cometmq.broker.saved_entries import Saved, SavedEntries
 from cometmq.errors import IllegalName
 from cometmq.format.layout import valid_group
 from cometmq.io.clock import Clock
@@ -44,7 +46,9 @@ class Groups:
         self._version = DataVersion(timestamp=clock.now_ms())
         self._forbidden: dict[str, dict[str, int]] = {}
         self._groups = {name: GroupConfig(group=name) for name in BOOT_GROUPS}
-        self._texts = saved.EntryTexts("groups")
+        file = saved.EntryFile[GroupConfig](table, GroupConfigs, "groups")
+        self._saved = SavedEntries(file, self._rest, self._groups)
+        self._saved.on_undone = self._tell
 
     def __iter__(self) -> Iterator[GroupConfig]:
         """Go through the groups."""
@@ -68,37 +72,56 @@ class Groups:
         return self._groups.get(name)
 
     def find_or_create(self, name: str) -> GroupConfig | None:
-        """Give a group, created if that is allowed; None if not.
+        """Give a group, created if that is allowed, though the disk may refuse it; None if not.
 
-        Raises IllegalName or StoreNotWritable.
+        Raises IllegalName.
         """
         group = self._groups.get(name)
         if group is None and self._auto_create:
-            group = self.put(GroupConfig(group=name))
+            group = GroupConfig(group=name)
+            self._change({valid_group(name): group}, optional=True)
         return group
 
     def put(self, group: GroupConfig) -> GroupConfig:
-        """Create a group, or replace the one of its name; give it.
-
-        Raises IllegalName or StoreNotWritable.
-        """
+        """Create a group, or replace the one of its name; give it. Raises IllegalName."""
         if self._groups.get(group.group) != group:
-            self._change(self._groups | {valid_group(group.group): group})
+            self._change({valid_group(group.group): group})
         return group
 
     def delete(self, name: str) -> None:
         """Remove a group; no error if there is none."""
         if name in self._groups:
-            self._change({other: group for other, group in self._groups.items() if other != name})
+            self._change({name: None})
+
+    def when_saved(self, name: str, action: Saved) -> None:
+        """Call ``action`` once the disk has a group as it is now, or with the reason why it refuses."""
+        change = self._saved.unfinished(name)
+        if change is None:
+            action(None)
+        else:
+            change.when_saved(action)
+
+    async def settled(self) -> None:
+        """Wait until nothing is left to save, or what is left cannot be saved now."""
+        await self._saved.settled()
+
+    async def stop(self) -> None:
+        """Save what is left."""
+        await self._saved.stop()
 
     def as_table(self) -> GroupConfigs:
         """Give all groups in RocketMQ's form."""
         return GroupConfigs(self._version, self._forbidden, self._groups)
 
-    def _change(self, groups: dict[str, GroupConfig]) -> None:
-        version = self._version.next(self._clock.now_ms())
-        saved.save(self._table, GroupConfigs(version, self._forbidden, groups), self._texts)
-        self._version = version
-        self._groups = groups
+    def _change(self, groups: Mapping[str, GroupConfig | None], *, optional: bool = False) -> None:
+        self._saved.change(groups, optional=optional)
+        self._tell()
+
+    def _tell(self, _: object = None) -> None:
+        self._version = self._version.next(self._clock.now_ms())
         for notice in self.on_change:
             notice()
+
+    def _rest(self) -> GroupConfigs:
+        """Return the table without the groups."""
+        return GroupConfigs(self._version, self._forbidden)

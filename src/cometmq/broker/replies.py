@@ -14,6 +14,7 @@ from cometmq.broker.asking import Asking, NoAnswer
 from cometmq.broker.producers import Producers
 from cometmq.broker.rates import Rates
 from cometmq.broker.refused import code_of
+from cometmq.broker.saved_entries import Change
 from cometmq.broker.targets import Targets
 from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
 from cometmq.format import properties
@@ -22,9 +23,11 @@ from cometmq.format.message_id import offset_message_id
 from cometmq.format.properties import PUSH_REPLY_TIME, REPLY_TO_CLIENT, TAGS
 from cometmq.format.sys_flag import COMPRESSED, COMPRESSION_MASK
 from cometmq.io.clock import Clock
+from cometmq.net.boundary import attempt
 from cometmq.net.server import Session
 from cometmq.store.append import NewMessage
 from cometmq.store.store import MessageStore
+from cometmq.wire.bodies import TopicConfig
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import PushReplyHeader, SendHeader, SendHeaderV2, fields, parse
@@ -89,6 +92,9 @@ class Replies:
             raise MessageIllegal(
                 f"the reply's body has {len(command.body)} bytes: send 1 to {size_max} (maxMessageSize)"
             )
+        if target.creation is not None:
+            self._take_later(session, command, target.creation)
+            return None
         named = parse_properties(header.properties) | self._constants
         message = NewMessage(
             target.topic,
@@ -105,6 +111,24 @@ class Replies:
         )
         stored = self._store_copy(message) if self._stores else {}
         return self._pass_on(session, command, header, named, {"queueId": str(queue_id)} | stored)
+
+    def _take_later(self, session: Session, command: Command, creation: Change[TopicConfig]) -> None:
+        """Take a reply once its topic is known; refuse it if the disk refuses the topic."""
+
+        def again() -> None:
+            answer = self.handle(session, command)
+            if answer is not None and not command.is_oneway:
+                session.send(answer)
+
+        def go_on(error: StoreNotWritable | None) -> None:
+            if error is None:
+                creation.when_known(partial(attempt, session, (command,), again))
+                return
+            self._rates.refused.total += 1
+            if not command.is_oneway:
+                session.send(response(command, code_of(error), str(error), self._constants))
+
+        creation.when_saved(go_on)
 
     def _store_copy(self, message: NewMessage) -> dict[str, str]:
         """Store the copy; give what the answer says of it."""

@@ -4,6 +4,7 @@ It comes again after a delay: of the level that the consumer asks for, or of one
 (RocketMQ: AbstractSendMessageProcessor.consumerSendMsgBack.)
 """
 
+from collections.abc import Callable
 from functools import partial
 from itertools import count
 from typing import Final
@@ -12,17 +13,20 @@ from cometmq.broker.delays import Delays
 from cometmq.broker.groups import Groups
 from cometmq.broker.rates import Rates
 from cometmq.broker.reads import Reads
-from cometmq.broker.refused import Refused
+from cometmq.broker.refused import Refused, code_of
+from cometmq.broker.saved_entries import Change
 from cometmq.broker.topics import PERM_WRITE, Topics
+from cometmq.errors import CometMQError, StoreNotWritable
 from cometmq.format import properties
 from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
 from cometmq.format.message_id import offset_message_id
 from cometmq.format.properties import DELAY, ORIGIN_MESSAGE_ID, RETRY_TOPIC, TAGS, WAIT
 from cometmq.format.record import Record, decode
+from cometmq.net.boundary import attempt
 from cometmq.net.server import Session
 from cometmq.store.append import NewMessage
 from cometmq.store.store import MessageStore
-from cometmq.wire.bodies import GroupConfig
+from cometmq.wire.bodies import GroupConfig, TopicConfig
 from cometmq.wire.codes import ResponseCode, Version
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import SendBackHeader, parse
@@ -74,40 +78,61 @@ class Retries:
         if group.retry_queue_count <= 0:
             return response(command)
         reading = self._store.readings.record(header.physical_offset)
-        return self._reads.answer(session, command, reading, partial(self._append, command, header, group))
+        append = partial(self._append, session, command, header, group)
+        return self._reads.answer(session, command, reading, append)
 
     def _append(
-        self, command: Command, header: SendBackHeader, group: GroupConfig, data: bytes | None
-    ) -> Command:
+        self,
+        session: Session,
+        command: Command,
+        header: SendBackHeader,
+        group: GroupConfig,
+        data: bytes | None,
+    ) -> Command | None:
+        """Append the message, once the disk has its topic; answer once the name servers know that, too."""
         if data is None:
             raise Refused(
                 ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.physical_offset}"
             )
-        message = self._again(decode(data), header, group, _times_max(header, group, command.version))
-        appended = self._store.append([self._delays.waiting(message)])
-        self._rates.stored.total += 1
-        self._rates.stored_bytes.total += appended[0].size
-        return response(command)
-
-    def _again(
-        self, record: Record, header: SendBackHeader, group: GroupConfig, times_max: int
-    ) -> NewMessage:
-        named = properties.decode(record.properties)
-        named.setdefault(RETRY_TOPIC, record.topic)
-        named.setdefault(ORIGIN_MESSAGE_ID, offset_message_id(record.store_host, record.physical_offset))
-        named[WAIT] = "false"
-        if record.reconsume_times >= times_max or header.delay_level < 0:
-            named[DELAY] = "0"
+        record = decode(data)
+        is_dead = (
+            record.reconsume_times >= _times_max(header, group, command.version) or header.delay_level < 0
+        )
+        if is_dead:
             topic = self._topics.find_or_create(DLQ_PREFIX + group.group)
         else:
-            level = header.delay_level or FIRST_DELAY_LEVEL + record.reconsume_times
-            named[DELAY] = str(self._delays.levels.nearest(level))
             topic = self._topics.find_or_create(RETRY_PREFIX + group.group, group.retry_queue_count)
         if not topic.perm & PERM_WRITE:
             raise Refused(
                 ResponseCode.NO_PERMISSION,
                 f"the topic[{topic.topic}] sending message is forbidden: its perm is {topic.perm}",
             )
+
+        def append() -> Command:
+            appended = self._store.append([self._delays.waiting(self._again(record, header, topic, is_dead))])
+            self._rates.stored.total += 1
+            self._rates.stored_bytes.total += appended[0].size
+            return response(command)
+
+        creation = self._topics.creation(topic.topic)
+        if creation is None:
+            return append()
+        creation.when_saved(partial(_append_and_answer, session, command, creation, append))
+        return None
+
+    def _again(
+        self,
+        record: Record,
+        header: SendBackHeader,
+        topic: TopicConfig,
+        is_dead: bool,
+    ) -> NewMessage:
+        named = properties.decode(record.properties)
+        named.setdefault(RETRY_TOPIC, record.topic)
+        named.setdefault(ORIGIN_MESSAGE_ID, offset_message_id(record.store_host, record.physical_offset))
+        named[WAIT] = "false"
+        level = header.delay_level or FIRST_DELAY_LEVEL + record.reconsume_times
+        named[DELAY] = "0" if is_dead else str(self._delays.levels.nearest(level))
         return NewMessage(
             topic.topic,
             next(self._turn) % max(topic.write_queue_count, 1),
@@ -121,6 +146,28 @@ class Retries:
             record.sys_flag,
             min(record.reconsume_times + 1, RECONSUME_TIMES_MAX),
         )
+
+
+def _append_and_answer(
+    session: Session,
+    command: Command,
+    creation: Change[TopicConfig],
+    append: Callable[[], Command],
+    error: StoreNotWritable | None,
+) -> None:
+    """Append a message whose topic is saved; answer when the name servers know that, or why it is refused."""
+
+    def answer() -> None:
+        try:
+            if error is not None:
+                raise error
+            appended = append()
+        except CometMQError as refused:
+            appended = response(command, code_of(refused), str(refused))
+        if not command.is_oneway:
+            creation.when_known(partial(session.send, appended))
+
+    attempt(session, (command,), answer)
 
 
 def _times_max(header: SendBackHeader, group: GroupConfig, version: int) -> int:

@@ -1,6 +1,7 @@
 """Tables on the disk as the types that they must have, and what is wrong with them as our errors."""
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, Generic
 
 from msgspec.structs import replace
 
@@ -15,40 +16,41 @@ ENTRY_LEVEL: Final = 2
 """How deep in a table's file the entries of one of its members stand."""
 
 
-class EntryTexts:
-    """The entries of a table as they stand in its file, so that a change writes anew only what it changed.
+class EntryFile(Generic[BodyType]):
+    """The file of a table that has entries by name; a write makes text of those only that have changed.
 
-    An entry is known by its identity: whoever keeps its texts replaces it and never changes it in place.
+    One thread at a time may write.
 
     Args:
+        table_type: the type of the whole table.
         attribute: the one of the table's type that holds the entries by name.
     """
 
-    def __init__(self, attribute: str) -> None:
+    def __init__(self, table: JsonTable, table_type: type[Body], attribute: str) -> None:
+        self.table = table
         self._attribute = attribute
-        self._kept: dict[str, tuple[Body, fastjson.Written]] = {}
+        self._member = wire_name(table_type, attribute)
+        self._texts: dict[str, str] = {}
 
-    def to_plain(self, content: Body) -> dict[str, Any]:
-        """Give a table as ``to_plain`` does, with its entries written already."""
-        entries: dict[str, Body] = getattr(content, self._attribute)
-        self._kept = {name: self._pair(name, entry) for name, entry in entries.items()}  # without those gone
-        plain: dict[str, Any] = to_plain(replace(content, **{self._attribute: {}}))
-        plain[wire_name(type(content), self._attribute)] = {
-            name: text for name, (_, text) in self._kept.items()
-        }
-        return plain
+    def write(self, rest: Body, changes: Mapping[str, BodyType | None]) -> None:
+        """Write the table anew.
 
-    def text_of(self, name: str, entry: Body) -> fastjson.Written:
-        """Give an entry as it stands in the table's file."""
-        pair = self._kept[name] = self._pair(name, entry)
-        return pair[1]
+        Args:
+            rest: the table; its entries do not count.
+            changes: the entries that have changed since the last write, be it one that failed; None for those
+                that are gone.
 
-    def _pair(self, name: str, entry: Body) -> tuple[Body, fastjson.Written]:
-        kept = self._kept.get(name)
-        if kept is not None and kept[0] is entry:
-            return kept
-        text = fastjson.dumps(to_plain(entry), pretty=True, level=ENTRY_LEVEL)
-        return entry, fastjson.Written(text)
+        Raises:
+            StoreNotWritable: the disk refuses: the old content stays.
+        """
+        for name, entry in changes.items():
+            if entry is None:
+                self._texts.pop(name, None)
+            else:
+                self._texts[name] = _text_of(name, entry)
+        plain: dict[str, Any] = to_plain(replace(rest, **{self._attribute: {}}))
+        plain[self._member] = fastjson.Written(_object(self._texts))
+        _save(self.table, plain)
 
 
 def load(table: JsonTable, body_type: type[BodyType]) -> BodyType | None:
@@ -68,9 +70,26 @@ def load(table: JsonTable, body_type: type[BodyType]) -> BodyType | None:
         ) from None
 
 
-def save(table: JsonTable, content: Body, texts: EntryTexts | None = None) -> None:
+def save(table: JsonTable, content: Body) -> None:
     """Replace the table's content. Raises StoreNotWritable if the disk refuses: the old content stays."""
+    _save(table, to_plain(content))
+
+
+def _save(table: JsonTable, plain: dict[str, Any]) -> None:
     try:
-        table.save(texts.to_plain(content) if texts else to_plain(content))
+        table.save(plain)
     except OSError as error:
         raise StoreNotWritable(describe(error, table.path.parent)) from error
+
+
+def _text_of(name: str, entry: Body) -> str:
+    """Return an entry as a member of the table's file, name and value."""
+    value = fastjson.dumps(to_plain(entry), pretty=True, level=ENTRY_LEVEL)
+    return f"{fastjson.dumps(name)}:{value}"
+
+
+def _object(members: Mapping[str, str]) -> str:
+    """Return the object of these members as it stands in the table's file."""
+    end = "\n" + "\t" * (ENTRY_LEVEL - 1)
+    line = end + "\t"
+    return f"{{{line}{f',{line}'.join(members.values())}{end}}}"

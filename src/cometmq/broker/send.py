@@ -13,12 +13,14 @@ from cometmq.broker.additions import Additions
 from cometmq.broker.bulk_sends import BulkSends
 from cometmq.broker.delays import Delays
 from cometmq.broker.disk_wait import DiskWaits
+from cometmq.broker.early_sends import EarlySends
 from cometmq.broker.fast_failure import FastFailure
 from cometmq.broker.half_message import half
 from cometmq.broker.idempotence import Idempotence, Keys
 from cometmq.broker.rates import Rates
 from cometmq.broker.recalls import handle_of
 from cometmq.broker.refused import Refused, code_of
+from cometmq.broker.saved_entries import Change
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.targets import Target, Targets
 from cometmq.broker.topics import HALF_TOPIC
@@ -42,6 +44,7 @@ from cometmq.net.server import Session
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.store import MessageStore
 from cometmq.wire import batch
+from cometmq.wire.bodies import TopicConfig
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import SendHeader, SendHeaderV2, parse
@@ -64,7 +67,7 @@ class _Sent(NamedTuple):
     """One send on its way: which of the batch's messages are its own, and what its answer says.
 
     With ``keys``, one of each of its messages, it may be one that is stored already. A timed one has a
-    ``recall_handle``.
+    ``recall_handle``. It is not answered before what creates its topic is known: see ``Target``.
     """
 
     command: Command
@@ -75,6 +78,7 @@ class _Sent(NamedTuple):
     wait: bool
     keys: Keys = ()
     recall_handle: str | None = None
+    creation: Change[TopicConfig] | None = None
 
 
 class Sends:
@@ -130,6 +134,7 @@ class Sends:
         self._body_size_max = store.settings.max_message_size
         self._delays = delays
         self._broker_name = settings.broker_name
+        self._early = EarlySends(self.handle, self._refuse)
 
     def handle(self, session: Session, commands: Sequence[Command]) -> None:
         """Store and answer the sends of one socket read."""
@@ -147,6 +152,8 @@ class Sends:
                 self._refuse(session, command, code_of(error), str(error))
                 del messages[begin:]
                 continue
+            if sent is None:
+                continue
             if not sent.keys:
                 sends.append(sent)
                 continue
@@ -157,8 +164,11 @@ class Sends:
         if messages:
             self._append(session, sends, messages)
 
-    def _take(self, session: Session, command: Command, messages: list[NewMessage]) -> _Sent:
-        """Check one send and add its messages. Raises CometMQError: see ``code_of``."""
+    def _take(self, session: Session, command: Command, messages: list[NewMessage]) -> _Sent | None:
+        """Check one send and add its messages; None if it has to wait for its topic.
+
+        Raises CometMQError: see ``code_of``.
+        """
         header = parse(HEADERS[command.code], command.ext_fields)
         target = self._targets.find(header, command.version)
         queue_id = self._targets.queue_id(header.queue_id, target)
@@ -167,10 +177,14 @@ class Sends:
             raise MessageIllegal(
                 f"the body has {len(body)} bytes: send 1 to {self._body_size_max} (maxMessageSize)"
             )
+        creation = target.creation
+        if creation is not None and not creation.is_saved:
+            self._early.add(creation, session, command)
+            return None
         begin = len(messages)
         if header.batch or command.code == RequestCode.SEND_BATCH_MESSAGE:
             unique_key, wait, keys = self._take_batch(session, header, target, queue_id, body, messages)
-            return _Sent(command, begin, len(messages), queue_id, unique_key, wait, keys)
+            return _Sent(command, begin, len(messages), queue_id, unique_key, wait, keys, creation=creation)
         data, named = self._additions.complete(header.properties)
         message = NewMessage(
             target.topic,
@@ -193,7 +207,8 @@ class Sends:
         has_key = IDEMPOTENCE_KEY in named and message.topic != HALF_TOPIC
         keys = self._idempotence.keys_of(target.topic, [named]) if has_key else ()
         wait = is_true(named.get(WAIT, "true"))
-        return _Sent(command, begin, begin + 1, queue_id, named[UNIQ_KEY], wait, keys, recall_handle)
+        unique_key = named[UNIQ_KEY]
+        return _Sent(command, begin, begin + 1, queue_id, unique_key, wait, keys, recall_handle, creation)
 
     def _rare(self, header: SendHeader, named: dict[str, str], message: NewMessage) -> NewMessage:
         """Give a message that is delayed, timed or in a transaction as it is stored.
@@ -329,7 +344,7 @@ class Sends:
         self, session: Session, sends: list[_Sent], appended: list[Appended], unsafe: str | None = None
     ) -> None:
         """Answer success, or FLUSH_DISK_TIMEOUT with the reason ``unsafe``."""
-        for command, begin, end, queue_id, unique_key, _, _, recall_handle in sends:
+        for command, begin, end, queue_id, unique_key, _, _, recall_handle, creation in sends:
             if command.is_oneway:
                 continue
             first = appended[begin]
@@ -342,13 +357,17 @@ class Sends:
                 message_id = ",".join(ids)
             values = (message_id, str(queue_id), str(first.queue_offset), unique_key)
             if unsafe is None and recall_handle is None:
-                session.send(self._template.encode(command, values))
-                continue
-            code = ResponseCode.SUCCESS if unsafe is None else ResponseCode.FLUSH_DISK_TIMEOUT
-            fields = dict(zip(self._names, values, strict=True)) | self._constants
-            if recall_handle is not None:
-                fields["recallHandle"] = recall_handle
-            session.send(response(command, code, unsafe, fields))
+                answer: bytes | Command = self._template.encode(command, values)
+            else:
+                code = ResponseCode.SUCCESS if unsafe is None else ResponseCode.FLUSH_DISK_TIMEOUT
+                fields = dict(zip(self._names, values, strict=True)) | self._constants
+                if recall_handle is not None:
+                    fields["recallHandle"] = recall_handle
+                answer = response(command, code, unsafe, fields)
+            if creation is None:
+                session.send(answer)
+            else:
+                creation.when_known(partial(session.send, answer))
 
     def _refuse_all(self, session: Session, sends: list[_Sent], code: ResponseCode, remark: str) -> None:
         for sent in sends:

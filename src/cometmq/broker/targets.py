@@ -5,12 +5,14 @@ SendMessageProcessor.handleRetryAndDLQ.)
 """
 
 from collections.abc import Iterable
+from functools import partial
 from itertools import count
 from typing import Final, NamedTuple
 
 from cometmq.broker.groups import Groups
 from cometmq.broker.locks import QueueLocks
 from cometmq.broker.refused import Refused
+from cometmq.broker.saved_entries import Change
 from cometmq.broker.topics import AUTO_CREATE_TOPIC, NOT_FOR_PRODUCERS, PERM_WRITE, Topics
 from cometmq.errors import IllegalName
 from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX, valid_topic
@@ -29,15 +31,17 @@ class Target(NamedTuple):
     Attributes:
         queue_count: queue ids at or above it are refused.
         write_queue_count: a message without a queue id goes to one of so many.
+        creation: what creates the topic, as long as the disk or a name server does not know of it.
     """
 
     topic: str
     queue_count: int
     write_queue_count: int
+    creation: Change[TopicConfig] | None = None
 
 
 class Targets:
-    """Finds where sends go; remembers the answer for plain topics until they change.
+    """Finds where sends go; remembers the answer for plain topics that are known, until they change.
 
     Attributes:
         table: the plain topics and those of their queues that have had a message, for the bulk path.
@@ -71,9 +75,24 @@ class Targets:
         return next(self._turn) % target.write_queue_count
 
     def learn(self, topic: str, queue_id: int, queue: int) -> None:
-        """Note the number of a queue, if its topic is a plain one."""
+        """Note the number of a queue, if its topic is a plain one; once that is known, if it is new."""
         if (target := self._checked.get(topic)) is not None:
             self.table.put(topic, target.queue_count, queue_id, queue)
+        elif _is_plain(topic) and (creation := self._topics.creation(topic)) is not None:
+            creation.when_known(partial(self._learn_known, topic, queue_id, queue))
+
+    def _learn_known(self, name: str, queue_id: int, queue: int) -> None:
+        if (topic := self._topics.find(name)) is not None:
+            self._remember(self._target(topic))
+            self.learn(name, queue_id, queue)
+
+    def _remember(self, target: Target) -> None:
+        if target.creation is not None:
+            return
+        if len(self._checked) >= TARGETS_MAX:
+            self._checked.clear()
+            self.table.clear()
+        self._checked[target.topic] = target
 
     def _forget(self, topics: Iterable[str]) -> None:
         for topic in topics:
@@ -99,11 +118,8 @@ class Targets:
             )
         if name.startswith(RETRY_PREFIX):
             return self._retry(header, version)
-        target = _target(topic or self._create(header))
-        if len(self._checked) >= TARGETS_MAX:
-            self._checked.clear()
-            self.table.clear()
-        self._checked[name] = target
+        target = self._target(topic or self._create(header))
+        self._remember(target)
         return target
 
     def _create(self, header: SendHeader) -> TopicConfig:
@@ -131,10 +147,14 @@ class Targets:
         if version >= Version.V3_4_9 and header.max_reconsume_times is not None:
             times_max = header.max_reconsume_times
         if header.reconsume_times > times_max or self._locks.is_orderly(group_name):
-            return _target(self._topics.find_or_create(DLQ_PREFIX + group_name))
-        return _target(self._topics.find_or_create(header.topic))
+            return self._target(self._topics.find_or_create(DLQ_PREFIX + group_name))
+        return self._target(self._topics.find_or_create(header.topic))
+
+    def _target(self, topic: TopicConfig) -> Target:
+        most = max(topic.read_queue_count, topic.write_queue_count)
+        return Target(topic.topic, most, topic.write_queue_count, self._topics.creation(topic.topic))
 
 
-def _target(topic: TopicConfig) -> Target:
-    most = max(topic.read_queue_count, topic.write_queue_count)
-    return Target(topic.topic, most, topic.write_queue_count)
+def _is_plain(topic: str) -> bool:
+    """Tell whether sends to a topic are judged by the topic alone."""
+    return topic not in NOT_FOR_PRODUCERS and not topic.startswith(RETRY_PREFIX)

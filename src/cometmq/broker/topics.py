@@ -1,20 +1,23 @@
 """The broker's topics: ``config/topics.json``, and how a send creates one.
 
-A topic is replaced, never changed in place: who holds one sees it as it was. A change counts up the
-table's version, is saved, and only then holds; the callbacks in ``on_change`` are told the names. If the disk
-refuses, nothing changes. (RocketMQ: TopicConfigManager.java.)
+A topic is replaced, never changed in place: who holds one sees it as it was. A change counts up the table's
+version and holds at once, and the callbacks in ``on_change`` are told the names; then it is saved, and after
+that the name servers are told. No answer that says or implies that a topic exists leaves before
+(``when_published``). If the disk refuses, a change is taken back, unless reading needs it
+(``saved_entries.py``). (RocketMQ: TopicConfigManager.java.)
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
 
 from cometmq.broker import saved
+from cometmq.broker.saved_entries import Change, Saved, SavedEntries
 from cometmq.broker.settings import BrokerSettings
-from cometmq.errors import IllegalName
-from cometmq.format import fastjson
+from cometmq.errors import IllegalName, StoreNotWritable
 from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.layout import DLQ_PREFIX, REPLY_SUFFIX, RETRY_PREFIX, valid_topic
 from cometmq.io.clock import Clock
@@ -65,6 +68,11 @@ class Topics:
     Args:
         boot_topics: those that exist without anyone creating them.
         auto_create: whether ``TBW102`` is a pattern for new topics.
+
+    Attributes:
+        on_change: called with the names of topics that have changed in memory.
+        when_informed: calls an action once the name servers know the topics as they are now.
+        inform_again: does so too, and tells them in any case.
     """
 
     def __init__(
@@ -72,12 +80,15 @@ class Topics:
     ) -> None:
         self.data_version = DataVersion(timestamp=clock.now_ms())
         self.on_change: list[Callable[[Collection[str]], object]] = []
-        self.when_published: Callable[[Callable[[], None]], None] = _at_once
+        self.when_informed: Callable[[Callable[[], None]], None] = _at_once
+        self.inform_again: Callable[[Callable[[], None]], None] = _at_once
         self._table = table
         self._clock = clock
         self._auto_create = auto_create
         self._topics = {topic.topic: topic for topic in boot_topics}
-        self._texts = saved.EntryTexts("topics")
+        file = saved.EntryFile[TopicConfig](table, TopicTable, "topics")
+        self._saved = SavedEntries(file, self._rest, self._topics, self._publish)
+        self._saved.on_undone = self._tell
 
     def __iter__(self) -> Iterator[TopicConfig]:
         """Go through the topics."""
@@ -102,16 +113,49 @@ class Topics:
         """Give a topic, or None if there is none of this name."""
         return self._topics.get(name)
 
-    def text_of(self, topic: TopicConfig) -> fastjson.Written:
-        """Give one of these topics as it stands in the table's file: soon, unless it has changed."""
-        return self._texts.text_of(topic.topic, topic)
+    def creation(self, name: str) -> Change[TopicConfig] | None:
+        """Return what creates a topic, as long as the disk or a name server does not know of it."""
+        change = self._saved.unfinished(name)
+        return change if change is not None and name in change.created else None
+
+    def when_saved(self, name: str, action: Saved) -> None:
+        """Call ``action`` once the disk has a topic as it is now, or with the reason why it refuses."""
+        change = self._saved.unfinished(name)
+        if change is None:
+            action(None)
+        else:
+            change.when_saved(action)
+
+    def when_published(self, names: Iterable[str], action: Saved) -> None:
+        """Call ``action`` once the disk has topics as they are now and the name servers have been told.
+
+        It gets None; if the disk refuses, it gets the reason at once. Where nothing has changed, the name
+        servers are told once more: an operator may have had them forget a topic.
+        """
+        changes = [change for name in names if (change := self._saved.unfinished(name)) is not None]
+        if changes:
+            _when_published(list(dict.fromkeys(changes)), action)
+        else:
+            self.inform_again(partial(action, None))
+
+    def publish_all(self) -> None:
+        """Have nobody answered who relies on a topic before the name servers know it: the broker starts."""
+        self._saved.announce()
+
+    async def settled(self) -> None:
+        """Wait until nothing is left to save, or what is left cannot be saved now."""
+        await self._saved.settled()
+
+    async def stop(self) -> None:
+        """Save what is left."""
+        await self._saved.stop()
 
     def create_by_send(
         self, name: str, *, pattern: str, queue_count: int, sys_flag: int = 0
     ) -> TopicConfig | None:
         """Create a topic after the pattern topic; None if that does not exist or is no pattern.
 
-        Raises IllegalName or StoreNotWritable.
+        Raises IllegalName.
         """
         model = self._topics.get(pattern)
         if model is None or not model.perm & PERM_INHERIT:
@@ -130,50 +174,76 @@ class Topics:
             )
         )
 
-    def find_or_create(self, name: str, queue_count: int = 1) -> TopicConfig:
+    def find_or_create(self, name: str, queue_count: int = 1, *, optional: bool = False) -> TopicConfig:
         """Give a topic that the broker needs, created if it is not there: a group's retries, say.
 
-        Raises IllegalName or StoreNotWritable.
+        Args:
+            optional: it is there although the disk refuses it: reading needs it.
+
+        Raises:
+            IllegalName: no topic can have this name.
         """
         topic = self._topics.get(name)
-        return topic or self.put(
-            TopicConfig(
+        if topic is None:
+            topic = TopicConfig(
                 topic=name, read_queue_count=queue_count, write_queue_count=queue_count, perm=READ_WRITE
             )
-        )
+            self._change({valid_topic(name): topic}, optional=optional)
+        return topic
 
     def put(self, topic: TopicConfig) -> TopicConfig:
-        """Create a topic, or replace the one of its name; give it.
-
-        Raises IllegalName or StoreNotWritable.
-        """
+        """Create a topic, or replace the one of its name; give it. Raises IllegalName."""
         if self._topics.get(topic.topic) != topic:
-            self._change(self._topics | {valid_topic(topic.topic): topic}, {topic.topic})
+            self._change({valid_topic(topic.topic): topic})
         return topic
 
     def put_all(self, topics: Iterable[TopicConfig]) -> None:
         """Create or replace topics, all or none, with one change of the table. Raises like ``put``."""
         changed = {valid_topic(topic.topic): topic for topic in topics}
         if any(self._topics.get(name) != topic for name, topic in changed.items()):
-            self._change(self._topics | changed, changed)
+            self._change(changed)
 
     def delete(self, name: str) -> None:
         """Remove a topic; no error if there is none."""
         if name in self._topics:
-            rest = {other: topic for other, topic in self._topics.items() if other != name}
-            self._change(rest, {name})
+            self._change({name: None})
 
     def as_table(self) -> TopicTable:
         """Give all topics in RocketMQ's form."""
         return TopicTable(self.data_version, topics=self._topics)
 
-    def _change(self, topics: dict[str, TopicConfig], names: Collection[str]) -> None:
-        version = self.data_version.next(self._clock.now_ms())
-        saved.save(self._table, TopicTable(version, topics=topics), self._texts)
-        self.data_version = version
-        self._topics = topics
+    def _change(self, topics: Mapping[str, TopicConfig | None], *, optional: bool = False) -> None:
+        self._saved.change(topics, optional=optional)
+        self._tell(topics)
+
+    def _tell(self, names: Collection[str]) -> None:
+        self.data_version = self.data_version.next(self._clock.now_ms())
         for notice in self.on_change:
             notice(names)
+
+    def _rest(self) -> TopicTable:
+        """Return the table without the topics."""
+        return TopicTable(self.data_version)
+
+    def _publish(self, change: Change[TopicConfig]) -> None:
+        """Have the name servers told of a change."""
+        self.when_informed(partial(self._saved.note_known, change))
+
+
+def _when_published(changes: list[Change[TopicConfig]], action: Saved) -> None:
+    """Call ``action`` when all of these changes are published, or at once with why one cannot be saved."""
+    if not changes:
+        action(None)
+        return
+    change, rest = changes[0], changes[1:]
+
+    def go_on(error: StoreNotWritable | None) -> None:
+        if error is None:
+            change.when_known(partial(_when_published, rest, action))
+        else:
+            action(error)
+
+    change.when_saved(go_on)
 
 
 def _at_once(action: Callable[[], None]) -> None:

@@ -1,0 +1,70 @@
+"""Sends that came before the disk has their topic: they wait for that, and are handled then.
+
+So no message is stored under a topic that a crash would forget, and if the disk refuses the topic, nothing is
+stored at all. Those of a connection keep their order.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Final
+
+from cometmq.broker.refused import Refused
+from cometmq.broker.saved_entries import Change
+from cometmq.errors import StoreNotWritable
+from cometmq.net.boundary import attempt
+from cometmq.net.server import Session
+from cometmq.wire.bodies import TopicConfig
+from cometmq.wire.codes import ResponseCode
+from cometmq.wire.frame import Command
+
+WAITING_BYTES_MAX: Final = 64 * 1024 * 1024
+"""So many bytes of bodies wait in all; more sends to new topics are refused."""
+
+
+class EarlySends:
+    """Keeps sends until their topics are saved.
+
+    Args:
+        handle: takes the sends of a session that can be handled.
+        refuse: answers a send whose topic cannot be saved.
+
+    Attributes:
+        waiting_bytes: the bodies of those that wait.
+    """
+
+    def __init__(
+        self,
+        handle: Callable[[Session, Sequence[Command]], None],
+        refuse: Callable[[Session, Command, ResponseCode, str], None],
+    ) -> None:
+        self.waiting_bytes = 0
+        self._handle = handle
+        self._refuse = refuse
+        self._waiting: dict[Change[TopicConfig], list[tuple[Session, Command]]] = {}
+
+    def add(self, creation: Change[TopicConfig], session: Session, command: Command) -> None:
+        """Keep a send until its topic is saved. Raises Refused if too much waits."""
+        if self.waiting_bytes + len(command.body) > WAITING_BYTES_MAX:
+            raise Refused(
+                ResponseCode.SYSTEM_BUSY,
+                f"[OVERLOAD]system busy: {self.waiting_bytes} bytes wait for new topics to be saved, at most "
+                f"{WAITING_BYTES_MAX} may: try again, or create the topic before",
+            )
+        self.waiting_bytes += len(command.body)
+        if (sends := self._waiting.get(creation)) is not None:
+            sends.append((session, command))
+            return
+        self._waiting[creation] = [(session, command)]
+        creation.when_saved(lambda error: self._go_on(creation, error))
+
+    def _go_on(self, creation: Change[TopicConfig], error: StoreNotWritable | None) -> None:
+        sends = self._waiting.pop(creation)
+        self.waiting_bytes -= sum(len(command.body) for _, command in sends)
+        for session, group in groupby(sends, itemgetter(0)):
+            commands = [command for _, command in group]
+            if error is None:
+                attempt(session, commands, self._handle, session, commands)
+                continue
+            for command in commands:
+                self._refuse(session, command, ResponseCode.SERVICE_NOT_AVAILABLE, str(error))
