@@ -1,7 +1,9 @@
 """Disks that are full or fail, stores that cannot be used: reads go on, nothing acknowledged is lost."""
 
 import asyncio
+import errno
 import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,12 +15,14 @@ from tests.broker.conftest import Client, bodies, pull_header
 from tests.live import SMALL, serving
 
 from cometmq.errors import StoreDamaged, StoreLocked
+from cometmq.io.files import File
+from cometmq.message import MessageQueue
 from cometmq.store.directory import REBUILD
 from cometmq.store.rebuild import rebuild
 from cometmq.store.settings import FlushDiskType, StoreSettings
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire import headers
-from cometmq.wire.bodies import GroupConfig
+from cometmq.wire.bodies import GroupConfig, LockRequest, TextTable, decode
 from cometmq.wire.codes import RequestCode, ResponseCode
 
 ROOT = Path("/disk/store")
@@ -86,6 +90,79 @@ def test_a_full_disk_takes_nothing_more_and_gives_what_it_has(
 
     asyncio.run(main())
     assert_log_is_sound(caplog)
+
+
+class ReadOnlyDisk(MemoryDisk):
+    """A file system that the system makes read-only, as it does after an error."""
+
+    is_read_only = False
+
+    def save(self, path: Path, data: bytes) -> None:
+        self._check(path)
+        super().save(path, data)
+
+    def create(self, path: Path, size: int, *, durable: bool = True) -> File:
+        self._check(path)
+        return super().create(path, size, durable=durable)
+
+    def make_directory(self, path: Path, *, durable: bool = True) -> None:
+        if not self.exists(path):
+            self._check(path)
+        super().make_directory(path, durable=durable)
+
+    def _check(self, path: Path) -> None:
+        if self.is_read_only:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+
+async def test_a_read_only_disk_is_read_by_new_groups_and_shown_from_the_first_failed_write_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    disk = ReadOnlyDisk()
+
+    async def failed_writes() -> str:
+        answer = await client.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+        return decode(TextTable, answer.body).table["storeFailedWrites"]
+
+    async with serving(ROOT, files=disk) as live:
+        client = await Client.open(live.broker)
+        await client.send("T", b"first")
+        assert await failed_writes() == ""
+        disk.is_read_only = True
+        assert says(await client.heartbeat("new", "T"), ResponseCode.SUCCESS)
+        assert bodies(await client.ask(PULL, pull_header("T", group="new"))) == [b"first"]
+        assert bodies(await client.ask(PULL, pull_header("T", group="newer"))) == [b"first"]
+        commit = headers.UpdateConsumerOffsetHeader("newer", "T", 0, 1)
+        assert says(await client.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit), ResponseCode.SUCCESS)
+        asked = headers.QueryConsumerOffsetHeader("newer", "T", 0)
+        assert (await client.ask(RequestCode.QUERY_CONSUMER_OFFSET, asked)).ext_fields["offset"] == "1"
+        lock = LockRequest("new", "c", [MessageQueue("T", "broker-a", 0)])
+        assert says(await client.ask(RequestCode.LOCK_BATCH_MQ, body=lock), ResponseCode.SUCCESS)
+        shown = await failed_writes()
+        for table in ("topics.json", "subscriptionGroup.json", "queueLocks.json"):
+            assert f"write fails in config/{table}" in shown and "Read-only file system" in shown
+        refused = await client.ask(
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=GroupConfig("created")
+        )
+        assert says(refused, ResponseCode.SERVICE_NOT_AVAILABLE, "is not saved", "make it writable")
+        disk.is_read_only = False
+        created = await client.ask(
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=GroupConfig("created")
+        )
+        assert says(created, ResponseCode.SUCCESS)
+        await client.send("Other")
+        lock = LockRequest("newer", "c", [MessageQueue("T", "broker-a", 0)])
+        await client.ask(RequestCode.LOCK_BATCH_MQ, body=lock)
+        assert await failed_writes() == ""
+        await client.connection.close()
+    async with serving(ROOT, files=disk.after_power_loss()) as live:
+        client = await Client.open(live.broker)
+        for group in ("new", "newer", "created"):
+            found = await client.ask(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, headers.GroupHeader(group))
+            assert says(found, ResponseCode.SUCCESS), group
+        await client.connection.close()
+    in_memory = [record for record in caplog.records if "is in memory only" in record.message]
+    assert len(in_memory) == 2, "said once for each table"
 
 
 def test_a_sync_that_fails_is_the_end_of_sending_and_not_of_reading(caplog: pytest.LogCaptureFixture) -> None:

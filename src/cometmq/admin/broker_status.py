@@ -22,6 +22,7 @@ class BrokerStatus(NamedTuple):
         up: how long it has run, in words.
         not_writable: why it takes no messages, empty if it does.
         kernels: which bulk operations serve, ``compiled`` or ``plain`` and why; empty for a Java broker.
+        failed_writes: which writes to its disk fail, empty if none do.
         pointers: as ``store.pointers.Pointers`` has them; None for what the broker does not tell.
     """
 
@@ -30,6 +31,7 @@ class BrokerStatus(NamedTuple):
     up: str
     not_writable: str
     kernels: str
+    failed_writes: str
     pointers: Mapping[str, int | None]
 
 
@@ -59,6 +61,7 @@ async def broker_status(address: str) -> BrokerStatus:
         info.get("runtime", "").strip("[ ]"),
         info.get("storeNotWritable", ""),
         info.get("kernels", ""),
+        info.get("storeFailedWrites", ""),
         pointers_of(info),
     )
 

@@ -44,6 +44,7 @@ class BrokerLine(NamedTuple):
         disk_ratio: how full its disk is, 0 to 1.
         up: how long it has run, in words.
         kernels: which bulk operations serve, ``compiled`` or ``plain`` and why; a Java broker has no such.
+        warning: why it takes no messages, and which writes to its disk fail; None if all is well.
         trouble: why the broker does not tell version and all that follows it, which are None then.
     """
 
@@ -59,6 +60,7 @@ class BrokerLine(NamedTuple):
     disk_ratio: float | None = None
     up: str | None = None
     kernels: str | None = None
+    warning: str | None = None
     trouble: str | None = None
 
 
@@ -215,6 +217,7 @@ def _broker_line(cluster: str, name: str, broker_id: int, address: str, info: di
         float(info.get("commitLogDiskRatio", "0")),
         info.get("runtime", "").strip("[ ]"),
         info.get("kernels"),
+        "; ".join(filter(None, map(info.get, ("storeNotWritable", "storeFailedWrites")))) or None,
     )
 
 

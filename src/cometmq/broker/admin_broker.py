@@ -11,6 +11,7 @@ from cometmq.format import layout
 from cometmq.format.fastjson import dumps
 from cometmq.io.clock import Clock
 from cometmq.io.files import FileLayer
+from cometmq.io.write_health import failures_of
 from cometmq.net.server import Server, Session
 from cometmq.store.seek import record_store_time
 from cometmq.store.store import MessageStore
@@ -138,6 +139,7 @@ class BrokerAdmin:
             "remainTransientStoreBufferNumbs": str(NO_POOL if free_buffers is None else free_buffers),
             "storeNotWritable": str(self._store.not_writable or ""),
             "kernels": kernels.serving(),
+            "storeFailedWrites": "; ".join(map(str, failures_of(self._files))),
         }
 
     def _traffic(self) -> dict[str, str]:

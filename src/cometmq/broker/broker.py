@@ -21,6 +21,7 @@ from cometmq.errors import SettingsError, StoreNotWritable
 from cometmq.io import memory
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import Disk, FileLayer
+from cometmq.io.write_health import WriteHealth, watched
 from cometmq.net.address import address_text
 from cometmq.net.server import Server
 from cometmq.store.settings import StoreSettings
@@ -80,7 +81,8 @@ class Broker:
         self._settings = Settings(settings, store_settings or StoreSettings())
         self._clock = clock or SystemClock()
         self._peers_clock = peers_clock or self._clock
-        self._files = files or Disk()
+        root = Path(settings.store_path_root_dir)
+        self._files = watched(files or Disk(), WriteHealth(root, self._clock))
         self._load_kernels = load_kernels
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._started = AsyncExitStack()

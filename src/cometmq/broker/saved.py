@@ -1,13 +1,15 @@
 """Tables on the disk as the types that they must have, and what is wrong with them as our errors."""
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final, Generic
 
 from msgspec.structs import replace
 
 from cometmq.errors import FormatError, StoreDamaged, StoreNotWritable
 from cometmq.format import fastjson
-from cometmq.store.commit_log import describe
+from cometmq.store.full_disk import FULL
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import Body, from_plain, to_plain
 from cometmq.wire.bodies.body import BodyType, wire_name
@@ -79,7 +81,14 @@ def _save(table: JsonTable, plain: dict[str, Any]) -> None:
     try:
         table.save(plain)
     except OSError as error:
-        raise StoreNotWritable(describe(error, table.path.parent)) from error
+        raise StoreNotWritable(_why(error, table.path)) from error
+
+
+def _why(error: OSError, path: Path) -> str:
+    """Say what the disk refused, and what helps."""
+    if error.errno in FULL:
+        return f"{path} is not saved, disk full: free some space, then try again"
+    return f"{path} is not saved: {os.strerror(error.errno or 0)}: make it writable, then try again"
 
 
 def _text_of(name: str, entry: Body) -> str:

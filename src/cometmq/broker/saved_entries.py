@@ -215,10 +215,8 @@ class SavedEntries(Generic[BodyType]):
 
     def _note_refused(self, change: Change[BodyType], error: StoreNotWritable) -> None:
         """Take a change back, but for what stays in memory."""
-        level = logging.DEBUG if self._is_behind else logging.ERROR
-        _log.log(
-            level, "%s is not saved, what reading needs is in memory only: %s", self._file.table.path, error
-        )
+        if change.is_optional and not self._is_behind:
+            _log.error("what reading needs is in memory only, and tried again: %s", error)
         self._is_behind |= change.is_optional
         undone = []
         for name, old in change.before.items():

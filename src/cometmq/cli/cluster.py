@@ -34,12 +34,16 @@ def cluster(context: click.Context, namesrv: str, as_json: bool) -> None:
     """List the brokers, and how many messages per second come in and go out.
 
     A broker that does not answer, or refuses, is listed with what the name server knows of it; exit code 1.
+    Of one that takes no messages, or whose disk refuses writes, a warning says why.
     """
     lines = ask(namesrv, brokers)
     if as_json:
         print_json([line._asdict() for line in lines])
     else:
         print_table(COLUMNS, map(_row, lines))
+    for line in lines:
+        if line.warning is not None:
+            click.echo(f"warning: {line.broker_name} at {line.address}: {printable(line.warning)}", err=True)
     troubled = [line for line in lines if line.trouble is not None]
     for line in troubled:
         click.echo(f"error: {line.broker_name} at {line.address}: {printable(str(line.trouble))}", err=True)
@@ -49,8 +53,8 @@ def cluster(context: click.Context, namesrv: str, as_json: bool) -> None:
 
 def _row(line: BrokerLine) -> list[str]:
     cells = line._asdict() | {"up": None if line.up is None else _short(line.up)}
-    del cells["trouble"]
     cells["kernels"] = line.kernels and line.kernels.partition(":")[0]  # why they are plain tells --json
+    del cells["trouble"], cells["warning"]
     return ["-" if cell is None else format(cell, FORMATS.get(name, "")) for name, cell in cells.items()]
 
 

@@ -83,6 +83,7 @@ def _show_live(found: BrokerStatus, *, as_json: bool) -> None:
     click.echo(f"takes messages: {'no, ' + printable(found.not_writable) if found.not_writable else 'yes'}")
     if found.kernels:
         click.echo(f"bulk operations: {printable(found.kernels)}")
+    click.echo(f"writes to the disk: {printable(found.failed_writes) or 'none fail'}")
     _print_pointers(found.pointers)
 
 

@@ -1,0 +1,154 @@
+"""Which writes to the disk fail, from the first on and until they work again.
+
+Every write of a store and of a broker's tables passes the file layer (``files.py``); ``watched`` puts a layer
+before it that notes there, in one place, what fails and what works again, whoever asked for it.
+"""
+
+import logging
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+
+from cometmq.io.clock import Clock
+from cometmq.io.files import FileLayer
+
+WRITES: Final = frozenset(
+    {"save", "create", "rename", "make_directory", "remove", "remove_directory", "write", "reserve", "window"}
+)
+SYNCS: Final = frozenset({"sync", "sync_all"})
+OPENERS: Final = frozenset({"create", "open"})
+"""What gives files, whose writes are watched, too."""
+
+FOLDER_OF_TABLES: Final = "config"
+"""Here each file is a place of its own; any other folder of a store is one place."""
+
+_log = logging.getLogger(__name__)
+
+
+class FailedWrites(NamedTuple):
+    """What fails in one place.
+
+    Attributes:
+        place: the folder of the store, or the table.
+        action: ``write`` or ``sync``.
+        path: what could not be written last.
+        why: what the system said last.
+        since_ms: the time of the first failure.
+        times: how often so far.
+    """
+
+    place: str
+    action: str
+    path: str
+    why: str
+    since_ms: int
+    times: int
+
+    def __str__(self) -> str:
+        since = datetime.fromtimestamp(self.since_ms / 1000, UTC).isoformat(" ", "seconds")
+        return (
+            f"{self.action} fails in {self.place} since {since}, {self.times} times: {self.path}: {self.why}"
+        )
+
+
+class WriteHealth:
+    """Keeps what fails. Safe from any thread.
+
+    Args:
+        root: the folder of the store; places are named from there.
+    """
+
+    def __init__(self, root: Path, clock: Clock) -> None:
+        self._root = root
+        self._clock = clock
+        self._failures: dict[tuple[str, str], FailedWrites] = {}
+
+    def failures(self) -> list[FailedWrites]:
+        """Return what fails now, the oldest first."""
+        return sorted(self._failures.copy().values(), key=lambda failed: failed.since_ms)
+
+    def note_failure(self, action: str, path: Path, error: OSError) -> None:
+        """Note that something could not be written."""
+        place = self._place(path)
+        why = os.strerror(error.errno) if error.errno else str(error)
+        known = self._failures.get((action, place))
+        if known is None:
+            failed = FailedWrites(place, action, str(path), why, self._clock.now_ms(), 1)
+            _log.error("%s", failed)
+        else:
+            failed = known._replace(path=str(path), why=why, times=known.times + 1)
+        self._failures[action, place] = failed
+
+    def note_success(self, action: str, path: Path) -> None:
+        """Note that something was written: its place works again."""
+        if self._failures and (failed := self._failures.pop((action, self._place(path)), None)) is not None:
+            _log.info("%s works again in %s", action, failed.place)
+
+    def _place(self, path: Path) -> str:
+        try:
+            parts = path.relative_to(self._root).parts
+        except ValueError:
+            return str(path)
+        return "/".join(parts[:2] if parts[:1] == (FOLDER_OF_TABLES,) else parts[:1]) or str(path)
+
+
+def watched(layer: FileLayer, health: WriteHealth) -> FileLayer:
+    """Return a layer that does what ``layer`` does and notes which writes fail."""
+    return cast(FileLayer, _Watched(layer, health, None))
+
+
+def failures_of(layer: FileLayer) -> list[FailedWrites]:
+    """Return which writes of a layer fail now; none if it is not watched."""
+    return layer.health.failures() if isinstance(layer, _Watched) else []
+
+
+class _Watched:
+    """A layer, or one of its files: its methods are those of what it stands for, looked up once each."""
+
+    def __init__(self, target: Any, health: WriteHealth, path: Path | None) -> None:
+        self.health = health
+        self._target = target
+        self._path = path
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._target, name)
+        if not callable(value):
+            return value
+        if name in WRITES or name in SYNCS:
+            value = self._noting("sync" if name in SYNCS else "write", value)
+        if name in OPENERS:
+            value = self._opening(value)
+        self.__dict__[name] = value
+        return value
+
+    def _noting(self, action: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        own_path, health = self._path, self.health
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                given = method(*args, **kwargs)
+            except FileNotFoundError:
+                raise  # it was removed meanwhile, which is for the caller to judge
+            except OSError as error:
+                path = own_path or (Path(error.filename) if error.filename else None)
+                health.note_failure(action, path or _first_path(args), error)
+                raise
+            if own_path is not None or isinstance(args[0], Path):
+                health.note_success(action, own_path or args[0])
+            return given
+
+        return call
+
+    def _opening(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        health = self.health
+
+        def call(path: Path, *args: Any, **kwargs: Any) -> Any:
+            return _Watched(method(path, *args, **kwargs), health, path)
+
+        return call
+
+
+def _first_path(args: tuple[Any, ...]) -> Path:
+    return args[0] if args and isinstance(args[0], Path) else Path("?")
