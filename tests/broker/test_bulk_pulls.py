@@ -117,6 +117,22 @@ def test_many_messages_of_many_files_are_answered_in_as_many_turns_as_it_takes()
     assert taken > len(b"".join(sends))
 
 
+def test_a_commit_ahead_of_the_queues_end_is_warned_of_in_bulk_as_on_the_plain_path(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    usual = [pull(n, queueId="3", queueOffset="1", commitOffset="1") for n in range(3)]
+    ahead = [
+        pull(3, queueId="0", commitOffset="99"),
+        pull(4, queueId="1", queueOffset="50", commitOffset="50"),
+        pull(5, queueId="2", queueOffset="2", commitOffset="7"),
+    ]
+    plain, bulk, taken = asyncio.run(both([b"".join(usual + ahead)]))
+    assert plain == bulk
+    assert taken == len(b"".join(usual + ahead))
+    warned = sorted(text.split(" in queue")[0] for text in caplog.messages if "it is ahead by" in text)
+    assert warned == sorted(2 * [f"group cg has committed {offset}" for offset in (99, 50, 7)])
+
+
 def test_a_woken_pull_gets_in_bulk_what_it_gets_the_plain_way() -> None:
     holds = b"".join(
         pull(n, FRAMES[n % 2], queueId=str(n % 4), queueOffset="2", consumerGroup=GROUPS[n % 2])

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from cometmq.broker.offsets import Offsets, key_of
+from cometmq.broker.offsets import AHEAD_WARNINGS_MAX, Offsets, key_of
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk
 from cometmq.store.tables import JsonTable
@@ -151,3 +151,36 @@ def test_who_has_not_heard_of_a_reset_is_known(tmp_path: Path) -> None:
     assert offsets.awaits_reset(key) and not offsets.awaits_reset(key_of("h", "T"))
     assert offsets.take_reset("g", "T", 1) == 5
     assert not offsets.awaits_reset(key)
+
+
+def test_a_commit_ahead_of_the_queues_end_is_warned_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    offsets = load(tmp_path, limit=1)
+    for offset in (1, 101, 101, 102):
+        offsets.commit("g", "T", 0, offset)
+    assert offsets.committed("g", "T", 0) == 102
+    (warning,) = caplog.messages
+    assert warning.startswith(
+        "group g has committed 101 in queue 0 of T, which ends at 1: it is ahead by 100"
+    )
+    offsets.commit("g", "T", 0, 0)
+    offsets.commit("g", "T", 0, 3)
+    assert "ahead by 2" in caplog.messages[-1]
+
+
+def test_warnings_of_commits_ahead_are_bounded(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    offsets = load(tmp_path, limit=0)
+    for queue_id in range(AHEAD_WARNINGS_MAX + 50):
+        offsets.commit("g", "T", queue_id, 1)
+    assert len(caplog.messages) == AHEAD_WARNINGS_MAX
+
+
+def test_a_negative_offset_in_the_table_is_none(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "consumerOffset.json"
+    path.write_text('{"offsetTable":{"T@g":{0:-1,1:2}}}')
+    offsets = load(tmp_path)
+    assert (offsets.committed("g", "T", 0), offsets.committed("g", "T", 1)) == (None, 2)
+    assert "T@g queue 0: committed -1, forgotten" in caplog.text
+    offsets.save()
+    assert "-1" not in path.read_text()

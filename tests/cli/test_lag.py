@@ -27,11 +27,11 @@ def topic(cometmq: Run, live: Live) -> Live:
 @pytest.mark.usefixtures("topic")
 def test_lag_is_told_by_group_and_by_queue(cometmq: Run) -> None:
     assert cometmq("lag", "--json").values == [
-        [{"group": "g", "members": 0, "lag": 2, "in_flight": 0, "tps": 0.0}]
+        [{"group": "g", "members": 0, "lag": 2, "in_flight": 0, "ahead": 0, "tps": 0.0}]
     ]
     (found,) = cometmq("lag", "g", "--json").values
     (queue,) = found.pop("queues")
-    assert found == {"group": "g", "lag": 2}
+    assert found == {"group": "g", "lag": 2, "ahead": 0}
     assert (queue["committed"], queue["max_offset"], queue["lag"], queue["member"]) == (1, 3, 2, None)
     out = cometmq("lag", "g", "--topic", "orders").out.splitlines()
     assert out[2].split()[:7] == ["orders", BROKER, "0", "3", "1", "2", "0"]
@@ -66,3 +66,21 @@ def test_a_queue_is_behind_by_the_time_of_what_was_handled_last() -> None:
     assert _behind(Standing("T", BROKER, 0, 5, 5, 5, 1)) == "-"
     assert _behind(Standing("T", BROKER, 0, 5, 0, 0, 0)) == "all"
     assert _behind(Standing("T", BROKER, 0, 5, 1, 1, 1)).split()[0].endswith("d")
+
+
+def test_a_commit_ahead_of_the_end_is_shown_and_hides_nothing(cometmq: Run, topic: Live) -> None:
+    cometmq("topic", "create", "refunds", "--queues", "1")
+
+    async def main() -> None:
+        async with PullConsumer(topic.name_server, "g") as consumer:
+            await consumer.commit(MessageQueue("refunds", BROKER, 0), 100)
+
+    asyncio.run(main())
+    (line,) = cometmq("group", "list", "--json").values[0]
+    assert (line["lag"], line["ahead"]) == (2, 100)
+    (found,) = cometmq("lag", "g", "--json").values
+    assert [(queue["lag"], queue["ahead"]) for queue in found["queues"]] == [(2, 0), (0, 100)]
+    out = cometmq("lag", "g").out
+    assert "ahead by 100 " in out
+    assert out.splitlines()[-1].startswith("group g: 2 messages behind, ahead by 100 elsewhere")
+    assert "ahead by 100" in cometmq("offset", "show", "g").out

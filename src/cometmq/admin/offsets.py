@@ -58,8 +58,13 @@ class Standing(NamedTuple):
 
     @property
     def lag(self) -> int:
-        """How many messages the group is behind."""
-        return self.max_offset - self.committed
+        """How many messages the group is behind; 0 if it is ahead."""
+        return max(self.max_offset - self.committed, 0)
+
+    @property
+    def ahead(self) -> int:
+        """How far the group has committed behind the queue's end: it misses the messages up to there."""
+        return max(self.committed - self.max_offset, 0)
 
     @property
     def in_flight(self) -> int:
@@ -68,12 +73,17 @@ class Standing(NamedTuple):
 
 
 class GroupLag(NamedTuple):
-    """How far a group is behind as a whole: 0 members are there of one that is off line."""
+    """How far a group is behind as a whole: 0 members are there of one that is off line.
+
+    Attributes:
+        ahead: by how much it has committed behind the ends of queues, which makes nothing up in others.
+    """
 
     group: str
     members: int
     lag: int
     in_flight: int
+    ahead: int
     tps: float
 
 
@@ -152,6 +162,7 @@ async def lags(cluster: Cluster) -> list[GroupLag]:
             len(groups.members(connections)),
             sum(queue.lag for queue in stands.queues),
             sum(queue.in_flight for queue in stands.queues),
+            sum(queue.ahead for queue in stands.queues),
             stands.tps,
         )
 

@@ -33,6 +33,7 @@ from cometmq.kernels.pulls import (
     NO_NUMBER,
     NO_TARGET,
     NUMBER,
+    OUTSIDE,
     PLACE,
     PULL_SIZE,
     PULLS_MAX,
@@ -270,6 +271,8 @@ class BulkPulls:
             read.position = row[FRAME_END]
             commit_offset = row[COMMIT_OFFSET] if row[SYS_FLAG] & PullFlag.COMMIT_OFFSET else -1
             notes.append((target.key, target.queue_id, commit_offset, next_offset))
+            if commit_offset > row[QUEUE_OFFSET] or (place == OUTSIDE and commit_offset > 0):
+                self._offsets.warn_if_ahead(target.key, target.queue_id, commit_offset)
             taken += 1
         for job in jobs:
             job.read.commands_end = job.read.position  # what follows is looked at next

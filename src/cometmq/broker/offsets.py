@@ -19,6 +19,9 @@ from cometmq.io.clock import Clock
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import ConsumerOffsets, DataVersion, to_plain
 
+AHEAD_WARNINGS_MAX: Final = 1_000
+"""Of so many queues and groups is remembered that a commit ahead of the queue's end was warned of."""
+
 _log = logging.getLogger(__name__)
 
 SEPARATOR: Final = "@"
@@ -34,12 +37,18 @@ class Offsets(ChangingTable):
         self._committed: dict[str, dict[int, int]] = {}
         self._pulled: dict[str, dict[int, int]] = {}
         self._reset: dict[str, dict[int, int]] = {}
+        self._end_of: Callable[[str, int], int] | None = None
+        self._ahead: set[tuple[str, int]] = set()
 
     def load(self, max_offset: Callable[[str, int], int]) -> None:
-        """Read the table; no offset may lie beyond what its queue holds after recovery.
+        """Read the table; no offset may lie beyond what its queue holds after recovery, and none before 0.
+
+        Args:
+            max_offset: returns where a queue ends; commits are compared with that from now on, too.
 
         Raises StoreDamaged if the file holds something else than offsets.
         """
+        self._end_of = max_offset
         content = saved.load(self._table, ConsumerOffsets)
         if content is None:
             return
@@ -47,8 +56,14 @@ class Offsets(ChangingTable):
         self._committed = content.offsets
         for key, queues in self._committed.items():
             topic = key.partition(SEPARATOR)[0]
-            for queue_id, offset in queues.items():
+            for queue_id, offset in list(queues.items()):
                 limit = max_offset(topic, queue_id)
+                if offset < 0:
+                    _log.warning(
+                        "%s queue %d: committed %d, forgotten: no queue has that", key, queue_id, offset
+                    )
+                    del queues[queue_id]
+                    self._changed = True
                 if offset > limit:
                     _log.warning(
                         "%s queue %d: committed %d, but the queue ends at %d", key, queue_id, offset, limit
@@ -75,6 +90,24 @@ class Offsets(ChangingTable):
             return
         self._changed = True
         self._committed.setdefault(key, {})[queue_id] = offset
+        self.warn_if_ahead(key, queue_id, offset)
+
+    def warn_if_ahead(self, key: str, queue_id: int, offset: int) -> None:
+        """Warn, once, of a commit ahead of its queue's end: the group misses what comes up to there."""
+        if self._end_of is None:
+            return
+        topic, _, group = key.partition(SEPARATOR)
+        end = self._end_of(topic, queue_id)
+        known = key, queue_id
+        if offset <= end:
+            self._ahead.discard(known)
+        elif known not in self._ahead and len(self._ahead) < AHEAD_WARNINGS_MAX:
+            self._ahead.add(known)
+            _log.warning(
+                "group %.130s has committed %d in queue %d of %.130s, which ends at %d: it is ahead by %d "
+                "and misses the messages up to there; cometmq offset reset moves it back",
+                *(group, offset, queue_id, topic, end, offset - end),
+            )
 
     @property
     def is_any_reset(self) -> bool:
@@ -86,7 +119,7 @@ class Offsets(ChangingTable):
         return key in self._reset
 
     def note_pulls(self, pulls: Iterable[tuple[str, int, int, int]]) -> None:
-        """Note many pulls that await no reset, as ``commit`` and ``note_pulled`` do.
+        """Note many pulls that await no reset, as ``commit`` and ``note_pulled`` do, without any warning.
 
         Args:
             pulls: of each the key of group and topic, the queue id, the offset to commit and the one that the

@@ -24,7 +24,7 @@ from cometmq.cli.output import (
 from cometmq.cli.times import parse_duration
 from cometmq.errors import SettingsError
 
-GROUP_COLUMNS: Final = ("group", "members", "lag", "in flight", "tps")
+GROUP_COLUMNS: Final = ("group", "members", "lag", "in flight", "ahead", "tps")
 QUEUE_COLUMNS: Final = (
     *("topic", "broker", "queue", "end", "committed", "lag", "in flight", "behind", "member"),
 )
@@ -45,6 +45,11 @@ class View(NamedTuple):
     def total(self) -> int:
         """How many messages the group is behind in all."""
         return sum(queue.lag for queue in self.queues)
+
+    @property
+    def ahead(self) -> int:
+        """By how much the group has committed behind the ends of queues."""
+        return sum(queue.ahead for queue in self.queues)
 
 
 @click.command()
@@ -67,7 +72,8 @@ def lag(
     """Tell how far GROUP is behind in each queue, and who consumes it; without GROUP, how far all groups are.
 
     Lag counts the messages that are not committed; of these, those in flight have been given to a member.
-    Behind is how long ago the message was stored that the group has come to.
+    Behind is how long ago the message was stored that the group has come to; or by how much the group has
+    committed more than a queue holds: it misses the messages up to there.
     """
     if group is None and topic is not None:
         raise SettingsError("--topic: give GROUP too, whose lag in the topic it is")
@@ -137,7 +143,8 @@ def _print(view: View, before: View | None, *, as_json: bool) -> None:
         print_json(_plain(view, before))
         return
     print_table(_columns(before), _rows(view, before))
-    click.echo(f"group {view.group}: {view.total} messages behind")
+    ahead = f", ahead by {view.ahead} elsewhere: cometmq offset reset moves it back" if view.ahead else ""
+    click.echo(f"group {view.group}: {view.total} messages behind{ahead}")
 
 
 def _columns(before: View | None) -> Sequence[str]:
@@ -160,11 +167,12 @@ def _plain(view: View, before: View | None) -> dict[str, Any]:
     rates = _rates(view, before)
     queues = [
         queue._asdict()
-        | {"lag": queue.lag, "in_flight": queue.in_flight, "member": view.owners.get(_key(queue))}
+        | {"lag": queue.lag, "in_flight": queue.in_flight, "ahead": queue.ahead}
+        | {"member": view.owners.get(_key(queue))}
         | ({} if before is None else {"handled_per_s": round(rates[_key(queue)], 1)})
         for queue in view.queues
     ]
-    return {"group": view.group, "lag": view.total, "queues": queues}
+    return {"group": view.group, "lag": view.total, "ahead": view.ahead, "queues": queues}
 
 
 def _rates(view: View, before: View | None) -> dict[Key, float]:
@@ -184,6 +192,8 @@ def _key(queue: Standing) -> Key:
 
 
 def _behind(queue: Standing) -> str:
-    if queue.lag <= 0:
+    if queue.ahead:
+        return f"ahead by {queue.ahead}"
+    if not queue.lag:
         return "-"
     return duration_text(int(time.time() * 1000) - queue.last_time) if queue.last_time else "all"

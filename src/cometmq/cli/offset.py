@@ -31,11 +31,15 @@ def show(group: str, topic: str | None, namesrv: str, as_json: bool) -> None:
     """Show what GROUP has committed in each queue."""
     found = ask(namesrv, lambda cluster: offsets.lag(cluster, group, topic))
     if as_json:
-        queues = [queue._asdict() | {"lag": queue.lag} for queue in found.queues]
+        queues = [queue._asdict() | {"lag": queue.lag, "ahead": queue.ahead} for queue in found.queues]
         print_json({"group": group, "queues": queues})
         return
     rows = [
-        (*queue[:-1], queue.lag, time_text(queue.last_time) if queue.last_time else "-")
+        (
+            *queue[:-1],
+            f"ahead by {queue.ahead}" if queue.ahead else queue.lag,
+            time_text(queue.last_time) if queue.last_time else "-",
+        )
         for queue in found.queues
     ]
     columns = ("topic", "broker", "queue", "end", "committed", "pulled", "lag", "last handled was stored")

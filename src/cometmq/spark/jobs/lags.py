@@ -39,7 +39,9 @@ def lags(
     for name, offsets in committed.items():
         topic, _, group = name.partition(SEPARATOR)
         behind[group, topic] += sum(
-            max(ends.get((topic, queue_id), 0) - offset, 0) for queue_id, offset in offsets.items()
+            max(ends.get((topic, queue_id), 0) - offset, 0)
+            for queue_id, offset in offsets.items()
+            if offset >= 0  # others are none: a broker forgets them, too
         )
     found = [Lag(store, group, topic, messages) for (group, topic), messages in behind.items()]
     return sorted(found, key=lambda lag: (-lag.messages, lag.group, lag.topic))
