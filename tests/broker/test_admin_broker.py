@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.broker.conftest import BROKER, serving
+from tests.broker.conftest import BROKER, Client, serving
 
 from cometmq.broker.admin_broker import NO_POOL, _size
 from cometmq.errors import StoreNotWritable
@@ -93,3 +93,15 @@ def test_sizes_are_written_as_people_read_them() -> None:
         "5.0 GiB",
         "1024.0 PiB",
     ]
+
+
+async def test_the_runtime_info_says_which_groups_members_subscribe_differently(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        other = await Client.open(bench.address)
+        await bench.heartbeat("g", "T", tags="a", client_id="one")
+        table = decode(TextTable, (await bench.ask(RequestCode.GET_BROKER_RUNTIME_INFO)).body).table
+        assert "subscriptionDifferences" not in table
+        await other.heartbeat("g", "T", tags="b", client_id="two")
+        table = decode(TextTable, (await bench.ask(RequestCode.GET_BROKER_RUNTIME_INFO)).body).table
+        assert table["subscriptionDifferences"] == "group g: topic T: one wants a; two wants b"
+        await other.connection.close()

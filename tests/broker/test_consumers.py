@@ -1,6 +1,14 @@
+import pytest
 from msgspec.structs import replace
 
-from cometmq.broker.consumers import EMPTY_GROUP_MS_MAX, Consumers, Notify, subscription_of
+from cometmq.broker.consumers import (
+    EMPTY_GROUP_MS_MAX,
+    WARNING_PERIOD_MS,
+    WARNINGS_MAX,
+    Consumers,
+    Notify,
+    subscription_of,
+)
 from cometmq.broker.producers import SILENCE_MS_MAX, Member
 from cometmq.io.clock import ManualClock
 from cometmq.wire.bodies import ConsumerData, MessageModel, SubscriptionData, tag_subscription
@@ -147,3 +155,44 @@ def test_a_change_of_what_a_group_wants_is_told_and_nothing_else_is() -> None:
     clock.advance(EMPTY_GROUP_MS_MAX + 1)
     consumers.forget_empty()
     assert len(told) == 5
+
+
+def join(consumers: Consumers[str], clock: ManualClock, name: str, *tags: str) -> None:
+    subscriptions = [tag_subscription("T", tag, version) for version, tag in enumerate(tags, 1)]
+    consumers.heartbeat(name, data(*subscriptions), replace_id(member(clock), name))
+
+
+def replace_id(member: Member, client_id: str) -> Member:
+    member.client_id = client_id
+    return member
+
+
+def test_members_that_subscribe_differently_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock()
+    consumers = Consumers[str](clock)
+    caplog.set_level("INFO")
+    join(consumers, clock, "a", "TagA")
+    for _ in range(3):
+        join(consumers, clock, "b", "TagB")
+        join(consumers, clock, "a", "TagA")
+    join(consumers, clock, "c", "TagB")
+    (warning,) = caplog.messages
+    assert "group g: members subscribe differently" in warning
+    assert "topic T: a wants TagA; b wants TagB" in warning
+    ((name, (difference,)),) = consumers.differences()
+    assert (name, difference.wants) == ("g", {"TagA": ["a"], "TagB": ["b", "c"]})
+    consumers.unregister("a", "g")
+    assert list(consumers.differences()) == []
+    assert caplog.messages[-1] == "group g: all members subscribe to the same again"
+
+
+def test_warnings_of_members_that_differ_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock()
+    consumers = Consumers[str](clock)
+    join(consumers, clock, "a", "TagA")
+    for number in range(50):
+        join(consumers, clock, "b", f"Tag{number}")
+    assert len(caplog.messages) == WARNINGS_MAX
+    clock.advance(WARNING_PERIOD_MS)
+    join(consumers, clock, "b", "Other")
+    assert len(caplog.messages) == WARNINGS_MAX + 1

@@ -318,7 +318,8 @@ async def test_a_property_that_is_no_number_is_refused_with_its_value(
     tmp_path: Path, named: dict[str, str]
 ) -> None:
     async with serving(tmp_path) as bench:
-        answer = await bench.ask(V2, send_header("T", UNIQ_KEY="u", **named), b"x")
+        header = replace(send_header("T"), properties=properties.encode({"UNIQ_KEY": "u"} | named).decode())
+        answer = await bench.ask(V2, header, b"x")
         name, value = list(named.items())[-1]
         assert answer.code == ResponseCode.MESSAGE_ILLEGAL
         assert f"property {name} = {value!r}: give a whole number" in (answer.remark or "")

@@ -47,3 +47,16 @@ def test_members_are_shown_and_tell_how_they_are_doing(cometmq: Run, live: Live)
 
     asyncio.run(main())
     assert cometmq("group", "member", "billing", "x").failed(3, "no members now")
+
+
+async def test_members_that_subscribe_differently_are_warned_of(cometmq: Run, live: Live) -> None:
+    await asyncio.to_thread(cometmq, "topic", "create", "orders", "--queues", "1")
+    paid, open_ = (Consumer(live.name_server, "billing", instance=name) for name in ("one", "two"))
+    paid.subscribe("orders", print, "paid")
+    open_.subscribe("orders", print, "open")
+    async with paid, open_:
+        (shown,) = (await asyncio.to_thread(cometmq, "group", "show", "billing", "--json")).values
+        wants = {"open": [open_.client_id], "paid": [paid.client_id]}
+        assert shown["differences"] == [{"topic": "orders", "wants": wants}]
+        out = (await asyncio.to_thread(cometmq, "group", "show", "billing")).out
+        assert "warning: members subscribe differently" in out

@@ -62,6 +62,13 @@ class Subscribed(NamedTuple):
     expression_type: str
 
 
+class Difference(NamedTuple):
+    """Members that want different things of a topic: client ids by expression."""
+
+    topic: str
+    wants: dict[str, list[str]]
+
+
 class Group(NamedTuple):
     """A consumer group.
 
@@ -69,6 +76,7 @@ class Group(NamedTuple):
         brokers: that know the group's settings.
         config: the settings, as the first of them has them; None if none has.
         consume_type, model, start: as its members say; empty if there are none.
+        differences: where members subscribe differently, so that each misses messages; brokers of ours know.
     """
 
     group: str
@@ -79,6 +87,7 @@ class Group(NamedTuple):
     start: str
     members: list[Member]
     subscriptions: list[Subscribed]
+    differences: list[Difference]
 
 
 async def names(cluster: Cluster) -> list[str]:
@@ -114,7 +123,22 @@ async def show(cluster: Cluster, group: str) -> Group:
         first.consume_from_where.value if first else "",
         members(connections),
         sorted(subscriptions.values()),
+        _differences(connections),
     )
+
+
+def _differences(connections: Mapping[str, ConsumerConnections]) -> list[Difference]:
+    """Return where members differ, as all brokers see it together."""
+    wants: dict[str, dict[str, set[str]]] = {}
+    for known in connections.values():
+        for one in known.differences or ():
+            of_topic = wants.setdefault(one.topic, {})
+            for text, ids in one.wants.items():
+                of_topic.setdefault(text, set()).update(ids)
+    return [
+        Difference(topic, {text: sorted(ids) for text, ids in sorted(of_topic.items())})
+        for topic, of_topic in sorted(wants.items())
+    ]
 
 
 async def connected(cluster: Cluster, group: str) -> dict[str, ConsumerConnections]:

@@ -1,8 +1,11 @@
 """What operators ask about the broker itself. (RocketMQ: AdminBrokerProcessor.java.)"""
 
+from itertools import islice
 from typing import Final
 
 from cometmq import kernels
+from cometmq.broker.consumers import Consumers
+from cometmq.broker.member_subscriptions import as_text
 from cometmq.broker.rates import Rates, sum_text
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
@@ -50,6 +53,10 @@ _NOT_HERE: Final = dict.fromkeys(
 """What operators' tools read and this broker has nothing to tell of: it has no thread pools, no timer."""
 
 
+GROUPS_SHOWN: Final = 20
+"""Of so many groups whose members subscribe differently is told."""
+
+
 class BrokerAdmin:
     """Tells operators of the broker."""
 
@@ -60,6 +67,7 @@ class BrokerAdmin:
         files: FileLayer,
         reads: Reads,
         rates: Rates,
+        consumers: Consumers[Session],
         clock: Clock,
     ) -> None:
         self._settings = settings
@@ -67,6 +75,7 @@ class BrokerAdmin:
         self._files = files
         self._reads = reads
         self._rates = rates
+        self._consumers = consumers
         self._clock = clock
         self._started_ms = clock.now_ms()
         self._started_monotonic_ms = clock.monotonic_ms()
@@ -90,6 +99,7 @@ class BrokerAdmin:
         def make(oldest: bytes | None) -> Command:
             table = self._versions() | self._disk() | self._pointers() | self._traffic()
             table |= _connections(session.server)
+            table |= self._warnings()
             table["earliestMessageTimeStamp"] = str(-1 if oldest is None else record_store_time(oldest))
             return response(command, body=encode(TextTable(table)))
 
@@ -109,6 +119,16 @@ class BrokerAdmin:
             "brokerVersionDesc": version_name(VERSION),
             "runtime": f"[ {days} days, {hours} hours, {minutes} minutes, {seconds} seconds ]",
         }
+
+    def _warnings(self) -> dict[str, str]:
+        """Return what is wrong with the groups, if anything: a key of our own."""
+        found = islice(self._consumers.differences(), GROUPS_SHOWN)
+        text = ". ".join(
+            f"group {name}: {as_text(difference)}"
+            for name, differences in found
+            for difference in differences
+        )
+        return {"subscriptionDifferences": text} if text else {}
 
     def _disk(self) -> dict[str, str]:
         store = self._store

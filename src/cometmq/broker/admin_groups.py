@@ -159,6 +159,7 @@ class GroupAdmin:
             group.consume_type,
             group.message_model,
             {topic: subscription.data for topic, subscription in group.subscriptions.items()},
+            group.of_members.differences() or None,
         )
         return response(command, body=encode(answer))
 

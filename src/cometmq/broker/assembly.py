@@ -223,7 +223,7 @@ class Assembly:
                 self.reads,
                 broker_name=own.broker_name,
             ),
-            BrokerAdmin(settings, store, files, self.reads, self.rates, clock),
+            BrokerAdmin(settings, store, files, self.reads, self.rates, self.consumers, clock),
             StoreAdmin(self.topics, store, self.offsets),
             self.schedule,
         )

@@ -5,18 +5,33 @@ Events come in (a heartbeat, a goodbye, a lost connection); what follows from th
 the queues anew. (RocketMQ: ConsumerManager.java, ConsumerGroupInfo.java.)
 """
 
-from collections.abc import Callable, Container
+import logging
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple
 
+from cometmq.broker.member_subscriptions import Differing, MemberSubscriptions, as_text
 from cometmq.broker.producers import SILENCE_MS_MAX, ChannelT, Member
 from cometmq.errors import FormatError
 from cometmq.filter import tag
 from cometmq.io.clock import Clock
-from cometmq.wire.bodies import ConsumeFromWhere, ConsumerData, ConsumeType, MessageModel, SubscriptionData
+from cometmq.wire.bodies import (
+    ConsumeFromWhere,
+    ConsumerData,
+    ConsumeType,
+    MessageModel,
+    SubscriptionData,
+    SubscriptionDifference,
+)
 
 EMPTY_GROUP_MS_MAX: Final = 600_000
 """The subscriptions of a group without members are kept for so long: its clients may be reconnecting."""
+
+WARNING_PERIOD_MS: Final = 60_000
+WARNINGS_MAX: Final = 20
+"""So many warnings of members that differ are logged in a period: a client decides how often that changes."""
+
+_log = logging.getLogger(__name__)
 
 
 class Subscription(NamedTuple):
@@ -40,6 +55,8 @@ class ConsumerGroup(Generic[ChannelT]):
     Attributes:
         members: by connection.
         subscriptions: by topic, as the latest heartbeat had them.
+        of_members: what each of them subscribes to; pulls go by ``subscriptions``.
+        differing: where they differed when that was last looked at.
         empty_since_ms: when the last member left, on the monotonic clock; None while there are members.
     """
 
@@ -48,6 +65,8 @@ class ConsumerGroup(Generic[ChannelT]):
     consume_from_where: ConsumeFromWhere = ConsumeFromWhere.LAST_OFFSET
     members: dict[ChannelT, Member] = field(default_factory=dict)
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
+    of_members: MemberSubscriptions[ChannelT] = field(default_factory=MemberSubscriptions)
+    differing: Differing = frozenset()
     empty_since_ms: int | None = None
 
     @property
@@ -83,6 +102,8 @@ class Consumers(Generic[ChannelT]):
         self._on_empty = on_empty
         self.on_change: list[Callable[[], object]] = []
         self._groups: dict[str, ConsumerGroup[ChannelT]] = {}
+        self._warnings_left = WARNINGS_MAX
+        self._warnings_since_ms = clock.monotonic_ms()
 
     def heartbeat(self, channel: ChannelT, data: ConsumerData, member: Member) -> Notify[ChannelT] | None:
         """Note that a client is in a group and what it subscribes to."""
@@ -95,6 +116,8 @@ class Consumers(Generic[ChannelT]):
         is_new = channel not in group.members
         group.members[channel] = member
         changed = group.subscribe(data.subscriptions)
+        if group.of_members.update(channel, member.client_id, data.subscriptions):
+            self._compare_members(data.group, group)
         if before != (group.message_model, group.subscriptions):
             self._tell_change()
         return self._notify(data.group) if is_new or changed else None
@@ -104,6 +127,8 @@ class Consumers(Generic[ChannelT]):
         group = self._groups.get(name)
         if group is None or group.members.pop(channel, None) is None:
             return None
+        group.of_members.remove(channel)
+        self._compare_members(name, group)
         if not group.members:
             group.empty_since_ms = self._clock.monotonic_ms()
             self._on_empty(name)
@@ -131,6 +156,12 @@ class Consumers(Generic[ChannelT]):
             name for name, group in self._groups.items() if group.members and topic in group.subscriptions
         }
 
+    def differences(self) -> Iterator[tuple[str, list[SubscriptionDifference]]]:
+        """Go through the groups whose members subscribe differently."""
+        return (
+            (name, group.of_members.differences()) for name, group in self._groups.items() if group.differing
+        )
+
     def silent(self) -> set[ChannelT]:
         """Give the connections whose client has been silent for too long: they must be closed."""
         oldest = self._clock.monotonic_ms() - SILENCE_MS_MAX
@@ -148,6 +179,29 @@ class Consumers(Generic[ChannelT]):
             if group.empty_since_ms is not None and group.empty_since_ms < oldest:
                 del self._groups[name]
                 self._tell_change()
+
+    def _compare_members(self, name: str, group: ConsumerGroup[ChannelT]) -> None:
+        """Compare what members subscribe to; log what has changed about that."""
+        before, group.differing = group.differing, group.of_members.differing()
+        if group.differing == before:
+            return
+        if not group.differing:
+            if group.members:
+                _log.info("group %.130s: all members subscribe to the same again", name)
+        elif self._may_warn():
+            _log.warning(
+                "group %.130s: members subscribe differently, so each misses messages that it wants: %s; "
+                "let all members of a group subscribe to the same, or use several groups",
+                name,
+                ". ".join(map(as_text, group.of_members.differences())),
+            )
+
+    def _may_warn(self) -> bool:
+        now_ms = self._clock.monotonic_ms()
+        if now_ms - self._warnings_since_ms >= WARNING_PERIOD_MS:
+            self._warnings_since_ms, self._warnings_left = now_ms, WARNINGS_MAX
+        self._warnings_left -= 1
+        return self._warnings_left >= 0
 
     def _tell_change(self) -> None:
         for notice in self.on_change:

@@ -40,6 +40,7 @@ def show(name: str, namesrv: str, as_json: bool) -> None:
                 "config": config,
                 "members": [member._asdict() for member in found.members],
                 "subscriptions": [one._asdict() for one in found.subscriptions],
+                "differences": [one._asdict() for one in found.differences],
             }
         )
     else:
@@ -134,3 +135,10 @@ def _print(found: Group) -> None:
     print_table(("client id", "address", "language", "version", "brokers"), rows)
     click.echo()
     print_table(("topic", "subscription", "type"), found.subscriptions)
+    if found.differences:
+        click.echo("\nwarning: members subscribe differently, so each misses messages that it wants:")
+        wanted = [
+            (one.topic, text, ", ".join(ids)) for one in found.differences for text, ids in one.wants.items()
+        ]
+        print_table(("topic", "subscription", "members"), wanted)
+        click.echo("let all members of a group subscribe to the same, or use several groups")

@@ -32,7 +32,7 @@ _READ: Final[dict[str, Callable[[str], int]]] = {
     TRANSACTION_CHECK_TIMES: to_integer,
     TRANSACTION_PREPARED_QUEUE_OFFSET: to_long,
 }
-_MAX: Final = {to_integer: INTEGER_MAX, to_long: LONG_MAX}
+_MAX: Final[dict[Callable[[str], int], int]] = {to_integer: INTEGER_MAX, to_long: LONG_MAX}
 _SHOWN_LENGTH: Final = 40
 
 

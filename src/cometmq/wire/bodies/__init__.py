@@ -17,6 +17,7 @@ from cometmq.wire.bodies.group import (
     GroupConfigs,
     GroupNames,
     ProducerConnections,
+    SubscriptionDifference,
 )
 from cometmq.wire.bodies.heartbeat import (
     ClientConfigCheck,
@@ -95,6 +96,7 @@ __all__ = [
     "RunningInfo",
     "RunningQueue",
     "SubscriptionData",
+    "SubscriptionDifference",
     "TextTable",
     "TopicConfig",
     "TopicConfigs",

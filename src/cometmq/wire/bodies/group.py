@@ -30,14 +30,30 @@ class ClientConnection(Body):
     version: Int
 
 
+class SubscriptionDifference(Body):
+    """CometMQ's own: members of a group subscribe to a topic differently, so that each misses messages.
+
+    Attributes:
+        wants: who wants what: client ids by expression.
+    """
+
+    topic: str
+    wants: dict[str, list[str]] = field(default_factory=dict)
+
+
 class ConsumerConnections(Body):
-    """GET_CONSUMER_CONNECTION_LIST: the members of a consumer group, and what they subscribe to."""
+    """GET_CONSUMER_CONNECTION_LIST: the members of a consumer group, and what they subscribe to.
+
+    Attributes:
+        differences: CometMQ's own, which RocketMQ's tools pass over: where members differ; None if nowhere.
+    """
 
     connections: list[ClientConnection] = field(name="connectionSet")
     consume_from_where: ConsumeFromWhere = ConsumeFromWhere.LAST_OFFSET
     consume_type: ConsumeType = ConsumeType.CONSUME_PASSIVELY
     message_model: MessageModel = MessageModel.CLUSTERING
     subscriptions: dict[str, SubscriptionData] = field(default_factory=dict, name="subscriptionTable")
+    differences: list[SubscriptionDifference] | None = field(default=None, name="subscriptionDifferences")
 
 
 class ProducerConnections(Body):
