@@ -15,7 +15,7 @@ from cometmq.store.append import NewMessage
 from cometmq.store.tables import JsonTable
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.headers import SendBackHeader
+from cometmq.wire.headers import SendBackHeader, TopicHeader
 
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 SECOND_MS = 1_000
@@ -309,3 +309,16 @@ def test_what_a_consumer_sends_back_comes_again_after_its_delay(tmp_path: Path) 
 
 def _new(like: record.Record, named: bytes) -> NewMessage:
     return NewMessage(SCHEDULE, 0, b"lost", named, like.born_time, like.born_host, like.store_host)
+
+
+@pytest.mark.parametrize("topic", ["T", "%RETRY%g"])
+async def test_what_waits_for_a_deleted_topic_is_not_in_the_one_made_anew(tmp_path: Path, topic: str) -> None:
+    async with serving(tmp_path) as bench:
+        await bench.heartbeat("g", "T")
+        await bench.send(topic, b"old", DELAY="2")
+        await bench.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader(topic))
+        await bench.heartbeat("g", "T")
+        await bench.send(topic, b"new", DELAY="2")
+        deliver(bench, 5 * SECOND_MS)
+        assert bodies(bench, topic) == [b"new"]
+        assert bench.parts.schedule.offsets == {2: 2}

@@ -16,7 +16,7 @@ from cometmq.format.timer_checkpoint import TimerCheckpoint
 from cometmq.store.append import Appended, NewMessage
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.headers import SendBackHeader
+from cometmq.wire.headers import SendBackHeader, TopicHeader
 
 TIMER = "rmq_sys_wheel_timer"
 
@@ -64,6 +64,33 @@ def test_a_message_comes_when_it_is_due(tmp_path: Path) -> None:
             assert int(named["TIMER_ENQUEUE_MS"]) // 1000 in (now // 1000, now // 1000 + 1)
 
     asyncio.run(main())
+
+
+async def test_a_unique_key_alone_takes_back_one_of_its_own_topic_only(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await bench.parts.timed_messages.load()
+        due = str(bench.clock.now_ms() + 5_000)
+        for topic in ("T", "U"):
+            await send(bench, topic.encode(), topic=topic, UNIQ_KEY="same", TIMER_DELIVER_MS=due)
+        await send(bench, b"who takes back", TIMER_DEL_UNIQKEY="same", TIMER_DELIVER_MS=due)
+        await pass_time(bench, 8_000)
+        assert (given_out(bench, "T"), given_out(bench, "U")) == ([], [b"U"])
+
+
+async def test_one_that_waits_for_a_deleted_topic_is_not_in_the_one_made_anew(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(tmp_path, {"timer_roll_window_slot": 20}) as bench:
+        await bench.parts.timed_messages.load()
+        for number in range(3):
+            await send(bench, b"old", UNIQ_KEY=f"old{number}", TIMER_DELAY_SEC=str(5 + 30 * number))
+        await pass_time(bench, 1_000)
+        await bench.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader("T"))
+        await send(bench, b"new", TIMER_DELAY_SEC="5")
+        await pass_time(bench, 120_000)
+        assert given_out(bench) == [b"new"]
+        (warning,) = [text for text in caplog.messages if "messages waited for it" in text]
+        assert warning.startswith("topic T was deleted while messages waited for it: they are left out")
 
 
 def test_one_that_is_taken_back_does_not_come_and_others_do(tmp_path: Path) -> None:

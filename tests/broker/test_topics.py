@@ -97,7 +97,7 @@ async def test_without_auto_creation_there_is_no_pattern_even_if_there_was_one(t
     before.put(TopicConfig(topic="T"))
     await before.settled()
     topics = load(tmp_path, replace(SETTINGS, auto_create_topic_enable=False))
-    assert topics.find(AUTO_CREATE_TOPIC) is not None, "the file has it from before"
+    assert topics.find(AUTO_CREATE_TOPIC) is None, "the file has it from before"
     assert topics.create_by_send("U", pattern=AUTO_CREATE_TOPIC, queue_count=4) is None
     names = {topic.topic for topic in boot_topics(replace(SETTINGS, auto_create_topic_enable=False))}
     assert AUTO_CREATE_TOPIC not in names
@@ -237,3 +237,50 @@ def test_the_larger_of_read_and_write_queues_can_be_sent_to_and_the_read_queues_
             assert set(any_queue) == set(range(write))
 
     asyncio.run(main())
+
+
+def test_what_is_a_pattern_follows_the_settings_and_not_the_file(tmp_path: Path) -> None:
+    topics = load(tmp_path)
+    topics.put(TopicConfig(topic="T", read_queue_count=1, write_queue_count=1, perm=READ_WRITE))
+    cluster = topics.find(SETTINGS.broker_cluster_name)
+    assert cluster is not None and cluster.perm == 7
+    off = replace(
+        SETTINGS, auto_create_topic_enable=False, cluster_topic_enable=False, broker_topic_enable=False
+    )
+    again = load(tmp_path, off)
+    assert again.find(AUTO_CREATE_TOPIC) is None
+    for name in (SETTINGS.broker_cluster_name, "broker-a"):
+        assert (again.find(name) or cluster).perm == READ_WRITE
+        assert again.create_by_send("U", pattern=name, queue_count=1) is None
+    assert again.data_version.counter == topics.data_version.counter + 1, "name servers must hear of it"
+    more = load(tmp_path, replace(SETTINGS, default_topic_queue_nums=16)).find(AUTO_CREATE_TOPIC)
+    assert more is not None and more.write_queue_count == 16
+    assert load(tmp_path).data_version.counter == topics.data_version.counter
+
+
+@pytest.mark.parametrize(
+    ("counts", "perm", "mended"),
+    [
+        ((-5, 4), 6, (0, 4, 6)),
+        ((4, 2_000_000_000), 6, (4, 65_535, 6)),
+        ((1, 1), 4096 + 6, (1, 1, 6)),
+        ((1, 1), -1, (1, 1, 6)),
+    ],
+)
+def test_absurd_counts_and_perms_in_the_file_are_not_passed_on(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    counts: tuple[int, int],
+    perm: int,
+    mended: tuple[int, int, int],
+) -> None:
+    entry = {"topicName": "T", "readQueueNums": counts[0], "writeQueueNums": counts[1], "perm": perm}
+    (tmp_path / "topics.json").write_text(json.dumps({"topicConfigTable": {"T": entry}}))
+    topic = load(tmp_path).find("T")
+    assert topic is not None
+    assert (topic.read_queue_count, topic.write_queue_count, topic.perm) == mended
+    assert f"topic T has readQueueNums {counts[0]}, writeQueueNums {counts[1]} and perm {perm}" in caplog.text
+
+
+def test_a_groups_absurd_count_makes_no_absurd_topic(tmp_path: Path) -> None:
+    assert load(tmp_path).find_or_create("%RETRY%g", 2_000_000_000).read_queue_count == 65_535

@@ -27,6 +27,7 @@ from cometmq.format import properties
 from cometmq.store.append import NewMessage
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.headers import TopicHeader
 
 GROUP = "CID_RMQ_SYS_TRANS"
 HOUR_MS = 3_600_000
@@ -409,3 +410,15 @@ def test_the_half_message_of_who_never_was_there_is_asked_for_once_somebody_is(t
             assert half == Half(message.physical_offset, 1)
 
     asyncio.run(main())
+
+
+async def test_nobody_is_asked_for_a_half_message_whose_topic_was_deleted(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await produce(bench)
+        await prepare(bench)
+        await bench.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader("T"))
+        await prepare(bench, body=b"new")
+        await check(bench)
+        _, message = await asked(bench)
+        assert message.body == b"new"
+        assert bench.told.empty()

@@ -25,6 +25,7 @@ from cometmq.errors import StoreNotWritable
 from cometmq.format import properties
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import ONEWAY_FLAG
+from cometmq.wire.headers import TopicHeader
 
 
 def test_a_message_is_given_to_consumers_once_it_is_committed(tmp_path: Path) -> None:
@@ -196,3 +197,16 @@ def test_while_the_store_takes_nothing_no_commit_succeeds_and_what_was_ended_is_
             assert sorted(b"".join(op.body for op in records(bench, OP))) == sorted(b"0,1,")
 
     asyncio.run(main())
+
+
+async def test_what_is_committed_after_its_topic_was_deleted_is_not_in_the_one_made_anew(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path) as bench:
+        half = await prepare(bench)
+        await bench.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader("T"))
+        new = await prepare(bench, body=b"new")
+        for one in (half, new):
+            assert (await end(bench, one)).code == ResponseCode.SUCCESS
+        assert committed(bench) == [b"new"]
+        assert [op.body for op in records(bench, OP)] == [b"0,", b"1,"]

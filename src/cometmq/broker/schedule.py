@@ -26,6 +26,7 @@ from typing import Any, Final, TypeAlias
 from cometmq.broker import saved
 from cometmq.broker.changing_table import ChangingTable
 from cometmq.broker.delayed import due
+from cometmq.broker.deleted_topics import DeletedTopics
 from cometmq.broker.topics import HALF_TOPIC
 from cometmq.errors import MessageIllegal, StoreNotWritable
 from cometmq.format import fastjson
@@ -74,6 +75,7 @@ class Schedule(ChangingTable):
         self._due_ms: dict[int, int] = {}  # of levels whose first message waits, on the monotonic clock
         self._fetching: set[int] = set()
         self._stopped = False
+        self._deleted_topics = DeletedTopics(store)
         self._synced = store.wait_flushed()
         self.on_change: Callable[[], None] = lambda: None
 
@@ -215,7 +217,8 @@ class Schedule(ChangingTable):
                 self._due_ms[level] = self._clock.monotonic_ms() + wait_ms
                 next_offset = waiting.queue_offset
                 break
-            messages += _message_of(waiting)
+            if not self._deleted_topics.had(waiting):
+                messages += _message_of(waiting)
         if messages and not self._append(messages):
             self._try_later(level)
             return False

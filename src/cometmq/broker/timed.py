@@ -109,26 +109,32 @@ def given_out(waiting: Record, unit: Unit, now: int) -> NewMessage | None:
     return message
 
 
-def takes_back(waiting: Record) -> str:
-    """Give which message a message takes back: see ``names_of``."""
-    return properties.decode(waiting.properties).get(TIMER_DEL_UNIQKEY, "")
+def takes_back(waiting: Record) -> frozenset[str]:
+    """Return what the message that a message takes back may be named: see ``name_of``.
+
+    RocketMQ 5.3.2 and 5.3.3 write its topic, a plus and its unique key, those before them the unique key
+    alone; 5.5 that, or with ``appendTopicForTimerDeleteKey`` the first. A store may come from any of them. A
+    unique key alone is of the topic of who takes back: in another topic there may be the same.
+    """
+    named = properties.decode(waiting.properties)
+    name = named.get(TIMER_DEL_UNIQKEY)
+    return frozenset() if name is None else frozenset({name, _name(named.get(REAL_TOPIC), name)})
 
 
 def taking_back(topic: str, unique_key: str, settings: StoreSettings) -> str:
-    """Give how this broker names a message that it takes back: see ``names_of``."""
-    return f"{topic}+{unique_key}" if settings.append_topic_for_timer_delete_key else unique_key
+    """Give how this broker writes which message is taken back: see ``takes_back``."""
+    return _name(topic, unique_key) if settings.append_topic_for_timer_delete_key else unique_key
 
 
-def names_of(waiting: Record) -> frozenset[str]:
-    """Give how a message is named by one that takes it back; none if it has no unique key.
-
-    That is its unique key, or its topic, a plus and its unique key. RocketMQ 5.3.2 and 5.3.3 know the second
-    only, those before them the first; 5.5 the first, or with ``appendTopicForTimerDeleteKey`` the second. A
-    store may come from any of them.
-    """
+def name_of(waiting: Record) -> str | None:
+    """Return how a message is named by one that takes it back; None if it has no unique key."""
     named = properties.decode(waiting.properties)
     key = named.get(UNIQ_KEY)
-    return frozenset() if key is None else frozenset({key, f"{named.get(REAL_TOPIC)}+{key}"})
+    return None if key is None else _name(named.get(REAL_TOPIC), key)
+
+
+def _name(topic: str | None, unique_key: str) -> str:
+    return f"{topic}+{unique_key}"
 
 
 def _time(name: str, value: str, now: int) -> int:

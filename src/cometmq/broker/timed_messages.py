@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
+from cometmq.broker.deleted_topics import DeletedTopics
 from cometmq.broker.reads import read
-from cometmq.broker.timed import QUEUE_ID, facts, given_out, names_of, takes_back
+from cometmq.broker.timed import QUEUE_ID, facts, given_out, name_of, takes_back
 from cometmq.broker.topics import HALF_TOPIC, TIMER_TOPIC
 from cometmq.errors import MessageIllegal, StoreNotWritable
 from cometmq.format.record import Record, decode
@@ -45,6 +46,7 @@ class TimedMessages:
         self._taken_back: set[str] = set()
         self._not_before_ms = 0
         self._stopped = False
+        self._deleted_topics = DeletedTopics(store)
 
     async def load(self) -> None:
         """Find out what waits. Raises StoreDamaged or OSError."""
@@ -147,13 +149,13 @@ class TimedMessages:
         """Give the units of a slot whose messages are to be given out, and note which are taken back."""
         units = await asyncio.to_thread(self._timer.units, slot)
         records = [await self._read(unit) for unit in units if _takes_back(unit)]
-        self._taken_back = {takes_back(record) for record in records if record is not None}
+        self._taken_back = {name for record in records if record is not None for name in takes_back(record)}
         return deque(unit for unit in units if not _takes_back(unit))
 
     async def _message(self, unit: Unit) -> list[NewMessage]:
         """Give the message of a unit as it is given out: one, or none if it was taken back or cannot be."""
         waiting = await self._read(unit)
-        if waiting is None or not self._taken_back.isdisjoint(names_of(waiting)):
+        if waiting is None or name_of(waiting) in self._taken_back or self._deleted_topics.had(waiting):
             return []
         try:
             message = given_out(waiting, unit, self._clock.now_ms())

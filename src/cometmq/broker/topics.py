@@ -97,17 +97,47 @@ class Topics:
     def load(self) -> None:
         """Read the table; topics that it holds win over those that exist at boot.
 
+        But whether a topic is a pattern for others is what the settings say now.
+
         Raises StoreDamaged if the file holds something else than topics.
         """
         content = saved.load(self._table, TopicTable)
         if content is None:
             return
         self.data_version = content.data_version
+        boot, mended = self._topics.copy(), False
         for name, topic in content.topics.items():
             try:
-                self._topics[valid_topic(name)] = replace(topic, topic=name)
+                named = replace(topic, topic=valid_topic(name))
             except IllegalName as error:
                 _log.error("%s: a topic is left out: %s", self._table.path, error)
+                continue
+            if name == AUTO_CREATE_TOPIC:  # there, and as large, as the settings say now
+                mended |= boot.get(name) != named
+                continue
+            self._topics[name] = loaded = self._mended(named, boot.get(name))
+            mended |= loaded != named
+        if mended:  # name servers must hear of it
+            self.data_version = self.data_version.next(self._clock.now_ms())
+
+    def _mended(self, topic: TopicConfig, boot: TopicConfig | None) -> TopicConfig:
+        """Return a topic of the table within its limits; whether it is a pattern is what the settings say."""
+        read_count, write_count = (
+            min(max(count, 0), QUEUE_COUNT_MAX) for count in (topic.read_queue_count, topic.write_queue_count)
+        )
+        perm = topic.perm if 0 <= topic.perm <= INHERITED else topic.perm & READ_WRITE
+        within = replace(topic, read_queue_count=read_count, write_queue_count=write_count, perm=perm)
+        if within != topic:
+            _log.error(
+                "%s: topic %s has readQueueNums %d, writeQueueNums %d and perm %d: going on with %d, %d and "
+                "%d, as 0 to %d queues and perm 0 to %d are possible; cometmq topic update sets them",
+                *(self._table.path, topic.topic),
+                *(topic.read_queue_count, topic.write_queue_count, topic.perm),
+                *(read_count, write_count, perm, QUEUE_COUNT_MAX, INHERITED),
+            )
+        if boot is None:
+            return within
+        return replace(within, perm=within.perm & ~PERM_INHERIT | boot.perm & PERM_INHERIT)
 
     def find(self, name: str) -> TopicConfig | None:
         """Give a topic, or None if there is none of this name."""
@@ -185,9 +215,8 @@ class Topics:
         """
         topic = self._topics.get(name)
         if topic is None:
-            topic = TopicConfig(
-                topic=name, read_queue_count=queue_count, write_queue_count=queue_count, perm=READ_WRITE
-            )
+            count = min(max(queue_count, 0), QUEUE_COUNT_MAX)
+            topic = TopicConfig(topic=name, read_queue_count=count, write_queue_count=count, perm=READ_WRITE)
             self._change({valid_topic(name): topic}, optional=optional)
         return topic
 

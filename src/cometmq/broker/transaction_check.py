@@ -14,6 +14,7 @@ import logging
 from itertools import count
 from typing import Final
 
+from cometmq.broker.deleted_topics import DeletedTopics
 from cometmq.broker.half_message import QUEUE_ID, asked_for, facts, given_up, put_back
 from cometmq.broker.op_queue import OpQueue
 from cometmq.broker.producers import Producers
@@ -68,6 +69,7 @@ class TransactionCheck:
         self._absent: set[str] = set()
         self._at = 0  # where the round is; what it left waits at or behind ``half_offset``
         self._stopped = False
+        self._deleted_topics = DeletedTopics(store)
 
     async def round(self) -> None:
         """Ask for all half messages that are due. Raises OSError or StoreNotWritable."""
@@ -104,9 +106,11 @@ class TransactionCheck:
             await self._ops.read_on()
             if waiting.queue_offset >= end:
                 return False
-            if not endings.is_settled(waiting.queue_offset) and not self._handle(waiting, end):
+            is_over = endings.is_settled(waiting.queue_offset) or self._deleted_topics.had(waiting)
+            if not is_over and not self._handle(waiting, end):
                 return False
-            self._pass(waiting.queue_offset + 1, is_settled=endings.is_settled(waiting.queue_offset))
+            is_settled = is_over or endings.is_settled(waiting.queue_offset)
+            self._pass(waiting.queue_offset + 1, is_settled=is_settled)
             await asyncio.sleep(0)  # what was asked leaves
         return True
 

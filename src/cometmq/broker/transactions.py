@@ -10,6 +10,7 @@ import logging
 from functools import partial
 
 from cometmq.broker.delays import Delays
+from cometmq.broker.deleted_topics import DeletedTopics
 from cometmq.broker.half_message import facts, whole
 from cometmq.broker.op_queue import OpQueue
 from cometmq.broker.rates import Rates
@@ -52,6 +53,7 @@ class Transactions:
         self._clock = clock
         self._rules = rules
         self._delays = delays
+        self._deleted_topics = DeletedTopics(store)
 
     def end(self, session: Session, command: Command) -> Command | None:
         """END_TRANSACTION; a producer that does not know yet is asked later."""
@@ -88,7 +90,7 @@ class Transactions:
             )
         if endings.is_ended(latest):
             return
-        if header.decision == TRANSACTION_COMMIT:
+        if header.decision == TRANSACTION_COMMIT and not self._deleted_topics.had(waiting):
             (appended,) = self._store.append([self._delays.waiting(whole(waiting))])
             self._rates.stored.total += 1
             self._rates.stored_bytes.total += appended.size

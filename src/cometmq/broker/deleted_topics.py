@@ -1,0 +1,42 @@
+"""What waits for a topic that was deleted meanwhile, and must not appear in one that was made anew.
+
+A delayed, timed or half message lies under another topic until its time comes, so it is not deleted with its
+own topic. The store knows where in the log a topic was deleted: what waited before that is left out.
+"""
+
+import logging
+from typing import Final
+
+from cometmq.format import properties
+from cometmq.format.properties import REAL_TOPIC
+from cometmq.format.record import Record
+from cometmq.store.store import MessageStore
+
+LOGGED_MAX: Final = 1_000
+"""Of so many deletions is remembered that it was logged."""
+
+_log = logging.getLogger(__name__)
+
+
+class DeletedTopics:
+    """The topics of a store that were deleted while messages waited for them."""
+
+    def __init__(self, store: MessageStore) -> None:
+        self._store = store
+        self._logged: set[tuple[str, int]] = set()
+
+    def had(self, waiting: Record) -> bool:
+        """Return whether a record waits for a topic that was deleted since; log each deletion once."""
+        topic = properties.decode(waiting.properties).get(REAL_TOPIC, "")
+        deleted_before = self._store.deleted_before(topic)
+        if waiting.physical_offset >= deleted_before:
+            return False
+        deletion = topic, deleted_before
+        if deletion not in self._logged and len(self._logged) < LOGGED_MAX:
+            self._logged.add(deletion)
+            _log.warning(
+                "topic %s was deleted while messages waited for it: they are left out, the first at %d",
+                topic,
+                waiting.physical_offset,
+            )
+        return True
