@@ -128,3 +128,12 @@ def test_without_name_servers_the_error_names_them() -> None:
                 await admin.topics()
 
     asyncio.run(main())
+
+
+async def test_those_that_brokers_make_by_themselves_can_be_left_out(tmp_path: Path) -> None:
+    async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
+        for topic in ("orders", "%RETRY%billing", "%DLQ%billing", "reminders"):
+            await admin.create(topic)
+        everything = {line.topic for line in await admin.lines()}
+        assert {line.topic for line in await admin.lines(own_only=True)} == {"orders", "reminders"}
+        assert len(everything) > 10

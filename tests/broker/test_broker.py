@@ -134,14 +134,38 @@ def test_offsets_are_saved_while_the_broker_runs(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_old_clients_find_the_vip_port(tmp_path: Path) -> None:
+def test_old_clients_and_the_dashboard_find_the_vip_port(tmp_path: Path) -> None:
     async def main() -> None:
-        async with running(tmp_path, vip_channel_enable=True) as broker:
-            client = await Client.open(f"127.0.0.1:{broker.port - 2}")
+        async with running(tmp_path) as broker:
+            assert broker.vip_port == broker.port - 2
+            client = await Client.open(f"127.0.0.1:{broker.vip_port}")
             assert (await client.send("T")).code == ResponseCode.SUCCESS
             await client.connection.close()
 
     asyncio.run(main())
+
+
+async def test_a_vip_port_that_is_in_use_is_said_and_the_start_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(tmp_path / "a", vip_channel_enable=False) as first:
+        assert first.vip_port is None
+        async with running(tmp_path / "b", listen_port=first.port + 2) as second:
+            assert second.vip_port is None
+            client = await Client.open(second.address)
+            assert (await client.send("T")).code == ResponseCode.SUCCESS
+            await client.connection.close()
+    told = [record.message for record in caplog.records if "VIP port" in record.message]
+    assert len(told) == 1 and f":{first.port}: another process" in told[0]
+
+
+async def test_below_the_first_port_there_is_no_vip_port(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("cometmq.broker.broker.VIP_PORT_BELOW", 65_535)
+    async with running(tmp_path) as broker:
+        assert broker.vip_port is None
+    assert "there is no port -" in caplog.text
 
 
 def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -100,3 +100,12 @@ def test_all_settings_can_be_shown_as_text() -> None:
     assert shown["brokerName"] == "b" and shown["longPollingEnable"] == "true"
     assert shown["flushDiskType"] == "ASYNC_FLUSH"
     assert list(shown) == sorted(shown)
+
+
+def test_a_file_wins_over_defaults_and_overrides_over_both(tmp_path: Path) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("enablePropertyFilter=false\nlistenPort=1\n")
+    defaults = {"enablePropertyFilter": True, "traceOn": False}
+    found = settings.load(path, {"listenPort": "2"}, defaults=defaults).broker
+    assert (found.enable_property_filter, found.trace_on, found.listen_port) == (False, False, 2)
+    assert settings.load(None, defaults=defaults).broker.enable_property_filter

@@ -1,8 +1,9 @@
 import signal
+from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Process, Run
-from tests.live import BROKER
+from tests.live import BROKER, in_thread
 
 from cometmq.net.address import free_port
 
@@ -42,7 +43,7 @@ def test_a_line_is_sent_when_it_comes_and_ctrl_c_ends_the_wait_for_the_next() ->
         sender.type("second\n")
         assert sender.line().startswith(f"SEND_OK {BROKER}")
         ended = sender.kill(signal.SIGINT)
-    assert (ended.code, ended.out, ended.err.strip()) == (130, "", "")
+    assert (ended.code, ended.out, ended.err.strip()) == (130, "", "created topic typed")
 
 
 @pytest.mark.usefixtures("live")
@@ -91,3 +92,20 @@ def test_a_topic_that_takes_no_messages_is_named(cometmq: Run) -> None:
 def test_a_name_server_that_is_away_is_named(cometmq: Run) -> None:
     nobody = f"127.0.0.1:{free_port()}"
     assert cometmq("send", "orders", "x", "--namesrv", nobody).failed(1, nobody, "no name server answers")
+
+
+@pytest.mark.usefixtures("live")
+def test_a_topic_that_a_send_creates_is_told_once(cometmq: Run) -> None:
+    cometmq("topic", "create", "orders")
+    sent = cometmq("send", "ordr", "hello", "--json")
+    assert (sent.code, sent.err) == (0, "created topic ordr, nearest 'orders'\n")
+    assert sent.values[0]["topic"] == "ordr"
+    assert cometmq("send", "ordr", "hello").err == ""
+    assert cometmq("send", "lines", text="one\ntwo\n").err.startswith("created topic lines")
+    assert cometmq("send", "nothing", text="").err == ""
+
+
+def test_a_topic_that_is_not_created_is_not_said_to_be(cometmq: Run, tmp_path: Path) -> None:
+    with in_thread(tmp_path, auto_create_topic_enable=False) as live:
+        sent = cometmq("send", "ordr", "hello", "-n", live.name_server)
+        assert sent.code == 3 and "created" not in sent.err.replace("create it", "")

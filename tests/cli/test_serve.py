@@ -1,3 +1,5 @@
+import asyncio
+import json
 import re
 import signal
 from collections.abc import Iterator
@@ -6,6 +8,12 @@ from typing import NamedTuple
 
 import pytest
 from tests.cli.conftest import Process, Ran, Run
+
+from cometmq.cli.serve import NAME_SERVER_PORT
+from cometmq.net.client import Connection
+from cometmq.wire import settings_text
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import Command
 
 
 class Dev(NamedTuple):
@@ -70,10 +78,10 @@ def test_a_broker_alone_registers_with_the_name_servers_given(cometmq: Run, tmp_
             line = broker.line()
             assert re.fullmatch(rf"ready: broker \S+, name servers {';'.join(addresses)}, store .*/s", line)
             for address in addresses:
-                (lines,) = cometmq("topic", "list", "--json", "--namesrv", address).values
+                (lines,) = cometmq("topic", "list", "--all", "--json", "--namesrv", address).values
                 assert {line["broker_name"] for line in lines} == {"from-file"}
             assert broker.kill(signal.SIGTERM).code == 0
-        assert cometmq("topic", "list", "--json", "--namesrv", addresses[0]).values == [[]]
+        assert cometmq("topic", "list", "--all", "--json", "--namesrv", addresses[0]).values == [[]]
         assert [server.kill(signal.SIGINT).code for server in (one, two)] == [0, 0]
 
 
@@ -124,3 +132,38 @@ def test_what_cannot_be_served_is_named(
 def last_words(ran: Ran) -> Ran:
     """Leave out what a server logged before it failed."""
     return ran._replace(err=ran.err.splitlines(keepends=True)[-1])
+
+
+def test_ports_are_told_to_programs_on_one_line(cometmq: Run, tmp_path: Path) -> None:
+    with Process("dev", "--port", "0", "--json", "--store", str(tmp_path / "store")) as process:
+        told = json.loads(process.line())
+        assert told["broker"].endswith(f":{told['broker_port']}") and told["store"] == str(tmp_path / "store")
+        assert told["name_server"].endswith(f":{told['name_server_port']}")
+        assert told["name_server_port"] != NAME_SERVER_PORT
+        assert told["vip_port"] in (told["broker_port"] - 2, None)
+        config = asyncio.run(get_config(told["broker"]))
+        assert config["enablePropertyFilter"] == "true"
+        assert cometmq("send", "T", "hello", "-n", told["name_server"]).code == 0
+        broker_options = ("--port", "0", "--store", str(tmp_path / "other"), "--namesrv", told["name_server"])
+        with Process("broker", "--json", *broker_options) as broker:
+            assert json.loads(broker.line())["name_servers"] == [told["name_server"]]
+    with Process("namesrv", "--port", "0", "--json") as name_server:
+        assert json.loads(name_server.line())["name_server_port"] > 0
+
+
+def test_a_file_turns_off_what_dev_turns_on(tmp_path: Path) -> None:
+    config = tmp_path / "broker.conf"
+    config.write_text("enablePropertyFilter=false\nvipChannelEnable=false\n")
+    options = ("--port", "0", "--json", "--store", str(tmp_path / "store"), "--config", str(config))
+    with Process("dev", *options) as process:
+        told = json.loads(process.line())
+        assert told["vip_port"] is None
+        assert asyncio.run(get_config(told["broker"]))["enablePropertyFilter"] == "false"
+
+
+async def get_config(address: str) -> dict[str, str]:
+    """Ask a broker for its settings."""
+    connection = await Connection.open(address)
+    answer = await connection.request(Command(RequestCode.GET_BROKER_CONFIG))
+    await connection.close()
+    return settings_text.decode(answer.body)

@@ -14,7 +14,7 @@ def test_a_topic_is_made_listed_changed_and_removed(cometmq: Run, live: Live) ->
     assert changed.values == [{"topic": "orders", "queues": 5, "perm": 4, "brokers": [BROKER]}]
     row = {"topic": "orders", "broker_name": BROKER, "read_queues": 5, "write_queues": 5, "perm": 4}
     assert row in cometmq("topic", "list", "--json").values[0]
-    shown = [line.split() for line in cometmq("topic", "list").out.splitlines()]
+    shown = [line.split() for line in cometmq("topic", "list", "--all").out.splitlines()]
     assert shown[0] == ["topic", "broker", "read", "queues", "write", "queues", "perm"]
     assert ["orders", BROKER, "5", "5", "read-only"] in shown
     assert ["TBW102", BROKER, "8", "8", "read-write,", "pattern"] in shown
@@ -108,3 +108,13 @@ def test_a_name_server_without_a_broker_says_so(cometmq: Run) -> None:
         assert cometmq("topic", "create", "t", "-n", address).failed(3, address, "knows no broker")
         assert cometmq("topic", "list", "-n", address, "--json").values == [[]]
         assert server.kill(signal.SIGTERM).code == 0
+
+
+@pytest.mark.usefixtures("live")
+def test_only_one_s_own_topics_are_listed_unless_all_are_asked_for(cometmq: Run) -> None:
+    assert cometmq("topic", "list", "--json").values == [[]]
+    cometmq("topic", "create", "orders")
+    (own,) = cometmq("topic", "list", "--json").values
+    (everything,) = cometmq("topic", "list", "--all", "--json").values
+    assert [line["topic"] for line in own] == ["orders"]
+    assert {"orders", "TBW102", "SCHEDULE_TOPIC_XXXX"} < {line["topic"] for line in everything}

@@ -1,14 +1,15 @@
 """Making, changing and listing topics, and telling how they stand."""
 
 import asyncio
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from cometmq.admin.cluster import Cluster
 from cometmq.cluster.route import MASTER
 from cometmq.errors import NoRoute, SettingsError
-from cometmq.format.layout import valid_topic
+from cometmq.format.delay_level import SCHEDULE_TOPIC
+from cometmq.format.layout import DLQ_PREFIX, REPLY_SUFFIX, RETRY_PREFIX, valid_topic
 from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.stats import TopicStats
 from cometmq.wire.bodies.topic import TopicConfig
@@ -16,6 +17,19 @@ from cometmq.wire.codes import RequestCode
 from cometmq.wire.headers import DEFAULT_TOPIC, CreateTopicHeader, DeleteTopicInNamesrvHeader, TopicHeader
 
 READ_AND_WRITE = 6
+SYSTEM_TOPICS: Final = frozenset(
+    {
+        SCHEDULE_TOPIC,
+        "BenchmarkTest",
+        "CheckpointTopic",
+        "OFFSET_MOVED_EVENT",
+        "SELF_TEST_TOPIC",
+        "TBW102",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+    }
+)
+SYSTEM_PREFIXES: Final = ("rmq_sys_", "RMQ_SYS_", RETRY_PREFIX, DLQ_PREFIX)
+"""Brokers make these by themselves, as a rule (RocketMQ: ``TopicValidator.java``)."""
 
 
 class TopicLine(NamedTuple):
@@ -128,10 +142,19 @@ class TopicAdmin(Cluster):
         )
         await self.ask(address, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
 
-    async def lines(self) -> list[TopicLine]:
-        """Give all topics, a line for each broker that has them."""
+    async def lines(self, *, own_only: bool = False) -> list[TopicLine]:
+        """Return all topics, a line for each broker that has them.
+
+        Args:
+            own_only: leave out those that brokers make by themselves, for their own use and for groups.
+        """
         found: list[TopicLine] = []
-        for name in await self.topics():
+        names = await self.topics()
+        if own_only:
+            info = await self.info()
+            servers = {*info.brokers, *(data.cluster for data in info.brokers.values())}
+            names = [name for name in names if name not in servers and not _is_system_topic(name)]
+        for name in names:
             try:
                 route = await self.routes.get(name)
             except NoRoute:
@@ -177,3 +200,7 @@ class TopicAdmin(Cluster):
                 )
             found[counts.broker_name] = address
         return found
+
+
+def _is_system_topic(name: str) -> bool:
+    return name in SYSTEM_TOPICS or name.startswith(SYSTEM_PREFIXES) or name.endswith(REPLY_SUFFIX)

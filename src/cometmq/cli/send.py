@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import click
 
+from cometmq.admin.cluster import Cluster, nearest
 from cometmq.cli.asking import taught
 from cometmq.cli.output import json_option, namesrv_option, print_json
 from cometmq.client import Producer, SendResult
@@ -31,22 +32,41 @@ def send(
     namesrv: str,
     as_json: bool,
 ) -> None:
-    """Send BODY to TOPIC; without BODY, each line of standard input as it comes, but no empty ones."""
+    """Send BODY to TOPIC; without BODY, each line of standard input as it comes, but no empty ones.
+
+    A topic that is not there is created, if the brokers allow that; standard error says so.
+    """
     for text in (tags or "", *keys, *properties):
         text.encode()  # raises UnicodeEncodeError for bytes that the shell passed on and that are no text
     by_name = dict(_property(text) for text in properties)
     bodies = _lines() if body is None else iter([os.fsencode(body)])
     producer = Producer(namesrv)
+    created = ""
     # Between two runs of the loop Ctrl-C ends the wait for a line at once.
     with asyncio.Runner() as runner:
         runner.run(producer.__aenter__())
         try:
-            for content in bodies:
+            for count, content in enumerate(bodies):
+                if count == 0:
+                    created = runner.run(_creates(namesrv, topic))
                 _print(runner.run(producer.send(Message(topic, content, tags, keys, by_name))), as_json)
+                if created:
+                    click.echo(created, err=True)
+                    created = ""
         except NoRoute as error:
             raise runner.run(taught(namesrv, error)) from None
         finally:
             runner.run(producer.__aexit__())
+
+
+async def _creates(namesrv: str, topic: str) -> str:
+    """Return what to say of a send if it creates its topic, empty if that is there."""
+    async with Cluster(namesrv) as cluster:
+        try:
+            await cluster.route(topic)
+        except NoRoute:
+            return f"created topic {topic}{nearest(topic, await cluster.topics())}"
+    return ""
 
 
 def _lines() -> Iterator[bytes]:

@@ -4,20 +4,26 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from msgspec.structs import replace
 
+from cometmq.cli.output import json_option, print_json
 from cometmq.cli.paths import NamedPath
-from cometmq.errors import SettingsError
+from cometmq.extras import require
 from cometmq.io import descriptors
 from cometmq.io.clock import SystemClock
 from cometmq.io.garbage import survivors_set_aside
 from cometmq.net.address import address_text
 
+if TYPE_CHECKING:
+    from cometmq.broker.broker import Broker
+
+DEV_DEFAULTS: Final = {"enablePropertyFilter": True}
+"""Settings of ``dev`` that a file may change: listeners of Spring that filter by SQL92 work at once."""
 BROKER_PORT = 10911
 NAME_SERVER_PORT = 9876
 PORT = click.IntRange(0, 65535)
@@ -45,28 +51,37 @@ store_option = click.option(
 @click.option(
     "--namesrv-port",
     type=PORT,
-    default=NAME_SERVER_PORT,
-    show_default=True,
-    help="Port of the name server.",
+    help=f"Port of the name server.  [default: {NAME_SERVER_PORT}; 0 with --port 0]",
 )
 @store_option
 @config_option
+@json_option
 def dev(
-    host: str | None, port: int | None, namesrv_port: int, store: Path | None, config: Path | None
+    host: str | None,
+    port: int | None,
+    namesrv_port: int | None,
+    store: Path | None,
+    config: Path | None,
+    as_json: bool,
 ) -> None:
     """Run a name server and a broker in one process, for a laptop or a test.
 
-    Options override FILE. A port of 0 takes any free one; the line on standard output says which.
+    Options override FILE. A port of 0 takes any free one; the line on standard output says which. Consumers
+    may filter by SQL92, unless FILE says enablePropertyFilter=false.
     """
-    _run(_dev(config, namesrv_port, bindAddress=host, listenPort=port, storePathRootDir=store))
+    options = {"bindAddress": host, "listenPort": port, "storePathRootDir": store}
+    if namesrv_port is None:
+        namesrv_port = 0 if port == 0 else NAME_SERVER_PORT
+    _run("dev", lambda: _dev(config, namesrv_port, as_json=as_json, **options))
 
 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=PORT, default=NAME_SERVER_PORT, show_default=True, help="Port to listen on.")
-def namesrv(host: str, port: int) -> None:
+@json_option
+def namesrv(host: str, port: int, as_json: bool) -> None:
     """Run a name server."""
-    _run(_namesrv(host, port))
+    _run("namesrv", lambda: _namesrv(host, port, as_json=as_json))
 
 
 @click.command()
@@ -75,19 +90,26 @@ def namesrv(host: str, port: int) -> None:
 @host_option
 @port_option
 @store_option
+@json_option
 def broker(
-    config: Path | None, namesrv: str | None, host: str | None, port: int | None, store: Path | None
+    config: Path | None,
+    namesrv: str | None,
+    host: str | None,
+    port: int | None,
+    store: Path | None,
+    as_json: bool,
 ) -> None:
     """Run a broker. Options override FILE."""
-    _run(_broker(config, namesrvAddr=namesrv, bindAddress=host, listenPort=port, storePathRootDir=store))
+    options = {"bindAddress": host, "listenPort": port, "storePathRootDir": store, "namesrvAddr": namesrv}
+    _run("broker", lambda: _broker(config, as_json=as_json, **options))
 
 
-async def _dev(config: Path | None, namesrv_port: int, **options: Any) -> None:
+async def _dev(config: Path | None, namesrv_port: int, *, as_json: bool, **options: Any) -> None:
     from cometmq.broker.broker import Broker  # noqa: PLC0415 - the help must not wait for the broker's imports
     from cometmq.broker.settings import load  # noqa: PLC0415 - as above
     from cometmq.namesrv.name_server import NameServer  # noqa: PLC0415 - as above
 
-    settings = load(config, _given(options))
+    settings = load(config, _given(options), defaults=DEV_DEFAULTS)
     name_server = NameServer(settings.broker.bind_address, namesrv_port)
     await name_server.start()
     try:
@@ -95,26 +117,30 @@ async def _dev(config: Path | None, namesrv_port: int, **options: Any) -> None:
         server = Broker(own, settings.store)
         await server.start()
         try:
-            where = f"broker {server.address}, name server {name_server.address}"
-            await _ready(f"{where}, store {own.store_path_root_dir}")
+            store = own.store_path_root_dir
+            where = f"broker {server.address}, name server {name_server.address}, store {store}"
+            ports = {"name_server": name_server.address, "name_server_port": name_server.port}
+            await _ready(where, _fields_of(server, store) | ports, as_json=as_json)
         finally:
             await server.stop()
     finally:
         await name_server.stop()
 
 
-async def _namesrv(host: str, port: int) -> None:
+async def _namesrv(host: str, port: int, *, as_json: bool) -> None:
     from cometmq.namesrv.name_server import NameServer  # noqa: PLC0415 - as above
 
     server = NameServer(host, port)
     await server.start()
     try:
-        await _ready(f"name server {address_text(host, server.port)}")
+        address = address_text(host, server.port)
+        fields = {"name_server": address, "name_server_port": server.port}
+        await _ready(f"name server {address}", fields, as_json=as_json)
     finally:
         await server.stop()
 
 
-async def _broker(config: Path | None, **options: Any) -> None:
+async def _broker(config: Path | None, *, as_json: bool, **options: Any) -> None:
     from cometmq.broker.broker import Broker  # noqa: PLC0415 - as above
     from cometmq.broker.settings import load  # noqa: PLC0415 - as above
 
@@ -124,7 +150,8 @@ async def _broker(config: Path | None, **options: Any) -> None:
     try:
         where = settings.broker.namesrv_addr or "none"
         store = settings.broker.store_path_root_dir
-        await _ready(f"broker {server.address}, name servers {where}, store {store}")
+        fields = _fields_of(server, store) | {"name_servers": list(settings.broker.name_servers)}
+        await _ready(f"broker {server.address}, name servers {where}, store {store}", fields, as_json=as_json)
     finally:
         await server.stop()
 
@@ -134,24 +161,35 @@ def _given(options: dict[str, Any]) -> dict[str, str]:
     return {name: str(value) for name, value in options.items() if value is not None}
 
 
-async def _ready(what: str) -> None:
-    """Say that the servers take requests, then wait until somebody asks them to stop."""
+def _fields_of(server: "Broker", store: str) -> dict[str, Any]:
+    """Return what programs are told of a broker that is ready."""
+    return {
+        "broker": server.address,
+        "broker_port": server.port,
+        "vip_port": server.vip_port,
+        "store": store,
+    }
+
+
+async def _ready(what: str, fields: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print that the servers take requests, then wait until somebody asks them to stop."""
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    click.echo(f"ready: {what}")
+    if as_json:
+        print_json(fields)
+    else:
+        click.echo(f"ready: {what}")
     sys.stdout.flush()
     await stopping.wait()
 
 
-def _run(servers: Coroutine[Any, Any, None]) -> None:
+def _run(command: str, serve: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    require("broker", f"cometmq {command}")
+    import uvloop  # noqa: PLC0415 - absent where only clients are installed
+
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
     descriptors.raise_limit()
-    try:
-        import uvloop  # noqa: PLC0415 - absent where only clients are installed
-    except ImportError:
-        servers.close()
-        raise SettingsError("a broker needs more packages: pip install 'cometmq[broker]'") from None
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     with survivors_set_aside(SystemClock()):
-        uvloop.run(servers)
+        uvloop.run(serve())

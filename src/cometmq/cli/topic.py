@@ -61,11 +61,15 @@ def delete(name: str, namesrv: str, as_json: bool) -> None:
 
 
 @topic.command("list")
+@click.option("--all", "everything", is_flag=True, help="Also those that brokers make by themselves.")
 @namesrv_option
 @json_option
-def list_topics(namesrv: str, as_json: bool) -> None:
-    """List the topics of all brokers."""
-    _print_lines(ask(namesrv, lambda admin: admin.lines()), as_json=as_json)
+def list_topics(everything: bool, namesrv: str, as_json: bool) -> None:
+    """List the topics of all brokers, but for those that brokers make by themselves.
+
+    These are RocketMQ's own, and the topics of groups for retries (%RETRY%…) and dead letters (%DLQ%…).
+    """
+    _print_lines(ask(namesrv, lambda admin: admin.lines(own_only=not everything)), as_json=as_json)
 
 
 @topic.command("update")

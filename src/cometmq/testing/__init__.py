@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Final
 from cometmq import lazy
 
 if TYPE_CHECKING:
+    from cometmq.testing.async_broker import AsyncEmbeddedBroker
     from cometmq.testing.embedded_broker import EmbeddedBroker
     from cometmq.testing.faults import Fault
 
-__all__ = ["EmbeddedBroker", "Fault"]
+__all__ = ["AsyncEmbeddedBroker", "EmbeddedBroker", "Fault"]
 
 _HOMES: Final = {
+    "AsyncEmbeddedBroker": "cometmq.testing.async_broker",
     "EmbeddedBroker": "cometmq.testing.embedded_broker",
     "Fault": "cometmq.testing.faults",
 }

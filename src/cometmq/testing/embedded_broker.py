@@ -209,6 +209,7 @@ class EmbeddedBroker:
             namesrv_addr=self.name_server,
             store_path_root_dir=str(ROOT),
             enable_property_filter=True,
+            vip_channel_enable=False,  # a second port that others on this machine might be about to use
             recall_message_enable=True,
         )
         self._broker = broker = Broker(

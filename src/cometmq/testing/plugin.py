@@ -1,6 +1,6 @@
-"""The pytest plugin: the fixture ``rocketmq``, a broker and a name server for one test.
+"""The pytest plugin: the fixtures ``rocketmq``, ``rocketmq_async`` and ``rocketmq_session``.
 
-pytest finds it by its entry point. Until a test asks for the fixture it has imported nothing more.
+pytest finds them by the plugin's entry point. Until a test asks for one it has imported nothing more.
 """
 
 import gc
@@ -11,19 +11,43 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from cometmq.testing.async_broker import AsyncEmbeddedBroker
     from cometmq.testing.embedded_broker import EmbeddedBroker
-
-NEEDS: str = 'the fixture rocketmq needs what a broker needs: pip install "cometmq[broker]" ({})'
 
 
 @pytest.fixture
 def rocketmq() -> "Iterator[EmbeddedBroker]":
-    """Give a RocketMQ of the test's own, in memory, that can be looked into, fail, and skip time."""
+    """Start a RocketMQ of the test's own, in memory, that can be looked into, fail, and skip time."""
+    with _started() as embedded:
+        yield embedded
+
+
+@pytest.fixture
+def rocketmq_async() -> "Iterator[AsyncEmbeddedBroker]":
+    """Start the same for a test that is a coroutine: its methods are awaited, and hold up no event loop.
+
+    It is no coroutine itself: so it needs no plugin, and works with any that runs such tests.
+    """
+    with _started() as embedded:
+        from cometmq.testing.async_broker import AsyncEmbeddedBroker  # noqa: PLC0415 - see above
+
+        yield AsyncEmbeddedBroker(embedded)
+
+
+@pytest.fixture(scope="session")
+def rocketmq_session() -> "Iterator[EmbeddedBroker]":
+    """Start one RocketMQ for all tests that ask for it: each with topics and groups of its own."""
+    with _started() as embedded:
+        yield embedded
+
+
+@contextmanager
+def _started() -> "Iterator[EmbeddedBroker]":
     try:
         with _garbage_left():
             from cometmq.testing.embedded_broker import EmbeddedBroker  # noqa: PLC0415 - see above
     except ImportError as error:
-        pytest.fail(NEEDS.format(error))
+        pytest.fail(f"the fixture rocketmq cannot start: {error}")
     with EmbeddedBroker() as embedded:
         yield embedded
 
