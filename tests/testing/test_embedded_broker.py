@@ -12,6 +12,7 @@ from cometmq.blocking import Consumer, Producer, PullConsumer
 from cometmq.errors import MessageIllegal, NetworkError, SettingsError
 from cometmq.net import inproc
 from cometmq.testing import EmbeddedBroker, Fault
+from cometmq.testing.embedded_broker import CLIENTS_WAIT_S
 
 PATIENCE_S = 60
 STARTS = 3
@@ -226,3 +227,33 @@ def test_without_sockets_all_goes_on_within_the_process() -> None:
         assert rocketmq.messages("T")[0].store_host.startswith(inproc.HOST)
     with pytest.raises(NetworkError, match="Connection refused"), Producer(rocketmq.name_server) as producer:
         producer.send(Message("T", b"1"))
+
+
+def test_clients_wait_for_a_broker_that_is_late_longer_than_they_ask_for(rocketmq: EmbeddedBroker) -> None:
+    rocketmq.create_topic("T")
+    held_up, go_on = threading.Event(), threading.Event()
+
+    async def hold_up() -> None:
+        held_up.set()
+        assert go_on.wait(PATIENCE_S)  # the broker's loop stands still, as on a machine that is busy
+
+    with Producer(rocketmq.name_server, timeout_ms=50, tries=1) as producer:
+        producer.send(Message("T", b"0"))  # its route is known, its connection there
+        holding = asyncio.run_coroutine_threadsafe(hold_up(), rocketmq._loop)
+        assert held_up.wait(PATIENCE_S)
+        threading.Timer(0.5, go_on.set).start()
+        producer.send(Message("T", b"1"))
+        holding.result(PATIENCE_S)
+    assert [message.body for message in rocketmq.messages("T")] == [b"0", b"1"]
+
+
+def test_a_request_that_a_test_lets_be_ignored_ends_when_its_client_says(rocketmq: EmbeddedBroker) -> None:
+    rocketmq.create_topic("T")
+    rocketmq.fail_next(topic="T", fault=Fault.IGNORE)
+    began = time.monotonic()
+    with (
+        Producer(rocketmq.name_server, timeout_ms=50, tries=1) as producer,
+        pytest.raises(NetworkError, match="within 50 ms"),
+    ):
+        producer.send(Message("T", b"1"))
+    assert time.monotonic() - began < CLIENTS_WAIT_S

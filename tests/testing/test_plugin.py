@@ -70,7 +70,28 @@ def test_without_numpy_the_fixture_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text("def test_it(rocketmq): ...\n")
     ran = run_pytest(tmp_path)
     assert ran.returncode == 1
-    assert 'pip install "cometmq[broker]"' in ran.stdout
+    assert "pip install 'cometmq[broker]'" in ran.stdout
+
+
+def test_a_session_shares_one_broker_and_an_async_test_needs_no_plugin(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import asyncio\n"
+        "from cometmq import Message\n"
+        "seen = []\n"
+        "def test_first(rocketmq_session):\n"
+        "    rocketmq_session.send(Message('a', b'1'))\n"
+        "    seen.append(rocketmq_session)\n"
+        "def test_second(rocketmq_session, rocketmq):\n"
+        "    assert seen == [rocketmq_session] and rocketmq is not rocketmq_session\n"
+        "    assert len(rocketmq_session.messages('a')) == 1\n"
+        "def test_async(rocketmq_async):\n"
+        "    async def main():\n"
+        "        await rocketmq_async.send(Message('a', b'1'))\n"
+        "        return await rocketmq_async.wait_messages('a')\n"
+        "    assert len(asyncio.run(main())) == 1\n"
+    )
+    ran = run_pytest(tmp_path)
+    assert ran.returncode == 0, ran.stdout
 
 
 def test_pytest_finds_the_plugin_by_its_entry_point() -> None:

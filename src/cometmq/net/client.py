@@ -14,7 +14,7 @@ import msgspec
 
 from cometmq.errors import NetworkError, ProtocolError, RequestTimeout, WrongProtocol
 from cometmq.message import Buffer
-from cometmq.net import inproc
+from cometmq.net import inproc, patience
 from cometmq.net.address import parse_address
 from cometmq.net.boundary import attempt
 from cometmq.net.flow import Outbox
@@ -97,7 +97,7 @@ class Connection(asyncio.Protocol):
         try:
             if host == inproc.HOST:
                 return inproc.connect(port, lambda: cls(address, on_request))
-            async with asyncio.timeout(timeout_ms / 1000):
+            async with asyncio.timeout(max(timeout_ms / 1000, patience.least_s(address))):
                 _, connection = await loop.create_connection(lambda: cls(address, on_request), host, port)
         except TimeoutError as error:
             raise NetworkError(f"no connection to {address} within {timeout_ms} ms") from error
@@ -274,9 +274,19 @@ class Connection(asyncio.Protocol):
         self._timer_at = deadline
         self._timer = self._loop.call_at(deadline, self._expire)
 
+    def _be_patient(self, now: float) -> None:
+        """Give requests to an address of ``patience`` more time."""
+        if not (least_s := patience.least_s(self.address)):
+            return
+        for waiting in self._pending.values():
+            later = waiting.deadline - waiting.timeout_ms / 1000 + least_s
+            if waiting.deadline <= now < later:
+                waiting.deadline, waiting.timeout_ms = later, round(least_s * 1000)
+
     def _expire(self) -> None:
         """Fail the requests whose time is up, and set the timer for the earliest of the others."""
         now = max(self._loop.time(), self._timer_at)  # the loop may fire within its clock's resolution
+        self._be_patient(now)
         expired = [(opaque, waiting) for opaque, waiting in self._pending.items() if waiting.deadline <= now]
         for opaque, waiting in expired:
             del self._pending[opaque]

@@ -27,6 +27,7 @@ from cometmq.io.clock import SystemClock
 from cometmq.message import Message, MessageQueue, StoredMessage
 from cometmq.namesrv.name_server import NameServer
 from cometmq.net import inproc
+from cometmq.net.patience import lose_patience_with, patience_with
 from cometmq.store.settings import StoreSettings
 from cometmq.testing.clock import MovableClock
 from cometmq.testing.faults import SENDS, Fault, Faults
@@ -48,6 +49,8 @@ STORE: Final = StoreSettings(
 LONGEST_DELAY_S: Final = max(DelayLevels.parse(STORE.message_delay_level).delays_ms) / 1000
 
 TIMEOUT_S: Final = 30.0
+CLIENTS_WAIT_S: Final = 30.0
+"""How long clients in this process wait for an answer at least: a busy machine fails no test."""
 LOOK_AGAIN_S: Final = (0.005, 0.1)
 """How soon a wait looks again, at first and at last."""
 
@@ -125,7 +128,7 @@ class EmbeddedBroker:
             times: how many of them; 0 for none.
             topic: those that name this topic; without ``request`` only sends.
             request: those of this code, of ``cometmq.wire.codes.RequestCode``.
-            fault: what happens to them.
+            fault: what happens to them. From ``Fault.IGNORE`` on clients wait no longer than they ask for.
             answer: the response code of ``Fault.REFUSE``.
 
         Raises SettingsError if neither topic nor request is given, or ``times`` is below 0.
@@ -194,10 +197,12 @@ class EmbeddedBroker:
         await name_server.start()
         try:
             self.name_server = name_server.address
-            await self._start_broker()
-            started.set_result(None)
-            await self._stopping.wait()
-            await self._broker.stop()
+            with patience_with(self.name_server, CLIENTS_WAIT_S):
+                await self._start_broker()
+                with patience_with(self._broker.address, CLIENTS_WAIT_S):
+                    started.set_result(None)
+                    await self._stopping.wait()
+                    await self._broker.stop()
         finally:
             await name_server.stop()
 
@@ -277,6 +282,8 @@ class EmbeddedBroker:
     async def _plan(
         self, codes: frozenset[int], topic: str | None, times: int, fault: Fault, answer: int
     ) -> None:
+        if fault is Fault.IGNORE and times:
+            lose_patience_with(self._broker.address)
         self._faults.plan(codes, topic, times, fault, answer)
 
     async def _wait_messages(self, topic: str, number: int, timeout_s: float) -> list[StoredMessage]:
