@@ -122,7 +122,7 @@ def open_desk(root: Path, settings: StoreSettings, kind: type[CommitLog] = Commi
     """Open a log that is written as the settings say."""
     files = OpenFiles(Disk(), writable=True)
     log = kind(files, layout.commitlog_dir(root), settings.mapped_file_size_commit_log, settings)
-    flusher = Flusher(log, files.layer, settings, SystemClock(), lambda: None)
+    flusher = Flusher(log, settings, SystemClock(), lambda: None)
     flusher.start()
     return Desk(log, flusher)
 

@@ -83,7 +83,7 @@ async def test_several_addresses_of_a_server_share_its_places() -> None:
 
 
 async def test_servers_of_a_process_share_its_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accepting.descriptors, "connections_max", lambda _: accepting._OF_PROCESS.count + 1)
+    monkeypatch.setattr("cometmq.io.descriptors.connections_max", lambda _: accepting._OF_PROCESS.count + 1)
     async with serving(None) as (_, port, __), serving(None) as (server, other, ___):
         first = await asyncio.open_connection("127.0.0.1", port)
         second = await asyncio.open_connection("127.0.0.1", other)

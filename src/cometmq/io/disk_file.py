@@ -10,6 +10,7 @@ from typing import Final
 from cometmq.io import memory, syncing
 from cometmq.io.descriptors import SPARES
 from cometmq.io.mapped import MappedFile, MappedPages
+from cometmq.io.sparse_view import SparseView, holes_take_space
 from cometmq.message import Buffer
 
 _CANNOT_TELL: Final = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
@@ -56,6 +57,8 @@ class DiskFile:
         self._fd = fd
         self._pages = pages
         self._mapped: MappedFile | None = None
+        self._sparse: SparseView | None = None
+        self._holes_take_space: bool | None = None  # None: not known yet
         self._tells = True  # whether the file system reads what is cached and nothing else; tmpfs does not
 
     def write(self, position: int, data: Buffer) -> None:
@@ -102,6 +105,10 @@ class DiskFile:
 
     def view(self) -> memoryview:
         """Give the whole file as a read-only view."""
+        if self._holes_take_space is None:
+            self._holes_take_space = holes_take_space(self._fd)
+        if self._holes_take_space and self.size:
+            return self._sparse_view()
         mapped = self._mapped or self._map()
         return memoryview(b"" if mapped is None else mapped.view)
 
@@ -109,10 +116,20 @@ class DiskFile:
         """Let go of the memory that reading through views took: the page cache still has it."""
         if self._mapped is not None:
             self._mapped.let_go()
+        if self._sparse is not None:
+            self._sparse.let_go()
 
     def unused_pages(self) -> Callable[[], None] | None:
         """Give what lets go of the pages that were not read since the last call, if any may be mapped."""
-        return None if self._mapped is None else self._mapped.next_round()
+        actions = [] if self._mapped is None else [self._mapped.next_round()]
+        if self._sparse is not None:
+            actions.append(self._sparse.let_go)
+
+        def let_go() -> None:
+            for action in actions:
+                action()
+
+        return let_go if actions else None
 
     def data_end(self, position: int) -> int:
         """Give where the last data at or behind ``position`` ends, without reading holes."""
@@ -135,7 +152,16 @@ class DiskFile:
         self._fd = -1  # so that a late use fails, and gets at no other file that has this number by then
         if self._mapped is not None:
             self._mapped.let_go()
-        self._mapped = None  # unmapped when the last view is gone
+        self._mapped = self._sparse = None  # unmapped when the last view is gone
+
+    def _sparse_view(self) -> memoryview:
+        sparse = self._sparse = self._sparse or SparseView(self._fd, self.size)
+        try:
+            sparse.refresh()
+        except OSError as error:
+            error.filename = str(self.path)
+            raise
+        return sparse.view
 
     def _read_cached(self, position: int, size: int) -> Buffer | None:
         data = bytearray(size)

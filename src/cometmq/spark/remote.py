@@ -23,6 +23,7 @@ from urllib.parse import unquote, urlsplit
 from cometmq.errors import SettingsError
 from cometmq.io.disk_file import DiskFile
 from cometmq.io.files import Disk, File, FileLayer
+from cometmq.io.sparse_view import map_as_it_is
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -170,7 +171,7 @@ class Mapped:
 
     def __init__(self, path: Path) -> None:
         with path.open("rb") as opened:
-            self._map = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+            self._map = map_as_it_is(opened.fileno(), os.fstat(opened.fileno()).st_size)
         self._map.madvise(mmap.MADV_SEQUENTIAL)
         self.data = memoryview(self._map)
 

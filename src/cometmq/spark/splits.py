@@ -9,7 +9,6 @@ records that a recovery gave up, and nothing but the BLANK before it tells so.
 """
 
 import errno
-import mmap
 import os
 import re
 from collections.abc import Sequence
@@ -124,11 +123,10 @@ def _log_file(path: Path) -> LogFile:
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         end = _written_end(file.fileno(), size)
-        first = max(size - BLANK_SIZE_MAX, 0) // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+        first = max(size - BLANK_SIZE_MAX, 0)
         if end <= first:
             return LogFile(path, base_offset, size, end)
-        with mmap.mmap(file.fileno(), end - first, offset=first, access=mmap.ACCESS_READ) as tail:
-            blank = _blank_position(tail, first, size)
+        blank = _blank_position(os.pread(file.fileno(), end - first, first), first, size)
         return LogFile(path, base_offset, size, end if blank is None else blank)
 
 
@@ -143,7 +141,7 @@ def _written_end(fd: int, size: int) -> int:
     return size
 
 
-def _blank_position(tail: Buffer | mmap.mmap, first: int, size: int) -> int | None:
+def _blank_position(tail: Buffer, first: int, size: int) -> int | None:
     """Give where the BLANK that fills a file up begins, if it is in ``tail``, the bytes from ``first`` on."""
     for match in _BLANK.finditer(tail, START_SIZE - MAGIC_AT):
         position = match.start() - MAGIC_AT
