@@ -1,8 +1,8 @@
 """Views of files on file systems where reading a hole takes space.
 
 On tmpfs, which containers and CI keep stores on, a page of a hole that is read through a map is allocated:
-files grow by being looked at, and on a full file system the process is killed by SIGBUS. So only data is mapped
-there; the holes between are zeros that belong to no file. Reads by position allocate nothing.
+files grow by being looked at, and on a full file system the process is killed by SIGBUS. So only data is
+mapped there; the holes between are zeros that belong to no file. Reads by position allocate nothing.
 """
 
 import ctypes
