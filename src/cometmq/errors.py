@@ -5,6 +5,7 @@
     CometMQError
     ├── FormatError            bytes that are not what a format says they are
     │   ├── DamagedRecord      … in a CommitLog record: says where and why
+    │   ├── UndecodableBody    … in a message's body that claims to be compressed: has the message as stored
     │   └── IllegalName        a topic or group name that breaks the rules for names
     ├── SettingsError          a setting or a command line value that cannot be used
     │   └── MissingExtra       an optional part whose packages are not installed: names them and the extra
@@ -27,7 +28,10 @@
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from cometmq.message import StoredMessage
 
 
 class CometMQError(Exception):
@@ -51,6 +55,26 @@ class DamagedRecord(FormatError):
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(f"record at {position}: {reason}")
         self.position = position
+        self.reason = reason
+
+
+class UndecodableBody(FormatError):
+    """A message whose body is marked as compressed and cannot be decompressed: damaged, or too large then.
+
+    Another try would end the same way. In a handler's place it counts as the handler's failure; who pulls can
+    go on behind ``message.queue_offset``.
+
+    Attributes:
+        message: the message, with its body as it is stored.
+        reason: what is wrong with the body.
+    """
+
+    def __init__(self, message: "StoredMessage", reason: str) -> None:
+        super().__init__(
+            f"message {message.message_id} of topic {message.topic!r}, queue {message.queue_id}, queue "
+            f"offset {message.queue_offset}: {reason}; pull from {message.queue_offset + 1} to skip it"
+        )
+        self.message = message
         self.reason = reason
 
 

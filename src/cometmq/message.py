@@ -66,7 +66,8 @@ class StoredMessage(msgspec.Struct, frozen=True, gc=False):
         store_time: when the broker appended it, ms since the epoch.
         born_host: ``ip:port`` of the producer.
         store_host: ``ip:port`` of the broker.
-        body: the payload, decompressed.
+        body: the payload, decompressed; for those who look up one that cannot be, as stored: ``sys_flag & 1``
+            says so.
     """
 
     topic: str

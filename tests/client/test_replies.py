@@ -10,8 +10,10 @@ from msgspec.structs import replace
 from tests.client.test_request import HEADER
 
 from cometmq.client.replies import Replies
-from cometmq.errors import HeaderError, NetworkError
+from cometmq.errors import HeaderError, NetworkError, UndecodableBody
 from cometmq.format import properties
+from cometmq.format.compression import compress
+from cometmq.format.sys_flag import CompressionType, compressed_with
 from cometmq.io.clock import ManualClock
 from cometmq.net.client import Connection
 from cometmq.wire.codes import RequestCode, ResponseCode
@@ -33,8 +35,9 @@ def run(main: Coroutine[Any, Any, None]) -> None:
     asyncio.run(main)
 
 
-def pushed(correlation_id: str, body: bytes = b"yes", flag: int = 0) -> Command:
-    header = replace(HEADER, properties=properties.encode({"CORRELATION_ID": correlation_id}).decode())
+def pushed(correlation_id: str, body: bytes = b"yes", flag: int = 0, sys_flag: int = 0) -> Command:
+    named = properties.encode({"CORRELATION_ID": correlation_id}).decode()
+    header = replace(HEADER, properties=named, sys_flag=sys_flag)
     code = RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT
     return Command(code, opaque=7, flag=flag, ext_fields=fields(header), body=body)
 
@@ -128,3 +131,20 @@ def test_closing_fails_what_waits_and_what_comes_later() -> None:
             pass
 
     run(main())
+
+
+@pytest.mark.parametrize("kind", CompressionType)
+async def test_the_body_of_a_reply_is_decompressed_if_the_flag_says_so(kind: CompressionType) -> None:
+    replies, flag = Replies(ManualClock()), compressed_with(0, kind)
+    with replies.expected() as (one, reply):
+        take(replies, pushed(one, compress(b"42 EUR" * 99, kind), sys_flag=flag))
+        assert (reply.result().body, reply.result().sys_flag) == (b"42 EUR" * 99, flag & ~1)
+
+
+async def test_a_reply_that_cannot_be_decompressed_is_an_error_and_not_what_came() -> None:
+    replies = Replies(ManualClock())
+    with replies.expected() as (one, reply):
+        take(replies, pushed(one, b"no zlib", sys_flag=1))
+        with pytest.raises(UndecodableBody) as caught:
+            await reply
+        assert caught.value.message.body == b"no zlib"

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from cometmq.errors import FormatError
+from cometmq.errors import FormatError, UndecodableBody
 from cometmq.format.compression import compress
 from cometmq.format.host import pack_host
 from cometmq.format.layout import commitlog_dir, parse_offset_name
 from cometmq.format.message_id import offset_message_id
 from cometmq.format.record import Record, record_at
 from cometmq.format.scan import StopReason, scan
-from cometmq.format.stored import readable_message, stored_message
-from cometmq.format.sys_flag import COMPRESSION_SHIFT, CompressionType, compressed_with
+from cometmq.format.stored import message_as_stored, readable_message, stored_message
+from cometmq.format.sys_flag import COMPRESSION_SHIFT, CompressionType, compressed_with, is_compressed
 from cometmq.message import StoredMessage
 
 HOST = pack_host("127.0.0.1", 20911)
@@ -121,10 +121,12 @@ def test_every_acknowledged_message_is_what_the_java_producer_sent(
 
 def test_a_body_that_cannot_be_decompressed_is_readable_as_it_is_stored() -> None:
     record = RECORD._replace(sys_flag=compressed_with(0, CompressionType.ZLIB))
-    with pytest.raises(FormatError):
+    with pytest.raises(UndecodableBody, match=r"queue offset .*compressed body of 5 bytes") as caught:
         stored_message(record)
+    assert caught.value.message == message_as_stored(record)
     message = readable_message(record)
     assert (message.body, message.tags) == (b"hello", "TagA")
+    assert is_compressed(message.sys_flag), "nothing else tells that the body is not the payload"
     assert readable_message(RECORD) == stored_message(RECORD)
 
 

@@ -16,6 +16,8 @@ from cometmq.errors import FormatError, NotFound, RemoteError, SettingsError
 from cometmq.format import properties
 from cometmq.format.host import unpack_host
 from cometmq.format.message_id import parse_offset_message_id
+from cometmq.format.stored import with_readable_body
+from cometmq.format.sys_flag import compression_bits
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.net.address import address_text
 from cometmq.wire.bodies.body import decode
@@ -193,7 +195,7 @@ async def send_again(cluster: Cluster, message: StoredMessage, topic: str, **cha
         default_topic=DEFAULT_TOPIC,
         default_topic_queue_count=NEW_TOPIC_QUEUES,
         queue_id=queue.queue_id,
-        sys_flag=0,
+        sys_flag=compression_bits(message.sys_flag),
         born_time=message.born_time,
         flag=message.flag,
         properties=properties.encode(named | changes).decode(),
@@ -214,12 +216,12 @@ async def _read(
     offset = await consumer.offset_by_time(queue, begin) if begin > 0 else await consumer.min_offset(queue)
     last = await consumer.max_offset(queue)
     while offset < last:
-        pulled = await consumer.pull(queue, offset, tags=tags)
+        pulled = await consumer.pull_stored(queue, offset, tags=tags)
         for message in pulled.messages:
             if message.store_time > end or message.queue_offset >= last:
                 return
             if message.store_time >= begin:
-                yield message
+                yield with_readable_body(message)
         if pulled.next_offset == offset or pulled.status is PullStatus.NO_NEW_MESSAGE:
             return
         offset = pulled.next_offset

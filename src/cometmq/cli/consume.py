@@ -12,7 +12,14 @@ from cometmq.cli.asking import taught
 from cometmq.cli.output import json_option, namesrv_option, print_message, printable
 from cometmq.client import PullConsumer
 from cometmq.client.queue_requests import Pulled
-from cometmq.errors import CometMQError, FormatError, NetworkError, NoRoute, SettingsError
+from cometmq.errors import (
+    CometMQError,
+    FormatError,
+    NetworkError,
+    NoRoute,
+    SettingsError,
+    UndecodableBody,
+)
 from cometmq.filter import tag
 from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue, StoredMessage
@@ -107,6 +114,11 @@ class Printer:
                 self._left -= 1
         return pulled.next_offset
 
+    def pass_over(self, error: UndecodableBody) -> int:
+        """Say that a message cannot be shown; return the queue offset behind it."""
+        click.echo(f"passed over: {printable(str(error))}", err=True)
+        return error.message.queue_offset + 1
+
     def tell(self, error: CometMQError) -> None:
         """Say that something is away, once until it is back, however many queues wait for it."""
         if not self._told:
@@ -150,7 +162,11 @@ class Reader:
         found: list[StoredMessage] = []
         offset = max(self.end - count, await self.consumer.min_offset(self.queue))
         while offset < self.end:
-            pulled = await self.consumer.pull(self.queue, offset, tags=self.tags, sql=self.sql)
+            try:
+                pulled = await self.consumer.pull(self.queue, offset, tags=self.tags, sql=self.sql)
+            except UndecodableBody as error:
+                offset = self.printer.pass_over(error)
+                continue
             found += [message for message in pulled.messages if message.queue_offset < self.end]
             if pulled.next_offset <= offset:
                 break
@@ -178,10 +194,14 @@ class Reader:
             await self._commit()
 
     async def _step(self, wait_ms: int) -> None:
-        pulled = await self.consumer.pull(
-            self.queue, self.offset, tags=self.tags, sql=self.sql, wait_ms=wait_ms
-        )
-        self.offset = self.printer.show(pulled)
+        try:
+            pulled = await self.consumer.pull(
+                self.queue, self.offset, tags=self.tags, sql=self.sql, wait_ms=wait_ms
+            )
+        except UndecodableBody as error:
+            self.offset = self.printer.pass_over(error)
+        else:
+            self.offset = self.printer.show(pulled)
         await self._commit()
 
     async def _commit(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from cometmq.client.consumed import ConsumedQueue
 from cometmq.errors import CometMQError, FormatError
 from cometmq.format.record import decode as decode_record
-from cometmq.format.stored import readable_message
+from cometmq.format.stored import message_as_stored
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.net.client import Connection, refuse_request
 from cometmq.wire.bodies.body import encode
@@ -113,7 +113,7 @@ class Asked:
         self, connection: Connection, command: Command, consume: ConsumeDirectly
     ) -> None:
         try:
-            message = readable_message(decode_record(command.body))
+            message = message_as_stored(decode_record(command.body))
             answer = response(command, body=encode(await consume(message)))
         except (FormatError, CometMQError) as error:
             answer = response(command, ResponseCode.SYSTEM_ERROR, str(error))

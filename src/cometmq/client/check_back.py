@@ -19,7 +19,7 @@ from cometmq.client.transaction import Check, TransactionState, end_request, sta
 from cometmq.errors import CometMQError
 from cometmq.format import properties
 from cometmq.format.record import decode as decode_record
-from cometmq.format.stored import readable_message
+from cometmq.format.stored import stored_message
 from cometmq.message import StoredMessage
 from cometmq.net.client import Connection
 from cometmq.wire.frame import Command
@@ -63,7 +63,7 @@ class Checks:
             _log.warning("a check of %s is dropped, it will come again: %s", connection, why)
             return
         header = parse(CheckTransactionStateHeader, command.ext_fields)
-        message = readable_message(decode_record(command.body))
+        message = stored_message(decode_record(command.body))
         group = message.properties.get(properties.PRODUCER_GROUP)
         if group != self._group:
             _log.warning("a check of %s is for group %r, this is %r", connection, group, self._group)

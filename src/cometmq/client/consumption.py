@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from cometmq.client.bodies import all_whole
 from cometmq.client.consume_trace import ConsumeTracer
 from cometmq.client.consumed import ConsumedQueue
 from cometmq.client.handling import Handling
@@ -148,7 +149,11 @@ class Consumption:
         return ConsumedQueue(pulling, self._handle_in_order if ordered else None)
 
     async def _handle(self, subscription: Subscription, messages: list[StoredMessage]) -> None:
-        handling = subscription.handle(messages, self._pool)
+        """Let a handler have messages, their bodies decompressed only now, for so few are handled at once.
+
+        Raises what the handler raises, and UndecodableBody, which counts as if it had.
+        """
+        handling = subscription.handle(all_whole(messages), self._pool)
         await (handling if self._tracer is None else self._tracer.watch(messages, handling))
 
     async def _consume_directly(self, message: StoredMessage) -> ConsumedDirectly:
@@ -160,7 +165,7 @@ class Consumption:
         result, remark = ConsumeResult.SUCCESS, None
         async with self._slots:
             try:
-                await subscription.handle([message], self._pool)
+                await subscription.handle(all_whole([message]), self._pool)
             except (Retry, DeadLetter) as outcome:
                 result, remark = ConsumeResult.LATER, str(outcome)
             except Exception as error:  # noqa: BLE001 a handler is not ours: whatever it raises is told

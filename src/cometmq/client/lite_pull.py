@@ -17,6 +17,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Final, Self
 
+from cometmq.client.bodies import first_whole
 from cometmq.client.consumed import ConsumedQueue
 from cometmq.client.identity import client_id
 from cometmq.client.membership import MemberSettings, Membership, Wanted
@@ -26,7 +27,7 @@ from cometmq.client.start import Start
 from cometmq.client.subscription import Subscription
 from cometmq.client.waiting import wait_within
 from cometmq.cluster.rebalance import Strategy, averagely
-from cometmq.errors import SettingsError
+from cometmq.errors import SettingsError, UndecodableBody
 from cometmq.format.layout import valid_group
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import MessageQueue, StoredMessage
@@ -139,7 +140,12 @@ class LitePullConsumer:
     ) -> list[StoredMessage]:
         """Give the next messages of one queue, waiting for some up to ``timeout_ms``.
 
-        What the poll before gave is done. Raises SettingsError if nothing is subscribed to or assigned.
+        What the poll before gave is done.
+
+        Raises:
+            SettingsError: nothing is subscribed to or assigned.
+            UndecodableBody: the next message's body cannot be decompressed; the poll after this one goes on
+                behind it.
         """
         self._finish()
         deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
@@ -231,8 +237,13 @@ class LitePullConsumer:
             if queue in self._paused or waiting is None or not (messages := waiting.head(max_count)):
                 continue
             queues[queue] = queues.pop(queue)
-            self._given.append((consumed.pulling, messages))
-            return messages
+            try:
+                whole = first_whole(messages)
+            except UndecodableBody:
+                self._given.append((consumed.pulling, messages[:1]))
+                raise
+            self._given.append((consumed.pulling, messages[: len(whole)]))
+            return whole
         return []
 
 

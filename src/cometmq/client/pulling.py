@@ -55,7 +55,7 @@ class Pulling:
         on_empty: told when all that came is handled.
 
     Attributes:
-        waiting: what has come and is not done; None until it is known where to begin.
+        waiting: what has come and is not done, bodies as stored; None until it is known where to begin.
         written: the offset that the store has.
         stopped: the queue is consumed no more: what its handlers did since does not count.
     """
@@ -148,7 +148,7 @@ class Pulling:
     async def _pull(self, waiting: ProcessQueue[StoredMessage]) -> None:
         cursor = waiting.cursor
         try:
-            answer = await self._requests.pull(
+            answer = await self._requests.pull_stored(
                 self.queue,
                 cursor,
                 tags=self._tags,

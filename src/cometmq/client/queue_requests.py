@@ -4,12 +4,13 @@ import asyncio
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
+from cometmq.client.bodies import first_whole
 from cometmq.client.routes import Routes
 from cometmq.cluster.route import Route
 from cometmq.errors import NetworkError, NoRoute, RemoteError
 from cometmq.filter import tag
 from cometmq.format.record import decode_many
-from cometmq.format.stored import readable_message
+from cometmq.format.stored import message_as_stored
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.net.client import Connections
 from cometmq.wire.codes import RequestCode, ResponseCode
@@ -115,6 +116,9 @@ class QueueRequests:
     ) -> Pulled:
         """Read messages of a queue from ``queue_offset`` on.
 
+        Those behind a body that cannot be decompressed, or that would take too much memory together with
+        those before, are left to the next pull: ``next_offset`` says where that begins.
+
         Args:
             tags: ``*``, or tags joined by ``||``.
             sql: a condition over the messages' properties, instead of tags: ``size > 3 AND color = 'red'``.
@@ -125,8 +129,35 @@ class QueueRequests:
 
         Raises:
             FormatError: ``tags`` is no tag expression, or a message cannot be read.
+            UndecodableBody: the body of the first message cannot be decompressed.
             NoRoute, NetworkError, RemoteError: as requests do.
         """
+        pulled = await self.pull_stored(
+            queue,
+            queue_offset,
+            tags=tags,
+            sql=sql,
+            max_count=max_count,
+            wait_ms=wait_ms,
+            commit_offset=commit_offset,
+        )
+        whole = first_whole(pulled.messages)
+        if len(whole) == len(pulled.messages):
+            return pulled._replace(messages=whole)
+        return pulled._replace(messages=whole, next_offset=pulled.messages[len(whole)].queue_offset)
+
+    async def pull_stored(
+        self,
+        queue: MessageQueue,
+        queue_offset: int,
+        *,
+        tags: str = "*",
+        sql: str | None = None,
+        max_count: int = PULL_COUNT,
+        wait_ms: int = 0,
+        commit_offset: int | None = None,
+    ) -> Pulled:
+        """Read the same, bodies as they are stored: ``sys_flag`` says which are compressed."""
         wanted = tag.parse(tags) if sql is None else None
         pulled = await self.pull_records(
             queue,
@@ -137,7 +168,7 @@ class QueueRequests:
             wait_ms=wait_ms,
             commit_offset=commit_offset,
         )
-        messages = [readable_message(record) for record in decode_many(pulled.body)]
+        messages = [message_as_stored(record) for record in decode_many(pulled.body)]
         chosen = [message for message in messages if wanted is None or message.tags in wanted]
         return Pulled(pulled.status, chosen, pulled.next_offset, pulled.min_offset, pulled.max_offset)
 

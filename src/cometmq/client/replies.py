@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from cometmq.client.request import received_reply
-from cometmq.errors import NetworkError
+from cometmq.errors import NetworkError, UndecodableBody
 from cometmq.format.properties import CORRELATION_ID
+from cometmq.format.stored import with_whole_body
 from cometmq.io.clock import Clock
 from cometmq.message import StoredMessage
 from cometmq.net.client import Connection
@@ -58,7 +59,10 @@ class Replies:
             text = "the reply %r of %s is dropped: nobody waits for it, or not any more"
             _log.warning(text, correlation_id, message.born_host)
         elif not reply.done():
-            reply.set_result(message)
+            try:
+                reply.set_result(with_whole_body(message))
+            except UndecodableBody as error:
+                reply.set_exception(error)
         if not command.is_oneway:
             connection.send(response(command))
 

@@ -13,10 +13,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from cometmq.client.outgoing import Outgoing
-from cometmq.errors import FormatError, MessageIllegal
+from cometmq.errors import MessageIllegal
 from cometmq.format import properties
 from cometmq.format.checksum import body_crc
-from cometmq.format.compression import decompress
 from cometmq.format.layout import REPLY_SUFFIX
 from cometmq.format.properties import (
     ARRIVE_TIME,
@@ -29,7 +28,6 @@ from cometmq.format.properties import (
     TTL,
     UNIQ_KEY,
 )
-from cometmq.format.sys_flag import COMPRESSED
 from cometmq.message import StoredMessage
 from cometmq.wire.headers import PushReplyHeader
 
@@ -65,7 +63,7 @@ def reply_topic(request: StoredMessage) -> str:
 
 
 def received_reply(header: PushReplyHeader, body: bytes, arrive_time: int) -> StoredMessage:
-    """Give the reply that a broker has passed on; a body that cannot be decompressed is given as it came.
+    """Return the reply that a broker has passed on, its body as it came: see ``stored.with_whole_body``.
 
     Args:
         arrive_time: now, ms since the epoch.
@@ -81,9 +79,9 @@ def received_reply(header: PushReplyHeader, body: bytes, arrive_time: int) -> St
         tags=named.get(TAGS),
         keys=tuple(properties.split_keys(named.get(KEYS, ""))),
         properties={**named, ARRIVE_TIME: str(arrive_time)},
-        body=_readable(body, header.sys_flag),
+        body=body,
         flag=header.flag,
-        sys_flag=header.sys_flag & ~COMPRESSED,
+        sys_flag=header.sys_flag,
         born_time=header.born_time,
         born_host=header.born_host,
         store_time=header.store_time,
@@ -100,10 +98,3 @@ _ASKED: Final = (CORRELATION_ID, REPLY_TO_CLIENT, TTL)
 def _with(ready: Outgoing, own: Mapping[str, str]) -> Outgoing:
     text = ready.properties + properties.text_of(own)
     return replace(ready, properties=properties.encode_text(text).decode())
-
-
-def _readable(body: bytes, sys_flag: int) -> bytes:
-    try:
-        return decompress(body, sys_flag)
-    except FormatError:
-        return body

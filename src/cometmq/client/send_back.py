@@ -14,6 +14,7 @@ from cometmq.client.send_result import STORED
 from cometmq.errors import CometMQError, NoRoute, RemoteError
 from cometmq.format import properties
 from cometmq.format.layout import RETRY_PREFIX
+from cometmq.format.sys_flag import compression_bits
 from cometmq.io.clock import Clock
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.net.client import Connections
@@ -89,7 +90,7 @@ class SendBack:
             default_topic=DEFAULT_TOPIC,
             default_topic_queue_count=DEFAULT_TOPIC_QUEUES,
             queue_id=queue.queue_id,
-            sys_flag=0,
+            sys_flag=compression_bits(message.sys_flag),
             born_time=self._clock.now_ms(),
             flag=message.flag,
             properties=properties.encode(named).decode(),

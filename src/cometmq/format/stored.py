@@ -1,6 +1,8 @@
 """From a record of the CommitLog to the message that a user gets."""
 
-from cometmq.errors import FormatError
+from msgspec.structs import replace
+
+from cometmq.errors import FormatError, UndecodableBody
 from cometmq.format import properties
 from cometmq.format.checksum import body_crc
 from cometmq.format.compression import DECOMPRESSED_MAX, decompress
@@ -12,7 +14,7 @@ from cometmq.message import StoredMessage
 
 
 def stored_message(record: Record, *, size_max: int = DECOMPRESSED_MAX) -> StoredMessage:
-    """Give what ``record`` holds, its body decompressed, its keys split, its ids written out.
+    """Return what ``record`` holds, its body decompressed, its keys split, its ids written out.
 
     As in RocketMQ's own clients, ``sys_flag`` then no longer says that the body is compressed (only how it
     was), while ``body_crc`` stays that of the body as stored.
@@ -22,10 +24,42 @@ def stored_message(record: Record, *, size_max: int = DECOMPRESSED_MAX) -> Store
         size_max: most bytes that a compressed body may take when decompressed.
 
     Raises:
-        FormatError: the compressed body cannot be decompressed: see ``compression.decompress``.
+        UndecodableBody: the compressed body cannot be decompressed: see ``compression.decompress``.
 
     Source: RocketMQ: MessageDecoder.java (decode).
     """
+    return with_whole_body(message_as_stored(record), size_max=size_max)
+
+
+def readable_message(record: Record) -> StoredMessage:
+    """Return what ``record`` holds; a body that cannot be decompressed stays as stored, as ``sys_flag`` says.
+
+    For those who look a message up: they want to see it all the same.
+    """
+    return with_readable_body(message_as_stored(record))
+
+
+def with_whole_body(message: StoredMessage, *, size_max: int = DECOMPRESSED_MAX) -> StoredMessage:
+    """Return a message with its body decompressed. Raises UndecodableBody if it cannot be."""
+    if not message.sys_flag & COMPRESSED:
+        return message
+    try:
+        body = decompress(message.body, message.sys_flag, size_max=size_max)
+    except FormatError as error:
+        raise UndecodableBody(message, str(error)) from None
+    return replace(message, body=body, sys_flag=message.sys_flag & ~COMPRESSED)
+
+
+def with_readable_body(message: StoredMessage) -> StoredMessage:
+    """Return a message with its body decompressed, or as it is if it cannot be."""
+    try:
+        return with_whole_body(message)
+    except UndecodableBody:
+        return message
+
+
+def message_as_stored(record: Record) -> StoredMessage:
+    """Return what ``record`` holds, its body as stored: ``sys_flag`` says whether it is compressed."""
     by_name = properties.decode(record.properties)
     offset_id = offset_message_id(record.store_host, record.physical_offset)
     return StoredMessage(
@@ -38,9 +72,9 @@ def stored_message(record: Record, *, size_max: int = DECOMPRESSED_MAX) -> Store
         tags=by_name.get(properties.TAGS),
         keys=tuple(properties.split_keys(by_name.get(properties.KEYS, ""))),
         properties=by_name,
-        body=decompress(record.body, record.sys_flag, size_max=size_max),
+        body=bytes(record.body),
         flag=record.flag,
-        sys_flag=record.sys_flag & ~COMPRESSED,
+        sys_flag=record.sys_flag,
         born_time=record.born_time,
         born_host=host_text(record.born_host),
         store_time=record.store_time,
@@ -48,14 +82,3 @@ def stored_message(record: Record, *, size_max: int = DECOMPRESSED_MAX) -> Store
         reconsume_times=record.reconsume_times,
         body_crc=body_crc(record.body) if record.body_crc is None else record.body_crc,
     )
-
-
-def readable_message(record: Record) -> StoredMessage:
-    """Give what ``record`` holds; a body that cannot be decompressed is given as it is stored.
-
-    What one producer spoilt must not keep consumers from the messages behind it.
-    """
-    try:
-        return stored_message(record)
-    except FormatError:
-        return stored_message(record._replace(sys_flag=record.sys_flag & ~COMPRESSED))

@@ -62,6 +62,11 @@ def is_compressed(sys_flag: int) -> bool:
     return bool(sys_flag & COMPRESSED)
 
 
+def compression_bits(sys_flag: int) -> int:
+    """Return the bits that say that a body is compressed, and how; 0 if it is not."""
+    return sys_flag & (COMPRESSED | COMPRESSION_MASK) if is_compressed(sys_flag) else 0
+
+
 def compression_type(sys_flag: int) -> int:
     """Give the number of the compression type; 0, which old clients wrote, reads as ZLIB.
 

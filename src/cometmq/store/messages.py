@@ -7,7 +7,7 @@ read it.
 import os
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -18,8 +18,8 @@ from cometmq.format.checksum import Crc
 from cometmq.format.dispatch import KeyKind
 from cometmq.format.host import pack_host
 from cometmq.format.message_id import UniqueIdMaker, offset_message_id, parse_offset_message_id
-from cometmq.format.record import PHYSICAL_OFFSET_AT, decode
-from cometmq.format.stored import readable_message
+from cometmq.format.record import PHYSICAL_OFFSET_AT, Record, decode
+from cometmq.format.stored import readable_message, stored_message
 from cometmq.io.clock import Clock
 from cometmq.message import Message, StoredMessage
 from cometmq.store.append import Appended, NewMessage
@@ -120,7 +120,8 @@ class Messages(ABC):
             tags: which ones, ``*`` or ``a || b``.
 
         Raises FormatError if ``tags`` is no tag expression, DamagedRecord at a body that is not what was
-        appended: what is behind it can be read from the next queue offset on.
+        appended, UndecodableBody at one that cannot be decompressed: what is behind it can be read from the
+        next queue offset on.
         """
         return self._read(topic, queue_id, begin, end, tag.parse(tags))
 
@@ -196,7 +197,7 @@ class Messages(ABC):
             if result.damaged is not None:
                 raise result.damaged
             for record in result.records:
-                message = _message(record)
+                message = _message(record, stored_message)
                 if end is not None and message.queue_offset >= end:
                     return
                 if wanted is None or message.tags in wanted:
@@ -216,10 +217,10 @@ class Messages(ABC):
         return _message(data) if decode(data, crc=Crc.NONE).store_host == host else None
 
 
-def _message(data: bytes) -> StoredMessage:
-    """Give the message that a record holds. Raises DamagedRecord that says where in the CommitLog it lies."""
+def _message(data: bytes, message_of: Callable[[Record], StoredMessage] = readable_message) -> StoredMessage:
+    """Return the message that a record holds. Raises DamagedRecord, which says where in the log it lies."""
     try:
-        return readable_message(decode(data))
+        return message_of(decode(data))
     except DamagedRecord as damage:
         offset = int.from_bytes(data[PHYSICAL_OFFSET_AT : PHYSICAL_OFFSET_AT + 8], "big")
         raise DamagedRecord(offset, damage.reason) from None

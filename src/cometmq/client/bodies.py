@@ -1,0 +1,59 @@
+"""Decompressing the bodies of what was pulled, one after the other, and not more at once than memory allows.
+
+A few compressed bytes can stand for very many. So messages wait as they are stored, and their bodies are
+decompressed as they are handed over; of those that are handed over together, as many as stay within a limit.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from cometmq.errors import UndecodableBody
+from cometmq.format.compression import DECOMPRESSED_MAX
+from cometmq.format.stored import with_whole_body
+from cometmq.message import StoredMessage
+
+TOGETHER_MAX: Final = DECOMPRESSED_MAX
+"""So many bytes may bodies take that are handed over together, unless it is a single one."""
+
+
+def first_whole(messages: Iterable[StoredMessage], together_max: int = TOGETHER_MAX) -> list[StoredMessage]:
+    """Return the first messages with their bodies decompressed, as many as can be handed over together.
+
+    These are all, or those before the first that cannot be decompressed or makes them too large.
+
+    Raises:
+        UndecodableBody: the first one cannot be decompressed.
+    """
+    whole: list[StoredMessage] = []
+    size = 0
+    for message in messages:
+        try:
+            decoded = with_whole_body(message)
+        except UndecodableBody:
+            if whole:
+                break
+            raise
+        size += len(decoded.body)
+        if whole and size > together_max and decoded is not message:
+            break
+        whole.append(decoded)
+    return whole
+
+
+def all_whole(messages: Iterable[StoredMessage], together_max: int = TOGETHER_MAX) -> list[StoredMessage]:
+    """Return all messages with their bodies decompressed.
+
+    Raises:
+        UndecodableBody: one cannot be decompressed, or together they would be too large.
+    """
+    whole: list[StoredMessage] = []
+    size = 0
+    for message in messages:
+        decoded = with_whole_body(message)
+        size += len(decoded.body)
+        if whole and size > together_max and decoded is not message:
+            raise UndecodableBody(
+                message, f"with the {len(whole)} bodies before it, larger than {together_max} decompressed"
+            )
+        whole.append(decoded)
+    return whole
