@@ -4,13 +4,17 @@ Each test is run against Apache RocketMQ's own broker first: a judgement that th
 would be worth nothing. ``pytest tests/interop -m interop -k cometmq`` leaves the reference out.
 """
 
+import re
 import signal
-from collections.abc import Iterator
-from functools import partial
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
+from typing import Any
 
 import pytest
 from tests.interop import jvm, peers
+from tests.interop.programs import Programs
+from xdist.scheduler import LoadScopeScheduling
 
 SETTINGS: dict[str, object] = peers.PATIENT | {
     "messageDelayLevel": "1s 1s 1s 1s 1s",  # messages that failed come again soon
@@ -19,11 +23,39 @@ SETTINGS: dict[str, object] = peers.PATIENT | {
 }
 
 
-@pytest.fixture(scope="session", params=["rocketmq", "cometmq"])
-def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[peers.Peer]:
-    store = tmp_path_factory.mktemp(request.param) / "store"
-    with peers.START[request.param](store, SETTINGS, ended_by=signal.SIGKILL) as peer:
-        yield peer
+class OneProcessPerGroup(LoadScopeScheduling):  # type: ignore[misc] # xdist is not typed
+    """Hands out tests so that those with the same ``@group`` in their parameters run in one process.
+
+    xdist has a marker for that, which it loses with pytest 9.2 or later.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        group = re.search(r"@\w+", nodeid)
+        return group[0] if group else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneProcessPerGroup:
+    return OneProcessPerGroup(config, log)
+
+
+@pytest.fixture(scope="session")
+def shared_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], peers.Peer]]:
+    """Return what starts a broker when its name is asked for first: it serves all tests of the session."""
+    with ExitStack() as running:
+
+        @cache
+        def of_name(name: str) -> peers.Peer:
+            store = tmp_path_factory.mktemp(name) / "store"
+            return running.enter_context(peers.START[name](store, SETTINGS, ended_by=signal.SIGKILL))
+
+        yield of_name
+
+
+@pytest.fixture(params=[peers.in_group(name, "shared") for name in peers.START])
+def broker(request: pytest.FixtureRequest, shared_brokers: Callable[[str], peers.Peer]) -> peers.Peer:
+    """Return a broker that others use, too: for tests that neither stop nor configure it."""
+    return shared_brokers(request.param)
 
 
 @pytest.fixture(params=["JSON", "ROCKETMQ"])
@@ -32,7 +64,8 @@ def serialize_type(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture
-def run_java(tmp_path: Path) -> jvm.Run:
-    """Run a Java program of this folder and give the lines that it printed."""
-    return partial(jvm.run, home=tmp_path)
+@pytest.fixture(scope="session")
+def run_java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[jvm.Run]:
+    """Run a Java program of this folder and return the lines that it printed."""
+    with Programs(tmp_path_factory.mktemp("java")) as programs:
+        yield programs.run

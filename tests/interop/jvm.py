@@ -5,6 +5,7 @@ each content of its sources; both lie under ``target/``, in folders named after 
 file is never judged by a stale class.
 """
 
+import fcntl
 import hashlib
 import json
 import os
@@ -21,6 +22,8 @@ POM = HERE / "pom.xml"
 PROGRAMS = HERE / "java"
 SILENT = {"rmq.logback.configurationFile": str(HERE / "silent-logback.xml")}
 SMALL_HEAP = ("-Xms256m", "-Xmx512m")
+# For processes that live for seconds: what the second compiler and a collector with threads gain comes later.
+QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 
 
 # ``run`` with its home filled in, as the tests are given it.
@@ -131,9 +134,12 @@ def _made_once(name: str, inputs: Iterable[Path], make: Callable[[Path], None]) 
     folder = TARGET / f"{name}-{content[:12]}"
     if not folder.exists():
         TARGET.mkdir(exist_ok=True)
-        unfinished = Path(tempfile.mkdtemp(dir=TARGET, prefix=f"{name}-unfinished-"))
-        make(unfinished)
-        unfinished.rename(folder)  # whole or not at all: an interrupted fetch leaves no half folder
+        with (TARGET / f"{folder.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # tests that run in parallel want the same
+            if not folder.exists():
+                unfinished = Path(tempfile.mkdtemp(dir=TARGET, prefix=f"{name}-unfinished-"))
+                make(unfinished)
+                unfinished.rename(folder)  # whole or not at all: an interrupted fetch leaves no half folder
     return folder
 
 

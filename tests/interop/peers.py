@@ -21,18 +21,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+import pytest
 from tests.interop import jvm, remoting
 
 HOST = "127.0.0.1"
-START_TIMEOUT_S = 60
-STOP_TIMEOUT_S = 60
+START_TIMEOUT_S = 180  # on a busy machine; a quiet one needs 5
+STOP_TIMEOUT_S = 120  # a Java broker sleeps for 10 s of it
 OUTPUT_LINES_KEPT = 200
 
 # Below those that the kernel gives to outgoing connections, and so far apart that no two servers want the
 # same: a RocketMQ broker also opens its "VIP" port, two below its own, and its replication port, one above.
-PORTS = itertools.cycle(random.sample(range(20_002, 32_000, 4), 3_000))
+# Test processes that run in parallel take theirs from parts of their own.
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+PART = range(20_002, 32_000, 4)[WORKER::WORKERS]
+PORTS = itertools.cycle(random.sample(PART, len(PART)))
 
 # A broker refuses a send that has waited in its queue for 200 ms, and drops it when it was oneway; on a slow
 # machine a burst of 10,000 waits longer.
@@ -160,7 +165,7 @@ def rocketmq(
     port: int | None = None,
     namesrv_port: int | None = None,
     ended_by: signal.Signals = signal.SIGTERM,
-    heap: Sequence[str] = (*jvm.SMALL_HEAP, "-XX:MaxDirectMemorySize=512m"),
+    heap: Sequence[str] = (*jvm.SMALL_HEAP, "-XX:MaxDirectMemorySize=512m", *jvm.QUICK_START),
 ) -> Iterator[Peer]:
     """Run the real name server and broker on ``store``; ``settings`` are added to broker.conf."""
     home = store.with_name(f"{store.name}-rocketmq")
@@ -227,6 +232,15 @@ def cometmq(
 START = {"rocketmq": rocketmq, "cometmq": cometmq}
 
 
+def in_group(parameter: Any, group: str) -> Any:
+    """Return a parameter of a shared fixture: all its tests run in one process, which makes it once.
+
+    Its name tells the scheduler of ``conftest.py`` so.
+    """
+    name = f"{parameter}_{group}" if isinstance(parameter, str) else group
+    return pytest.param(parameter, id=f"@{name}")
+
+
 def cometmq_command(store: Path, *, port: int, namesrv_port: int) -> list[str]:
     """Give the command line of ``cometmq dev`` from this interpreter's environment."""
     return [
@@ -260,7 +274,7 @@ def _java_process(
     home: Path,
     *arguments: object,
     ended_by: signal.Signals,
-    options: Sequence[str] = jvm.SMALL_HEAP,
+    options: Sequence[str] = (*jvm.SMALL_HEAP, *jvm.QUICK_START),
 ) -> Process:
     return Process(
         jvm.command(main_class, *arguments, home=home, options=options),

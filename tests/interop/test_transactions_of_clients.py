@@ -29,7 +29,7 @@ SETTINGS: dict[str, dict[str, object]] = {
 COMMIT, ROLLBACK, UNKNOWN = TransactionState
 
 
-@pytest.fixture(scope="module", params=["rocketmq", "cometmq"])
+@pytest.fixture(scope="module", params=[peers.in_group(name, "transactions") for name in peers.START])
 def name_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     store = tmp_path_factory.mktemp(request.param) / "store"
     with peers.START[request.param](store, SETTINGS[request.param], ended_by=signal.SIGKILL) as peer:

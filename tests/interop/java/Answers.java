@@ -22,6 +22,7 @@ final class Answers {
     Answers(String namesrv, String topic) throws Exception {
         producer = new DefaultMQProducer("answer-" + topic);
         producer.setNamesrvAddr(namesrv);
+        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.setInstanceName("replier");
         producer.start();
         consumer = new DefaultMQPushConsumer("answers-" + topic);

@@ -32,6 +32,7 @@ public final class Ask {
         int count = Integer.parseInt(arguments[2]);
         DefaultMQProducer producer = new DefaultMQProducer("ask-" + topic);
         producer.setNamesrvAddr(namesrv);
+        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.setInstanceName("asker");
         producer.start();
         producer.send(TestMessage.make(topic, "hello", 0));

@@ -32,6 +32,7 @@ public final class BySql {
         int unsent = again.isEmpty() ? 0 : count;
         DefaultMQProducer producer = new DefaultMQProducer("send-" + topic);
         producer.setNamesrvAddr(namesrv);
+        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.start();
         send(producer, topic, unsent, count / 2);
 
@@ -95,7 +96,12 @@ public final class BySql {
             messages.forEach(received::take);
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
-        consumer.start();
+        try {
+            consumer.start();
+        } catch (MQClientException refusal) {
+            consumer.shutdown();
+            throw refusal;
+        }
         return consumer;
     }
 }

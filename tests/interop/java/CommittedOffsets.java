@@ -24,6 +24,7 @@ public final class CommittedOffsets {
                 Lines.print("group", group, "queueId", queue.getQueueId(),
                         "committed", consumer.fetchConsumeOffset(queue, true));
             }
+            consumer.shutdown();
         }
     }
 }

@@ -8,6 +8,9 @@ import java.util.Map;
 
 /** JSON objects, one a line: how these programs and the tests tell each other things. */
 final class Lines {
+    /** How long a send may take: the tests run in parallel, on machines that do other things, too. */
+    static final int PATIENCE_MS = 30_000;
+
     private Lines() {
     }
 

@@ -1,6 +1,3 @@
-import java.io.ByteArrayOutputStream;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.apache.rocketmq.tools.command.MQAdminStartup;
@@ -16,24 +13,11 @@ public final class Mqadmin {
     }
 
     public static void main(String[] arguments) throws Exception {
-        for (String command : Files.readAllLines(Path.of(arguments[1]))) {
-            Lines.print("command", command, "output", output((command + " -n " + arguments[0]).split(" ")));
+        synchronized (MQAdminStartup.class) { // it keeps the name server in a system property
+            for (String command : Files.readAllLines(Path.of(arguments[1]))) {
+                String[] words = (command + " -n " + arguments[0]).split(" ");
+                Lines.print("command", command, "output", Printer.printedBy(() -> MQAdminStartup.main(words)));
+            }
         }
-    }
-
-    private static String output(String[] command) {
-        PrintStream out = System.out;
-        PrintStream errors = System.err;
-        ByteArrayOutputStream written = new ByteArrayOutputStream();
-        PrintStream both = new PrintStream(written, true, StandardCharsets.UTF_8);
-        System.setOut(both);
-        System.setErr(both);
-        try {
-            MQAdminStartup.main(command);
-        } finally {
-            System.setOut(out);
-            System.setErr(errors);
-        }
-        return written.toString(StandardCharsets.UTF_8);
     }
 }

@@ -42,6 +42,7 @@ public final class Orderly {
 
         DefaultMQProducer producer = new DefaultMQProducer("send-" + topic);
         producer.setNamesrvAddr(namesrv);
+        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.start();
         for (int i = 0; i < count; i++) {
             Message message = TestMessage.make(topic, "orderly", i);

@@ -42,6 +42,7 @@ public final class Query {
         admin.start();
         plain = admin.getDefaultMQAdminExtImpl().getMqClientInstance().getMQAdminImpl();
         producer.setNamesrvAddr(namesrv);
+        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.start();
     }
 
@@ -53,6 +54,8 @@ public final class Query {
         query.findSharedKeys();
         Lines.print("asked", sent.size(), "wrong", Received.few(query.wrong));
         query.askForWhatIsNotThere();
+        query.producer.shutdown();
+        query.admin.shutdown();
     }
 
     /** The index is built behind the append: ask for the last message until it is in. */

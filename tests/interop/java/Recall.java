@@ -30,6 +30,7 @@ public final class Recall {
         String role = arguments[4];
         DefaultMQProducer producer = new DefaultMQProducer("recall-" + topic);
         producer.setNamesrvAddr(namesrv);
+        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.start();
         List<String> handles = role.equals("finish") ? List.of(arguments[5].split(",")) : send(producer, topic, count, waitMs);
         if (role.equals("leave")) {

@@ -27,6 +27,7 @@ public final class Retry {
         int count = Integer.parseInt(arguments[2]);
         DefaultMQProducer producer = new DefaultMQProducer("send-" + topic);
         producer.setNamesrvAddr(namesrv);
+        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.start();
         for (int i = 0; i < count; i++) {
             producer.send(TestMessage.make(topic, "retry", i));

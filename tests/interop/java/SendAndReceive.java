@@ -50,6 +50,7 @@ public final class SendAndReceive {
         this.count = count;
         producer = new DefaultMQProducer("send-" + topic);
         producer.setNamesrvAddr(namesrv);
+        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
     }
 
     public static void main(String[] arguments) throws Exception {

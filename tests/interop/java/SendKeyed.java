@@ -19,6 +19,7 @@ public final class SendKeyed {
         int count = Integer.parseInt(arguments[3]);
         DefaultMQProducer producer = new DefaultMQProducer("send-keyed");
         producer.setNamesrvAddr(arguments[0]);
+        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.start();
         for (int i = 0; i < count; i++) {
             Message message = TestMessage.make(topic, kind, i);

@@ -39,6 +39,7 @@ public final class SendWhileConsuming {
         consumer.start();
         DefaultMQProducer producer = new DefaultMQProducer("send-" + topic);
         producer.setNamesrvAddr(arguments[0]);
+        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.setPollNameServerInterval(1000);
         producer.start();
         List<String> failed = new ArrayList<>();

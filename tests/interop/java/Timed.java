@@ -37,6 +37,7 @@ public final class Timed {
         String role = arguments[4];
         DefaultMQProducer producer = new DefaultMQProducer("timed-" + topic);
         producer.setNamesrvAddr(namesrv);
+        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.start();
         if (role.equals("finish")) {
             producer.send(TestMessage.make(topic + "Hello", "hello", 0));

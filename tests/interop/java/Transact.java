@@ -80,6 +80,7 @@ public final class Transact {
     private static TransactionMQProducer producer(String namesrv, String topic, boolean leaves) throws Exception {
         TransactionMQProducer producer = new TransactionMQProducer("transact-" + topic);
         producer.setNamesrvAddr(namesrv);
+        producer.setSendMsgTimeout(Lines.PATIENCE_MS);
         producer.setTransactionListener(new TransactionListener() {
             @Override
             public LocalTransactionState executeLocalTransaction(Message message, Object number) {
