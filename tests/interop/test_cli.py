@@ -23,7 +23,6 @@ pytestmark = pytest.mark.interop
 TOPIC, GROUP, QUEUES = "CliOrders", "CliBilling", 2
 COUNT = 10
 PATIENCE_S = 60
-PROMPT = {"rocketmq.client.rebalance.waitInterval": "1000"}  # the client's default is 20 s
 
 cometmq = cli.cometmq
 Ask = Callable[..., Any]
@@ -109,7 +108,7 @@ def java_member(broker: Peer, run_java: Run) -> Iterator[Future[list[dict[str, A
     """Let a Java consumer be a member of the group; it ends when it has had an end from each queue."""
     with ThreadPoolExecutor(1) as pool:
         share = (QUEUES, "concurrent", "averagely", "127.0.0.1@java")
-        yield pool.submit(run_java, "Member", broker.namesrv, TOPIC, GROUP, *share, properties=PROMPT)
+        yield pool.submit(run_java, "Member", broker.namesrv, TOPIC, GROUP, *share)
 
 
 async def end(broker: Peer) -> None:

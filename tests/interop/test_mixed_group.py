@@ -21,7 +21,6 @@ STRATEGIES: dict[str, Strategy] = {
     "by_circle": by_circle,
     "consistent_hash": ConsistentHash(),
 }
-PROMPT = {"rocketmq.client.rebalance.waitInterval": "1000"}  # the client's default is 20 s
 
 
 @pytest.mark.parametrize(
@@ -52,7 +51,7 @@ def test_members_in_java_and_python_agree_on_who_has_which_queues(
                 await basket.has(1)
                 if way == "concurrent":  # without locks the next owner may begin before the last commit
                     await committed(broker, group, first.queue, first.queue_offset + 1)
-                java = tasks.create_task(asyncio.to_thread(run_java, "Member", *arguments, properties=PROMPT))
+                java = tasks.create_task(asyncio.to_thread(run_java, "Member", *arguments))
                 await shares.are(ours=QUEUES - len(share))
                 ours = [queue for queue in consumer.queues if queue.topic == topic]
                 for queue in queues:

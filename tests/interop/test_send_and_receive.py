@@ -8,7 +8,6 @@ pytestmark = pytest.mark.interop
 COUNT = 10_000
 QUEUES = 4
 KINDS = 4  # sync, async, oneway, batch
-PROMPT = {"rocketmq.client.rebalance.waitInterval": "1000"}  # the client's default is 20 s
 
 
 def test_consumers_receive_each_message_that_was_meant_for_them_once(
@@ -33,7 +32,7 @@ def test_consumers_receive_each_message_that_was_meant_for_them_once(
 
 
 def test_a_message_that_failed_comes_again_from_the_retry_topic(broker: Peer, run_java: Run) -> None:
-    first, second, strange = run_java("Retry", broker.namesrv, "Retry", 200, properties=PROMPT)
+    first, second, strange = run_java("Retry", broker.namesrv, "Retry", 200)
     print(f"\n{broker.name}: {first}\n  {second}\n  {strange}")
 
     assert first == each_once("first try", 200)
@@ -44,7 +43,7 @@ def test_a_message_that_failed_comes_again_from_the_retry_topic(broker: Peer, ru
 def test_orderly_consumers_share_the_queues_and_keep_their_order(broker: Peer, run_java: Run) -> None:
     run_java("CreateTopic", broker.namesrv, broker.broker, QUEUES, "Orderly")
 
-    received, order = run_java("Orderly", broker.namesrv, "Orderly", 2000, properties=PROMPT)
+    received, order = run_java("Orderly", broker.namesrv, "Orderly", 2000)
     print(f"\n{broker.name}: {received}\n  {order}")
 
     assert received == each_once("orderly", 2000)

@@ -1,8 +1,10 @@
 """Timed messages, sent by the real producer to either broker."""
 
 import signal
+from concurrent.futures import ThreadPoolExecutor
+from itertools import permutations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from tests.interop import peers
@@ -12,9 +14,12 @@ from tests.interop.received import each_once
 pytestmark = pytest.mark.interop
 
 COUNT = 150
+KINDS = 3  # of timed messages, two of which Recall.java takes back
 SOON_MS = 3_000
 LATER_MS = 12_000
-MUCH_LATER_MS = 30_000
+RECALLED_MS = 12_000
+"""Time to send all messages and to take some back."""
+MUCH_LATER_MS = 45_000
 """Time for a store to move, and for the next broker to start and be asked."""
 RECALLS: dict[str, object] = peers.PATIENT | {"brokerName": "broker-a", "recallMessageEnable": "true"}
 """A handle names the broker: one that goes on with the store of another must have its name."""
@@ -28,72 +33,99 @@ def well(count: int) -> list[dict[str, Any]]:
 WELL = well(COUNT)
 
 
-@pytest.mark.parametrize("name", ["rocketmq", "cometmq"])
-def test_each_comes_once_and_not_before_its_second(name: str, run_java: Run, tmp_path: Path) -> None:
-    with peers.START[name](tmp_path / "store", peers.PATIENT, ended_by=signal.SIGKILL) as peer:
-        assert run_java("Timed", peer.namesrv, "Timed", COUNT, SOON_MS, "all") == WELL
+def test_each_comes_once_and_not_before_its_second(broker: peers.Peer, run_java: Run) -> None:
+    assert run_java("Timed", broker.namesrv, "Timed", COUNT, SOON_MS, "all") == WELL
 
 
 @pytest.mark.parametrize("name", ["rocketmq", "cometmq"])
 def test_what_waits_in_stages_comes_once_and_not_before_its_second(
     name: str, run_java: Run, tmp_path: Path
 ) -> None:
+    """Takes half a minute: the messages are due after 16 s at most, five times as long as a stage."""
     settings = peers.PATIENT | {"timerRollWindowSlot": 3}
     with peers.START[name](tmp_path / "store", settings, ended_by=signal.SIGKILL) as peer:
         assert run_java("Timed", peer.namesrv, "Staged", COUNT, LATER_MS, "all") == WELL
 
 
-@pytest.mark.parametrize("with_topic", ["false", "true"])
+def test_what_the_producer_takes_back_does_not_come(broker: peers.Peer, run_java: Run) -> None:
+    assert run_java("Recall", broker.namesrv, "Recalled", COUNT, RECALLED_MS, "all") == well(COUNT // KINDS)
+
+
 @pytest.mark.parametrize("name", ["rocketmq", "cometmq"])
-def test_what_the_producer_takes_back_does_not_come(
-    name: str, with_topic: str, run_java: Run, tmp_path: Path
+def test_what_the_producer_takes_back_by_topic_and_id_does_not_come(
+    name: str, run_java: Run, tmp_path: Path
 ) -> None:
-    settings = RECALLS | {"appendTopicForTimerDeleteKey": with_topic}
+    settings = RECALLS | {"appendTopicForTimerDeleteKey": "true"}
     with peers.START[name](tmp_path / "store", settings, ended_by=signal.SIGKILL) as peer:
-        assert run_java("Recall", peer.namesrv, "Recalled", COUNT, SOON_MS, "all") == well(COUNT // 3)
+        said = run_java("Recall", peer.namesrv, "Recalled", COUNT, RECALLED_MS, "all")
+    assert said == well(COUNT // KINDS)
 
 
-@pytest.mark.parametrize("brokers", ["rocketmq cometmq", "cometmq rocketmq"])
-@pytest.mark.parametrize(
-    ("ended_by", "names_topic"),
-    [
-        pytest.param(signal.SIGKILL, "false", id="killed"),
-        pytest.param(signal.SIGTERM, "true", id="stopped-by-topic-and-id"),
+class Moved(NamedTuple):
+    """What was said at the second of two brokers that had the same store, one after the other.
+
+    Attributes:
+        ended_by: how the first was ended.
+        timed: what is said of the messages that were left with the first, due about when the second starts.
+        recalled: the same of those that are due later, two thirds of which were taken back.
+    """
+
+    ended_by: signal.Signals
+    timed: list[dict[str, Any]]
+    recalled: list[dict[str, Any]]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        peers.in_group((*brokers, ended_by), f"{brokers[0]}_first_{ended_by.name}")
+        for brokers in permutations(peers.START)
+        for ended_by in (signal.SIGKILL, signal.SIGTERM)
     ],
 )
-def test_what_is_taken_back_at_one_broker_or_by_its_handle_at_the_next_does_not_come_there(
-    brokers: str, ended_by: signal.Signals, names_topic: str, run_java: Run, tmp_path: Path
-) -> None:
-    port, handles = peers.free_port(), ""
-    for name, role in zip(brokers.split(), ("leave", "finish"), strict=True):
+def moved(request: pytest.FixtureRequest, run_java: Run, tmp_path_factory: pytest.TempPathFactory) -> Moved:
+    """Leave timed messages with one broker, and let the next give them out.
+
+    Takes a minute: nothing may be due before a Java broker has stopped and the next one has started.
+    """
+    *brokers, ended_by = request.param
+    port, handles, folder = peers.free_port(), "", tmp_path_factory.mktemp("moved")
+    names_topic = "true" if ended_by == signal.SIGTERM else "false"
+    for name, role in zip(brokers, ("leave", "finish"), strict=True):
         settings = RECALLS
         if name == "rocketmq" or role == "leave":  # CometMQ knows both names, whatever it gives itself
             settings = RECALLS | {"appendTopicForTimerDeleteKey": names_topic}
-        with peers.START[name](tmp_path / "store", settings, port=port, ended_by=ended_by) as peer:
-            said = run_java("Recall", peer.namesrv, "Recalled", COUNT, MUCH_LATER_MS, role, handles)
-            handles = ",".join(said[0].get("handles", ()))
-    if ended_by == signal.SIGKILL:
-        said[0]["twice"] = []  # what was put since the last save is put again
-    assert said == well(COUNT // 3)
+        with (
+            peers.START[name](folder / "store", settings, port=port, ended_by=ended_by) as peer,
+            ThreadPoolExecutor() as pool,
+        ):
+            timed = pool.submit(run_java, "Timed", peer.namesrv, "Left", COUNT, LATER_MS, role)
+            recalled = pool.submit(
+                run_java, "Recall", peer.namesrv, "Recalled", COUNT, MUCH_LATER_MS, role, handles
+            )
+            handles = ",".join(recalled.result()[0].get("handles", ()))
+    return Moved(ended_by, timed.result(), recalled.result())
 
 
-@pytest.mark.parametrize(
-    ("brokers", "ended_by"),
-    [
-        pytest.param("rocketmq cometmq", signal.SIGTERM, id="rocketmq-first"),
-        pytest.param("rocketmq cometmq", signal.SIGKILL, id="rocketmq-first-killed"),
-        pytest.param("cometmq rocketmq", signal.SIGTERM, id="cometmq-first"),
-        pytest.param("cometmq rocketmq", signal.SIGKILL, id="cometmq-first-killed"),
-        pytest.param("cometmq cometmq", signal.SIGKILL, id="cometmq-alone-killed"),
-    ],
-)
-def test_the_next_broker_gives_out_what_the_one_before_it_left(
-    brokers: str, ended_by: signal.Signals, run_java: Run, tmp_path: Path
+def test_what_is_taken_back_at_one_broker_or_by_its_handle_at_the_next_does_not_come_there(
+    moved: Moved,
 ) -> None:
-    port = peers.free_port()
-    for name, role in zip(brokers.split(), ("leave", "finish"), strict=True):
-        with peers.START[name](tmp_path / "store", peers.PATIENT, port=port, ended_by=ended_by) as peer:
+    assert forgiving(moved.recalled, moved.ended_by) == well(COUNT // KINDS)
+
+
+def test_the_next_broker_gives_out_what_the_one_before_it_left(moved: Moved) -> None:
+    assert forgiving(moved.timed, moved.ended_by) == WELL
+
+
+def test_a_broker_that_was_killed_gives_out_what_it_had(run_java: Run, tmp_path: Path) -> None:
+    port, killed = peers.free_port(), signal.SIGKILL
+    for role in ("leave", "finish"):
+        with peers.cometmq(tmp_path / "store", peers.PATIENT, port=port, ended_by=killed) as peer:
             verdict = run_java("Timed", peer.namesrv, "Left", COUNT, LATER_MS, role)
-    if ended_by == signal.SIGKILL:
-        verdict[0]["twice"] = []  # what came since the last save comes again
-    assert verdict == WELL
+    assert forgiving(verdict, killed) == WELL
+
+
+def forgiving(verdict: list[dict[str, Any]], ended_by: signal.Signals) -> list[dict[str, Any]]:
+    """Return what was said, without what came twice after a kill: what came since the last save may."""
+    consumer, early = verdict
+    return [consumer | {"twice": []} if ended_by == signal.SIGKILL else consumer, early]

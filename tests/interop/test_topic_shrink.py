@@ -20,7 +20,6 @@ COUNT = 3_000
 BEFORE, AFTER = 8, 3
 SENT_BEFORE = 10
 TOPIC = "Shrinking"
-PROMPT = {"rocketmq.client.rebalance.waitInterval": "1000"}  # the client's default is 20 s
 
 
 def test_no_message_is_lost_when_queues_go_while_clients_work(broker: Peer, run_java: Run) -> None:
@@ -40,9 +39,7 @@ def test_no_message_is_lost_when_queues_go_while_clients_work(broker: Peer, run_
             )
 
     async def main() -> tuple[Shrunk, list[dict[str, Any]]]:
-        java = asyncio.to_thread(
-            run_java, "SendWhileConsuming", broker.namesrv, TOPIC, COUNT, properties=PROMPT
-        )
+        java = asyncio.to_thread(run_java, "SendWhileConsuming", broker.namesrv, TOPIC, COUNT)
         shrunk, lines = await asyncio.gather(lower(), java)
         return shrunk, lines
 
