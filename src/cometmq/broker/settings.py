@@ -21,6 +21,7 @@ from cometmq.net.flow import (
     HIGH_WATER,
     LOW_WATER,
     TURN_MAX,
+    UNFINISHED_TOTAL_MAX,
     UNHANDLED_MAX,
     UNHANDLED_TOTAL_MAX,
     UNSENT_MAX,
@@ -99,6 +100,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         unhandled_bytes_max: a connection that has so many bytes unhandled is not read …
         unhandled_bytes_total_max: … nor is any while all have so many together.
         turn_bytes_max: of more unhandled bytes each connection has its share handled in turn.
+        unfinished_bytes_total_max: so many bytes may frames have together that are arriving; others wait.
         max_connections: so many connections are accepted, and others closed at once; 0 for as many as the
             process's descriptors allow, half of which (8,192 at most) are for files and a part is kept back.
     """
@@ -156,6 +158,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     unhandled_bytes_max: Size = UNHANDLED_MAX
     unhandled_bytes_total_max: Size = UNHANDLED_TOTAL_MAX
     turn_bytes_max: Size = TURN_MAX
+    unfinished_bytes_total_max: Size = UNFINISHED_TOTAL_MAX
     max_connections: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
 
     def __post_init__(self) -> None:
@@ -177,6 +180,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             self.unhandled_bytes_max,
             self.unhandled_bytes_total_max,
             self.turn_bytes_max,
+            self.unfinished_bytes_total_max,
         )
 
     @property

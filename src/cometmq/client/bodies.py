@@ -28,15 +28,12 @@ def first_whole(messages: Iterable[StoredMessage], together_max: int = TOGETHER_
     size = 0
     for message in messages:
         try:
-            decoded = with_whole_body(message)
+            whole.append(_whole(message, len(whole), together_max - size))
         except UndecodableBody:
             if whole:
                 break
             raise
-        size += len(decoded.body)
-        if whole and size > together_max and decoded is not message:
-            break
-        whole.append(decoded)
+        size += len(whole[-1].body)
     return whole
 
 
@@ -44,16 +41,16 @@ def all_whole(messages: Iterable[StoredMessage], together_max: int = TOGETHER_MA
     """Return all messages with their bodies decompressed.
 
     Raises:
-        UndecodableBody: one cannot be decompressed, or together they would be too large.
+        UndecodableBody: one cannot be decompressed, or is too large together with those before it.
     """
     whole: list[StoredMessage] = []
     size = 0
     for message in messages:
-        decoded = with_whole_body(message)
-        size += len(decoded.body)
-        if whole and size > together_max and decoded is not message:
-            raise UndecodableBody(
-                message, f"with the {len(whole)} bodies before it, larger than {together_max} decompressed"
-            )
-        whole.append(decoded)
+        whole.append(_whole(message, len(whole), together_max - size))
+        size += len(whole[-1].body)
     return whole
+
+
+def _whole(message: StoredMessage, count_before: int, room: int) -> StoredMessage:
+    """Decompress a body, but no more of it than there is room for if others are handed over before it."""
+    return with_whole_body(message, size_max=max(room, 0) if count_before else DECOMPRESSED_MAX)

@@ -26,6 +26,7 @@ UNSENT_MAX: Final = 1 << 25
 UNHANDLED_MAX: Final = 1 << 16
 UNHANDLED_TOTAL_MAX: Final = 1 << 26
 TURN_MAX: Final = 1 << 19
+UNFINISHED_TOTAL_MAX: Final = 1 << 26
 
 
 class Limits(NamedTuple):
@@ -38,6 +39,8 @@ class Limits(NamedTuple):
         unhandled_total_max: while all connections together have so many, none is read.
         turn_max: of so many that all have unhandled, a turn of the loop handles what there is; of more, the
             same share of each connection.
+        unfinished_total_max: of so many that long frames will have, all connections' together, no further one
+            is read before others are finished.
     """
 
     low_water: int = LOW_WATER
@@ -46,6 +49,7 @@ class Limits(NamedTuple):
     unhandled_max: int = UNHANDLED_MAX
     unhandled_total_max: int = UNHANDLED_TOTAL_MAX
     turn_max: int = TURN_MAX
+    unfinished_total_max: int = UNFINISHED_TOTAL_MAX
 
 
 LIMITS: Final = Limits()

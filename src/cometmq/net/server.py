@@ -18,6 +18,7 @@ from cometmq.net.boundary import attempt
 from cometmq.net.flow import LIMITS, Limits
 from cometmq.net.session import Session
 from cometmq.net.turn import BulkHandler, Turn
+from cometmq.net.unfinished import UnfinishedFrames
 from cometmq.wire.frame import Command
 
 __all__ = ["RequestHandler", "Server", "Session"]
@@ -57,6 +58,7 @@ class Server:
     Attributes:
         bulk: sees what was read before the handler does, or None.
         turn: what waits for the end of the loop's turn.
+        unfinished: gives room to long frames that are arriving.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Server:
         self.handler = handler
         self.bulk: BulkHandler | None = None
         self.turn = Turn(self)
+        self.unfinished = UnfinishedFrames(self)
         self.clock = clock or SystemClock()
         self.limits = limits
         self.late_ms = late_ms
@@ -109,6 +112,7 @@ class Server:
         if self._sweeper is not None:
             self._sweeper.cancel()
             self._sweeper = None
+        self.unfinished.close()
         for listener in self._listeners:
             listener.close()
         for session in list(self.sessions):
@@ -140,6 +144,7 @@ class Server:
         now_ms = self.clock.monotonic_ms()
         for session in list(self.sessions):
             session.sweep(now_ms)
+        self.unfinished.look()
 
     def add(self, session: Session) -> None:
         """Keep a new session."""

@@ -13,6 +13,7 @@ from cometmq.net.boundary import attempt
 from cometmq.net.flow import Outbox
 from cometmq.net.intake import Intake
 from cometmq.net.turn import Handle, Read
+from cometmq.net.unfinished import LONG_FRAME_MIN
 from cometmq.wire.connection import FrameReader
 from cometmq.wire.foreign import HEAD_SIZE, foreign_protocol
 from cometmq.wire.frame import Command, encode
@@ -37,6 +38,7 @@ class Session(asyncio.Protocol):
         server: who keeps the session.
         attributes: whatever the handler wants to remember of this peer.
         closed: nothing that is sent from now on will arrive.
+        frame_heard_ms: when something came last of a long frame that is unfinished.
         waited_ms: how long what is being handled has waited, if that is too long; else 0.
     """
 
@@ -56,6 +58,9 @@ class Session(asyncio.Protocol):
         self._heard = False
         self._commands_read = 0
         self._commands_at_sweep = 0
+        self._frame_length = 0  # of a long frame that is unfinished
+        self._waits_for_room = False  # for the rest of that frame
+        self.frame_heard_ms = 0
         self._quiet_since_ms = self._stuck_since_ms = server.clock.monotonic_ms()
 
     def __str__(self) -> str:
@@ -117,6 +122,8 @@ class Session(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Take one socket read (called by asyncio)."""
         self._heard = True
+        if self._frame_length:
+            self.frame_heard_ms = self.server.clock.monotonic_ms()
         self._intake.add(data)
         turn, limits = self.server.turn, self.server.limits
         turn.unhandled += len(data)
@@ -153,6 +160,7 @@ class Session(asyncio.Protocol):
         _log.debug("the connection of %s is gone: %s", self, exc or "closed")
         self.closed = True
         self._outbox.discard()
+        self.server.unfinished.end(self)
         self.server.remove(self)
         self._on_lost()
 
@@ -164,7 +172,8 @@ class Session(asyncio.Protocol):
     def read_on(self) -> None:
         """Read again, unless anything is against it."""
         intake, turn, limits = self._intake, self.server.turn, self.server.limits
-        if not (intake.is_begun or len(intake) >= limits.unhandled_max or self.congested or turn.is_full):
+        is_held_up = self.congested or self._waits_for_room or turn.is_full
+        if not (intake.is_begun or len(intake) >= limits.unhandled_max or is_held_up):
             self._is_read = True
             self._transport.resume_reading()
 
@@ -186,12 +195,14 @@ class Session(asyncio.Protocol):
         if data and not self._commands_read and (name := foreign_protocol(data[:HEAD_SIZE])) is not None:
             self._refuse(f"{name}, and here RocketMQ's remoting protocol is spoken, without TLS")
             return None
+        if 0 < self._frame_length <= len(data):  # else it is not finished, and keeps its room
+            self._note_frame()
         return Read(self, data) if data else None
 
     def _take(self, size_max: int, *, is_last: bool) -> bytes:
         """Take so many bytes of what has been received; what is left waits for the next turn."""
         self._waits = False
-        if self._outbox.congested and not is_last:
+        if (self._outbox.congested or self._waits_for_room) and not is_last:
             return b""
         data = self._intake.take(size_max)
         if is_last:
@@ -221,8 +232,35 @@ class Session(asyncio.Protocol):
             self._refuse(str(error))
             return
         self._commands_read += len(commands)
+        self._note_frame()
         if commands:
             attempt(self, commands, handle, self, commands)
+
+    def go_on(self) -> None:
+        """Read the rest of a frame that there is room for now."""
+        self._waits_for_room = False
+        if self.closed:
+            return
+        self.frame_heard_ms = self.server.clock.monotonic_ms()
+        if self._intake and not self._waits:
+            self._wait()
+        self.read_on()
+
+    def _note_frame(self) -> None:
+        """See that there is room for the frame that is unfinished now; else no more of it is read."""
+        length = self._reader.unfinished_length
+        if length < LONG_FRAME_MIN:
+            length = 0
+        if length == self._frame_length:
+            return
+        if self._frame_length:
+            self.server.unfinished.end(self)
+        self._frame_length = length
+        if length and not self.closed:
+            self.frame_heard_ms = self.server.clock.monotonic_ms()
+            if not self.server.unfinished.begin(self, length):
+                self._waits_for_room = True
+                self.stop_reading()
 
     def sweep(self, now_ms: int) -> None:
         """Close if the peer has been silent, or stuck in the middle of one frame, for too long."""
@@ -234,8 +272,8 @@ class Session(asyncio.Protocol):
             return
         progress = self._commands_read - self._commands_at_sweep
         self._commands_at_sweep = self._commands_read
-        # While we do not read, because the peer does not, a frame cannot be finished.
-        if progress or not self._reader.unfinished_size or self.congested:
+        # While we do not read, because the peer does not or others come first, no frame can be finished.
+        if progress or not self._reader.unfinished_size or self.congested or self._waits_for_room:
             self._stuck_since_ms = now_ms
         elif now_ms - self._stuck_since_ms >= PARTIAL_FRAME_MS_MAX:
             self.abort(

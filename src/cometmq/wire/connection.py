@@ -82,6 +82,11 @@ class FrameReader:
         """How many bytes of an unfinished frame are held."""
         return len(self._unfinished)
 
+    @property
+    def unfinished_length(self) -> int:
+        """How long an unfinished frame will be when all of it is there, if that is known; else 0."""
+        return self._size_wanted if len(self._unfinished) >= PREFIX_SIZE else 0
+
     def _keep(self, data: bytes) -> None:
         """Add ``data`` to an unfinished frame that was not yet judged."""
         self._unfinished += data
