@@ -128,7 +128,8 @@ async def test_waiting_for_room_is_no_stalling() -> None:
         session = next(iter(here.server.unfinished._waiting))
         session.sweep(here.clock.monotonic_ms())
         assert not session.closed
-        assert stalled and waiting
+        for peer in (*stalled, waiting):
+            await peer.close()
 
 
 async def test_short_frames_overtake_long_ones_that_have_not_waited_for_long() -> None:
@@ -146,4 +147,5 @@ async def test_short_frames_overtake_long_ones_that_have_not_waited_for_long() -
         await until_stalled(here, 4)
         here.pass_time(0)  # those that stall are cut, and both that waited have room
         assert (await short.receive()).opaque == 8
-        assert stalled and waiting
+        for peer in (*stalled, waiting):
+            await peer.close()

@@ -51,3 +51,15 @@ def test_a_body_that_cannot_be_decompressed_is_null_and_told() -> None:
     (batch,) = whole_bodies(stored, flags, on_damage=told.append)
     assert batch.column("body").to_pylist() == [b"as it is", None, b"whole"]
     assert "compressed body of 14 bytes" in told[0]
+
+
+def test_a_column_says_of_each_body_what_is_wrong_with_it() -> None:
+    stored = [b"as it is", b"no zlib stream", compress(b"whole", CompressionType.ZLIB), b"neither"]
+    batch = batch_of(*stored).append_column("body_error", pa.nulls(len(stored), pa.string()))
+    flags = np.array([0, COMPRESSED, ZLIB, COMPRESSED | 7 << 8], np.int32)
+    (made,) = whole_bodies(batch, flags, on_damage=lambda _: None)
+    assert made.column("body").to_pylist() == [b"as it is", None, b"whole", None]
+    sound, damaged, whole, unknown = made.column("body_error").to_pylist()
+    assert (sound, whole) == (None, None)
+    assert "compressed body of 14 bytes" in damaged and "compressed in way 7" in unknown
+    assert made.schema == batch.schema

@@ -4,13 +4,13 @@ from pyspark.sql.types import LongType, StringType, StructType
 
 from cometmq.errors import SettingsError
 from cometmq.kernels import plain_arrow
-from cometmq.spark.schema import BROKER, COLUMNS, arrow_schema, columns_of, spark_schema
+from cometmq.spark.schema import COLUMNS, NOT_IN_RECORDS, arrow_schema, columns_of, spark_schema
 
 
 def test_batches_are_of_the_types_that_spark_demands() -> None:
     demanded = to_arrow_schema(spark_schema(), timezone="UTC")
     assert demanded.equals(arrow_schema())
-    gathered = [name for name in COLUMNS if name != BROKER]
+    gathered = [name for name in COLUMNS if name not in NOT_IN_RECORDS]
     assert arrow_schema(gathered).equals(plain_arrow.schema(gathered))
     assert set(gathered) == set(plain_arrow.TYPES)
 
@@ -56,3 +56,9 @@ def test_another_type_is_refused() -> None:
         SettingsError, match="column queue_id is of type int, not bigint: cast it after reading"
     ):
         columns_of(StructType().add("queue_id", LongType()))
+
+
+def test_the_column_of_errors_goes_with_the_one_that_it_is_about() -> None:
+    assert columns_of(spark_schema(["body_error", "body"])) == ("body_error", "body")
+    with pytest.raises(SettingsError, match="column body_error is about column body: name both, or neither"):
+        columns_of(spark_schema(["body_error"]))

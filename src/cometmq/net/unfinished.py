@@ -1,10 +1,10 @@
 """Memory for long frames that are arriving: who may have how much of it, of all connections of a server.
 
-A frame is held until all of it is there, and a peer can stop in the middle of it. So each long one needs room
-for its whole length before more of it is read. Those that come when there is none wait, unread, so that their
-peers wait, too: the shortest goes first, or the one that waits longest once that is long. What has room can
-always be finished. While others wait, a peer that sends nothing of a frame that has room loses its connection,
-the one that is silent longest first.
+A frame is held until all of it is there, and a peer can stop in the middle of it. So each long one needs
+room for its whole length before more of it is read. Those that come when there is none wait, unread, so
+that their peers wait, too: the shortest goes first, or the one that waits longest once that is long. What
+has room can be finished always. While others wait, a peer that sends nothing of a frame that has room loses
+its connection, the one that is silent longest first.
 """
 
 import asyncio

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from cometmq.kernels.ops import Longs, Ops, Scan
 from cometmq.message import Buffer
-from cometmq.spark.schema import BROKER, arrow_schema
+from cometmq.spark.schema import BODY_ERROR, BROKER, NOT_IN_RECORDS, arrow_schema
 
 Names: TypeAlias = "pa.Array[Any]"
 
@@ -15,13 +15,14 @@ Names: TypeAlias = "pa.Array[Any]"
 def gather(
     ops: Ops, data: Buffer, scan: Scan, rows: Longs, columns: Collection[str], brokers: Callable[[], Names]
 ) -> pa.RecordBatch:
-    """Give columns of the records at ``rows`` of a scan, bodies as they are stored.
+    """Give columns of the records at ``rows`` of a scan, bodies as they are stored, and no errors of theirs.
 
     ``brokers`` gives the broker of each row, and is asked if that is one of the columns. Raises KeyError if
     there is no such column.
     """
-    if BROKER not in columns:
+    if not any(name in columns for name in NOT_IN_RECORDS):
         return ops.arrow(data, scan, rows, columns)
-    gathered = ops.arrow(data, scan, rows, [name for name in columns if name != BROKER])
-    arrays = [brokers() if name == BROKER else gathered.column(name) for name in columns]
+    gathered = ops.arrow(data, scan, rows, [name for name in columns if name not in NOT_IN_RECORDS])
+    others = {BROKER: brokers, BODY_ERROR: lambda: pa.nulls(len(rows), pa.string())}
+    arrays = [others[name]() if name in others else gathered.column(name) for name in columns]
     return pa.record_batch(arrays, schema=arrow_schema(columns))

@@ -41,6 +41,10 @@ _TEXTS: Final = ArrayType(StringType())
 _TEXT_BY_TEXT: Final = MapType(StringType(), StringType())
 
 BROKER: Final = "broker"
+BODY: Final = "body"
+BODY_ERROR: Final = "body_error"
+NOT_IN_RECORDS: Final = (BROKER, BODY_ERROR)
+"""Columns of texts that the kernels know nothing of."""
 
 COLUMNS: Final[Mapping[str, Column]] = {
     "topic": Column(_TEXT, "topic name"),
@@ -53,9 +57,7 @@ COLUMNS: Final[Mapping[str, Column]] = {
     "tags": Column(_TEXT, "its tag; null when it has none"),
     "keys": Column(_TEXTS, "business keys, under which it can be found; empty when it has none"),
     "properties": Column(_TEXT_BY_TEXT, "all its properties, those in columns of their own among them"),
-    "body": Column(
-        BinaryType(), "the payload, decompressed; null when it cannot be decompressed (PERMISSIVE)"
-    ),
+    BODY: Column(_BYTES, "the payload, decompressed; null when it cannot be decompressed (PERMISSIVE)"),
     "born_time": Column(_TIME, "when its producer made it"),
     "store_time": Column(_TIME, "when the broker appended it"),
     "born_host": Column(_TEXT, "ip:port of its producer"),
@@ -64,6 +66,7 @@ COLUMNS: Final[Mapping[str, Column]] = {
     "sys_flag": Column(_INT, "compression, transaction state and host sizes: MessageSysFlag's bits"),
     "flag": Column(_INT, "the application's own number"),
     "body_crc": Column(_INT, "CRC-32 of the body as stored, 31 bits"),
+    BODY_ERROR: Column(_TEXT, "why the body cannot be decompressed, and is null; null when nothing is wrong"),
 }
 
 AMBIGUOUS: Final = ("msg_id", "message_id")
@@ -81,7 +84,13 @@ def arrow_schema(columns: Iterable[str] = COLUMNS) -> "pa.Schema":
 
     from cometmq.kernels.plain_arrow import TYPES  # noqa: PLC0415  as above
 
-    return pa.schema([(name, pa.string() if name == BROKER else TYPES[name]) for name in columns])
+    return pa.schema([(name, pa.string() if name in NOT_IN_RECORDS else TYPES[name]) for name in columns])
+
+
+def check_together(columns: Iterable[str]) -> None:
+    """Raise SettingsError if one of the columns says nothing without another that is not among them."""
+    if BODY_ERROR in (names := set(columns)) and BODY not in names:
+        raise SettingsError(f"column {BODY_ERROR} is about column {BODY}: name both, or neither")
 
 
 def no_column(name: str) -> str:
@@ -106,4 +115,5 @@ def columns_of(schema: StructType) -> tuple[str, ...]:
             raise SettingsError(
                 f"schema: column {field.name} is of type {right}, not {asked}: cast it after reading"
             )
+    check_together(schema.fieldNames())
     return tuple(schema.fieldNames())

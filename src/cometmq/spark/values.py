@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from cometmq.errors import IllegalName, SettingsError
 from cometmq.format.layout import valid_topic
-from cometmq.spark.schema import COLUMNS, no_column
+from cometmq.spark.schema import COLUMNS, check_together, no_column
 
 T = TypeVar("T")
 
@@ -77,6 +77,7 @@ def columns(name: str, text: str) -> tuple[str, ...]:
             raise SettingsError(f"option {name}: {no_column(column)}")
         if chosen.count(column) > 1:
             raise SettingsError(f"option {name}: {column} is there more than once, name it once")
+    check_together(chosen)
     return chosen
 
 
