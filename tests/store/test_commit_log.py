@@ -198,3 +198,8 @@ def test_a_full_disk_at_the_border_of_a_file_leaves_the_last_file_as_it_was(disk
 )
 def test_an_error_of_the_disk_says_what_helps(number: int, said: str) -> None:
     assert re.search(said, describe(OSError(number, ""), Path("store")))
+
+
+def test_a_write_that_lacks_a_descriptor_says_where_to_get_one() -> None:
+    said = describe(OSError(errno.EMFILE, "Too many open files"), Path("/store"))
+    assert "ulimit -n" in said and "maxConnections" in said and "without a restart" in said

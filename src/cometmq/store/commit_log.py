@@ -23,6 +23,7 @@ from cometmq.format.record import (
     encode_fields,
 )
 from cometmq.format.scan import Stop, check
+from cometmq.io.descriptors import NO_DESCRIPTOR
 from cometmq.io.open_files import OpenFiles
 from cometmq.message import Buffer
 from cometmq.store import write_path
@@ -246,6 +247,11 @@ def describe(error: OSError, directory: Path) -> str:
     """Say what the disk refused, and what helps."""
     if error.errno in FULL:
         return f"disk full under {directory}: free some space; sending goes on then without a restart"
+    if error.errno in NO_DESCRIPTOR:
+        return (
+            f"no file descriptor is left to write under {directory}: allow more (ulimit -n) or fewer "
+            "connections (maxConnections); sending goes on then without a restart"
+        )
     return f"cannot write under {directory}: {os.strerror(error.errno or 0)}"
 
 
