@@ -184,3 +184,18 @@ def test_a_negative_offset_in_the_table_is_none(tmp_path: Path, caplog: pytest.L
     assert "T@g queue 0: committed -1, forgotten" in caplog.text
     offsets.save()
     assert "-1" not in path.read_text()
+
+
+@pytest.mark.parametrize("deleted", ["topic", "queue", "group"])
+def test_a_topic_or_group_made_anew_is_warned_of_anew(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, deleted: str
+) -> None:
+    offsets = load(tmp_path, limit=0)
+    offsets.commit("g", "T", 0, 1)
+    {
+        "topic": lambda: offsets.delete_topic("T"),
+        "queue": lambda: offsets.delete_queue("T", 0),
+        "group": lambda: offsets.delete_group("g"),
+    }[deleted]()
+    offsets.commit("g", "T", 0, 1)
+    assert len(caplog.messages) == 2

@@ -54,3 +54,14 @@ def test_a_retried_record_is_judged_by_the_topic_that_it_came_from(tmp_path: Pat
     assert not wanted.matches(record(size="3", RETRY_TOPIC="T"))
     assert wanted.matches(record(size="3", RETRY_TOPIC="U"))
     assert wanted.matches(record(size="3"))
+
+
+def test_work_grows_with_the_filter_and_with_the_record(tmp_path: Path) -> None:
+    long = sql92.compile(" OR ".join([LARGE.expression] * 100))
+    small, large = record(size="4"), record(size="4", other="x" * 30_000)
+    assert SqlFilter(LARGE).work(small) == len(LARGE.expression)
+    assert SqlFilter(long).work(small) > 100 * SqlFilter(LARGE).work(small)
+    assert SqlFilter(LARGE).work(large) > 100 * SqlFilter(LARGE).work(small)
+    table = JsonTable(Disk(), tmp_path / "consumerFilter.json")
+    retries = RetryFilter(ConsumerFilters(table, ManualClock(), BloomFilter(20, 32), keep_ms=1), "g")
+    assert retries.work(large) > 100 * retries.work(small) > 0

@@ -243,6 +243,9 @@ class Bitmaps:
     def __init__(self) -> None:
         self.looked_at = 0
 
+    def work(self, _record: bytes) -> int:
+        return 1
+
     def may_match(self, _store_time: int, bitmap: bytes) -> bool:
         return bitmap != b"\0"
 

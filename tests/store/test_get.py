@@ -13,7 +13,7 @@ from cometmq.format.record import decode
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.consume_queue import ConsumeQueue
-from cometmq.store.get import RecordFilter, get_messages
+from cometmq.store.get import FILTER_WORK_MAX, RecordFilter, get_messages
 from cometmq.store.get_result import GetResult, GetStatus
 from cometmq.store.limits import Limits
 from cometmq.store.queues import Queues
@@ -255,6 +255,9 @@ def test_reading_on_from_the_next_offset_gives_each_wanted_message_once(
 
 def test_a_record_filter_chooses_among_all_that_a_read_walks() -> None:
     class Wanted:
+        def work(self, _record: bytes) -> int:
+            return 1
+
         def may_match(self, _store_time: int, _bitmap: bytes) -> bool:
             return True
 
@@ -271,6 +274,28 @@ def test_a_record_filter_chooses_among_all_that_a_read_walks() -> None:
     assert (result.status, result.next_offset, len(result.records)) == (GetStatus.FOUND, 6, 2)
     result = shelf.get(5, count=1, record_filter=Wanted())
     assert (result.status, result.next_offset, result.records) == (GetStatus.NO_MATCHED_MESSAGE, 6, [])
+
+
+def test_a_filtered_read_ends_when_its_filter_has_done_enough_work() -> None:
+    class Thorough:
+        looked_at = 0
+
+        def may_match(self, _store_time: int, _bitmap: bytes) -> bool:
+            return True
+
+        def matches(self, _record: bytes) -> bool:
+            self.looked_at += 1
+            return False
+
+        def work(self, _record: bytes) -> int:
+            return FILTER_WORK_MAX // 3 + 1
+
+    shelf = Shelf()
+    shelf.add(10)
+    thorough = Thorough()
+    result = shelf.get(0, count=1, record_filter=thorough)
+    assert (result.status, result.next_offset, thorough.looked_at) == (GetStatus.NO_MATCHED_MESSAGE, 3, 3)
+    assert shelf.get(result.next_offset, count=1, record_filter=thorough).next_offset == 6
 
 
 NEAR = 10 * RECORD_SIZE

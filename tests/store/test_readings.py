@@ -222,6 +222,9 @@ def test_messages_can_be_judged_by_what_is_in_them(store: MessageStore) -> None:
         def __init__(self, divisor: int) -> None:
             self.divisor = divisor
 
+        def work(self, _record: bytes) -> int:
+            return 1
+
         def may_match(self, store_time: int, bitmap: bytes) -> bool:
             raise AssertionError(f"no entry is extended: {store_time} {bitmap!r}")
 

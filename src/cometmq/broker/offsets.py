@@ -190,12 +190,16 @@ class Offsets(ChangingTable):
             for key, queues in table.items():
                 if key.startswith(topic + SEPARATOR) and queues.pop(queue_id, None) is not None:
                     self._changed = True
+                    self._ahead.discard((key, queue_id))
 
     def delete_group(self, group: str) -> None:
         """Forget all offsets of ``group``."""
         self._delete("", SEPARATOR + group)
 
     def _delete(self, start: str, end: str) -> None:
+        self._ahead = {
+            known for known in self._ahead if not (known[0].startswith(start) and known[0].endswith(end))
+        }
         for table in (self._committed, self._pulled, self._reset):
             for key in [key for key in table if key.startswith(start) and key.endswith(end)]:
                 del table[key]

@@ -25,7 +25,7 @@ Source: RocketMQ ``store/DefaultMessageStore.java`` (getMessage), ``store/GetMes
 """
 
 from collections.abc import Container, Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 from cometmq.format.consume_queue_ext import ADDRESS_MAX, ExtUnit
 from cometmq.format.queue_entry import SIZE, unpack_tuples
@@ -38,6 +38,9 @@ from cometmq.store.read_check import sound_records
 from cometmq.store.reading import Bytes, Reading, Stretch
 from cometmq.store.usual_reads import UsualReads
 
+FILTER_WORK_MAX: Final = 4_000_000
+"""A read looks at no more records once their filter has done so much: others wait meanwhile. See ``work``."""
+
 
 class RecordFilter(Protocol):
     """What a reader wants, as far as tags codes cannot say it."""
@@ -47,6 +50,9 @@ class RecordFilter(Protocol):
 
     def matches(self, record: bytes) -> bool:
         """Tell whether a record is wanted."""
+
+    def work(self, record: bytes) -> int:
+        """Return how much work ``matches`` is: of a usual record as much as the filter has characters."""
 
 
 def get_messages(
@@ -268,11 +274,13 @@ def _read(choice: _Choice, data: Buffer) -> Reading[list[Buffer]]:
 def _read_filtered(choice: _Choice, data: Buffer, record_filter: RecordFilter) -> Reading[list[Buffer]]:
     """Read records, and give those that are wanted; go on until they reach the limits."""
     wanted: list[Buffer] = []
-    while choice.looked_at * SIZE < len(data):
+    work = 0
+    while choice.looked_at * SIZE < len(data) and work < FILTER_WORK_MAX:
         before = len(wanted)
         runs = yield from _read(choice, data)
         records = split(b"".join(runs), choice.sizes[before:])
         wanted += [record for record in records if record_filter.matches(record)]
+        work += sum(map(record_filter.work, records))
         if wanted and len(wanted) == len(choice.sizes):
             break  # none was left out, so a limit is reached
         choice.sizes = [len(record) for record in wanted]
