@@ -14,12 +14,12 @@ from cometmq.namesrv.kv_config import ORDER_TOPIC_CONFIG, KvConfig
 from cometmq.namesrv.routes import NAME_LENGTH_MAX, Routes
 from cometmq.wire import settings_text
 from cometmq.wire.bodies import (
-    Body,
     BrokerMemberGroup,
     BrokerMembers,
     DataVersion,
     QueueData,
     Registration,
+    RequestBody,
     TextTable,
     TopicNames,
     decode,
@@ -287,7 +287,7 @@ class Requests:
         return response(command, ResponseCode.NO_PERMISSION, remark)
 
 
-class _TopicQueues(Body):
+class _TopicQueues(RequestBody):
     """What is read of the route that REGISTER_TOPIC_IN_NAMESRV brings."""
 
     queues: list[QueueData] = field(default_factory=list, name="queueDatas")
