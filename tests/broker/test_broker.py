@@ -1,9 +1,11 @@
 """One broker from end to end: name server, sockets, store."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -11,7 +13,9 @@ from tests.broker.conftest import BROKER, SMALL, Client, bodies, pull_header
 
 from cometmq.broker import broker as broker_module
 from cometmq.broker.broker import Broker
+from cometmq.broker.schedule import Schedule
 from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.timed_messages import TimedMessages
 from cometmq.errors import SettingsError, StoreDamaged
 from cometmq.format import layout, record
 from cometmq.format.message_id import parse_offset_message_id
@@ -257,3 +261,36 @@ def test_a_broker_removes_old_files_when_the_disk_fills_up_and_takes_no_messages
             await broker.stop()
 
     asyncio.run(main())
+
+
+async def test_an_idle_broker_does_nothing_about_delayed_and_timed_messages_until_one_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looked at the queues of 18 levels ten times a second, in which nobody waited."""
+    calls: Counter[str] = Counter()
+
+    def counted(owner: type, name: str) -> None:
+        real = getattr(owner, name)
+
+        def call(*args: Any) -> Any:
+            calls[name] += 1
+            return real(*args)
+
+        monkeypatch.setattr(owner, name, call)
+
+    counted(Schedule, "deliver")
+    counted(TimedMessages, "wait_ms")
+    loop = asyncio.get_running_loop()
+    machine, ahead_s = loop.time, 0
+    monkeypatch.setattr(loop, "time", lambda: machine() + ahead_s)
+    async with running(tmp_path) as broker:
+        await asyncio.sleep(0)
+        assert calls == {"deliver": 1, "wait_ms": 1}, "what waits since before the start"
+        for ahead_s in range(1, 600):  # noqa: B007 - the loop's clock reads it
+            await asyncio.sleep(0)
+        assert calls == {"deliver": 1, "wait_ms": 1}
+        client = await Client.open(broker.address)
+        await client.send("T", b"late", DELAY="1")
+        assert bodies(await client.ask(PULL, pull_header("T", wait_ms=10_000))) == [b"late"]
+        assert calls["deliver"] <= 4
+        await client.connection.close()

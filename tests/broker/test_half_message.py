@@ -113,4 +113,4 @@ def test_an_op_message_of_any_broker_is_read(body: bytes, tags: str, expected: l
 def test_what_a_round_must_know_is_in_the_properties(
     changes: dict[str, str], asks: int, immunity_ms: int | None
 ) -> None:
-    assert half_message.facts(waiting(**changes)) == (1_000, asks, immunity_ms)
+    assert half_message.facts(waiting(**changes)) == (1_000, 2_000, asks, immunity_ms)

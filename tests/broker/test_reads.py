@@ -267,7 +267,7 @@ def test_while_the_disk_fails_delayed_messages_wait_on(
             deliver(bench, 1_000)
             await until(bench, lambda: "cannot be read" in caplog.text)
             disk.broken = False
-            deliver(bench)
+            deliver(bench, 1_000)
             await until(bench, lambda: bench.store.max_queue_offset("Late", 0) == 1)
 
     asyncio.run(main())

@@ -10,6 +10,7 @@ import pytest
 from tests.broker.conftest import Bench, GatedDisk, serving
 from tests.broker.halves import end, prepare, records
 
+from cometmq.broker.timed_messages import LOOK_AGAIN_MS
 from cometmq.errors import StoreNotWritable
 from cometmq.format import layout, properties
 from cometmq.format.timer_checkpoint import TimerCheckpoint
@@ -31,7 +32,7 @@ async def pass_time(bench: Bench, ms: int) -> None:
     timed = bench.parts.timed_messages
     for passed in range(0, ms + 1, 1_000):
         bench.clock.advance(min(1_000, ms - passed))
-        while timed.is_due:
+        while timed.wait_ms() == 0:
             await timed.round()
 
 
@@ -199,7 +200,7 @@ def test_on_a_full_disk_messages_wait_on_and_come_when_there_is_room() -> None:
             disk.space_bytes = 0
             with pytest.raises((OSError, StoreNotWritable)):
                 await pass_time(bench, 3_000)
-            assert given_out(bench) == [] and not timed.is_due
+            assert given_out(bench) == [] and timed.wait_ms() != 0
             disk.space_bytes = 1 << 40
             await pass_time(bench, 1_000)
             assert given_out(bench) == [body]
@@ -316,3 +317,32 @@ def test_what_could_not_be_saved_is_saved_by_the_next() -> None:
             assert TimerCheckpoint.unpack(disk.load(path)).queue_offset == 1
 
     asyncio.run(main())
+
+
+async def test_who_asks_is_told_how_long_there_is_nothing_to_do(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        timed = bench.parts.timed_messages
+        await timed.load()
+        assert timed.wait_ms() is None
+        await send(bench, TIMER_DELAY_SEC="5")
+        assert timed.wait_ms() == 0
+        await timed.round()
+        assert 4_000 <= (timed.wait_ms() or 0) <= 6_000
+        await pass_time(bench, 6_000)
+        assert (timed.wait_ms(), given_out(bench)) == (None, [b"x"])
+        await send(bench, TIMER_DELAY_SEC="3600")
+        await timed.round()
+        assert timed.wait_ms() == LOOK_AGAIN_MS
+
+
+async def test_timed_messages_are_appointments_by_the_wall_clock(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await bench.parts.timed_messages.load()
+        await send(bench, TIMER_DELAY_SEC="60")
+        await pass_time(bench, 1_000)
+        bench.clock.set_wall(bench.clock.now_ms() - 30_000)
+        await pass_time(bench, 61_000)
+        assert given_out(bench) == []
+        bench.clock.set_wall(bench.clock.now_ms() + 30_000)
+        await pass_time(bench, 1_000)
+        assert given_out(bench) == [b"x"]

@@ -422,3 +422,35 @@ async def test_nobody_is_asked_for_a_half_message_whose_topic_was_deleted(tmp_pa
         _, message = await asked(bench)
         assert message.body == b"new"
         assert bench.told.empty()
+
+
+@pytest.mark.parametrize("step_ms", [-HOUR_MS, HOUR_MS, 365 * 24 * HOUR_MS])
+async def test_however_the_wall_clock_is_set_a_producer_is_asked_when_the_message_is_old_enough(
+    tmp_path: Path, step_ms: int
+) -> None:
+    async with serving(tmp_path) as bench:
+        await produce(bench)
+        await prepare(bench)
+        await prepare(bench, body=b"patient", CHECK_IMMUNITY_TIME_IN_SECONDS="60")
+        bench.clock.advance(1_000)
+        bench.clock.set_wall(bench.clock.now_ms() + step_ms)
+        await check(bench, IMMUNITY_MS - 1_000)
+        assert bench.told.empty()
+        await check(bench, 1)
+        assert (await asked(bench))[1].body == b"x"
+        await check(bench, 60_000 - IMMUNITY_MS - 1)
+        assert (await asked(bench))[1].body == b"x"
+        assert bench.told.empty()
+        await check(bench, 1)
+        assert (await asked(bench))[1].body == b"patient"
+        assert records(bench, GIVEN_UP) == []
+
+
+async def test_a_clock_that_is_set_ahead_by_a_year_gives_up_no_half_message_that_waits_for_its_producers(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path) as bench:
+        await prepare(bench)
+        bench.clock.set_wall(bench.clock.now_ms() + 365 * 24 * HOUR_MS)
+        await check(bench, 71 * HOUR_MS)
+        assert records(bench, GIVEN_UP) == []

@@ -210,3 +210,16 @@ async def test_what_is_committed_after_its_topic_was_deleted_is_not_in_the_one_m
             assert (await end(bench, one)).code == ResponseCode.SUCCESS
         assert committed(bench) == [b"new"]
         assert [op.body for op in records(bench, OP)] == [b"0,", b"1,"]
+
+
+@pytest.mark.parametrize("step_ms", [-3_600_000, 3_600_000])
+async def test_an_end_is_too_late_by_the_time_that_has_passed_however_the_wall_clock_is_set(
+    tmp_path: Path, step_ms: int
+) -> None:
+    async with serving(tmp_path) as bench:
+        halves = [await prepare(bench, body=b"%d" % n, CHECK_IMMUNITY_TIME_IN_SECONDS="20") for n in range(2)]
+        bench.clock.set_wall(bench.clock.now_ms() + step_ms)
+        bench.clock.advance(20_000)
+        assert (await end(bench, halves[0])).code == ResponseCode.SUCCESS
+        bench.clock.advance(1)
+        assert (await end(bench, halves[1])).code == ResponseCode.ILLEGAL_OPERATION

@@ -17,7 +17,11 @@ NOW = 1_000_000_000
         (6_000, {}, Verdict.END_ROUND),
         (6_001, {}, Verdict.ASK),
         (0, {}, Verdict.END_ROUND),
-        (-1, {}, Verdict.ASK),  # by a producer's clock that is ahead; who waits for it may wait for ever
+        (
+            -1,
+            {},
+            Verdict.ASK,
+        ),  # the clock was put back while no broker ran
         (6_001, {"asks": 14}, Verdict.ASK),
         (6_001, {"asks": 15}, Verdict.GIVE_UP),
         (RULES.age_ms_max, {}, Verdict.ASK),
@@ -26,14 +30,20 @@ NOW = 1_000_000_000
         (6_001, {"immunity_ms": 0}, Verdict.ASK),
         (9_000, {"immunity_ms": 9_000}, Verdict.WAIT),
         (9_001, {"immunity_ms": 9_000}, Verdict.ASK),
-        (-1, {"immunity_ms": 9_000}, Verdict.WAIT),
+        (-1, {"immunity_ms": 9_000}, Verdict.ASK),
     ],
 )
 def test_a_producer_is_asked_for_what_is_old_enough(
     age_ms: int, changes: dict[str, int], expected: Verdict
 ) -> None:
-    half = HalfMessage(NOW - age_ms)._replace(**changes)
+    half = HalfMessage(NOW - age_ms, NOW - age_ms)._replace(**changes)
     assert judge(half, RULES, NOW) is expected
+
+
+def test_a_producers_clock_that_is_ahead_makes_nobody_wait_longer() -> None:
+    half = HalfMessage(born_time=NOW + 3_600_000, store_time=NOW, immunity_ms=9_000)
+    assert judge(half, RULES, NOW + 9_000) is Verdict.WAIT
+    assert judge(half, RULES, NOW + 9_001) is Verdict.ASK
 
 
 def test_an_op_message_is_used_up_once_all_that_it_names_is_done_with() -> None:
@@ -111,6 +121,6 @@ def test_one_that_is_given_up_is_passed_over_though_it_may_still_be_ended() -> N
 
 
 def test_one_waits_for_a_producer_up_to_an_age() -> None:
-    half = HalfMessage(NOW - RULES.age_ms_max)
+    half = HalfMessage(NOW - RULES.age_ms_max, NOW)
     assert not half.is_too_old(RULES, NOW)
     assert half.is_too_old(RULES, NOW + 1)

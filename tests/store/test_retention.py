@@ -261,10 +261,10 @@ def test_a_reader_between_two_steps_is_told_and_never_given_anything_else(
 def test_a_reader_in_a_thread_keeps_what_it_holds_and_no_file_longer(tmp_path: Path) -> None:
     """On a real disk, where an open file takes its space until the last one closes it."""
     clock = at_hour(NOON)
+    clock.set_wall(2**42)  # files of a real disk are as old as the machine's clock says
     with MessageStore.open(tmp_path, replace(SMALL, file_reserved_time=0), clock=clock) as store:
         fill(store, 60)
         settle(store, clock)
-        clock.set_wall(2**42)  # files of a real disk are as old as the machine's clock says
         store.retention.ask()
         chain, opened = store._log.chain, store._parts.files
         path = chain.path(0)
@@ -536,3 +536,85 @@ def test_a_round_cut_off_anywhere_leaves_a_store_that_begins_somewhere_and_misse
         verified = verify(ROOT, SMALL, layer=image)
         assert (verified.state, verified.findings) == (State.SOUND, []), when
     assert len(begun) > 5
+
+
+@pytest.mark.parametrize("step_ms", [365 * 24 * HOUR_MS, -48 * HOUR_MS])
+def test_however_the_wall_clock_is_set_a_file_goes_when_its_time_has_passed_and_no_earlier(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock, step_ms: int
+) -> None:
+    store = open_store(replace(SMALL, delete_when=";".join(map(str, range(24)))))
+    fill(store, 3 * PER_FILE)
+    settle(store, clock)
+    there = files(disk)
+    clock.advance(RESERVED_MS // 2)
+    clock.set_wall(clock.now_ms() + step_ms)
+    fill(store, 1)
+    clock.advance(RESERVED_MS // 4)
+    store.retention.run()
+    assert files(disk)[: len(there)] == there
+    clock.advance(RESERVED_MS // 4)
+    store.retention.run()
+    assert len(set(files(disk)) & set(there)) <= 1
+
+
+def test_only_the_file_that_is_written_to_is_kept_in_any_case(open_store: OpenStore) -> None:
+    store = open_store()
+    fill(store, 2 * PER_FILE)
+    last = int(max(files_of(store)))
+    assert [store.retention.keeps(offset) for offset in (0, last - 1, last, last + 1)] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+
+
+def files_of(store: MessageStore) -> list[str]:
+    return [f"{start:020}" for start in store._log.chain.starts]
+
+
+ANY_HOUR = replace(SMALL, delete_when=";".join(map(str, range(24))))
+
+
+def test_where_the_clock_of_a_start_says_that_all_is_too_old_nothing_goes_for_an_hour(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = open_store(ANY_HOUR)
+    fill(store, 3 * PER_FILE)
+    store.close()
+    there = files(disk)
+    right = clock.now_ms()
+    clock.set_wall(right + 365 * 24 * HOUR_MS)
+    store = open_store(ANY_HOUR)
+    for _ in range(3):
+        store.retention.run()
+    assert files(disk) == there
+    assert caplog.text.count("see that the clock is right") == 1
+    clock.set_wall(right)
+    clock.advance(HOUR_MS)
+    store.retention.run()
+    assert files(disk) == there, "the clock was put right in time"
+    clock.advance(RESERVED_MS)
+    store.retention.run()
+    assert len(files(disk)) < len(there)
+
+
+def test_a_store_that_nobody_wrote_to_for_long_is_cleaned_after_that_hour_or_when_somebody_asks(
+    open_store: OpenStore, disk: MemoryDisk, clock: ManualClock
+) -> None:
+    store = open_store(ANY_HOUR)
+    fill(store, 5 * PER_FILE)
+    store.close()
+    clock.advance(2 * RESERVED_MS)
+    store = open_store(replace(ANY_HOUR, delete_file_batch_max=1))
+    there = files(disk)
+    store.retention.run()
+    assert files(disk) == there
+    store.retention.ask()
+    store.retention.run()
+    assert len(files(disk)) == len(there) - 1
+    for _ in range(ASKED_ROUNDS):
+        store.retention.run()
+    clock.advance(HOUR_MS)
+    store.retention.run()
+    assert len(files(disk)) == 1

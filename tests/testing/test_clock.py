@@ -19,3 +19,13 @@ def test_time_passes_as_on_the_machine_and_more_when_told() -> None:
 def test_time_does_not_go_back() -> None:
     with pytest.raises(ValueError, match="advance by -1 s"):
         MovableClock().advance(-1)
+
+
+def test_the_wall_clock_can_be_set_wrong_and_no_time_passes_by_it() -> None:
+    moves: list[int] = []
+    clock, machine = MovableClock(lambda: moves.append(1)), SystemClock()
+    wall, monotonic = machine.now_ms(), machine.monotonic_ms()
+    clock.set_wall(-3_600)
+    assert wall - 3_600_000 <= clock.now_ms() < wall
+    assert monotonic <= clock.monotonic_ms() <= machine.monotonic_ms()
+    assert moves == [1]

@@ -160,7 +160,7 @@ class Assembly:
             store, self.offsets, clock, store_host=host, size_max=own.transaction_op_msg_max_size
         )
         self.transaction_check = TransactionCheck(
-            store, self.topics, producers, self.ops, clock, rules, broker_name=own.broker_name
+            store, self.topics, producers, self.ops, rules, broker_name=own.broker_name
         )
         queries = Queries(store, self.reads, self.topics, groups, self.offsets)
         self.asking = asking = Asking()
@@ -201,7 +201,7 @@ class Assembly:
                 store_host=host,
                 permission=permission,
             ),
-            Transactions(store, self.reads, self.ops, self.rates, delays, clock, rules),
+            Transactions(store, self.reads, self.ops, self.rates, delays, rules),
             TopicAdmin(self.topics, store, self.reads, self.offsets, consumers, broker_name=own.broker_name),
             GroupAdmin(
                 groups,

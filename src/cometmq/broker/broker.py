@@ -3,11 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import Any, Final
 
 from cometmq import kernels
+from cometmq.broker.alarm import Alarm
 from cometmq.broker.assembly import Assembly
 from cometmq.broker.changing_table import ChangingTable
 from cometmq.broker.own_address import own_ip
@@ -17,7 +18,9 @@ from cometmq.broker.requests import Starting
 from cometmq.broker.schedule import Schedule
 from cometmq.broker.settings import BrokerSettings, Settings
 from cometmq.broker.timed_messages import TimedMessages
+from cometmq.broker.topics import TIMER_TOPIC
 from cometmq.errors import SettingsError, StoreNotWritable
+from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.io import memory
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import Disk, FileLayer
@@ -37,8 +40,8 @@ BEHIND_MS: Final = 10
 """… and how often while more is due than it has done in one go."""
 SILENCE_CHECK_MS: Final = 10_000
 FILTERS_SAVE_MS: Final = 10_000
-DELIVERY_INTERVAL_MS: Final = 100
-"""How late a delayed message may come."""
+
+TIMED: Final = "timed messages"
 
 _log = logging.getLogger(__name__)
 
@@ -85,6 +88,7 @@ class Broker:
         self._files = watched(files or Disk(), WriteHealth(root, self._clock))
         self._load_kernels = load_kernels
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._alarms: list[Alarm] = []
         self._started = AsyncExitStack()
         self._stopping = False
 
@@ -132,6 +136,7 @@ class Broker:
             stack.callback(parts.timed_messages.stop)
             stack.callback(parts.transaction_check.stop)
             stack.callback(self._begin_periodic(store, parts).stop)
+            stack.callback(self._set_alarms(store, parts).close)
             if self._load_kernels:
                 stack.push_async_callback(asyncio.to_thread, kernels.load_in_background().stop)
             stack.push_async_callback(name_servers.stop)
@@ -181,15 +186,32 @@ class Broker:
         interval_ms = self._settings.broker.flush_consumer_offset_interval
         periodic.every(interval_ms, lambda: self._write("offsets", parts.offsets))
         periodic.every(FILTERS_SAVE_MS, lambda: self._write("filters", parts.filters))
-        periodic.every(DELIVERY_INTERVAL_MS, lambda: self._deliver(parts.schedule))
         interval_ms = self._settings.broker.flush_delay_offset_interval
         periodic.every(interval_ms, lambda: self._write("schedule", parts.schedule))
-        periodic.every(DELIVERY_INTERVAL_MS, lambda: self._give_out(parts.timed_messages))
         interval_ms = self._settings.store.timer_flush_interval_ms
         periodic.every(interval_ms, lambda: self._begin_alone("timer", parts.timed_messages.save))
         interval_ms = self._settings.broker.transaction_check_interval
         periodic.every(interval_ms, lambda: self._begin_alone("transactions", parts.transaction_check.round))
         return periodic
+
+    def _set_alarms(self, store: MessageStore, parts: Assembly) -> ExitStack:
+        """Have delayed and timed messages looked at when one comes, or is due; give what ends that."""
+        delayed = Alarm(lambda: self._deliver(parts.schedule))
+        timed = Alarm(lambda: self._give_out(parts.timed_messages, timed))
+        parts.schedule.on_change = delayed.ring
+        store.on_arrival_of(SCHEDULE_TOPIC, delayed.ring)
+        store.on_arrival_of(TIMER_TOPIC, timed.ring)
+        self._alarms = [delayed, timed]
+        self.look_again()
+        stack = ExitStack()
+        for alarm in self._alarms:
+            stack.callback(alarm.stop)
+        return stack
+
+    def look_again(self) -> None:
+        """See what is due by now: the clock was moved by hand."""
+        for alarm in self._alarms:
+            alarm.ring()
 
     def _tick(self, store: MessageStore) -> int:
         """Let the store keep up; its files go to the disk in a thread. Say when to do it again, ms."""
@@ -219,15 +241,25 @@ class Broker:
 
         self._begin("retention", remove())
 
-    def _deliver(self, schedule: Schedule) -> None:
-        """Give out delayed messages that are due, letting others have their turn between."""
-        if schedule.deliver():
-            asyncio.get_running_loop().call_soon(self._deliver, schedule)
+    def _deliver(self, schedule: Schedule) -> int | None:
+        """Give out delayed messages that are due; say after how many ms to do it again, others between."""
+        return 0 if schedule.deliver() else schedule.wait_ms()
 
-    def _give_out(self, timed_messages: TimedMessages) -> None:
-        """Take timed messages in, and give out those that are due."""
-        if timed_messages.is_due:
-            self._begin_alone("timed messages", timed_messages.round)
+    def _give_out(self, timed_messages: TimedMessages, again: Alarm) -> int | None:
+        """Take timed messages in, and give out those that are due; say after how many ms to look again."""
+        wait_ms = timed_messages.wait_ms()
+        if wait_ms != 0:
+            return wait_ms
+
+        async def round_() -> None:
+            try:
+                await timed_messages.round()
+            finally:
+                again.ring()
+
+        if TIMED not in self._tasks:
+            self._begin(TIMED, round_())
+        return None
 
     def _write(self, name: str, table: ChangingTable) -> None:
         """Write a table that changes all the time, in a thread."""

@@ -145,7 +145,9 @@ def facts(waiting: Record) -> HalfMessage:
     """Give what a round must know of a half message."""
     named = properties.decode(waiting.properties)
     immunity_ms = _number(named, CHECK_IMMUNITY_TIME) * 1000 if CHECK_IMMUNITY_TIME in named else None
-    return HalfMessage(waiting.born_time, _number(named, TRANSACTION_CHECK_TIMES), immunity_ms)
+    return HalfMessage(
+        waiting.born_time, waiting.store_time, _number(named, TRANSACTION_CHECK_TIMES), immunity_ms
+    )
 
 
 def _number(named: Mapping[str, str], name: str) -> int:

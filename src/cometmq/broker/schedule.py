@@ -195,7 +195,8 @@ class Schedule(ChangingTable):
             if not is_read:
                 self._fetch(level, run)
                 return
-            self._give_out(level, run.answer)
+            if self._give_out(level, run.answer):
+                self._deliver(level)
         self.on_change()
 
     def _give_out(self, level: int, answer: _Found) -> bool:

@@ -1,5 +1,9 @@
 """Timed messages: taken from the timer topic into the store's timer, and given out when they are due.
 
+They are appointments: each waits for a time of the wall clock, which its sender named, or which the broker
+computed when it came, and stored. So when the wall clock is set, they follow it, as those of RocketMQ do:
+set back by an hour, all come an hour later; set ahead, those that were due in that hour come now.
+
 A slot's messages are appended to their topics before the slot counts as done, and that is saved only when
 they are on the disk: after a crash a message may come twice, but none is lost. What is not in memory is
 fetched by the store's threads, and nothing else waits for it. (RocketMQ: TimerMessageStore.java.)
@@ -28,6 +32,8 @@ from cometmq.store.timer import Timer
 
 AT_ONCE_MAX: Final = 32
 """So many messages are given out before others have their turn."""
+LOOK_AGAIN_MS: Final = 10_000
+"""While messages wait, the wall clock, which may be set, is looked at again after so long at the latest."""
 PAUSE_MS: Final = 1_000
 """So long nothing is tried after the disk has refused."""
 
@@ -56,15 +62,16 @@ class TimedMessages:
             queue_offset = max(queue_offset, waiting.queue_offset + 1)
         self._timer.put([], min(queue_offset, self._end), self._clock.now_ms())
 
-    @property
-    def is_due(self) -> bool:
-        """Whether a round has something to do now."""
-        if self._clock.monotonic_ms() < self._not_before_ms:
-            return False
+    def wait_ms(self) -> int | None:
+        """Give after how many ms a round may have something to do; None if not before a message comes."""
         if self._slot is not None or self._timer.queue_offset != self._end:
-            return True
-        time = self._timer.next_time()
-        return time is not None and time + self._store.settings.timer_precision_ms <= self._clock.now_ms()
+            wait_ms = 0
+        elif (time := self._timer.next_time()) is None:
+            return None
+        else:
+            wait_ms = time + self._store.settings.timer_precision_ms - self._clock.now_ms()
+        pause_ms = self._not_before_ms - self._clock.monotonic_ms()
+        return max(min(wait_ms, LOOK_AGAIN_MS), pause_ms, 0)
 
     async def round(self) -> None:
         """Take in all that is new, and give out all that is due; where that fails, the next one goes on.

@@ -26,7 +26,6 @@ from cometmq.format import properties
 from cometmq.format.message_id import offset_message_id
 from cometmq.format.properties import PRODUCER_GROUP, UNIQ_KEY
 from cometmq.format.record import Record, decode
-from cometmq.io.clock import Clock
 from cometmq.net.server import Session
 from cometmq.store.append import NewMessage
 from cometmq.store.get_result import GetStatus
@@ -52,7 +51,6 @@ class TransactionCheck:
         topics: Topics,
         producers: Producers[Session],
         ops: OpQueue,
-        clock: Clock,
         rules: Rules,
         *,
         broker_name: str,
@@ -61,7 +59,6 @@ class TransactionCheck:
         self._topics = topics
         self._producers = producers
         self._ops = ops
-        self._clock = clock
         self._rules = rules
         self._broker_name = broker_name
         self._opaque = count()
@@ -131,7 +128,7 @@ class TransactionCheck:
     def _handle(self, waiting: Record, end: int) -> bool:
         """Do about a half message what is to be done; False ends the round before it."""
         half = facts(waiting)
-        verdict = judge(half, self._rules, self._clock.now_ms())
+        verdict = judge(half, self._rules, self._now(waiting))
         if verdict is Verdict.END_ROUND:
             return False
         try:
@@ -142,6 +139,10 @@ class TransactionCheck:
         except StoreNotWritable as error:
             _log.warning("half messages wait on: %s", error)
             return False
+
+    def _now(self, waiting: Record) -> int:
+        """Give the wall clock, without what it was set by since a half message was stored."""
+        return self._store.clock.now_ms() - self._store.clock.since(waiting.physical_offset)
 
     def _wait_on(self, waiting: Record, end: int) -> bool:
         """Leave a half message where it is; put it back, uncounted, if it is safe there no more."""
@@ -156,7 +157,7 @@ class TransactionCheck:
 
     def _wait_for_producer(self, waiting: Record, group: str, end: int) -> bool:
         """Leave a half message for which nobody can be asked now, unless it has waited long enough."""
-        if facts(waiting).is_too_old(self._rules, self._clock.now_ms()):
+        if facts(waiting).is_too_old(self._rules, self._now(waiting)):
             hours = self._rules.age_ms_max // HOUR_MS
             why = f"it is older than {hours} h, and no producer of group {group} is connected"
             self._give_up(waiting, why)

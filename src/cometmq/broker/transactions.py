@@ -23,7 +23,6 @@ from cometmq.format import properties
 from cometmq.format.properties import CHECK_IMMUNITY_TIME, PRODUCER_GROUP
 from cometmq.format.record import Record, decode
 from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_NOT, TRANSACTION_ROLLBACK
-from cometmq.io.clock import Clock
 from cometmq.net.server import Session
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import ResponseCode
@@ -43,14 +42,12 @@ class Transactions:
         ops: OpQueue,
         rates: Rates,
         delays: Delays,
-        clock: Clock,
         rules: Rules,
     ) -> None:
         self._store = store
         self._reads = reads
         self._ops = ops
         self._rates = rates
-        self._clock = clock
         self._rules = rules
         self._delays = delays
         self._deleted_topics = DeletedTopics(store)
@@ -125,7 +122,8 @@ class Transactions:
         immunity_ms = facts(waiting).own_immunity_ms(self._rules)
         if header.from_check or immunity_ms is None:
             return
-        age_ms = self._clock.now_ms() - waiting.born_time
+        now = self._store.clock.now_ms() - self._store.clock.since(waiting.physical_offset)
+        age_ms = now - waiting.born_time
         if age_ms > immunity_ms:
             raise Refused(
                 ResponseCode.ILLEGAL_OPERATION,

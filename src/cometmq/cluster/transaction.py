@@ -63,12 +63,14 @@ class HalfMessage(NamedTuple):
     """What a round must know of a half message.
 
     Attributes:
-        born_time: when the producer made it, ms since the epoch.
+        born_time: when the producer made it, ms since the epoch, by the producer's clock.
+        store_time: when the broker took it in, or put it back, ms since the epoch, by its own.
         asks: how often its producer was asked.
         immunity_ms: how old it wants to be before its producer is asked; None leaves it to the rules.
     """
 
     born_time: int
+    store_time: int
     asks: int = 0
     immunity_ms: int | None = None
 
@@ -76,18 +78,26 @@ class HalfMessage(NamedTuple):
         """Give how old it wants to be, which is no less than by the rules; None if it does not say."""
         return None if self.immunity_ms is None else max(self.immunity_ms, rules.immunity_ms)
 
+    def age_ms(self, now: int) -> int:
+        """Give how old it is: where the producer's clock is ahead, since it was stored."""
+        return now - min(self.born_time, self.store_time)
+
     def is_too_old(self, rules: Rules, now: int) -> bool:
         """Tell whether it has waited long enough for a producer that can be asked."""
-        return now - self.born_time > rules.age_ms_max
+        return self.age_ms(now) > rules.age_ms_max
 
 
 def judge(half: HalfMessage, rules: Rules, now: int) -> Verdict:
-    """Decide what to do now (ms since the epoch) about a half message that is not ended."""
-    age_ms = now - half.born_time
+    """Decide what to do about a half message that is not ended.
+
+    Args:
+        now: ms since the epoch, by the wall clock as it was when the message was stored.
+    """
+    age_ms = half.age_ms(now)
     if half.asks >= rules.asks_max:
         return Verdict.GIVE_UP
     if (immunity_ms := half.own_immunity_ms(rules)) is not None:
-        return Verdict.WAIT if age_ms <= immunity_ms else Verdict.ASK
+        return Verdict.WAIT if 0 <= age_ms <= immunity_ms else Verdict.ASK
     return Verdict.END_ROUND if 0 <= age_ms <= rules.immunity_ms else Verdict.ASK
 
 

@@ -1,7 +1,15 @@
 """Time, injected: nothing in the store or the decision layers reads the system's clock itself."""
 
 import time
-from typing import Protocol
+from collections.abc import Callable
+from functools import partial
+from typing import Final, Protocol
+
+_monotonic_ns: Final[Callable[[], int]] = (
+    partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
+    if hasattr(time, "CLOCK_BOOTTIME")
+    else time.monotonic_ns
+)
 
 
 class Clock(Protocol):
@@ -12,7 +20,7 @@ class Clock(Protocol):
         ...
 
     def monotonic_ms(self) -> int:
-        """Give a clock that never goes back, ms: what intervals are measured by."""
+        """Give a clock that nobody sets, ms: what leases, silence and all other waiting is measured by."""
         ...
 
 
@@ -24,8 +32,8 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     def monotonic_ms(self) -> int:
-        """Give the monotonic clock, ms."""
-        return time.monotonic_ns() // 1_000_000
+        """Give the monotonic clock, ms; while the machine sleeps it goes on, where there is such a clock."""
+        return _monotonic_ns() // 1_000_000
 
 
 class ManualClock:

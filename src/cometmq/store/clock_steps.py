@@ -37,12 +37,16 @@ class ClockSteps:
 
     Args:
         end_offset: gives where the CommitLog ends.
+
+    Attributes:
+        begin_offset: records before it were stored by processes before this one, by whatever clock.
     """
 
     def __init__(self, clock: Clock, end_offset: Callable[[], int]) -> None:
         self._clock = clock
         self._end_offset = end_offset
         self._ahead_ms = clock.now_ms() - clock.monotonic_ms()
+        self.begin_offset = end_offset()
         self._steps: deque[tuple[int, int]] = deque(maxlen=STEPS_MAX)
 
     def now_ms(self) -> int:

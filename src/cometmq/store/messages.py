@@ -20,9 +20,9 @@ from cometmq.format.host import pack_host
 from cometmq.format.message_id import UniqueIdMaker, offset_message_id, parse_offset_message_id
 from cometmq.format.record import PHYSICAL_OFFSET_AT, Record, decode
 from cometmq.format.stored import readable_message, stored_message
-from cometmq.io.clock import Clock
 from cometmq.message import Message, StoredMessage
 from cometmq.store.append import Appended, NewMessage
+from cometmq.store.clock_steps import ClockSteps
 from cometmq.store.get_result import GetResult
 from cometmq.store.query import QueryResult
 from cometmq.store.reading import run
@@ -63,7 +63,7 @@ class Messages(ABC):
 
     settings: StoreSettings
     readings: Readings
-    clock: Clock
+    clock: ClockSteps
 
     def append_message(self, message: Message, queue_id: int = 0) -> Receipt:
         """Append one message: see ``append_messages``."""

@@ -6,6 +6,11 @@ gone. A file is first taken out of what the store reads, in the owner's thread, 
 disk, in any: unlinking a gigabyte takes time. Each is gone durably before the next, so a crash leaves a log
 that begins later and queues that point before its beginning, which recovery corrects.
 
+Ages are those of the files' last writes, and count time that has passed, not what the wall clock was set to
+meanwhile. If by the clock of a start all is too old, the clock may be what is wrong (a machine without a
+battery, a mistyped year): then nothing goes by its age for an hour, in which NTP or the operator, who is
+warned, can put it right.
+
 What is never removed: the file that is written to, files that are not flushed, and those whose queue entries
 and keys are not on the disk; otherwise a crash could make a queue begin anew whose messages are all gone.
 
@@ -25,7 +30,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from cometmq.errors import StoreNotWritable
-from cometmq.io.clock import Clock
+from cometmq.store.clock_steps import ClockSteps
 from cometmq.store.commit_log import describe
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.disk_space import DiskSpace, Need
@@ -41,6 +46,8 @@ log = logging.getLogger(__name__)
 HOUR_MS: Final = 3_600_000
 FIRST_ROUND_MS: Final = 60_000
 """How long after its opening a store removes nothing."""
+HOLD_MS: Final = HOUR_MS
+"""How long a store removes nothing by its age that looks as if nobody had written to it for too long."""
 ASKED_ROUNDS: Final = 20
 """So many rounds remove expired files at any hour once somebody asks for it."""
 QUEUES_AT_ONCE: Final = 4
@@ -66,7 +73,7 @@ class Retention:
     """
 
     def __init__(
-        self, parts: Parts, flusher: Flusher, upkeep: Upkeep, settings: StoreSettings, clock: Clock
+        self, parts: Parts, flusher: Flusher, upkeep: Upkeep, settings: StoreSettings, clock: ClockSteps
     ) -> None:
         self._log = parts.log
         self._queues = parts.queues
@@ -81,6 +88,10 @@ class Retention:
         self._space = DiskSpace(self._layer, parts.root, settings)
         self._hours = {int(hour) for hour in settings.delete_when.split(";") if hour.strip()}
         self._next_round_ms = clock.monotonic_ms() + FIRST_ROUND_MS
+        self._reserved_ms = settings.file_reserved_time * HOUR_MS
+        is_odd = 0 < parts.log.written_time < clock.now_ms() - self._reserved_ms
+        self._by_age_from_ms = clock.monotonic_ms() + (HOLD_MS if is_odd else 0)
+        self._has_told_hold = False
         self._asked_rounds = 0
         self._cleaned_offset = 0  # what is derived from records before it has been looked at …
         self._queues_left: deque[ConsumeQueue] = deque()  # … but for these queues
@@ -167,6 +178,8 @@ class Retention:
         self._asked_rounds -= asked
         if not (need or asked or self._is_the_hour()):
             return
+        if need is not Need.ALL and not asked and self._holds_back():
+            return
         at_once = need is Need.ALL and self._settings.clean_file_forcibly_enable
         count, directory = 0, self._log.chain.directory
         while count < self._settings.delete_file_batch_max and self._is_first_removable(at_once=at_once):
@@ -221,5 +234,30 @@ class Retention:
         safe_offset = min(self._flusher.flushed_offset, self._upkeep.vouched_offset)
         if len(chain.starts) < 2 or chain.starts[0] + chain.file_size > safe_offset:
             return False
-        age_ms = self._clock.now_ms() - self._layer.modified_ms(chain.path(chain.starts[0]))
-        return at_once or age_ms >= self._settings.file_reserved_time * HOUR_MS
+        return at_once or self._age_ms(chain.starts[0]) >= self._reserved_ms
+
+    def _age_ms(self, start: int) -> int:
+        """Give how long ago a CommitLog file was last written to, whatever the wall clock was set to since.
+
+        Of a file of an earlier process it is not known which of the clocks, before a step and after it, is
+        the right one: the younger of both ages counts.
+        """
+        chain = self._log.chain
+        end = start + chain.file_size
+        by_wall = self._clock.now_ms() - self._layer.modified_ms(chain.path(start))
+        passed = by_wall - self._clock.since(end - 1)
+        return passed if end > self._clock.begin_offset else min(passed, by_wall)
+
+    def _holds_back(self) -> bool:
+        """Tell whether nothing is removed by its age yet, as the clock may be wrong."""
+        if self._clock.monotonic_ms() >= self._by_age_from_ms:
+            return False
+        if not self._has_told_hold:
+            self._has_told_hold = True
+            log.warning(
+                "%s: by the clock nothing was written for longer than fileReservedTime before the start: "
+                "nothing is removed by its age in the first hour, unless the disk fills up or somebody asks; "
+                "see that the clock is right",
+                self._log.chain.directory,
+            )
+        return True

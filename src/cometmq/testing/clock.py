@@ -1,4 +1,4 @@
-"""A clock that goes with the machine's, and that a test can move ahead."""
+"""A clock that goes with the machine's, and that a test can move ahead, or set wrong."""
 
 from collections.abc import Callable
 
@@ -16,14 +16,20 @@ class MovableClock:
         self._on_move = on_move
         self._machine = SystemClock()
         self._ahead_ms = 0
+        self._wall_ahead_ms = 0
 
     def now_ms(self) -> int:
         """Give the wall clock, ms since the epoch."""
-        return self._machine.now_ms() + self._ahead_ms
+        return self._machine.now_ms() + self._ahead_ms + self._wall_ahead_ms
 
     def monotonic_ms(self) -> int:
         """Give the monotonic clock, ms."""
         return self._machine.monotonic_ms() + self._ahead_ms
+
+    def set_wall(self, seconds: float) -> None:
+        """Set the wall clock ahead by ``seconds``, or back if they are below 0; no time passes by it."""
+        self._wall_ahead_ms += round(seconds * 1000)
+        self._on_move()
 
     def advance(self, seconds: float) -> None:
         """Let ``seconds`` pass at once; on return, what they make due has happened."""

@@ -238,6 +238,7 @@ class EmbeddedBroker:
         """Do what has become due: give out delayed messages, answer pulls that were held long enough."""
         while self._broker.parts.schedule.deliver():
             pass
+        self._broker.look_again()
         self._broker.parts.pulls.expire()
 
     async def _create_topic(self, topic: str, queues: int) -> None:
