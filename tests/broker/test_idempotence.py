@@ -289,3 +289,18 @@ def test_a_key_is_not_stored_where_the_table_cannot_be_written(monkeypatch: pyte
             assert place(await bench.send("T", b"2", IDEMPOTENCE_KEY="k"))[2] == "0"
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("step_ms", [365 * 24 * 3_600_000, -WINDOW_MS])
+async def test_a_key_counts_for_the_window_however_the_wall_clock_is_set(
+    tmp_path: Path, step_ms: int
+) -> None:
+    async with serving(tmp_path) as bench:
+        await bench.send("T", b"1", IDEMPOTENCE_KEY="k")
+        bench.clock.advance(1_000)
+        bench.clock.set_wall(bench.clock.now_ms() + step_ms)
+        bench.clock.advance(WINDOW_MS - 1_001)
+        await bench.send("T", b"2", IDEMPOTENCE_KEY="k")
+        bench.clock.advance(1)
+        await bench.send("T", b"3", IDEMPOTENCE_KEY="k")
+        assert stored(bench) == [b"1", b"3"]

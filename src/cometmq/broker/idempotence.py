@@ -89,8 +89,9 @@ class Idempotence:
         Returns:
             Where each message is: itself, or the first one with its key.
         """
-        now_ms = self._clock.now_ms()
-        places = [None if key is None else self.known.find(key, now_ms) for key in keys]
+        clock = self._store.clock
+        now_ms = clock.now_ms()
+        places = [None if key is None else self.known.find(key, now_ms, clock.since) for key in keys]
         firsts: dict[bytes, int] = {}
         new = [
             number

@@ -4,6 +4,7 @@ Two tables hold them. When the younger one has become as old as the window, or i
 the older, which is dropped as a whole. So a key is known for the window, unless too many come.
 """
 
+from collections.abc import Callable
 from hashlib import blake2b
 from struct import Struct
 from typing import Final, NamedTuple
@@ -46,14 +47,20 @@ class StoredKeys:
         """How many are held."""
         return len(self._young) + len(self._old)
 
-    def find(self, key: bytes, now_ms: int) -> Place | None:
-        """Give where the message with a key is, None if none was stored inside the window."""
+    def find(self, key: bytes, now_ms: int, set_since: Callable[[int], int] = lambda _: 0) -> Place | None:
+        """Give where the message with a key is, None if none was stored inside the window.
+
+        Args:
+            set_since: says by how much the wall clock was set since the record at an offset was stored.
+        """
         packed = self._young.get(key) or self._old.get(key)
         if packed is None:
             return None
         queue_id, *fields = _PLACE.unpack(packed)
         place = Place(queue_id, Appended(*fields))
-        return place if now_ms - place.appended.store_time < self._window_ms else None
+        appended = place.appended
+        passed_ms = now_ms - set_since(appended.physical_offset) - appended.store_time
+        return place if passed_ms < self._window_ms else None
 
     def add(self, key: bytes, place: Place) -> None:
         """Know a key from now on; they are added in the order of their store times."""
