@@ -8,12 +8,15 @@
     │   ├── UndecodableBody    … in a message's body that claims to be compressed: has the message as stored
     │   └── IllegalName        a topic or group name that breaks the rules for names
     ├── SettingsError          a setting or a command line value that cannot be used
-    │   └── MissingExtra       an optional part whose packages are not installed: names them and the extra
+    │   ├── MissingExtra       an optional part whose packages are not installed: names them and the extra
+    │   ├── IllegalType        … an argument of another type than is wanted; also a TypeError
+    │   └── IllegalArgument    … an argument whose value cannot be; also a ValueError
     ├── StoreError             the store cannot do what was asked
     │   ├── StoreLocked        another process has the directory open
     │   ├── StoreDamaged       a file that cannot be used as it is: says which, and the remedy
     │   ├── StoreNotWritable   full disk, failed sync, closed: nothing was stored
     │   └── MessageIllegal     the message itself breaks a limit: retrying will not help
+    │       └── IllegalField   … a part of it is of another type than is wanted; also a TypeError
     ├── ProtocolError          the peer broke the remoting protocol; the connection is closed
     ├── RemoteError            the peer answered with a code other than success
     │   └── WrongServer        … because it is a server of another kind: says which
@@ -112,6 +115,14 @@ class MissingExtra(SettingsError, ModuleNotFoundError):
     """
 
 
+class IllegalType(SettingsError, TypeError):
+    """An argument of another type than is wanted: names it, what was given, and what is wanted."""
+
+
+class IllegalArgument(SettingsError, ValueError):
+    """An argument whose value cannot be: names it, what was given, and what is wanted."""
+
+
 class StoreError(CometMQError):
     """The store cannot do what was asked."""
 
@@ -132,6 +143,10 @@ class StoreNotWritable(StoreError):
 
 class MessageIllegal(StoreError):
     """The message breaks a limit of the format; nothing was stored and a retry will not help."""
+
+
+class IllegalField(MessageIllegal, TypeError):
+    """A part of a message of another type than is wanted: names it, what was given, and what is wanted."""
 
 
 class ProtocolError(CometMQError):

@@ -1,12 +1,16 @@
 """The values that users of every layer hold: messages and queues. Nothing here does I/O.
 
-Messages never change: ``msgspec.structs.replace`` gives changed copies.
+Messages never change: ``msgspec.structs.replace`` gives changed copies. The types of a message's parts are
+checked when it is made, their values when it is sent.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
+
+from cometmq.arguments import DATA, TEXT, TEXTS, Kind, mismatch, number, or_none
+from cometmq.errors import IllegalField
 
 Buffer = bytes | bytearray | memoryview
 """Anything that holds bytes, until Python 3.12's ``collections.abc.Buffer`` can be relied on."""
@@ -48,10 +52,54 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     delay_ms: int = 0
     deliver_time: int = 0
 
+    def __post_init__(self) -> None:
+        """Refuse what is of another type. Raises IllegalField."""
+        if type(self.topic) is not str or type(self.body) is not bytes or not self.has_body_only:
+            _check_types(self)
+
+    @property
+    def has_body_only(self) -> bool:
+        """Whether nothing is set but topic and body, as in most messages."""
+        return self.sharding_key is None and not (
+            self.tags
+            or self.keys
+            or self.properties
+            or self.flag
+            or self.delay_level
+            or self.delay_ms
+            or self.deliver_time
+        )
+
     @property
     def is_delayed(self) -> bool:
         """Whether consumers are to get it later."""
         return bool(self.delay_level or self.delay_ms or self.deliver_time)
+
+
+_KINDS: Final[Mapping[str, Kind]] = {
+    "topic": TEXT,
+    "body": DATA,
+    "tags": or_none(TEXT),
+    "keys": TEXTS._replace(wanted="strs as a tuple, such as ('42',)"),
+    "properties": Kind("a dict of strs", lambda value: isinstance(value, Mapping)),
+    "flag": number(),
+    "delay_level": number(),
+    "sharding_key": or_none(TEXT),
+    "delay_ms": number(),
+    "deliver_time": number(),
+}
+
+
+def _check_types(message: Message) -> None:
+    """Check all parts of a message. Raises IllegalField."""
+    if isinstance(message.keys, str):
+        raise IllegalField(f"keys {message.keys!r}: give them as a tuple, ({message.keys!r},)")
+    for name, kind in _KINDS.items():
+        if not kind.is_type(value := getattr(message, name)):
+            raise IllegalField(mismatch(name, value, kind.wanted))
+    for name, value in message.properties.items():
+        if not TEXT.is_type(name) or not TEXT.is_type(value):
+            raise IllegalField(mismatch(f"property {name!r}", value, "a str for name and value"))
 
 
 class StoredMessage(msgspec.Struct, frozen=True, gc=False):

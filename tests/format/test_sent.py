@@ -1,11 +1,39 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cometmq.errors import IllegalName, MessageIllegal
+from cometmq.filter.tag import parse
 from cometmq.format import properties
 from cometmq.format.sent import check, properties_of
 from cometmq.message import Message
+
+
+@pytest.mark.parametrize(
+    "tags", [" a ", "a ", "\ta", "a||b", "||", "*", " ", "\u3000a", "a\x1f", "\x00a", "a\u00a0"]
+)
+def test_tags_that_no_filter_can_name_are_refused_with_the_remedy(tags: str) -> None:
+    with pytest.raises(MessageIllegal, match="no filter can name them; give one tag"):
+        check(Message("Orders", b"x", tags=tags), body_size_max=4)
+
+
+@given(st.text(min_size=1))
+def test_tags_that_are_taken_are_those_that_an_expression_names(tags: str) -> None:
+    try:
+        check(Message("Orders", b"x", tags=tags), body_size_max=4)
+    except MessageIllegal:
+        is_named = parse(tags) == frozenset([tags]) if "||" not in tags and tags.strip() else False
+        assert not is_named or min(tags[0], tags[-1]) <= " ", "Java strips these, too"
+    else:
+        assert parse(tags) == frozenset([tags])
+        assert parse(f"other || {tags}") == frozenset(["other", tags])
+
+
+@pytest.mark.parametrize("tags", ["a", "a b", "a|b", "*a", "тег", "a,b", "**"])
+def test_other_tags_are_taken(tags: str) -> None:
+    check(Message("Orders", b"x", tags=tags), body_size_max=4)
 
 
 def test_tags_and_keys_become_properties_beside_those_of_the_sender() -> None:

@@ -8,6 +8,7 @@ Source: RocketMQ ``broker/AdminBrokerProcessor.java`` (prepareRuntimeInfo).
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from cometmq.arguments import TEXT, check
 from cometmq.client.answer import Kind, check_kind, successful
 from cometmq.net.client import Connections
 from cometmq.wire.bodies import TextTable, decode
@@ -37,6 +38,7 @@ class BrokerStatus(NamedTuple):
 
 async def runtime_info(address: str) -> dict[str, str]:
     """Give a broker's runtime info, by RocketMQ's keys. Raises NetworkError, RemoteError."""
+    check(TEXT, address=address)
     connections = Connections()
     try:
         return await runtime_info_of(connections, address)

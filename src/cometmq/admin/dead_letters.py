@@ -10,6 +10,7 @@ from typing import NamedTuple
 from cometmq.admin.cluster import Cluster
 from cometmq.admin.messages import TIME_MAX, Sent, by_time, send_again
 from cometmq.admin.topics import TopicAdmin
+from cometmq.arguments import FLAG, TEXT, check, instance_of, number
 from cometmq.errors import NoRoute, NotFound
 from cometmq.format import properties
 from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
@@ -43,6 +44,8 @@ async def letters(
 
     Raises NotFound if it never had any, RemoteError, NetworkError.
     """
+    check(TEXT, group=group)
+    check(number(), begin=begin, end=end)
     try:
         async for letter in by_time(cluster, DLQ_PREFIX + group, begin=begin, end=end):
             yield letter
@@ -57,6 +60,9 @@ def topic_of(letter: StoredMessage) -> str:
 
 async def resend(cluster: Cluster, group: str, letter: StoredMessage, *, to_topic: bool = False) -> Sent:
     """Let a group have a dead letter again, or all groups of its topic. Raises as ``send_again``."""
+    check(TEXT, group=group)
+    check(instance_of(StoredMessage), letter=letter)
+    check(FLAG, to_topic=to_topic)
     if to_topic:
         return await send_again(cluster, letter, topic_of(letter))
     return await send_again(

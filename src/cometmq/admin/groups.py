@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from cometmq.admin.cluster import Cluster, no_group
+from cometmq.arguments import TEXT, check, instance_of
 from cometmq.errors import NotFound, RemoteError
 from cometmq.format.layout import RETRY_PREFIX, valid_group
 from cometmq.wire.bodies.body import decode, encode
@@ -100,6 +101,7 @@ async def names(cluster: Cluster) -> list[str]:
 
 async def show(cluster: Cluster, group: str) -> Group:
     """Give a group's settings, members and subscriptions. Raises NotFound if no broker knows the group."""
+    check(TEXT, group=group)
     header = GetAllGroupConfigHeader(0, None, PAGE)
     tables, connections = await asyncio.gather(
         cluster.ask_masters(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, header, GroupConfigs),
@@ -143,6 +145,7 @@ def _differences(connections: Mapping[str, ConsumerConnections]) -> list[Differe
 
 async def connected(cluster: Cluster, group: str) -> dict[str, ConsumerConnections]:
     """Give who is connected as a member of a group, by broker name; no broker for which there is nobody."""
+    check(TEXT, group=group)
     code, header = RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupHeader(group)
     return await cluster.ask_masters(code, header, ConsumerConnections)
 
@@ -166,6 +169,7 @@ async def create(cluster: Cluster, config: GroupConfig) -> list[str]:
 
     Raises IllegalName, NoRoute if there is no broker, RemoteError, NetworkError.
     """
+    check(instance_of(GroupConfig), config=config)
     valid_group(config.group)
     masters = await cluster.masters()
     for address in masters.values():
@@ -178,6 +182,7 @@ async def delete(cluster: Cluster, group: str, *, keep_offsets: bool = False) ->
 
     Raises NotFound if no broker knows it, RemoteError or NetworkError.
     """
+    check(TEXT, group=group)
     known = await names(cluster)
     if group not in known:
         raise no_group(group, known)
@@ -195,6 +200,7 @@ async def delete(cluster: Cluster, group: str, *, keep_offsets: bool = False) ->
 
 async def running(cluster: Cluster, group: str, client_id: str) -> RunningInfo:
     """Ask one member how it is doing. Raises NotFound if it is not there, RemoteError if it is silent."""
+    check(TEXT, group=group, client_id=client_id)
     connections = await connected(cluster, group)
     return await running_member(cluster, group, member_of(group, members(connections), client_id))
 
@@ -212,6 +218,7 @@ async def owners(cluster: Cluster, group: str) -> dict[tuple[str, str, int], str
 
     Members that do not answer such questions are left out.
     """
+    check(TEXT, group=group)
     found = members(await connected(cluster, group))
 
     async def queues_of(member: Member) -> Sequence[tuple[str, str, int]]:

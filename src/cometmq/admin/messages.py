@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from cometmq.admin import groups
 from cometmq.admin.cluster import Cluster
+from cometmq.arguments import TEXT, check, instance_of, number, or_none
 from cometmq.client.lookup import Lookup
 from cometmq.client.pull import PullConsumer
 from cometmq.client.queue_requests import PullStatus
@@ -84,6 +85,8 @@ async def by_id(cluster: Cluster, message_id: str, topic: str | None = None) -> 
         SettingsError: it is no offset id of a broker that is there, and without a topic no more can be asked.
         RemoteError, NetworkError: as requests do.
     """
+    check(TEXT, message_id=message_id)
+    check(or_none(TEXT), topic=topic)
     found: list[StoredMessage] = []
     async with Lookup(";".join(cluster.name_servers)) as lookup:
         if topic is not None:
@@ -111,6 +114,8 @@ async def by_key(
 
     Raises NotFound if there are none, NoRoute, RemoteError, NetworkError.
     """
+    check(TEXT, topic=topic, key=key)
+    check(number(), begin=begin, end=end, limit=limit)
     async with Lookup(";".join(cluster.name_servers)) as lookup:
         most = min(limit, COUNT_MAX)
         found = await lookup.by_key(topic, key, max_count=most, begin_time=begin, end_time=end)
@@ -132,23 +137,26 @@ async def by_time(
 
     Raises NoRoute, RemoteError, NetworkError, FormatError for tags that are none.
     """
+    check(TEXT, topic=topic)
+    check(number(), begin=begin, end=end)
+    check(or_none(number(0)), queue_id=queue_id)
     async with PullConsumer(";".join(cluster.name_servers), TOOLS_GROUP) as consumer:
         queues = [
             queue for queue in await consumer.queues(topic) if queue_id is None or queue.queue_id == queue_id
         ]
         readers = [_read(consumer, queue, begin, end, tags) for queue in queues]
         waiting: list[tuple[int, int, StoredMessage]] = []
-        for number, reader in enumerate(readers):
+        for place, reader in enumerate(readers):
             if (message := await anext(reader, None)) is not None:
-                heapq.heappush(waiting, (message.store_time, number, message))
+                heapq.heappush(waiting, (message.store_time, place, message))
         while waiting:
-            _, number, message = waiting[0]
+            _, place, message = waiting[0]
             yield message
-            following = await anext(readers[number], None)
+            following = await anext(readers[place], None)
             if following is None:
                 heapq.heappop(waiting)
             else:
-                heapq.heapreplace(waiting, (following.store_time, number, following))
+                heapq.heapreplace(waiting, (following.store_time, place, following))
 
 
 async def consume_directly(
@@ -163,6 +171,9 @@ async def consume_directly(
         NotFound: the group has no such member there.
         RemoteError: it has not answered in time, or has nothing that handles messages.
     """
+    check(TEXT, group=group)
+    check(instance_of(StoredMessage), message=message)
+    check(or_none(TEXT), client_id=client_id)
     broker_name, address = await _broker_of(cluster, message)
     connections = await groups.connected(cluster, group)
     here = [one for one in groups.members(connections) if broker_name in one.brokers]
@@ -183,6 +194,8 @@ async def send_again(cluster: Cluster, message: StoredMessage, topic: str, **cha
 
     Raises NoRoute, RemoteError, NetworkError.
     """
+    check(instance_of(StoredMessage), message=message)
+    check(TEXT, topic=topic, **changes)
     route = await cluster.route(topic)
     queues = route.publish_queues()
     if not queues:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from cometmq.admin import groups
 from cometmq.admin.cluster import Cluster, no_group
+from cometmq.arguments import FLAG, TEXT, check, instance_of, or_none
 from cometmq.errors import CometMQError, NotFound, RemoteError, SettingsError
 from cometmq.format.layout import valid_group
 from cometmq.message import MessageQueue
@@ -139,6 +140,8 @@ async def lag(cluster: Cluster, group: str, topic: str | None = None) -> Standin
 
 async def standings(cluster: Cluster, group: str, topic: str | None = None) -> Standings:
     """Tell where a group stands; there are no queues where it has consumed nothing, and if there is none."""
+    check(TEXT, group=group)
+    check(or_none(TEXT), topic=topic)
     stats = await cluster.ask_masters(
         RequestCode.GET_CONSUME_STATS, GetConsumeStatsHeader(group, topic), ConsumeStats
     )
@@ -191,6 +194,10 @@ async def reset(
         RemoteError: a broker refuses.
         NetworkError: somebody does not answer.
     """
+    check(TEXT, group=group, topic=topic)
+    check(instance_of(Target), target=target)
+    check(or_none(instance_of(tuple)), queue=queue)
+    check(FLAG, dry_run=dry_run)
     known = await groups.names(cluster)
     if group not in known:
         raise no_group(group, known)
@@ -217,6 +224,8 @@ async def clone(cluster: Cluster, source: str, target: str, topic: str | None = 
         IllegalName: the target's name.
         RemoteError, NetworkError: as requests do.
     """
+    check(TEXT, source=source)
+    check(or_none(TEXT), topic=topic)
     valid_group(target)
     if found := groups.members(await groups.connected(cluster, target)):
         raise GroupAtWork(f"group {target} has {len(found)} members at work: stop them first")

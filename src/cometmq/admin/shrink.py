@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from cometmq.admin.topics import TopicAdmin
+from cometmq.arguments import FLAG, SECONDS, TEXT, TEXTS, check, number
 from cometmq.errors import CometMQError, NetworkError, RemoteError
 from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue
@@ -161,6 +162,11 @@ async def shrink(
         RemoteError: a broker refuses.
         NetworkError: somebody does not answer.
     """
+    check(TEXT, topic=topic)
+    check(number(1), queues=queues)
+    check(SECONDS, timeout_s=timeout_s, settle_s=settle_s)
+    check(FLAG, no_consumers_ok=no_consumers_ok)
+    check(TEXTS, skipped_groups=skipped_groups)
     work = _Shrink(admin, topic, queues, no_consumers_ok=no_consumers_ok, skipped=skipped_groups)
     await work.find_brokers()
     if not work.retired:

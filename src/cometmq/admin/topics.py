@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from cometmq.admin.cluster import Cluster
+from cometmq.arguments import TEXT, check, instance_of, number, or_none
 from cometmq.cluster.route import MASTER
 from cometmq.errors import NoRoute, SettingsError
 from cometmq.format.delay_level import SCHEDULE_TOPIC
@@ -67,6 +68,8 @@ class TopicAdmin(Cluster):
             RemoteError: a broker refuses.
             NetworkError: somebody does not answer.
         """
+        check(number(1), queues=queues)
+        check(number(0), perm=perm)
         header = CreateTopicHeader(
             topic=valid_topic(topic),
             default_topic=DEFAULT_TOPIC,
@@ -105,6 +108,8 @@ class TopicAdmin(Cluster):
         Raises like ``create``; NoRoute also if no broker has the topic, SettingsError if a broker has more
         queues than it shall have: ``shrink`` takes them away without losing messages.
         """
+        check(or_none(number(1)), queues=queues)
+        check(or_none(number(0)), perm=perm)
         configs = await self.configs(valid_topic(topic))
         for name, (_, config) in configs.items():
             most = max(config.read_queue_count, config.write_queue_count)
@@ -130,6 +135,8 @@ class TopicAdmin(Cluster):
 
     async def put(self, address: str, config: TopicConfig) -> None:
         """Make a topic on one broker, or change it there; its attributes stay as they are."""
+        check(TEXT, address=address)
+        check(instance_of(TopicConfig), config=config)
         header = CreateTopicHeader(
             topic=config.topic,
             default_topic=DEFAULT_TOPIC,
@@ -167,6 +174,7 @@ class TopicAdmin(Cluster):
 
     async def queues(self, topic: str) -> list[QueueLine]:
         """Give the queues of a topic, and how far each is. Raises NoRoute, RemoteError, NetworkError."""
+        valid_topic(topic)
         addresses = await self._addresses_of(topic)
         answers = await asyncio.gather(
             *(

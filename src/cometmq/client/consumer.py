@@ -18,17 +18,18 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
+from cometmq.arguments import FLAG, FUNCTION, TEXT, check, instance_of, number, or_none
 from cometmq.client.consumption import ConsumerSettings, Consumption
 from cometmq.client.identity import client_id
 from cometmq.client.membership import MemberSettings
 from cometmq.client.ordered import SUSPEND_MS
-from cometmq.client.pulling import PullOptions
+from cometmq.client.pulling import PullOptions, check_options
 from cometmq.client.routes import parse_name_servers
 from cometmq.client.start import Start
 from cometmq.client.subscription import Handler, Subscription
 from cometmq.cluster.rebalance import Strategy, averagely
 from cometmq.errors import SettingsError
-from cometmq.format.layout import valid_group
+from cometmq.format.layout import valid_group, valid_topic
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import MessageQueue
 from cometmq.wire.bodies.heartbeat import ConsumeType, MessageModel
@@ -106,12 +107,21 @@ class Consumer:
         start_timeout_ms: int | None = None,
         clock: Clock | None = None,
     ) -> None:
+        check(instance_of(Model), model=model)
+        check(instance_of(Start), start=start)
+        check(FUNCTION, strategy=strategy, on_rebalance=on_rebalance)
+        check(number(), max_concurrency=max_concurrency)
+        check(number(0), suspend_ms=suspend_ms, stop_timeout_ms=stop_timeout_ms)
+        check(or_none(number(0)), max_reconsume_times=max_reconsume_times, start_timeout_ms=start_timeout_ms)
+        check(or_none(TEXT), instance=instance)
+        check(or_none(instance_of(Path, str)), offsets_directory=offsets_directory)
+        check(FLAG, trace=trace)
         if max_concurrency < 1:
             raise SettingsError(f"max_concurrency {max_concurrency}: at least one handler must run")
         if model is Model.BROADCASTING:
             instance = instance or SHARED_INSTANCE
         own_id = client_id(instance)
-        offsets = offsets_directory or Path.home() / OFFSETS_DIRECTORY
+        offsets = Path(offsets_directory or Path.home() / OFFSETS_DIRECTORY)
         is_broadcasting = model is Model.BROADCASTING
         member = MemberSettings(
             name_servers=tuple(parse_name_servers(name_servers)),
@@ -136,7 +146,7 @@ class Consumer:
             max_reconsume_times,
             suspend_ms,
             stop_timeout_ms,
-            pull or PullOptions(),
+            check_options(PullOptions() if pull is None else pull),
             trace,
         )
         self._deduplicator = deduplicator
@@ -198,6 +208,7 @@ class Consumer:
             SettingsError: the batch size cannot be, the topic has a handler, or ``idempotent_by`` is given
                 and the consumer has no deduplicator, or broadcasts.
         """
+        valid_topic(topic)
         if topic in self._subscriptions:
             raise SettingsError(f"topic {topic!r} has a handler already: a group sees a topic in one way")
         once = None if idempotent_by is None else self._once(topic, idempotent_by, ordered)
@@ -213,6 +224,7 @@ class Consumer:
 
         Raises SettingsError if the topic has no handler.
         """
+        valid_topic(topic)
         if self._subscriptions.pop(topic, None) is None:
             raise SettingsError(f"topic {topic!r} has no handler that could be dropped")
         self._resubscribe()

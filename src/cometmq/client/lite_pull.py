@@ -17,18 +17,19 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Final, Self
 
+from cometmq.arguments import FUNCTION, TEXT, check, instance_of, number, or_none, several
 from cometmq.client.bodies import first_whole
 from cometmq.client.consumed import ConsumedQueue
 from cometmq.client.identity import client_id
 from cometmq.client.membership import MemberSettings, Membership, Wanted
-from cometmq.client.pulling import Pulling, PullOptions
+from cometmq.client.pulling import Pulling, PullOptions, check_options
 from cometmq.client.routes import parse_name_servers
 from cometmq.client.start import Start
 from cometmq.client.subscription import Subscription
 from cometmq.client.waiting import wait_within
 from cometmq.cluster.rebalance import Strategy, averagely
 from cometmq.errors import SettingsError, UndecodableBody
-from cometmq.format.layout import valid_group
+from cometmq.format.layout import valid_group, valid_topic
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.wire.bodies.heartbeat import ConsumeType, MessageModel
@@ -36,6 +37,7 @@ from cometmq.wire.bodies.heartbeat import ConsumeType, MessageModel
 COMMIT_MS: Final = 5_000
 POLL_TIMEOUT_MS: Final = 5_000
 POLL_COUNT: Final = 10
+_QUEUES: Final = several(instance_of(MessageQueue), "MessageQueues")
 
 
 class LitePullConsumer:
@@ -71,6 +73,11 @@ class LitePullConsumer:
         start_timeout_ms: int | None = None,
         clock: Clock | None = None,
     ) -> None:
+        check(instance_of(Start), start=start)
+        check(FUNCTION, strategy=strategy, on_rebalance=on_rebalance)
+        check(or_none(number(1)), commit_ms=commit_ms)
+        check(or_none(number(0)), start_timeout_ms=start_timeout_ms)
+        check(or_none(TEXT), instance=instance)
         self._settings = MemberSettings(
             name_servers=tuple(parse_name_servers(name_servers)),
             group=valid_group(group),
@@ -88,7 +95,7 @@ class LitePullConsumer:
             start_timeout_ms=start_timeout_ms,
         )
         self._start = start
-        self._pull = pull or PullOptions()
+        self._pull = check_options(PullOptions() if pull is None else pull)
         self._subscriptions: dict[str, Subscription] = {}
         self._member: Membership | None = None
         self._paused: set[MessageQueue] = set()
@@ -118,6 +125,7 @@ class LitePullConsumer:
             SettingsError: the topic is subscribed to, or queues are assigned.
             NetworkError, RemoteError: name servers have not answered for ``start_timeout_ms``, or refuse.
         """
+        valid_topic(topic)
         if topic in self._subscriptions or (self._member is not None and not self._subscriptions):
             raise SettingsError(f"topic {topic!r}: subscribe once, and not beside assigned queues")
         self._subscriptions[topic] = Subscription(topic, _polled, tags, sql)
@@ -129,6 +137,8 @@ class LitePullConsumer:
 
     async def assign(self, queues: Iterable[MessageQueue]) -> None:
         """Read these queues and no others, whoever else does. Raises SettingsError after ``subscribe``."""
+        queues = list(queues)
+        check(_QUEUES, queues=queues)
         if self._subscriptions:
             raise SettingsError("queues cannot be assigned beside topics that are subscribed to")
         if self._member is None:
@@ -147,6 +157,8 @@ class LitePullConsumer:
             UndecodableBody: the next message's body cannot be decompressed; the poll after this one goes on
                 behind it.
         """
+        check(number(0), timeout_ms=timeout_ms)
+        check(number(1), max_count=max_count)
         self._finish()
         deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
         while True:
@@ -166,6 +178,8 @@ class LitePullConsumer:
 
     def seek(self, queue: MessageQueue, queue_offset: int) -> None:
         """Go on in a queue at another offset. Raises SettingsError if the queue is not ours."""
+        check(instance_of(MessageQueue), queue=queue)
+        check(number(0), queue_offset=queue_offset)
         consumed = self._at_work.rebalancing.queues.get(queue)
         if consumed is None:
             raise SettingsError(f"{queue} is not consumed here: {self.queues} are")
@@ -174,10 +188,12 @@ class LitePullConsumer:
 
     def pause(self, *queues: MessageQueue) -> None:
         """Give no messages of these queues until they are resumed."""
+        check(_QUEUES, queues=queues)
         self._paused.update(queues)
 
     def resume(self, *queues: MessageQueue) -> None:
         """Give messages of these queues again."""
+        check(_QUEUES, queues=queues)
         self._paused.difference_update(queues)
         self._arrived.set()
 

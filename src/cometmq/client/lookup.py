@@ -3,6 +3,7 @@
 import asyncio
 from typing import Final, NamedTuple, Self
 
+from cometmq.arguments import TEXT, check, number
 from cometmq.client.routes import Routes, parse_name_servers
 from cometmq.errors import RemoteError
 from cometmq.format.host import unpack_host
@@ -53,6 +54,7 @@ class Lookup:
             RemoteError: the broker has no message there.
             NetworkError: the broker does not answer.
         """
+        check(TEXT, offset_id=offset_id)
         where = parse_offset_message_id(offset_id)
         header = ViewMessageHeader(physical_offset=where.physical_offset)
         command = Command(RequestCode.VIEW_MESSAGE_BY_ID, ext_fields=fields(header))
@@ -74,10 +76,13 @@ class Lookup:
             begin_time: earliest store time, ms since the epoch.
             end_time: latest store time.
         """
+        check(TEXT, topic=topic, key=key)
+        check(number(), max_count=max_count, begin_time=begin_time, end_time=end_time)
         return await self._find(_Search(topic, key, False, max_count, begin_time, end_time))
 
     async def by_unique_id(self, topic: str, unique_id: str) -> list[StoredMessage]:
         """Find the messages with the producer's id, the newest first: several if a send was tried again."""
+        check(TEXT, topic=topic, unique_id=unique_id)
         return await self._find(_Search(topic, unique_id, True, UNIQUE_COUNT_MAX, 0, TIME_MAX))
 
     async def _find(self, search: "_Search") -> list[StoredMessage]:

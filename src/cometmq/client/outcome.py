@@ -1,5 +1,7 @@
 """What a handler can raise to say what shall become of a message: any other exception is as ``Retry()``."""
 
+from cometmq.arguments import check, number, or_none
+
 
 class Retry(Exception):
     """The message shall come again later.
@@ -10,6 +12,8 @@ class Retry(Exception):
     """
 
     def __init__(self, *, delay_level: int = 0, suspend_ms: int | None = None) -> None:
+        check(number(0), delay_level=delay_level)
+        check(or_none(number(0)), suspend_ms=suspend_ms)
         super().__init__(f"again after delay level {delay_level}" if delay_level else "again later")
         self.delay_level = delay_level
         self.suspend_ms = suspend_ms

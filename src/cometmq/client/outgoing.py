@@ -119,7 +119,7 @@ def members(messages: Sequence[Message], unique_ids: Sequence[str]) -> list[byte
     return batch.encode_each(
         [
             (message.body, f"{_BEFORE_ID}{unique_id}{_BEHIND_ID}".encode(), 0)
-            if message == Message(topic, message.body) and 0 < len(message.body) <= BODY_SIZE_MAX
+            if message.has_body_only and message.topic == topic and 0 < len(message.body) <= BODY_SIZE_MAX
             else _member(message, unique_id)  # most have a body only: there is nothing else to check
             for message, unique_id in zip(messages, unique_ids, strict=True)
         ]
@@ -141,7 +141,7 @@ def _member(message: Message, unique_id: str) -> tuple[bytes, bytes, int]:
 def _properties(message: Message, unique_id: str) -> bytes:
     """Check a message, and give its properties string with its sender's own."""
     own, body = f"{_BEFORE_ID}{unique_id}{_BEHIND_ID}", message.body
-    if message == Message(message.topic, body) and 0 < len(body) <= BODY_SIZE_MAX:
+    if message.has_body_only and 0 < len(body) <= BODY_SIZE_MAX:
         valid_topic(message.topic)
         return own.encode()
     sent.check(message, body_size_max=BODY_SIZE_MAX)

@@ -12,6 +12,7 @@ from typing import Final, Literal, Self
 
 from msgspec.structs import replace
 
+from cometmq.arguments import FLAG, FUNCTION, TEXT, check, instance_of, number, or_none, several
 from cometmq.client import outgoing, packing
 from cometmq.client.accumulator import Accumulator
 from cometmq.client.hooks import Hooks, SendHook
@@ -25,6 +26,7 @@ from cometmq.client.replies import Replies
 from cometmq.client.request import reply_of, reply_topic, request_of
 from cometmq.client.room import Room
 from cometmq.client.routes import GONE_S, Routes, parse_name_servers
+from cometmq.client.send_arguments import TEXT_OR_FUNCTION, WHERE, check_sent, listed
 from cometmq.client.send_result import SendResult, of_each
 from cometmq.client.send_trace import SendTracer
 from cometmq.client.sending import SEND_TIMEOUT_MS, TRIES, Sender, SendSettings, Where
@@ -88,6 +90,13 @@ class Producer:
         idempotent_by: IdempotentBy | None = None,
         clock: Clock | None = None,
     ) -> None:
+        check(number(), in_flight_max=in_flight_max, batch_bytes=batch_bytes)
+        check(number(1), timeout_ms=timeout_ms, tries=tries)
+        check(or_none(number(0)), compress_over=compress_over, linger_ms=linger_ms)
+        check(FLAG, latency_fault_tolerance=latency_fault_tolerance, trace=trace)
+        check(TEXT, compression=compression)
+        check(several(instance_of(object), "SendHooks"), hooks=hooks)
+        check(or_none(TEXT_OR_FUNCTION), idempotent_by=idempotent_by)
         if in_flight_max < 1:
             raise SettingsError(f"in_flight_max {in_flight_max}: at least one request must be under way")
         if not 0 < batch_bytes <= BATCH_BYTES_MAX:
@@ -171,6 +180,8 @@ class Producer:
             RemoteError: the broker refuses.
             NetworkError: no broker answers; the message may be stored nevertheless.
         """
+        if type(message) is not Message or queue is not None:
+            check_sent(message, queue)
         if self._key_of is not None:
             message = self._keyed(message)
         if self._accumulator is not None and queue is None and packing.may_wait(message):
@@ -195,6 +206,7 @@ class Producer:
             NoRoute, NetworkError: the queue of a sharding key cannot be found; nothing was sent.
             PartlySent: some were not stored, or may not be; it has the result or the error of each.
         """
+        check(or_none(FUNCTION), queue_of=queue_of)
         outcomes = await self._send_each(self._all_keyed(messages), queue_of)
         results = [outcome for outcome in outcomes if isinstance(outcome, SendResult)]
         if len(results) < len(outcomes):
@@ -206,6 +218,7 @@ class Producer:
 
         Raises like ``send``.
         """
+        check(WHERE, queue=queue)
         messages = self._all_keyed(messages)
         ids = self._new_ids(len(messages))
         ready = outgoing.many(messages, ids, self._new_id())
@@ -215,6 +228,7 @@ class Producer:
 
     async def send_oneway(self, message: Message, queue: Where = None) -> None:
         """Send a message without waiting for an answer: it can be lost unseen. Raises like ``send``."""
+        check_sent(message, queue)
         await self._sender.oneway(self._prepare(self._keyed(message)), queue)
 
     async def request(
@@ -234,6 +248,8 @@ class Producer:
             MessageIllegal, IllegalName, NoRoute, RemoteError: as ``send``.
             SettingsError: ``timeout_ms`` is less than 1.
         """
+        check_sent(message, queue)
+        check(number(), timeout_ms=timeout_ms)
         if timeout_ms < 1:
             raise SettingsError(f"timeout_ms {timeout_ms}: a reply takes at least 1")
         with self._replies.expected() as (correlation_id, reply):
@@ -266,6 +282,7 @@ class Producer:
             RemoteError: the broker knows the producer not any more, or it has not taken the reply.
             NetworkError: no broker answers; the producer may have the reply nevertheless.
         """
+        check(instance_of(StoredMessage), request=request)
         message = Message(reply_topic(request), body, tags, keys, properties)
         ready = reply_of(self._prepare(message), request)
         return await self._send(ready, await self._sender.queue_at(request.store_host, message.topic))
@@ -285,6 +302,8 @@ class Producer:
             RemoteError: the message is due, or the broker takes none back; the remark names the remedy.
             NetworkError: the broker does not answer; the message may be taken back nevertheless.
         """
+        check(TEXT, topic=topic)
+        check(or_none(TEXT), handle=handle)
         message = wanted(topic, handle)
         address = await self._sender.address(MessageQueue(topic, message.broker_name, 0))
         request = recall_request(self.group, message)
@@ -293,6 +312,7 @@ class Producer:
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Give the queues that a topic's messages are sent to. Raises NoRoute or NetworkError."""
+        check(TEXT, topic=topic)
         return await self._sender.queues(topic)
 
     async def _send(self, ready: Outgoing, where: Where = None) -> SendResult:
@@ -348,7 +368,8 @@ class Producer:
                 outcomes.update(dict.fromkeys(part.places, failure))
 
     def _all_keyed(self, messages: Iterable[Message]) -> list[Message]:
-        return list(messages) if self._key_of is None else [self._keyed(message) for message in messages]
+        given = listed(messages)
+        return given if self._key_of is None else [self._keyed(message) for message in given]
 
     def _keyed(self, message: Message) -> Message:
         """Give a message with its idempotence key, if it shall have one."""

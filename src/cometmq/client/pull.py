@@ -11,6 +11,7 @@
 from collections.abc import AsyncIterator
 from typing import Self
 
+from cometmq.arguments import check, number
 from cometmq.client.queue_requests import PullStatus, QueueRequests
 from cometmq.client.routes import Routes, parse_name_servers
 from cometmq.format.layout import valid_group
@@ -28,6 +29,7 @@ class PullConsumer(QueueRequests):
     """
 
     def __init__(self, name_servers: str, group: str, *, timeout_ms: int = 3_000) -> None:
+        check(number(1), timeout_ms=timeout_ms)
         connections = Connections()
         routes = Routes(connections, parse_name_servers(name_servers))
         super().__init__(connections, routes, valid_group(group), timeout_ms)

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from cometmq.arguments import check, instance_of, number
 from cometmq.client.offset_store import OffsetStore
 from cometmq.client.queue_requests import PULL_COUNT, PullStatus, QueueRequests
 from cometmq.client.queue_requests import Pulled as PullAnswer
@@ -43,6 +44,15 @@ class PullOptions(NamedTuple):
     limits: Limits = Limits()
     max_count: int = PULL_COUNT
     hold_ms: int = HOLD_MS
+
+
+def check_options(pull: PullOptions) -> PullOptions:
+    """Return what was given, if it can be used. Raises IllegalType, IllegalArgument."""
+    check(instance_of(PullOptions), pull=pull)
+    check(instance_of(Limits), limits=pull.limits)
+    check(number(1), max_count=pull.max_count, **pull.limits._asdict())
+    check(number(0), hold_ms=pull.hold_ms)
+    return pull
 
 
 class Pulling:

@@ -4,6 +4,7 @@ import asyncio
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
+from cometmq.arguments import TEXT, check, instance_of, number, or_none
 from cometmq.client.bodies import first_whole
 from cometmq.client.routes import Routes
 from cometmq.cluster.route import Route
@@ -45,6 +46,9 @@ class PullStatus(Enum):
     OFFSET_ILLEGAL = auto()
 
 
+_QUEUE: Final = instance_of(MessageQueue)
+_NUMBER: Final = number()
+_COUNT: Final = number(0)
 _STATUS: Final[dict[int, PullStatus]] = {
     ResponseCode.SUCCESS: PullStatus.FOUND,
     ResponseCode.PULL_NOT_FOUND: PullStatus.NO_NEW_MESSAGE,
@@ -101,6 +105,7 @@ class QueueRequests:
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Give a topic's queues that can be read. Raises NoRoute or NetworkError."""
+        check(TEXT, topic=topic)
         return (await self._routes.get(topic)).subscribe_queues()
 
     async def pull(
@@ -158,6 +163,7 @@ class QueueRequests:
         commit_offset: int | None = None,
     ) -> Pulled:
         """Read the same, bodies as they are stored: ``sys_flag`` says which are compressed."""
+        check(or_none(TEXT), sql=sql)
         wanted = tag.parse(tags) if sql is None else None
         pulled = await self.pull_records(
             queue,
@@ -189,6 +195,10 @@ class QueueRequests:
         Args:
             max_bytes: most bytes that are wanted, but for the first message. The broker has limits too.
         """
+        check(_QUEUE, queue=queue)
+        check(_NUMBER, queue_offset=queue_offset)
+        check(_COUNT, max_count=max_count, wait_ms=wait_ms)
+        check(or_none(_NUMBER), commit_offset=commit_offset)
         header = PullHeader(
             consumer_group=self.group,
             topic=queue.topic,
@@ -219,6 +229,7 @@ class QueueRequests:
             young_is_zero: whether a broker may say 0 instead of None for a queue so young that its first
                 message is still in memory: so those who begin at the end miss nothing of a new queue.
         """
+        check(_QUEUE, queue=queue)
         header = QueryConsumerOffsetHeader(
             consumer_group=self.group,
             topic=queue.topic,
@@ -236,6 +247,8 @@ class QueueRequests:
         The first commit in a topic goes alone: a Java broker makes a table for the group and the topic then,
         and when commits for two queues do so at once, it loses one (RocketMQ: ConsumerOffsetManager.java).
         """
+        check(_QUEUE, queue=queue)
+        check(_COUNT, queue_offset=queue_offset)
         table = queue.broker_name, queue.topic
         if table not in self._has_committed:
             async with self._first_commits.setdefault(table, asyncio.Lock()):
@@ -258,16 +271,20 @@ class QueueRequests:
 
     async def min_offset(self, queue: MessageQueue) -> int:
         """Give the first queue offset that can be read."""
+        check(_QUEUE, queue=queue)
         header = GetMinOffsetHeader(topic=queue.topic, queue_id=queue.queue_id)
         return _offset(await self._request(queue, RequestCode.GET_MIN_OFFSET, header))
 
     async def max_offset(self, queue: MessageQueue) -> int:
         """Give the queue offset behind the last message."""
+        check(_QUEUE, queue=queue)
         header = GetMaxOffsetHeader(topic=queue.topic, queue_id=queue.queue_id)
         return _offset(await self._request(queue, RequestCode.GET_MAX_OFFSET, header))
 
     async def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
         """Give the queue offset of the first message stored at or after ``time_ms`` since the epoch."""
+        check(_QUEUE, queue=queue)
+        check(_NUMBER, time_ms=time_ms)
         header = SearchOffsetHeader(topic=queue.topic, queue_id=queue.queue_id, time=time_ms)
         return _offset(await self._request(queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header))
 

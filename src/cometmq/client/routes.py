@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from cometmq.arguments import TEXT, check
 from cometmq.client.answer import Kind, check_kind, successful
 from cometmq.cluster.route import MASTER, QueueCounts, Route
 from cometmq.errors import (
@@ -46,6 +47,7 @@ class _Known(NamedTuple):
 
 def parse_name_servers(text: str) -> list[str]:
     """Give the addresses of ``host:port;host:port``. Raises SettingsError for one that is none."""
+    check(TEXT, name_servers=text)
     addresses = [address.strip() for address in text.split(";") if address.strip()]
     if not addresses:
         raise SettingsError(f"name servers {text!r}: give at least one host:port, several joined by ;")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from cometmq.arguments import check, number
 from cometmq.client.queue_requests import QueueRequests
 from cometmq.format.layout import RETRY_PREFIX
 from cometmq.message import MessageQueue
@@ -25,7 +26,8 @@ class Start:
 
     @classmethod
     def at(cls, time_ms: int) -> "Start":
-        """Begin with the first message stored at or after a time, ms since the epoch."""
+        """Begin with the first message stored at or after a time, ms since the epoch. Raises IllegalType."""
+        check(number(0), time_ms=time_ms)
         return cls(ConsumeFromWhere.TIMESTAMP, time_ms)
 
     async def offset(self, requests: QueueRequests, queue: MessageQueue) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from cometmq.arguments import FLAG, FUNCTION, TEXT, check, number, or_none
 from cometmq.client.calling import call
 from cometmq.client.queue_requests import SQL92
 from cometmq.errors import SettingsError
@@ -36,7 +37,7 @@ class Subscription:
     Raises:
         IllegalName: the topic's name.
         FormatError: ``tags`` is no tag expression.
-        SettingsError: ``batch_size`` is not from 1 to 1024.
+        SettingsError: ``batch_size`` is not from 1 to 1024; or IllegalType.
     """
 
     topic: str
@@ -50,6 +51,10 @@ class Subscription:
     def __post_init__(self) -> None:
         """Refuse what could not be consumed."""
         valid_topic(self.topic)
+        check(FUNCTION, handler=self.handler)
+        check(or_none(TEXT), sql=self.sql)
+        check(FLAG, ordered=self.ordered)
+        check(or_none(number()), batch_size=self.batch_size)
         tag.parse(self.tags)
         if self.batch_size is not None and not 1 <= self.batch_size <= 1024:
             raise SettingsError(f"batch size {self.batch_size}: give 1 to 1024, or None for single messages")

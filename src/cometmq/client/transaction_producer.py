@@ -14,11 +14,14 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Literal, Self, TypedDict, Unpack
 
+from cometmq import arguments
+from cometmq.arguments import FUNCTION, TEXTS, number
 from cometmq.client.calling import call
 from cometmq.client.check_back import Checks
 from cometmq.client.hooks import SendHook
 from cometmq.client.idempotence_key import IdempotentBy
 from cometmq.client.producer import Producer
+from cometmq.client.send_arguments import check_sent
 from cometmq.client.send_result import SendResult, SendStatus
 from cometmq.client.sending import Where
 from cometmq.client.transaction import (
@@ -96,9 +99,13 @@ class TransactionProducer(Producer):
         stop_timeout_ms: int = STOP_TIMEOUT_MS,
         **options: Unpack[ProducerOptions],
     ) -> None:
+        arguments.check(FUNCTION, check=check)
+        arguments.check(number(), max_concurrency=max_concurrency)
+        arguments.check(number(0), stop_timeout_ms=stop_timeout_ms)
         super().__init__(name_servers, group, **options)
         if isinstance(topics, str):
             raise SettingsError(f"topics {topics!r}: give them as a tuple, ({topics!r},)")
+        arguments.check(TEXTS, topics=topics)
         if max_concurrency < 1:
             raise SettingsError(f"max_concurrency {max_concurrency}: at least one transaction must run")
         self._check = check
@@ -140,6 +147,7 @@ class TransactionProducer(Producer):
         Raises what ``execute`` raises, and SettingsError if it gives no state; the broker will then have
         ``check`` called, as it will if this is cancelled (a plain ``execute`` then goes on in its thread).
         """
+        arguments.check(FUNCTION, execute=execute)
         sent = await self.send_half(message, queue)
         state = TransactionState.ROLLBACK
         if sent.status is SendStatus.SEND_OK:
@@ -154,6 +162,7 @@ class TransactionProducer(Producer):
 
     async def send_half(self, message: Message, queue: Where = None) -> SendResult:
         """Send a message that nobody gets yet: how ``send_in_transaction`` begins. Raises like that."""
+        check_sent(message, queue)
         refuse_unfit(message)
         return await self._send(half(self._prepare(message), self.group), queue)
 

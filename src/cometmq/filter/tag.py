@@ -8,6 +8,7 @@ so a message of another tag with the same hash passes; the consumer compares the
 from collections.abc import Iterable
 from typing import Final
 
+from cometmq.arguments import TEXT, check, or_none
 from cometmq.errors import FormatError
 from cometmq.format.java_hash import tags_code
 
@@ -24,8 +25,10 @@ LENGTH_MAX: Final = 65_536
 def parse(expression: str | None) -> frozenset[str] | None:
     """Give the tags that ``expression`` names, or None if it wants every message.
 
-    Raises FormatError for an expression of separators only, such as ``||``, and for one that is too long.
+    Raises FormatError for an expression of separators only, such as ``||``, and for one that is too long;
+    IllegalType for what is no text.
     """
+    check(or_none(TEXT), tags=expression)
     if expression is None or expression in {"", ALL}:
         return None
     if len(expression) > LENGTH_MAX or expression.count(SEPARATOR) >= TAGS_MAX:

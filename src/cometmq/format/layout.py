@@ -25,6 +25,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from cometmq.arguments import TEXT, check
 from cometmq.errors import FormatError, IllegalName
 
 TOPIC_LENGTH_MAX: Final = 127
@@ -48,15 +49,22 @@ _INDEX_NAME: Final = re.compile(r"[0-9]{17}")
 _QUEUE_ID_NAME: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
-@lru_cache(maxsize=1024)  # a producer asks about the same ones again and again
 def valid_topic(topic: str) -> str:
-    """Give ``topic`` back. Raises IllegalName if it is no legal topic name."""
+    """Return ``topic``. Raises IllegalName if it is no legal topic name, IllegalType if it is no str."""
+    if not isinstance(topic, str):
+        check(TEXT, topic=topic)
+    return _legal_topic(topic)
+
+
+@lru_cache(maxsize=1024)  # a producer asks about the same ones again and again
+def _legal_topic(topic: str) -> str:
     derived = topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
     return _valid_name("topic", topic, SYSTEM_TOPIC_LENGTH_MAX if derived else TOPIC_LENGTH_MAX)
 
 
 def valid_group(group: str) -> str:
-    """Give ``group`` back. Raises IllegalName if it is no legal group name."""
+    """Return ``group``. Raises IllegalName if it is no legal group name, IllegalType if it is no str."""
+    check(TEXT, group=group)
     return _valid_name("group", group, GROUP_LENGTH_MAX)
 
 

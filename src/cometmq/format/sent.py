@@ -11,6 +11,10 @@ from cometmq.format.layout import valid_topic
 from cometmq.message import Message
 
 FLAG_LIMIT: Final = 2**31
+_JAVA_BLANKS: Final = "".join(
+    char for char in map(chr, range(ord(" ") + 1)) if char not in properties.NAME_END + properties.VALUE_END
+)
+"""What Java strips from tags, but for the two characters that no property may hold."""
 
 
 def check(message: Message, *, body_size_max: int) -> None:
@@ -30,6 +34,11 @@ def check(message: Message, *, body_size_max: int) -> None:
         raise MessageIllegal(f"{_delays(message)}: give one of them")
     if message.sharding_key == "":
         raise MessageIllegal("sharding key is empty: give None for none")
+    if message.tags and not _can_be_filtered(message.tags):
+        raise MessageIllegal(
+            f"tags {message.tags!r}: no filter can name them; give one tag, without blanks around it, || in "
+            "it, or * alone, and put what else there is into properties"
+        )
     for name, value in message.properties.items():
         if name in properties.RESERVED or name.startswith(properties.TRANSIENT_PREFIX):
             raise MessageIllegal(f"property {name!r} is RocketMQ's own: choose another name")
@@ -37,8 +46,6 @@ def check(message: Message, *, body_size_max: int) -> None:
             raise MessageIllegal(f"property {name!r} = {value!r}: neither name nor value may be empty")
     if not message.keys:
         return
-    if isinstance(message.keys, str):
-        raise MessageIllegal(f"keys {message.keys!r}: give them as a tuple, ({message.keys!r},)")
     if any(not key or properties.KEY_SEPARATOR in key for key in message.keys):
         raise MessageIllegal(f"keys {message.keys!r}: a key must not be empty nor hold a blank")
 
@@ -65,6 +72,11 @@ def properties_of(message: Message, own: str) -> bytes:
     if message.tags:
         by_name[properties.TAGS] = message.tags
     return properties.encode_text(properties.text_of(by_name) + own) if by_name else own.encode()
+
+
+def _can_be_filtered(tag: str) -> bool:
+    """Check that a tag expression can name a tag: clients split it at ``||`` and strip blanks."""
+    return tag == tag.strip() == tag.strip(_JAVA_BLANKS) and tag != "*" and "||" not in tag
 
 
 def _delays(message: Message) -> str:

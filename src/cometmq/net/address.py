@@ -5,6 +5,7 @@ import re
 import socket
 from typing import Final
 
+from cometmq.arguments import TEXT, check
 from cometmq.errors import SettingsError
 
 PORT_MAX: Final = 65_535
@@ -17,8 +18,9 @@ def parse_address(text: str) -> tuple[str, int]:
     """Give host and port.
 
     Raises:
-        SettingsError: the text is no address.
+        SettingsError: the text is no address; IllegalType if it is no text.
     """
+    check(TEXT, address=text)
     match = _ADDRESS.fullmatch(text)
     if match is None or int(match[3]) > PORT_MAX or len(match[1] or match[2]) > HOST_LENGTH_MAX:
         shown = text if len(text) <= HOST_LENGTH_MAX else text[:HOST_LENGTH_MAX] + "…"

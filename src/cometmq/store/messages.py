@@ -11,12 +11,14 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from cometmq.arguments import TEXT, check, instance_of, number, or_none, several
 from cometmq.errors import DamagedRecord, FormatError, MessageIllegal
 from cometmq.filter import tag
 from cometmq.format import properties, sent
 from cometmq.format.checksum import Crc
 from cometmq.format.dispatch import KeyKind
 from cometmq.format.host import pack_host
+from cometmq.format.layout import valid_topic
 from cometmq.format.message_id import UniqueIdMaker, offset_message_id, parse_offset_message_id
 from cometmq.format.record import PHYSICAL_OFFSET_AT, Record, decode
 from cometmq.format.stored import readable_message, stored_message
@@ -33,6 +35,7 @@ HOST: Final = pack_host("127.0.0.1", 10911)
 """Producer and broker of what is appended here: where a broker of this machine would serve it."""
 TIME_MAX: Final = 2**63 - 1
 ALL: Final = 2**31 - 1
+_MESSAGES: Final = several(instance_of(Message), "Messages")
 
 
 class Receipt(NamedTuple):
@@ -80,6 +83,8 @@ class Messages(ABC):
             IllegalName: a topic's name.
             StoreNotWritable: disk full, a sync failed, or the store is closed.
         """
+        check(number(0), queue_id=queue_id)
+        check(_MESSAGES, messages=(messages := list(messages)))
         now, size_max = self.clock.now_ms(), self.settings.max_message_size
         ids: list[str] = []
         ready: list[NewMessage] = []
@@ -123,6 +128,9 @@ class Messages(ABC):
         appended, UndecodableBody at one that cannot be decompressed: what is behind it can be read from the
         next queue offset on.
         """
+        valid_topic(topic)
+        check(number(0), queue_id=queue_id, begin=begin)
+        check(or_none(number(0)), end=end)
         return self._read(topic, queue_id, begin, end, tag.parse(tags))
 
     def message_by_id(self, message_id: str, topic: str | None = None) -> StoredMessage | None:
@@ -130,6 +138,8 @@ class Messages(ABC):
 
         Unique ids are found through the index. Raises DamagedRecord like ``messages``.
         """
+        check(TEXT, message_id=message_id)
+        check(or_none(TEXT), topic=topic)
         if (found := self._by_offset_id(message_id)) is not None:
             return found if topic in (None, found.topic) else None
         topics = [topic] if topic is not None else sorted({topic for topic, _ in self.queues()})
@@ -145,6 +155,8 @@ class Messages(ABC):
 
         At most ``max_msgs_num_batch`` of the settings are given. Raises DamagedRecord like ``messages``.
         """
+        check(TEXT, topic=topic, key=key)
+        check(number(), max_count=max_count, begin_time=begin_time, end_time=end_time)
         found = self.query(topic, key, max_count, begin_time, end_time, KeyKind.KEY)
         return [_message(record) for record in found.records]
 

@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
+from cometmq.arguments import check, instance_of, or_none
 from cometmq.errors import IllegalName, MessageIllegal, StoreLocked, StoreNotWritable
 from cometmq.format import layout
 from cometmq.format.record import RecordHead
@@ -90,6 +91,8 @@ class MessageStore(Messages, HasPointers):
             StoreNotWritable: the disk is full.
             OSError: the disk refuses.
         """
+        check(instance_of(Path, str), directory=directory)
+        check(or_none(instance_of(StoreSettings)), settings=settings)
         root = Path(directory)
         layer, clock = files or Disk(), clock or SystemClock()
         with told_if_full(root):

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from cometmq.arguments import NUMBER, check
+from cometmq.errors import IllegalArgument
 from cometmq.io.clock import SystemClock
 
 
@@ -33,7 +35,8 @@ class MovableClock:
 
     def advance(self, seconds: float) -> None:
         """Let ``seconds`` pass at once; on return, what they make due has happened."""
+        check(NUMBER, seconds=seconds)
         if seconds < 0:
-            raise ValueError(f"advance by {seconds} s: time does not go back")
+            raise IllegalArgument(f"advance by {seconds} s: time does not go back")
         self._ahead_ms += round(seconds * 1000)
         self._on_move()

@@ -13,6 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
+from cometmq.arguments import COUNT, FLAG, SECONDS, TEXT, check, instance_of, number, or_none
 from cometmq.broker.broker import Broker
 from cometmq.broker.own_address import LOOPBACK
 from cometmq.broker.pull import SUSPEND_MS_MAX
@@ -21,7 +22,7 @@ from cometmq.broker.topics import AUTO_CREATE_TOPIC
 from cometmq.cluster.route import queue_of_key
 from cometmq.errors import SettingsError
 from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
-from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
+from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX, valid_topic
 from cometmq.format.properties import REAL_TOPIC
 from cometmq.io.clock import SystemClock
 from cometmq.message import Message, MessageQueue, StoredMessage
@@ -72,6 +73,7 @@ class EmbeddedBroker:
     _broker: Broker
 
     def __init__(self, *, sockets: bool = True) -> None:
+        check(FLAG, sockets=sockets)
         self._host = LOOPBACK if sockets else inproc.HOST
         self.clock = MovableClock(lambda: self._run(self._catch_up()))
         self._thread = ThreadPoolExecutor(1, "cometmq-embedded")
@@ -96,6 +98,8 @@ class EmbeddedBroker:
 
     def create_topic(self, topic: str, queues: int = QUEUES) -> None:
         """Make a topic, known to the name server when this returns. Raises IllegalName."""
+        valid_topic(topic)
+        check(number(1), queues=queues)
         self._run(self._create_topic(topic, queues))
 
     def send(self, message: Message, queue_id: int | None = None) -> StoredMessage:
@@ -103,14 +107,18 @@ class EmbeddedBroker:
 
         Raises IllegalName or MessageIllegal; messages with a delay are for a ``Producer`` to send.
         """
+        check(instance_of(Message), message=message)
+        check(or_none(number(0)), queue_id=queue_id)
         return self._run(self._send(message, queue_id))
 
     def messages(self, topic: str) -> list[StoredMessage]:
         """Give all messages of a topic, in the order in which they were stored."""
+        check(TEXT, topic=topic)
         return self._run(self._messages(topic))
 
     def dead_letters(self, group: str) -> list[StoredMessage]:
         """Give the messages that a consumer group has given up."""
+        check(TEXT, group=group)
         return self.messages(DLQ_PREFIX + group)
 
     def fail_next(
@@ -133,6 +141,10 @@ class EmbeddedBroker:
 
         Raises SettingsError if neither topic nor request is given, or ``times`` is below 0.
         """
+        check(number(), times=times, answer=answer)
+        check(or_none(TEXT), topic=topic)
+        check(or_none(number()), request=request)
+        check(instance_of(Fault), fault=fault)
         if topic is None and request is None:
             raise SettingsError("fail_next: say which requests, by topic=… or request=RequestCode.…")
         if times < 0:
@@ -163,6 +175,9 @@ class EmbeddedBroker:
             TimeoutError: it has fewer after ``timeout_s``; says how many.
             RuntimeError: called in an event loop: see ``wait_consumed``.
         """
+        check(TEXT, topic=topic)
+        check(COUNT, number=number)
+        check(SECONDS, timeout_s=timeout_s)
         _refuse_in_loop("wait_messages")
         return self._run(self._wait_messages(topic, number, timeout_s))
 
@@ -180,6 +195,9 @@ class EmbeddedBroker:
             RuntimeError: called in an event loop, which would stand still meanwhile, and its consumers with
                 it: ``await asyncio.to_thread(rocketmq.wait_consumed, group, topic)``.
         """
+        check(TEXT, group=group, topic=topic)
+        check(FLAG, retries=retries)
+        check(SECONDS, timeout_s=timeout_s)
         _refuse_in_loop("wait_consumed")
         deadline = time.monotonic() + timeout_s
         self._run(self._wait_consumed(group, topic, timeout_s))

@@ -14,6 +14,7 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Final, Self
 
+from cometmq.arguments import Kind, check, number
 from cometmq.client.idempotence.key import IdempotentBy, key_by
 from cometmq.client.idempotence.renewal import Renewal, Taken
 from cometmq.client.idempotence.sqlite import SqliteClaims
@@ -28,6 +29,10 @@ from cometmq.message import StoredMessage
 LEASE_MS: Final = 60_000
 KEEP_MS: Final = 7 * 24 * 3_600_000
 
+_STORE: Final = Kind(
+    "the path of a file, or a ClaimStore",
+    lambda value: isinstance(value, Path | str) or hasattr(value, "claim"),
+)
 _DELAYS_MS: Final = DelayLevels.parse().delays_ms
 
 
@@ -53,6 +58,8 @@ class Deduplicator:
         keep_ms: int = KEEP_MS,
         clock: Clock | None = None,
     ) -> None:
+        check(number(), lease_ms=lease_ms, keep_ms=keep_ms)
+        check(_STORE, store=store)
         if min(lease_ms, keep_ms) <= 0:
             raise SettingsError(f"lease_ms {lease_ms}, keep_ms {keep_ms}: both must be above 0")
         self.lease_ms = lease_ms
