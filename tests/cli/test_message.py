@@ -31,6 +31,23 @@ def test_a_message_is_found_by_ids_by_key_and_by_time(cometmq: Run, sent: dict[s
     assert "body  hello" in out and "tags  paid" in out
 
 
+@pytest.mark.usefixtures("live")
+def test_of_topics_whose_hashes_are_the_same_only_the_one_asked_for_is_found(cometmq: Run) -> None:
+    for topic in ("shard1a", "shard2B"):
+        assert cometmq("send", topic, topic, "--key", "k").code == 0
+        assert cometmq("send", topic, f"newer {topic}", "--key", "k", "--key", "other").code == 0
+    for topic in ("shard1a", "shard2B"):
+        found = cometmq("message", "find", "--topic", topic, "--key", "k", "--json").values
+        assert [one["body"] for one in found] == [f"newer {topic}", topic]
+        (newest,) = cometmq(
+            "message", "find", "--topic", topic, "--key", "k", "--limit", "1", "--json"
+        ).values
+        assert newest["body"] == f"newer {topic}"
+    offset_id = found[0]["offset_id"]
+    wrong = cometmq("message", "resend", offset_id, "--topic", "shard1a", "--to", "shard1a")
+    assert wrong.failed(3, "it is one of topic shard2B")
+
+
 def test_messages_are_printed_a_line_each(cometmq: Run, sent: dict[str, str]) -> None:
     cometmq("send", "orders", "other", "--tags", "lost")
     assert [line.split()[1:] for line in cometmq("message", "print", "orders").out.splitlines()] == [

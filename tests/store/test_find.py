@@ -10,7 +10,7 @@ from tests.store.conftest import HOST, ROOT, SMALL, OpenStore, new_message
 
 from cometmq.format import layout
 from cometmq.format.message_id import offset_message_id
-from cometmq.format.properties import decode
+from cometmq.format.properties import decode, encode
 from cometmq.io.clock import ManualClock
 from cometmq.store.directory import StoreDirectory
 from cometmq.store.find import Found, Wanted, find
@@ -87,6 +87,36 @@ def test_an_offset_id_names_its_message(filled: MemoryDisk) -> None:
     assert search(filled, message_id=offset_message_id(HOST, found.record.physical_offset + 1)) == []
     other = bytes([10, 0, 0, 1, 0, 0, 42, 159])
     assert search(filled, message_id=offset_message_id(other, found.record.physical_offset)) == []
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_topics_whose_hashes_are_the_same_are_told_apart(
+    open_store: OpenStore, disk: MemoryDisk, is_closed: bool
+) -> None:
+    store = open_store()
+    for n in range(6):
+        store.append([new_message(("shard1a", "shard2B")[n % 2], 0, b"%03d" % n * 60, keys="k k")])
+    if is_closed:  # else nothing of it is in the index, and the log is scanned
+        store.close()
+    else:
+        disk = disk.after_kill()
+    assert search(disk, key="k", topic="shard1a") == [0, 2, 4]
+    assert search(disk, key="k", topic="shard2B") == [1, 3, 5]
+    assert search(disk, key="k") == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("unique_id", ["ABCDEF01", "abcdef01", "Ab-1"])
+def test_a_unique_id_is_found_as_it_is_spelt_and_capitals_in_any_case(
+    open_store: OpenStore, disk: MemoryDisk, unique_id: str
+) -> None:
+    store = open_store()
+    message = new_message("Orders", 0, b"001" * 60)
+    store.append([message._replace(properties=encode({"UNIQ_KEY": unique_id}))])
+    store.close()
+    for use_index in (True, False):
+        assert search(disk, use_index=use_index, message_id=unique_id) == [1]
+        found = search(disk, use_index=use_index, message_id=unique_id.lower())
+        assert found == ([1] if unique_id in (unique_id.lower(), unique_id.upper()) else [])
 
 
 def test_unique_ids_keys_and_offset_ids_of_a_real_broker_lead_to_their_messages(

@@ -8,7 +8,7 @@ bisection (``log_seek``).
 Whatever way a record was found, it is held against all that was asked for.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -72,7 +72,7 @@ class Wanted(NamedTuple):
             (self.topic is None or record.topic == self.topic)
             and (self.tags is None or by_name.get(properties.TAGS) == self.tags)
             and (self.key is None or self.key in keys or self.key == unique_id)
-            and (self.message_id is None or self.message_id.upper() == unique_id)
+            and (self.message_id is None or unique_id in _spellings(self.message_id))
             and self.begin_time <= record.store_time <= self.end_time
         )
 
@@ -104,14 +104,14 @@ class _Search:
             if wanted._replace(message_id=None).holds(found.record):
                 yield found
             return
-        key = (wanted.message_id.upper() if wanted.message_id else None) or wanted.key
+        keys = _spellings(wanted.message_id) if wanted.message_id else (wanted.key,) if wanted.key else ()
         begin, end = log_offset_by_time(self._store.log, wanted.begin_time), self._end_of_time()
-        if key is not None and use_index and (views := self._usable_index()):
+        if keys and use_index and (views := self._usable_index()):
             first, last = views[0].header.begin_physical_offset, views[-1].header.end_physical_offset
-            yield from self._scan(begin, min(first, end), key)
-            yield from self._true(offset for offset in self._look_up(views, key) if first <= offset <= last)
+            yield from self._scan(begin, min(first, end), keys)
+            yield from self._true(offset for offset in self._look_up(views, keys) if first <= offset <= last)
             begin = max(begin, self._behind(last))
-        yield from self._scan(begin, end, key)
+        yield from self._scan(begin, end, keys)
 
     def _by_offset_id(self) -> Found | None:
         """Give the record that the id names, if it is an offset id of this store."""
@@ -131,10 +131,10 @@ class _Search:
         broken = findings or any(view.header.next_entry > view.entry_count for view in views)
         return [] if broken else [view for view in views if len(view.entries) > 1]
 
-    def _look_up(self, views: list[IndexView], key: str) -> list[int]:
-        """Give the offsets of records that may have the key, ascending."""
+    def _look_up(self, views: list[IndexView], keys: Sequence[str]) -> list[int]:
+        """Find the offsets of records that may have one of the keys, ascending."""
         topics = [self._wanted.topic] if self._wanted.topic is not None else self._topics()
-        hashes = {index_key_hash(topic, key) for topic in topics}
+        hashes = {index_key_hash(topic, key) for topic in topics for key in keys}
         return sorted({offset for view in views for key_hash in hashes for offset in view.find(key_hash)})
 
     def _topics(self) -> list[str]:
@@ -147,7 +147,7 @@ class _Search:
         data = self._store.log.read_record(physical_offset, damaged=True)
         return physical_offset + (len(data) if data else 0)
 
-    def _scan(self, begin: int, end: int, key: str | None) -> Iterator[Found]:
+    def _scan(self, begin: int, end: int, keys: Sequence[str]) -> Iterator[Found]:
         """Give the records asked for of a stretch of the log."""
         chain, total = self._store.log.chain, self._store.data_bytes()
         kernels.load_for(min(end - begin, total))
@@ -156,14 +156,14 @@ class _Search:
             if first >= last:
                 continue
             for chunk in LogScan(self._store.log, first, last, verify_crc=False):
-                yield from self._chosen(chunk, key)
+                yield from self._chosen(chunk, keys)
                 self._store.drop_pages()
                 if self._progress is not None:
                     self._progress(chunk.end_offset - chain.first_offset, total)
                 if chunk.scan.store_time[0] > self._wanted.end_time:
                     return
 
-    def _chosen(self, chunk: Chunk, key: str | None) -> Iterator[Found]:
+    def _chosen(self, chunk: Chunk, keys: Sequence[str]) -> Iterator[Found]:
         scan, wanted = chunk.scan, self._wanted
         chosen = (scan.store_time >= wanted.begin_time) & (scan.store_time <= wanted.end_time)
         if not chosen.any():
@@ -176,9 +176,10 @@ class _Search:
             delayed = [topic == SCHEDULE_TOPIC for topic, _ in dispatch.queues]
             same = dispatch.tags_code == tags_code(wanted.tags)
             chosen &= same | np.array(delayed, np.bool_)[dispatch.queue]
-        if key is not None:
+        if keys:
             with_key = np.zeros(scan.count, np.bool_)
-            with_key[_records_with(key, dispatch)] = True
+            for key in keys:
+                with_key[_records_with(key, dispatch)] = True
             chosen &= with_key
         yield from self._true(scan.physical_offset[chosen].tolist())
 
@@ -209,6 +210,11 @@ class _Search:
             return log.chain.end_offset
         offset = log_offset_by_time(log, self._wanted.end_time + 1)
         return log.chain.end_offset if log.read_record(offset, damaged=True) is None else offset
+
+
+def _spellings(message_id: str) -> tuple[str, ...]:
+    """Return an id as it was given, and in capitals, as nearly all clients write theirs."""
+    return tuple(dict.fromkeys((message_id, message_id.upper())))
 
 
 def _records_with(key: str, dispatch: Dispatch) -> Longs:
