@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -145,6 +146,45 @@ def test_without_numba_all_but_the_command_that_compiles_is_there() -> None:
     assert without(missing, TRY_ALL, list(PARTS)) == dict.fromkeys(PARTS)
     ((code, _, err),) = without(missing, RUN_ALL, [("kernels",)])
     assert (code, err) == (2, "error: cometmq kernels needs numba: pip install 'cometmq[fast]'\n")
+
+
+SERVE = """
+    import asyncio, json, logging
+    from cometmq.admin.broker_status import broker_status
+    from cometmq.broker.broker import Broker
+    from cometmq.broker.settings import BrokerSettings
+    from cometmq.client import Producer
+    from cometmq.kernels import loading
+    from cometmq.message import Message
+    from cometmq.namesrv.name_server import NameServer
+    told = []
+    class Told(logging.Handler):
+        def emit(self, record):
+            told.append(record.getMessage())
+    logging.getLogger(loading.__name__).addHandler(Told())
+    async def main():
+        name_server = NameServer("127.0.0.1", 0)
+        await name_server.start()
+        own = {"broker_name": "b", "listen_port": 0, "store_path_root_dir": STATEMENTS[0]}
+        broker = Broker(BrokerSettings(namesrv_addr=name_server.address, **own))
+        await broker.start()
+        async with Producer(name_server.address) as producer:
+            statuses = {(await producer.send(Message("T", b"x"))).status.name for _ in range(10)}
+        while (serving := (await broker_status(broker.address)).kernels) == "plain, loading":
+            pass  # it ends soon
+        found = [sorted(statuses), serving]
+        await broker.stop()
+        await name_server.stop()
+        return found
+    print(json.dumps([*asyncio.run(main()), told]))
+"""
+
+
+def test_a_broker_without_numba_serves_by_the_plain_operations_and_says_so_once(tmp_path: Path) -> None:
+    statuses, serving, told = without({"numba", "llvmlite"}, SERVE, [str(tmp_path / "store")])
+    assert statuses == ["SEND_OK"] and serving == "plain: numba is not installed"
+    (line,) = told
+    assert "pip install 'cometmq[fast]'" in line
 
 
 def test_what_is_missing_is_named() -> None:
