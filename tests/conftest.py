@@ -20,6 +20,12 @@ settings.register_profile("long", max_examples=10_000, deadline=None)  # pytest 
 
 GOLDEN = Path(__file__).parent / "golden"
 
+SHORT_JOBS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+"""Tests' jobs are over before what Java's second compiler makes of them would pay."""
+
 
 def pytest_configure() -> None:
     """Undo that a shell lets its background jobs, and all that these start, ignore SIGINT.
@@ -87,7 +93,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, fsspec_config: Path) -> "Ite
     work_dir = tmp_path_factory.mktemp("spark")
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("FSSPEC_CONFIG_DIR", str(fsspec_config))  # for the processes of the session
-        spark = session("local[2]", "tests", work_dir=work_dir, conf={"spark.sql.shuffle.partitions": "2"})
+        spark = session("local[2]", "tests", work_dir=work_dir, conf=SHORT_JOBS)
     with spark:
         yield spark
 

@@ -12,16 +12,18 @@ import pytest
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from tests.conftest import SHORT_JOBS
 
 from cometmq.spark import session
 
-READ_A_STORE = """
+READ_A_STORE = f"""
 import sys
 from pathlib import Path
 from typing import Any
 from cometmq.spark import session
 
-print(session("local[2]", work_dir=Path("work")).read.format("rocketmq").load(sys.argv[1]).count())
+started = session("local[2]", work_dir=Path("work"), conf={SHORT_JOBS!r})
+print(started.read.format("rocketmq").load(sys.argv[1]).count())
 """
 
 
@@ -72,7 +74,7 @@ def test_what_a_cluster_of_this_machine_leaves_is_in_a_home_of_its_own(tmp_path:
     assert not (home / "work").exists()
 
 
-@pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
+@pytest.mark.timeout(600)  # Java and Spark are started for it alone, which takes most of ten seconds
 def test_starts_without_java_on_path_and_leaves_no_file(golden: Mapping[str, Path], tmp_path: Path) -> None:
     tools, temporary = tmp_path / "tools", tmp_path / "temporary"
     tools.mkdir()
