@@ -4,7 +4,7 @@ import gzip
 import json
 import signal
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from xdist.remote import Producer
-    from xdist.scheduler.protocol import Scheduling
+    from xdist.scheduler import Scheduling
 
 settings.register_profile("long", max_examples=10_000, deadline=None)  # pytest --hypothesis-profile long
 
@@ -40,7 +40,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "Sche
     """Build the plan for two processes: the tests of a file stay together, and so do all those of Spark."""
     from xdist.scheduler import LoadFileScheduling  # noqa: PLC0415  a developer may have left it out
 
-    class OneSpark(LoadFileScheduling):
+    class OneSpark(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
         def _split_scope(self, nodeid: str) -> str:
             return "spark" if "spark" in nodeid else super()._split_scope(nodeid)
 
@@ -48,7 +48,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "Sche
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_report_to_serializable() -> Iterator[None]:
+def pytest_report_to_serializable() -> Generator[None, Any, Any]:
     """Escape lone surrogates: a process that cannot hand over its report would end the whole run."""
     return _escaped((yield))
 
