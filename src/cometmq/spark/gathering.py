@@ -23,6 +23,7 @@ def gather(
     if not any(name in columns for name in NOT_IN_RECORDS):
         return ops.arrow(data, scan, rows, columns)
     gathered = ops.arrow(data, scan, rows, [name for name in columns if name not in NOT_IN_RECORDS])
-    others = {BROKER: brokers, BODY_ERROR: lambda: pa.nulls(len(rows), pa.string())}
+    no_errors: Names = pa.nulls(len(rows), pa.string())
+    others: dict[str, Callable[[], Names]] = {BROKER: brokers, BODY_ERROR: lambda: no_errors}
     arrays = [others[name]() if name in others else gathered.column(name) for name in columns]
     return pa.record_batch(arrays, schema=arrow_schema(columns))
