@@ -138,7 +138,7 @@ def test_a_target_of_another_kind_is_refused(
     (tmp_path / "damaged" / DELTA_LOG / f"{0:020}.json").write_text("?")
     with pytest.raises(SettingsError, match="damaged: "):
         export(spark, store, tmp_path / "damaged", as_delta=True)
-    monkeypatch.setattr("cometmq.spark.jobs.paths.find_spec", lambda _: None)
+    monkeypatch.setattr("cometmq.extras.find_spec", lambda _: None)
     with pytest.raises(SettingsError, match=r"pip install 'cometmq\[delta\]'"):
         export(spark, store, tmp_path / "new", as_delta=True)
     assert not (tmp_path / "new").exists()
