@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 settings.register_profile("long", max_examples=10_000, deadline=None)  # pytest --hypothesis-profile long
 
 GOLDEN = Path(__file__).parent / "golden"
+SPARK = "spark"
+"""In the name of each test, its file or its page, that needs the session."""
 
 SHORT_JOBS = {
     "spark.sql.shuffle.partitions": "2",
@@ -42,7 +44,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "Sche
 
     class OneSpark(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if "spark" in nodeid else super()._split_scope(nodeid)
+            return SPARK if SPARK in nodeid else super()._split_scope(nodeid)
 
     return OneSpark(config, log) if config.getvalue("dist") == "loadfile" else None
 
@@ -50,17 +52,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "Sche
 @pytest.hookimpl(wrapper=True)
 def pytest_report_to_serializable() -> Generator[None, Any, Any]:
     """Escape lone surrogates: a process that cannot hand over its report would end the whole run."""
-    return _escaped((yield))
+    return escaped((yield))
 
 
-def _escaped(value: Any) -> Any:
+def escaped(value: Any) -> Any:
+    """Return a value with all texts in it as UTF-8 can hold them."""
     match value:
         case str():
             return value.encode(errors="backslashreplace").decode()
         case dict():
-            return {_escaped(key): _escaped(item) for key, item in value.items()}
+            return {escaped(key): escaped(item) for key, item in value.items()}
         case list() | tuple():
-            return type(value)(map(_escaped, value))
+            return type(value)(map(escaped, value))
     return value
 
 
