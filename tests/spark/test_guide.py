@@ -17,7 +17,7 @@ from cometmq.spark.live.options import parse
 LETTERS = "%DLQ%billing"
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(600)  # each page is a dozen queries or streams, which Spark plans and starts one by one
 @pytest.mark.parametrize("name", ["spark.md", "spark-streams.md"])
 def test_what_the_guide_shows_is_what_happens(
     spark: SparkSession, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -202,7 +202,7 @@ def s3(fsspec_config: Path) -> Iterator[None]:
         config.conf.update(before)
 
 
-@pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
+@pytest.mark.timeout(600)  # four jobs of Spark, on a store behind a server that is as slow as Python
 @pytest.mark.usefixtures("s3")
 def test_what_the_guide_shows_of_s3_is_what_happens(
     spark: SparkSession, golden: Mapping[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
