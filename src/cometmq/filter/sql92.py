@@ -16,7 +16,7 @@ from cometmq.format.java_numbers import NoNumber
 LENGTH_MAX: Final = 65_536
 """Longest filter in characters: a client decides about it, and reading it takes the broker's time."""
 
-REMEMBERED_MAX: Final = 200
+REMEMBERED_MAX: Final = 1_000
 """Most filters that are kept ready, be they right or wrong, ..."""
 REMEMBERED_LENGTH_MAX: Final = 262_144
 """... and most characters that they have in all."""

@@ -50,7 +50,7 @@ def to_double(text: str) -> float:
             return float.fromhex(found[1])
         except OverflowError:
             return -math.inf if trimmed.startswith("-") else math.inf
-    raise NoNumber(f"{text!r} is no number")
+    raise NoNumber(f"{text[:50]!r} is no number")
 
 
 def order(left: float, right: float) -> int:
