@@ -1,12 +1,13 @@
 """Bodies that are decompressed as messages are handed over, and what cannot be."""
 
+import asyncio
 import zlib
 
 import pytest
 from msgspec.structs import replace
 from tests.pulled import stored
 
-from cometmq.client.bodies import all_whole, first_whole
+from cometmq.client.bodies import BodyRoom, all_whole, first_whole
 from cometmq.errors import UndecodableBody
 from cometmq.format.sys_flag import CompressionType, compressed_with
 from cometmq.message import StoredMessage
@@ -55,3 +56,33 @@ def test_what_can_be_handed_over_stays_within_a_limit_but_for_a_single_message()
 def test_what_comes_uncompressed_has_the_size_that_it_came_with() -> None:
     messages = [replace(stored(number), body=bytes(600)) for number in range(4)]
     assert first_whole(messages, 1_000) == all_whole(messages, 1_000) == messages
+
+
+async def test_bodies_that_are_being_handled_take_a_limited_part_of_the_memory() -> None:
+    room, go_on = BodyRoom(1_000), asyncio.Event()
+    handled: list[int] = []
+
+    async def handle(message: StoredMessage) -> None:
+        async with room.whole([message]) as (whole,):
+            handled.append(len(whole.body))
+            await go_on.wait()
+
+    tasks = [asyncio.create_task(handle(packed(number, 600))) for number in range(5)]
+    plain = asyncio.create_task(handle(stored(5)))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert sorted(handled) == [1, 600, 600], "two reach the limit; what is as it came does not wait"
+    go_on.set()
+    async with asyncio.timeout(10):
+        await asyncio.gather(plain, *tasks)
+    assert sorted(handled) == [1, *[600] * 5]
+
+
+async def test_what_cannot_be_decompressed_takes_no_room() -> None:
+    room = BodyRoom(1_000)
+    for _ in range(3):
+        with pytest.raises(UndecodableBody):
+            async with room.whole([stored(1), bad(2)]):
+                raise AssertionError
+    async with room.whole([packed(3, 600)]) as whole:
+        assert offsets(list(whole)) == [3]

@@ -4,16 +4,51 @@ A few compressed bytes can stand for very many. So messages wait as they are sto
 decompressed as they are handed over; of those that are handed over together, as many as stay within a limit.
 """
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from typing import Final
 
 from cometmq.errors import UndecodableBody
 from cometmq.format.compression import DECOMPRESSED_MAX
 from cometmq.format.stored import with_whole_body
+from cometmq.format.sys_flag import is_compressed
 from cometmq.message import StoredMessage
 
 TOGETHER_MAX: Final = DECOMPRESSED_MAX
 """So many bytes may bodies take that are handed over together, unless it is a single one."""
+
+
+class BodyRoom:
+    """Limits how many bytes decompressed bodies take that are being handled at the same time.
+
+    Args:
+        size_max: once those being handled have so many, further ones wait; so they take that and those of a
+            single call at most.
+    """
+
+    def __init__(self, size_max: int = TOGETHER_MAX) -> None:
+        self._size_max = size_max
+        self._size = 0
+        self._freed = asyncio.Event()
+
+    @asynccontextmanager
+    async def whole(self, messages: Sequence[StoredMessage]) -> AsyncIterator[Sequence[StoredMessage]]:
+        """Decompress bodies for as long as the ``with`` lasts. Raises UndecodableBody like ``all_whole``."""
+        if not any(is_compressed(message.sys_flag) for message in messages):
+            yield messages
+            return
+        while self._size >= self._size_max:
+            self._freed.clear()
+            await self._freed.wait()
+        whole = all_whole(messages, self._size_max)
+        size = sum(len(message.body) for message in whole)
+        self._size += size
+        try:
+            yield whole
+        finally:
+            self._size -= size
+            self._freed.set()
 
 
 def first_whole(messages: Iterable[StoredMessage], together_max: int = TOGETHER_MAX) -> list[StoredMessage]:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from cometmq.client.bodies import all_whole
+from cometmq.client.bodies import BodyRoom, all_whole
 from cometmq.client.consume_trace import ConsumeTracer
 from cometmq.client.consumed import ConsumedQueue
 from cometmq.client.handling import Handling
@@ -61,6 +61,7 @@ class Consumption:
         self.rebalancing = self._member.rebalancing
         self._pool = ThreadPoolExecutor(settings.max_concurrency, "cometmq-handler")
         self._slots = asyncio.Semaphore(settings.max_concurrency)
+        self._bodies = BodyRoom()
         self._send_back = None if self._is_broadcasting else self._sending_back()
         self._tracer = self._tracing() if settings.trace else None
         self._handling = Handling(
@@ -153,8 +154,9 @@ class Consumption:
 
         Raises what the handler raises, and UndecodableBody, which counts as if it had.
         """
-        handling = subscription.handle(all_whole(messages), self._pool)
-        await (handling if self._tracer is None else self._tracer.watch(messages, handling))
+        async with self._bodies.whole(messages) as whole:
+            handling = subscription.handle(list(whole), self._pool)
+            await (handling if self._tracer is None else self._tracer.watch(messages, handling))
 
     async def _consume_directly(self, message: StoredMessage) -> ConsumedDirectly:
         """Let a handler have a message that an operator sends, whatever the offsets are."""
