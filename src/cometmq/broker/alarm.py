@@ -20,7 +20,7 @@ class Alarm:
         self._stopped = False
 
     def ring(self) -> None:
-        """Have the action called in the loop's next turn; once, however often this is called until then."""
+        """Call the action in the loop's next turn; once, however often this is called until then."""
         if self._is_rung or self._stopped:
             return
         self._cancel()

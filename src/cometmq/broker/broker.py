@@ -195,7 +195,7 @@ class Broker:
         return periodic
 
     def _set_alarms(self, store: MessageStore, parts: Assembly) -> ExitStack:
-        """Have delayed and timed messages looked at when one comes, or is due; give what ends that."""
+        """Watch for delayed and timed messages that come, or are due; return what ends that."""
         delayed = Alarm(lambda: self._deliver(parts.schedule))
         timed = Alarm(lambda: self._give_out(parts.timed_messages, timed))
         parts.schedule.on_change = delayed.ring
@@ -209,7 +209,7 @@ class Broker:
         return stack
 
     def look_again(self) -> None:
-        """See what is due by now: the clock was moved by hand."""
+        """Deliver what is due by now: the clock was moved by hand."""
         for alarm in self._alarms:
             alarm.ring()
 
@@ -242,11 +242,11 @@ class Broker:
         self._begin("retention", remove())
 
     def _deliver(self, schedule: Schedule) -> int | None:
-        """Give out delayed messages that are due; say after how many ms to do it again, others between."""
+        """Deliver delayed messages that are due; return after how many ms to do it again, others between."""
         return 0 if schedule.deliver() else schedule.wait_ms()
 
     def _give_out(self, timed_messages: TimedMessages, again: Alarm) -> int | None:
-        """Take timed messages in, and give out those that are due; say after how many ms to look again."""
+        """Start a round of timed messages if one is due; return after how many ms to look again."""
         wait_ms = timed_messages.wait_ms()
         if wait_ms != 0:
             return wait_ms

@@ -105,7 +105,7 @@ class Schedule(ChangingTable):
         return more
 
     def wait_ms(self) -> int | None:
-        """Give after how many ms there may be something to do; None if not before a message comes."""
+        """Return after how many ms there may be something to do; None if not before a message comes."""
         first = min(self._due_ms.values(), default=None)
         if first is None:
             return None
@@ -154,7 +154,7 @@ class Schedule(ChangingTable):
                 )
 
     def _count(self, level: int) -> int:
-        """Give how many messages of a level wait."""
+        """Return how many messages of a level wait."""
         return self._store.max_queue_offset(SCHEDULE_TOPIC, level - 1) - self._offsets.get(level, 0)
 
     def _reading(self, level: int) -> Reading[_Found]:
@@ -228,7 +228,7 @@ class Schedule(ChangingTable):
         return level not in self._due_ms and self._count(level) > 0
 
     def _wait_of(self, waiting: Record, level: int, tags_code: int) -> int:
-        """Give how many ms a message waits on.
+        """Return how many ms a message waits on.
 
         What counts is the time that has passed since it was stored, however the wall clock was set in
         between. One that was stored in the future was so before this process began: it waits no longer.
@@ -243,7 +243,7 @@ class Schedule(ChangingTable):
         return min(delay_ms, delay_ms - passed_ms)
 
     def _try_later(self, level: int) -> None:
-        """Leave a level alone for a while: the disk has refused."""
+        """Postpone the next try of a level: the disk has refused."""
         self._due_ms[level] = self._clock.monotonic_ms() + PAUSE_MS
 
     def _append(self, messages: list[NewMessage]) -> bool:

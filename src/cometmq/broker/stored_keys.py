@@ -48,7 +48,7 @@ class StoredKeys:
         return len(self._young) + len(self._old)
 
     def find(self, key: bytes, now_ms: int, set_since: Callable[[int], int] = lambda _: 0) -> Place | None:
-        """Give where the message with a key is, None if none was stored inside the window.
+        """Return where the message with a key is, None if none was stored inside the window.
 
         Args:
             set_since: says by how much the wall clock was set since the record at an offset was stored.

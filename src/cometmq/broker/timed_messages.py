@@ -63,7 +63,7 @@ class TimedMessages:
         self._timer.put([], min(queue_offset, self._end), self._clock.now_ms())
 
     def wait_ms(self) -> int | None:
-        """Give after how many ms a round may have something to do; None if not before a message comes."""
+        """Return after how many ms a round may have something to do; None if not before a message comes."""
         if self._slot is not None or self._timer.queue_offset != self._end:
             wait_ms = 0
         elif (time := self._timer.next_time()) is None:

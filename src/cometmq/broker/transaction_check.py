@@ -141,11 +141,11 @@ class TransactionCheck:
             return False
 
     def _now(self, waiting: Record) -> int:
-        """Give the wall clock, without what it was set by since a half message was stored."""
+        """Return the wall clock, without what it was set by since a half message was stored."""
         return self._store.clock.now_ms() - self._store.clock.since(waiting.physical_offset)
 
     def _wait_on(self, waiting: Record, end: int) -> bool:
-        """Leave a half message where it is; put it back, uncounted, if it is safe there no more."""
+        """Keep a half message where it is; put it back, uncounted, if it is safe there no more."""
         is_near_the_end = end - waiting.queue_offset <= LEFT_BEFORE_MAX
         if is_near_the_end and self._store.retention.keeps(waiting.physical_offset):
             return True
@@ -156,7 +156,7 @@ class TransactionCheck:
         return True
 
     def _wait_for_producer(self, waiting: Record, group: str, end: int) -> bool:
-        """Leave a half message for which nobody can be asked now, unless it has waited long enough."""
+        """Keep a half message for which nobody can be asked now, unless it has waited long enough."""
         if facts(waiting).is_too_old(self._rules, self._now(waiting)):
             hours = self._rules.age_ms_max // HOUR_MS
             why = f"it is older than {hours} h, and no producer of group {group} is connected"

@@ -38,7 +38,7 @@ class Verdict(Enum):
     ASK = auto()
     """Put it back, and ask its producer."""
     WAIT = auto()
-    """Leave it, without counting: by its own wish it is too early to ask."""
+    """Keep it where it is, without counting: by its own wish it is too early to ask."""
     GIVE_UP = auto()
     """Move it to where operators find it: its producer was asked often enough."""
     END_ROUND = auto()
@@ -79,11 +79,11 @@ class HalfMessage(NamedTuple):
         return None if self.immunity_ms is None else max(self.immunity_ms, rules.immunity_ms)
 
     def age_ms(self, now: int) -> int:
-        """Give how old it is: where the producer's clock is ahead, since it was stored."""
+        """Return how old it is: where the producer's clock is ahead, since it was stored."""
         return now - min(self.born_time, self.store_time)
 
     def is_too_old(self, rules: Rules, now: int) -> bool:
-        """Tell whether it has waited long enough for a producer that can be asked."""
+        """Check whether it has waited long enough for a producer that can be asked."""
         return self.age_ms(now) > rules.age_ms_max
 
 
@@ -136,7 +136,7 @@ class Endings:
         return half_offset in self._ended
 
     def is_settled(self, half_offset: int) -> bool:
-        """Tell whether rounds pass a half message over: it is ended, or given up."""
+        """Check whether rounds pass a half message over: it is ended, or given up."""
         return half_offset in self._ended or half_offset in self._given_up
 
     def is_remembered(self, half_offset: int) -> bool:

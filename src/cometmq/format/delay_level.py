@@ -68,7 +68,7 @@ class DelayLevels(NamedTuple):
 
 
 def may_be_due(due: Any, store_time: Any) -> Any:
-    """Tell whether a delayed message stored at ``store_time`` may be due at ``due``, both ms; arrays too.
+    """Check whether a delayed message stored at ``store_time`` may be due at ``due``, both ms; arrays too.
 
     Each level's delay is a number of whole seconds, so no single bit that flips leaves another such time.
     """

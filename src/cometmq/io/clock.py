@@ -20,7 +20,7 @@ class Clock(Protocol):
         ...
 
     def monotonic_ms(self) -> int:
-        """Give a clock that nobody sets, ms: what leases, silence and all other waiting is measured by."""
+        """Return a clock that nobody sets, ms: what leases, silence and all other waiting is measured by."""
         ...
 
 
@@ -32,7 +32,7 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     def monotonic_ms(self) -> int:
-        """Give the monotonic clock, ms; while the machine sleeps it goes on, where there is such a clock."""
+        """Return the monotonic clock, ms; it goes on while the machine sleeps, where the system can tell."""
         return _monotonic_ns() // 1_000_000
 
 

@@ -50,22 +50,22 @@ class ClockSteps:
         self._steps: deque[tuple[int, int]] = deque(maxlen=STEPS_MAX)
 
     def now_ms(self) -> int:
-        """Give the wall clock, ms since the epoch."""
+        """Return the wall clock, ms since the epoch."""
         now = self._clock.now_ms()
         if abs(now - self._clock.monotonic_ms() - self._ahead_ms) >= STEP_MS:
             now = self._look_again()
         return now
 
     def monotonic_ms(self) -> int:
-        """Give the monotonic clock, ms."""
+        """Return the monotonic clock, ms."""
         return self._clock.monotonic_ms()
 
     def since(self, physical_offset: int) -> int:
-        """Give by how many ms the wall clock was set ahead, in all, since a record was stored."""
+        """Return by how many ms the wall clock was set ahead, in all, since a record was stored."""
         return sum(ms for end_offset, ms in self._steps if end_offset > physical_offset)
 
     def _look_again(self) -> int:
-        """Note a step, unless the process only stood still between its looks at the two clocks."""
+        """Record a step, unless the process only stood still between its looks at the two clocks."""
         now = self._clock.now_ms()
         ahead_ms = now - self._clock.monotonic_ms()
         step_ms, self._ahead_ms = ahead_ms - self._ahead_ms, ahead_ms

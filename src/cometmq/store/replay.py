@@ -244,7 +244,7 @@ def keep_due_times(run: np.ndarray, store_times: NDArray[np.int64], known: np.nd
 
 
 def whole_entries(data: Buffer) -> np.ndarray:
-    """Give the entries (of ENTRY_DTYPE) that bytes hold as a whole."""
+    """Return the entries (of ENTRY_DTYPE) that bytes hold as a whole."""
     return np.frombuffer(data[: len(data) - len(data) % SIZE], ENTRY_DTYPE)
 
 
@@ -276,7 +276,7 @@ class EntriesByQueue:
             yield key, self.queue_offsets[first:last], self.all[first:last]
 
     def store_times(self, begin: int, behind: int) -> NDArray[np.int64]:
-        """Give when the records of some of ``all`` were stored, ms."""
+        """Return when the records of some of ``all`` were stored, ms."""
         return self._scan.store_time[self._order[begin:behind]]
 
     def stretches(self) -> Iterator[tuple[QueueKey, int, int, bool, int, int, int]]:

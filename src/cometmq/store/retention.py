@@ -110,7 +110,7 @@ class Retention:
         return self._clock.monotonic_ms() >= self._next_round_ms
 
     def keeps(self, physical_offset: int) -> bool:
-        """Tell whether a record is in the file that is written to, of which nothing is removed."""
+        """Check whether a record is in the file that is written to, of which nothing is removed."""
         return physical_offset >= self._log.chain.starts[-1]
 
     def ask(self) -> None:
@@ -237,7 +237,7 @@ class Retention:
         return at_once or self._age_ms(chain.starts[0]) >= self._reserved_ms
 
     def _age_ms(self, start: int) -> int:
-        """Give how long ago a CommitLog file was last written to, whatever the wall clock was set to since.
+        """Return how long ago a CommitLog file was last written to, whatever the wall clock was set to since.
 
         Of a file of an earlier process it is not known which of the clocks, before a step and after it, is
         the right one: the younger of both ages counts.
@@ -249,7 +249,7 @@ class Retention:
         return passed if end > self._clock.begin_offset else min(passed, by_wall)
 
     def _holds_back(self) -> bool:
-        """Tell whether nothing is removed by its age yet, as the clock may be wrong."""
+        """Check whether nothing is removed by its age yet, as the clock may be wrong."""
         if self._clock.monotonic_ms() >= self._by_age_from_ms:
             return False
         if not self._has_told_hold:

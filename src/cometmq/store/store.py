@@ -200,7 +200,7 @@ class MessageStore(Messages, HasPointers):
         self._dispatcher.is_awaited = is_awaited
 
     def on_arrival_of(self, topic: str, callback: Callable[[], None]) -> None:
-        """Have ``callback`` told whenever a message of a topic of the broker's own can newly be read."""
+        """Call ``callback`` whenever a message of a topic of the broker's own can newly be read."""
         self._dispatcher.on_arrival_of[topic] = callback
 
     def calculate_bitmaps(self, calculate: Callable[[NewMessage], bytes]) -> None:

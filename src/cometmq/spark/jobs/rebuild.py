@@ -241,7 +241,7 @@ class _Job:
         return done.num_rows + self._write("queues", frame, ["topic", "queue_id"], write)
 
     def _count_delayed(self) -> int:
-        """Give how many messages are in the queues of the schedule's topic."""
+        """Return how many messages are in the queues of the schedule's topic."""
         delayed = self._read(entries.QUEUE).filter(col("topic") == lit(entries.topic_bytes(SCHEDULE_TOPIC)))
         return sum(row["count"] for row in delayed.select("count").collect())
 

@@ -66,7 +66,7 @@ class _Queue:
     wrong: list[_Wrong] = field(default_factory=list)
 
     def actual(self, queue_offset: int, count: int) -> np.ndarray:
-        """Give the entries that are there, fewer at the end, with their tags codes."""
+        """Return the entries that are there, fewer at the end, with their tags codes."""
         data = self.files.chain.read(queue_offset * SIZE, count * SIZE)
         return self.files.with_tags_codes(whole_entries(data))
 
