@@ -26,6 +26,16 @@ class MessageQueue(NamedTuple):
     queue_id: int
 
 
+def _is_queue(value: object) -> bool:
+    if not isinstance(value, MessageQueue):
+        return False
+    return TEXT.is_type(value.topic) and TEXT.is_type(value.broker_name) and number().is_type(value.queue_id)
+
+
+QUEUE: Final = Kind("a MessageQueue(topic, broker_name, queue_id) of two strs and an int", _is_queue)
+"""What an argument must be that names a queue."""
+
+
 class Message(msgspec.Struct, frozen=True, gc=False):
     """What an application sends.
 

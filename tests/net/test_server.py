@@ -301,7 +301,7 @@ def frame(length: int, header_word: int, rest: bytes = b"") -> bytes:
 @pytest.mark.parametrize(
     ("garbage", "cause"),
     [
-        (b"GET / HTTP/1.1\r\n\r\n", "this is HTTP,"),
+        (b"GET / HTTP/1.1\r\n\r\n", "this is HTTP;"),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "this is HTTP/2, as gRPC speaks it"),
         (frame(14, 0x0012_0003, struct.pack(">ih4s", 1, 4, b"prod")), "this is Kafka's protocol"),
         (b"GETTING THERE", "frame length 1195725908"),

@@ -31,13 +31,13 @@ from cometmq.cluster.rebalance import Strategy, averagely
 from cometmq.errors import SettingsError, UndecodableBody
 from cometmq.format.layout import valid_group, valid_topic
 from cometmq.io.clock import Clock, SystemClock
-from cometmq.message import MessageQueue, StoredMessage
+from cometmq.message import QUEUE, MessageQueue, StoredMessage
 from cometmq.wire.bodies.heartbeat import ConsumeType, MessageModel
 
 COMMIT_MS: Final = 5_000
 POLL_TIMEOUT_MS: Final = 5_000
 POLL_COUNT: Final = 10
-_QUEUES: Final = several(instance_of(MessageQueue), "MessageQueues")
+_QUEUES: Final = several(QUEUE, "MessageQueues")
 
 
 class LitePullConsumer:
@@ -178,7 +178,7 @@ class LitePullConsumer:
 
     def seek(self, queue: MessageQueue, queue_offset: int) -> None:
         """Go on in a queue at another offset. Raises SettingsError if the queue is not ours."""
-        check(instance_of(MessageQueue), queue=queue)
+        check(QUEUE, queue=queue)
         check(number(0), queue_offset=queue_offset)
         consumed = self._at_work.rebalancing.queues.get(queue)
         if consumed is None:

@@ -4,7 +4,7 @@ import asyncio
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-from cometmq.arguments import TEXT, check, instance_of, number, or_none
+from cometmq.arguments import TEXT, check, number, or_none
 from cometmq.client.bodies import first_whole
 from cometmq.client.routes import Routes
 from cometmq.cluster.route import Route
@@ -12,7 +12,7 @@ from cometmq.errors import NetworkError, NoRoute, RemoteError
 from cometmq.filter import tag
 from cometmq.format.record import decode_many
 from cometmq.format.stored import message_as_stored
-from cometmq.message import MessageQueue, StoredMessage
+from cometmq.message import QUEUE, MessageQueue, StoredMessage
 from cometmq.net.client import Connections
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
@@ -46,7 +46,6 @@ class PullStatus(Enum):
     OFFSET_ILLEGAL = auto()
 
 
-_QUEUE: Final = instance_of(MessageQueue)
 _NUMBER: Final = number()
 _COUNT: Final = number(0)
 _STATUS: Final[dict[int, PullStatus]] = {
@@ -195,7 +194,7 @@ class QueueRequests:
         Args:
             max_bytes: most bytes that are wanted, but for the first message. The broker has limits too.
         """
-        check(_QUEUE, queue=queue)
+        check(QUEUE, queue=queue)
         check(_NUMBER, queue_offset=queue_offset)
         check(_COUNT, max_count=max_count, wait_ms=wait_ms)
         check(or_none(_NUMBER), commit_offset=commit_offset)
@@ -229,7 +228,7 @@ class QueueRequests:
             young_is_zero: whether a broker may say 0 instead of None for a queue so young that its first
                 message is still in memory: so those who begin at the end miss nothing of a new queue.
         """
-        check(_QUEUE, queue=queue)
+        check(QUEUE, queue=queue)
         header = QueryConsumerOffsetHeader(
             consumer_group=self.group,
             topic=queue.topic,
@@ -247,7 +246,7 @@ class QueueRequests:
         The first commit in a topic goes alone: a Java broker makes a table for the group and the topic then,
         and when commits for two queues do so at once, it loses one (RocketMQ: ConsumerOffsetManager.java).
         """
-        check(_QUEUE, queue=queue)
+        check(QUEUE, queue=queue)
         check(_COUNT, queue_offset=queue_offset)
         table = queue.broker_name, queue.topic
         if table not in self._has_committed:
@@ -271,19 +270,19 @@ class QueueRequests:
 
     async def min_offset(self, queue: MessageQueue) -> int:
         """Give the first queue offset that can be read."""
-        check(_QUEUE, queue=queue)
+        check(QUEUE, queue=queue)
         header = GetMinOffsetHeader(topic=queue.topic, queue_id=queue.queue_id)
         return _offset(await self._request(queue, RequestCode.GET_MIN_OFFSET, header))
 
     async def max_offset(self, queue: MessageQueue) -> int:
         """Give the queue offset behind the last message."""
-        check(_QUEUE, queue=queue)
+        check(QUEUE, queue=queue)
         header = GetMaxOffsetHeader(topic=queue.topic, queue_id=queue.queue_id)
         return _offset(await self._request(queue, RequestCode.GET_MAX_OFFSET, header))
 
     async def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
         """Give the queue offset of the first message stored at or after ``time_ms`` since the epoch."""
-        check(_QUEUE, queue=queue)
+        check(QUEUE, queue=queue)
         check(_NUMBER, time_ms=time_ms)
         header = SearchOffsetHeader(topic=queue.topic, queue_id=queue.queue_id, time=time_ms)
         return _offset(await self._request(queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header))

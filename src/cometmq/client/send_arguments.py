@@ -5,12 +5,12 @@ from typing import Final
 
 from cometmq.arguments import Kind, check, instance_of
 from cometmq.client.sending import Where
-from cometmq.message import Message, MessageQueue
+from cometmq.message import QUEUE, Message
 
 MESSAGE: Final = instance_of(Message)
 WHERE: Final = Kind(
-    "a MessageQueue, a function that chooses one, or None",
-    lambda value: value is None or isinstance(value, MessageQueue) or callable(value),
+    f"{QUEUE.wanted}, a function that chooses one, or None",
+    lambda value: value is None or QUEUE.is_type(value) or callable(value),
 )
 TEXT_OR_FUNCTION: Final = Kind("a str or a function", lambda value: isinstance(value, str) or callable(value))
 _ITERABLE: Final = Kind("Messages, as a list", lambda value: isinstance(value, Iterable))

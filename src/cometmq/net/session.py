@@ -193,7 +193,7 @@ class Session(asyncio.Protocol):
             return None
         data = self._reader.joined(data)
         if data and not self._commands_read and (name := foreign_protocol(data[:HEAD_SIZE])) is not None:
-            self._refuse(f"{name}, and here RocketMQ's remoting protocol is spoken, without TLS")
+            self._refuse(f"{name}; only RocketMQ's remoting protocol is spoken here, without TLS")
             return None
         if 0 < self._frame_length <= len(data):  # else it is not finished, and keeps its room
             self._note_frame()
