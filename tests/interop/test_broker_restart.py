@@ -17,7 +17,7 @@ pytestmark = pytest.mark.interop
 
 TOPIC = "Restarted"
 COUNT = 300  # on either side of the restart
-PATIENCE_S = 120
+PATIENCE_S = 300  # two starts and two stops of Java servers, beside other tests
 
 
 @pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGKILL])
