@@ -26,7 +26,7 @@ SMALL_HEAP = ("-Xms256m", "-Xmx512m")
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 
 
-# ``run`` with its home filled in, as the tests are given it.
+# How tests run a program: see ``Programs.run``.
 Run = Callable[..., list[dict[str, Any]]]
 
 
