@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.store.conftest import new_message
 
-from cometmq.format import layout
+from cometmq.format import layout, properties
+from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.spark.jobs.verify import verify
+from cometmq.store import MessageStore, StoreSettings
 from cometmq.store.verify import verify as verify_alone
 
 pytestmark = pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
@@ -29,3 +32,15 @@ def test_each_store_is_checked_as_by_one_machine(
     assert (clean.is_bad, broken.is_bad, nowhere.is_bad, killed.is_bad) == (False, True, True, False)
     assert (clean.damages, broken.damages > 0) == (0, True)
     assert nowhere.state == "unreadable" and "no such directory" in nowhere.error
+
+
+def test_a_store_with_delay_levels_of_its_own_is_sound_without_its_settings(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    own = StoreSettings(mapped_file_size_commit_log=1 << 20, message_delay_level="3s 40s")
+    with MessageStore.open(tmp_path, own) as store:
+        for _ in range(3):
+            named = properties.encode({"DELAY": "2"})
+            store.append([new_message(SCHEDULE_TOPIC, 1)._replace(properties=named)])
+    (checked,) = verify(spark, [tmp_path])
+    assert (checked.state, checked.findings) == ("sound", [])
