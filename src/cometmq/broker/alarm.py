@@ -2,6 +2,9 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
+
+AGAIN_MS: Final = 1_000
 
 
 class Alarm:
@@ -9,7 +12,7 @@ class Alarm:
 
     Args:
         action: does what is due; says after how many ms to call it again, None if not before it is rung. One
-            that raises is reported by the loop, and waits to be rung.
+            that raises is reported by the loop, and called again after AGAIN_MS.
     """
 
     def __init__(self, action: Callable[[], int | None]) -> None:
@@ -34,9 +37,12 @@ class Alarm:
 
     def _act(self) -> None:
         self._is_rung, self._timer = False, None
-        after_ms = self._action()
-        if after_ms is not None and not self._is_rung and not self._stopped:
-            self._timer = self._loop.call_later(after_ms / 1000, self._act)
+        after_ms: int | None = AGAIN_MS
+        try:
+            after_ms = self._action()
+        finally:
+            if after_ms is not None and not self._is_rung and not self._stopped:
+                self._timer = self._loop.call_later(after_ms / 1000, self._act)
 
     def _cancel(self) -> None:
         if self._timer is not None:
