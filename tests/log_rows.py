@@ -63,6 +63,7 @@ def _row(record: Record) -> Row:
     return {
         "topic": record.topic.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
         "broker": None,
+        "body_error": None,
         "queue_id": record.queue_id,
         "queue_offset": record.queue_offset,
         "physical_offset": record.physical_offset,
