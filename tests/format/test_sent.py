@@ -11,9 +11,7 @@ from cometmq.format.sent import check, properties_of
 from cometmq.message import Message
 
 
-@pytest.mark.parametrize(
-    "tags", [" a ", "a ", "\ta", "a||b", "||", "*", " ", "\u3000a", "a\x1f", "\x00a", "a\u00a0"]
-)
+@pytest.mark.parametrize("tags", [" a ", "a ", "\ta", "a||b", "||", "*", " ", "\u3000a", "a\x1f", "a\u00a0"])
 def test_tags_that_no_filter_can_name_are_refused_with_the_remedy(tags: str) -> None:
     with pytest.raises(MessageIllegal, match="no filter can name them; give one tag"):
         check(Message("Orders", b"x", tags=tags), body_size_max=4)
@@ -24,14 +22,13 @@ def test_tags_that_are_taken_are_those_that_an_expression_names(tags: str) -> No
     try:
         check(Message("Orders", b"x", tags=tags), body_size_max=4)
     except MessageIllegal:
-        is_named = parse(tags) == frozenset([tags]) if "||" not in tags and tags.strip() else False
-        assert not is_named or min(tags[0], tags[-1]) <= " ", "Java strips these, too"
+        assert "||" in tags or tags == "*" or not tags.strip() or parse(tags) != frozenset([tags])
     else:
         assert parse(tags) == frozenset([tags])
         assert parse(f"other || {tags}") == frozenset(["other", tags])
 
 
-@pytest.mark.parametrize("tags", ["a", "a b", "a|b", "*a", "тег", "a,b", "**"])
+@pytest.mark.parametrize("tags", ["a", "a b", "\x1b[2J", "a|b", "*a", "тег", "a,b", "**"])
 def test_other_tags_are_taken(tags: str) -> None:
     check(Message("Orders", b"x", tags=tags), body_size_max=4)
 

@@ -11,10 +11,6 @@ from cometmq.format.layout import valid_topic
 from cometmq.message import Message
 
 FLAG_LIMIT: Final = 2**31
-_JAVA_BLANKS: Final = "".join(
-    char for char in map(chr, range(ord(" ") + 1)) if char not in properties.NAME_END + properties.VALUE_END
-)
-"""What Java strips from tags, but for the two characters that no property may hold."""
 
 
 def check(message: Message, *, body_size_max: int) -> None:
@@ -76,7 +72,7 @@ def properties_of(message: Message, own: str) -> bytes:
 
 def _can_be_filtered(tag: str) -> bool:
     """Check that a tag expression can name a tag: clients split it at ``||`` and strip blanks."""
-    return tag == tag.strip() == tag.strip(_JAVA_BLANKS) and tag != "*" and "||" not in tag
+    return tag == tag.strip() and tag != "*" and "||" not in tag
 
 
 def _delays(message: Message) -> str:
