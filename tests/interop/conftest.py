@@ -4,7 +4,6 @@ Each test is run against Apache RocketMQ's own broker first: a judgement that th
 would be worth nothing. ``pytest tests/interop -m interop -k cometmq`` leaves the reference out.
 """
 
-import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -13,25 +12,14 @@ from typing import Any
 
 import pytest
 from tests.interop import jvm, peers
+from tests.interop.groups import OneProcessPerGroup, in_group
 from tests.interop.programs import Programs
-from xdist.scheduler import LoadScopeScheduling
 
 SETTINGS: dict[str, object] = peers.PATIENT | {
     "messageDelayLevel": "1s 1s 1s 1s 1s",  # messages that failed come again soon
     "enablePropertyFilter": "true",
     "recallMessageEnable": "true",
 }
-
-
-class OneProcessPerGroup(LoadScopeScheduling):  # type: ignore[misc] # xdist is not typed
-    """Hands out tests so that those with the same ``@group`` in their parameters run in one process.
-
-    xdist has a marker for that, which it loses with pytest 9.2 or later.
-    """
-
-    def _split_scope(self, nodeid: str) -> str:
-        group = re.search(r"@\w+", nodeid)
-        return group[0] if group else nodeid
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -52,7 +40,7 @@ def shared_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callabl
         yield of_name
 
 
-@pytest.fixture(params=[peers.in_group(name, "shared") for name in peers.START])
+@pytest.fixture(params=[in_group(name, "shared") for name in peers.START])
 def broker(request: pytest.FixtureRequest, shared_brokers: Callable[[str], peers.Peer]) -> peers.Peer:
     """Return a broker that others use, too: for tests that neither stop nor configure it."""
     return shared_brokers(request.param)

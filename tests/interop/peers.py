@@ -21,9 +21,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
-import pytest
 from tests.interop import jvm, remoting
 
 HOST = "127.0.0.1"
@@ -230,15 +229,6 @@ def cometmq(
 
 
 START = {"rocketmq": rocketmq, "cometmq": cometmq}
-
-
-def in_group(parameter: Any, group: str) -> Any:
-    """Return a parameter of a shared fixture: all its tests run in one process, which makes it once.
-
-    Its name tells the scheduler of ``conftest.py`` so.
-    """
-    name = f"{parameter}_{group}" if isinstance(parameter, str) else group
-    return pytest.param(parameter, id=f"@{name}")
 
 
 def cometmq_command(store: Path, *, port: int, namesrv_port: int) -> list[str]:

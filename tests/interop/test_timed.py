@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from tests.interop import peers
+from tests.interop.groups import in_group
 from tests.interop.jvm import Run
 from tests.interop.received import each_once
 
@@ -78,7 +79,7 @@ class Moved(NamedTuple):
 @pytest.fixture(
     scope="module",
     params=[
-        peers.in_group((*brokers, ended_by), f"{brokers[0]}_first_{ended_by.name}")
+        in_group((*brokers, ended_by), f"{brokers[0]}_first_{ended_by.name}")
         for brokers in permutations(peers.START)
         for ended_by in (signal.SIGKILL, signal.SIGTERM)
     ],

@@ -13,6 +13,7 @@ from queue import SimpleQueue
 import pytest
 from tests.consuming import Basket
 from tests.interop import peers
+from tests.interop.groups import in_group
 
 from cometmq import Message, StoredMessage, TransactionState, blocking
 from cometmq.client import Consumer, Start, TransactionProducer
@@ -29,7 +30,7 @@ SETTINGS: dict[str, dict[str, object]] = {
 COMMIT, ROLLBACK, UNKNOWN = TransactionState
 
 
-@pytest.fixture(scope="module", params=[peers.in_group(name, "transactions") for name in peers.START])
+@pytest.fixture(scope="module", params=[in_group(name, "transactions") for name in peers.START])
 def name_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     store = tmp_path_factory.mktemp(request.param) / "store"
     with peers.START[request.param](store, SETTINGS[request.param], ended_by=signal.SIGKILL) as peer:

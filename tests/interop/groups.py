@@ -1,0 +1,24 @@
+"""Tests that share what is slow to make: in one process, if pytest-xdist runs several.
+
+xdist has a marker for that, ``xdist_group``, which it loses with pytest 9.2 or later.
+"""
+
+import re
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+
+def in_group(parameter: Any, group: str) -> Any:
+    """Return a parameter of a shared fixture, with its group as its id: ``@group``."""
+    name = f"{parameter}_{group}" if isinstance(parameter, str) else group
+    return pytest.param(parameter, id=f"@{name}")
+
+
+class OneProcessPerGroup(LoadScopeScheduling):  # type: ignore[misc] # xdist is not typed
+    """Hands out tests so that those with the same ``@group`` among their parameters run in one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        group = re.search(r"@\w+", nodeid)
+        return group[0] if group else nodeid
