@@ -200,11 +200,11 @@ async def test_a_heartbeat_saves_each_table_once_for_all_its_groups() -> None:
         await bench.heartbeat("first")
         disk.saved.clear()
         disk.threads.clear()
-        groups = [ConsumerData(f"g{n}") for n in range(800)]
+        groups = [ConsumerData(f"g{n}") for n in range(400)]
         await bench.ask(RequestCode.HEART_BEAT, body=Heartbeat("c", consumers=groups))
         await bench.parts.groups.settled()
         names = sorted(path.name for path in disk.saved)
         tables = ["subscriptionGroup.json", "topics.json"]
         assert names == sorted(tables + [f"{table}.bak" for table in tables])
         assert threading.current_thread() not in disk.threads
-        assert bench.parts.topics.find("%RETRY%g799") is not None
+        assert bench.parts.topics.find("%RETRY%g399") is not None

@@ -189,13 +189,13 @@ def test_who_makes_a_topic_is_answered_when_the_name_servers_know_it(tmp_path: P
 def told(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
     """What name servers are told: the topics of each registration."""
     registrations: list[set[str]] = []
-    register = Routes.register
+    register = Routes.registering
 
     def listen(routes: Routes, header: Any, registration: Registration, *rest: Any) -> Any:
         registrations.append(set(registration.table.topics))
         return register(routes, header, registration, *rest)
 
-    monkeypatch.setattr(Routes, "register", listen)
+    monkeypatch.setattr(Routes, "registering", listen)
     return registrations
 
 

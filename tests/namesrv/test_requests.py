@@ -10,6 +10,7 @@ import pytest
 from cometmq.errors import FormatError, HeaderError
 from cometmq.io.clock import ManualClock
 from cometmq.namesrv.kv_config import KvConfig
+from cometmq.namesrv.name_server import Registering
 from cometmq.namesrv.requests import Requests
 from cometmq.namesrv.routes import Routes
 from cometmq.wire.bodies import DataVersion, Registration, TopicConfig, TopicTable, encode, registration
@@ -39,7 +40,10 @@ class Scene:
         version: int = Version.V5_3_3,
     ) -> Command:
         command = Command(code, 7, version=version, ext_fields=dict(fields or {}), body=body)
-        answer = self.requests.answer(command, "link")
+        if command.code == RequestCode.REGISTER_BROKER:
+            answer = last_of(self.requests.register(command, "link"))
+        else:
+            answer = self.requests.answer(command)
         assert answer.is_response and answer.opaque == 7
         return answer
 
@@ -51,6 +55,18 @@ class Scene:
     def register(self, fields: Mapping[str, str] = REGISTER, *topics: str) -> Command:
         body = encode(topics_of(*topics or ("T", "U")))
         return self.ask(RequestCode.REGISTER_BROKER, fields, body)
+
+
+def last_of(steps: Registering) -> Command:
+    """Take all steps of a registration."""
+    given = None
+    while True:
+        try:
+            work = steps.send(given)
+        except StopIteration as end:
+            answer: Command = end.value
+            return answer
+        given = work() if work is not None else None
 
 
 def topics_of(*topics: str) -> Registration:

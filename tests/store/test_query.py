@@ -11,7 +11,7 @@ from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
 from cometmq.message import Message
 from cometmq.store.query import COMPARED_AT_ONCE, QueryResult, query_records
-from cometmq.store.reading import Pause, Run, run
+from cometmq.store.reading import PAUSE, Run, run
 from cometmq.store.store import MessageStore
 from cometmq.testing.memory_disk import MemoryDisk
 
@@ -101,7 +101,7 @@ def test_a_long_comparison_pauses(open_store: OpenStore) -> None:
         store.append([new_message("shard2B", keys="k")])
     run, pauses, fetched = Run(store.readings.query("shard1a", "k", 1)), 0, None
     while not run.go_on(fetched):
-        pauses += isinstance(run.step, Pause)
+        pauses += run.step is PAUSE
         fetched = run.step.fetch()
     assert pauses == 2
     assert [decode(record).body for record in run.answer.records] == [b"0"]

@@ -1,22 +1,25 @@
 """What operators ask and order about groups. (RocketMQ: AdminBrokerProcessor.java.)"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from functools import partial
 
 from msgspec.structs import replace
 
 from cometmq.broker.consumers import Consumers
 from cometmq.broker.groups import Groups
+from cometmq.broker.large_answers import TURN_MAX, encoded, made, with_body
 from cometmq.broker.offsets import Offsets
 from cometmq.broker.producers import Member, Producers
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused, code_of
+from cometmq.broker.request_body import decode_request
 from cometmq.broker.topics import QUEUE_COUNT_MAX, Topics
 from cometmq.errors import IllegalName, StoreNotWritable
 from cometmq.format import fastjson
 from cometmq.format.layout import valid_group
 from cometmq.message import MessageQueue
 from cometmq.net.server import Session
-from cometmq.store.reading import Reading
+from cometmq.store.reading import PAUSE, Reading
 from cometmq.store.store import MessageStore
 from cometmq.wire.bodies import (
     ClientConnection,
@@ -26,7 +29,6 @@ from cometmq.wire.bodies import (
     GroupConfig,
     ProducerConnections,
     TopicNames,
-    decode,
     encode,
 )
 from cometmq.wire.codes import ResponseCode
@@ -70,7 +72,7 @@ class GroupAdmin:
 
     def create(self, session: Session, command: Command) -> None:
         """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP; answered once that is saved."""
-        group = decode(GroupConfig, command.body)
+        group = decode_request(GroupConfig, command)
         if not 0 <= group.retry_queue_count <= QUEUE_COUNT_MAX:
             raise Refused(
                 ResponseCode.INVALID_PARAMETER,
@@ -131,7 +133,7 @@ class GroupAdmin:
             raise Refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"No group in this broker. group:{name}")
         return response(command, body=encode(group))
 
-    def all_configs(self, _: Session, command: Command) -> Command:
+    def all_configs(self, session: Session, command: Command) -> Command | None:
         """GET_ALL_SUBSCRIPTIONGROUP_CONFIG: all of them, or a page."""
         header = parse(GetAllGroupConfigHeader, command.ext_fields)
         table = self._groups.as_table()
@@ -140,12 +142,17 @@ class GroupAdmin:
             first = header.first or 0
             page = sorted(table.groups)[first : first + header.max_count]
             table.groups = {name: table.groups[name] for name in page}
+        else:
+            table.groups = table.groups.copy()
         answer = fields(GetAllGroupConfigResponseHeader(total))
-        return response(command, ext_fields=answer, body=encode(table))
+        make = partial(with_body, command, ext_fields=answer)
+        return self._reads.answer(session, command, encoded(table, len(table.groups)), make)
 
-    def all_offsets(self, _: Session, command: Command) -> Command:
+    def all_offsets(self, session: Session, command: Command) -> Command | None:
         """GET_ALL_CONSUMER_OFFSET."""
-        return response(command, body=fastjson.dumps(self._offsets.as_plain()).encode())
+        plain = self._offsets.as_plain()
+        reading = made(lambda: fastjson.dumps(plain).encode(), len(plain["offsetTable"]))
+        return self._reads.answer(session, command, reading, partial(with_body, command))
 
     def consumers(self, _: Session, command: Command) -> Command:
         """GET_CONSUMER_CONNECTION_LIST: the members of a group and what it subscribes to."""
@@ -184,22 +191,20 @@ class GroupAdmin:
         if not topics:
             topics = {header.topic} if header.topic else self._offsets.topics_of(name)
             topics = {topic for topic in topics if self._consumers.concerns(name, topic)}
-        queues = [
+        return self._reads.answer(session, command, self._behind(name, topics), partial(with_body, command))
+
+    def _behind(self, group: str, topics: Iterable[str]) -> Reading[bytes]:
+        store = self._store
+        offsets: dict[MessageQueue, ConsumeOffset] = {}
+        queues = (
             MessageQueue(topic, self._broker_name, queue_id)
             for topic in sorted(topics)
             if (config := self._topics.find(topic)) is not None
             for queue_id in range(config.read_queue_count)
-        ]
-
-        def make(stats: ConsumeStats) -> Command:
-            return response(command, body=encode(stats))
-
-        return self._reads.answer(session, command, self._behind(name, queues), make)
-
-    def _behind(self, group: str, queues: Sequence[MessageQueue]) -> Reading[ConsumeStats]:
-        store = self._store
-        offsets = {}
+        )
         for queue in queues:
+            if len(offsets) % TURN_MAX == TURN_MAX - 1:
+                yield PAUSE
             topic, queue_id = queue.topic, queue.queue_id
             committed = self._offsets.committed(group, topic, queue_id) or 0
             last_time = yield from store.readings.store_time_at(topic, queue_id, committed - 1)
@@ -209,7 +214,7 @@ class GroupAdmin:
                 last_time=max(last_time, 0),
                 pull_offset=max(committed, self._offsets.pulled(group, topic, queue_id) or 0),
             )
-        return ConsumeStats(offsets=offsets)
+        return (yield from encoded(ConsumeStats(offsets=offsets), len(offsets)))
 
 
 def _connections(members: Mapping[Session, Member]) -> list[ClientConnection]:

@@ -2,9 +2,11 @@
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 
 from cometmq.broker.consumers import Consumers
 from cometmq.broker.groups import Groups
+from cometmq.broker.large_answers import TURN_MAX, encoded, with_body
 from cometmq.broker.offsets import Offsets
 from cometmq.broker.pull import Pulls
 from cometmq.broker.reads import Reads
@@ -12,9 +14,9 @@ from cometmq.broker.refused import Refused
 from cometmq.broker.topics import Topics
 from cometmq.message import MessageQueue
 from cometmq.net.server import Session
-from cometmq.store.reading import Reading
+from cometmq.store.reading import PAUSE, Reading
 from cometmq.store.store import MessageStore
-from cometmq.wire.bodies import QueueOffsets, encode
+from cometmq.wire.bodies import QueueOffsets
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import CloneOffsetHeader, ResetOffsetHeader, parse
@@ -66,13 +68,16 @@ class OffsetAdmin:
                 f"topic {topic} has no queue {header.queue_id}: it has {config.read_queue_count}, from 0 on",
             )
 
-        def make(offsets: dict[MessageQueue, int]) -> Command:
-            for queue, offset in offsets.items():
+        def reset_all() -> Reading[bytes]:
+            offsets = yield from self._targets(header, queue_ids)
+            for number, (queue, offset) in enumerate(offsets.items()):
+                if number % TURN_MAX == TURN_MAX - 1:
+                    yield PAUSE
                 self._offsets.reset(group, topic, queue.queue_id, offset)
                 self._pulls.offsets_reset(group, topic, queue.queue_id)
-            return response(command, body=encode(QueueOffsets(offsets)))
+            return (yield from encoded(QueueOffsets(offsets), len(offsets)))
 
-        return self._reads.answer(session, command, self._targets(header, queue_ids), make)
+        return self._reads.answer(session, command, reset_all(), partial(with_body, command))
 
     def clone(self, _: Session, command: Command) -> Command:
         """CLONE_GROUP_OFFSET: of topics that are there, and that the source wants unless it is offline."""
@@ -96,8 +101,10 @@ class OffsetAdmin:
     ) -> Reading[dict[MessageQueue, int]]:
         """Find out where each queue shall go on. Raises Refused for an offset that the queue has not."""
         store, topic = self._store, header.topic
-        targets = {}
+        targets: dict[MessageQueue, int] = {}
         for queue_id in queue_ids:
+            if len(targets) % TURN_MAX == TURN_MAX - 1:
+                yield PAUSE
             low, high = store.min_queue_offset(topic, queue_id), store.max_queue_offset(topic, queue_id)
             if header.queue_id >= 0 and header.offset is not None and header.offset != -1:
                 offset = header.offset

@@ -1,20 +1,23 @@
 """What operators ask and order about topics. (RocketMQ: AdminBrokerProcessor.java.)"""
 
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
 
 from cometmq.broker.consumers import Consumers
+from cometmq.broker.large_answers import TURN_MAX, encoded, with_body
 from cometmq.broker.offsets import Offsets
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused, code_of
+from cometmq.broker.request_body import LIST_SIZE_MAX, check_count, decode_request
 from cometmq.broker.topics import QUEUE_COUNT_MAX, Topics, is_system_topic
 from cometmq.errors import IllegalName, StoreNotWritable
 from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue
 from cometmq.net.boundary import attempt
 from cometmq.net.server import Session
-from cometmq.store.reading import Reading
+from cometmq.store.reading import PAUSE, Reading
 from cometmq.store.store import MessageStore
 from cometmq.wire.bodies import (
     DataVersion,
@@ -24,7 +27,6 @@ from cometmq.wire.bodies import (
     TopicNames,
     TopicOffset,
     TopicStats,
-    decode,
     encode,
 )
 from cometmq.wire.codes import ResponseCode
@@ -87,10 +89,9 @@ class TopicAdmin:
 
     def create_many(self, session: Session, command: Command) -> None:
         """UPDATE_AND_CREATE_TOPIC_LIST."""
-        topics = [
-            self._checked(topic, ",".join(map("=".join, topic.attributes.items())))
-            for topic in decode(TopicConfigs, command.body).topics
-        ]
+        wanted = decode_request(TopicConfigs, command, LIST_SIZE_MAX).topics
+        check_count("topics", wanted, command)
+        topics = [self._checked(topic, ",".join(map("=".join, topic.attributes.items()))) for topic in wanted]
         self._topics.put_all(topics)
         self._answer_when_published(session, command, [topic.topic for topic in topics])
 
@@ -111,7 +112,7 @@ class TopicAdmin:
         """GET_TOPIC_CONFIG."""
         return response(command, body=encode(self._find(parse(TopicHeader, command.ext_fields).topic)))
 
-    def all_configs(self, _: Session, command: Command) -> Command:
+    def all_configs(self, session: Session, command: Command) -> Command | None:
         """GET_ALL_TOPIC_CONFIG: all of them, or a page."""
         header = parse(GetAllTopicConfigHeader, command.ext_fields)
         table = self._topics.as_table()
@@ -120,18 +121,18 @@ class TopicAdmin:
             first = header.first or 0
             page = sorted(table.topics)[first : first + header.max_count]
             table.topics = {name: table.topics[name] for name in page}
+        else:
+            table.topics = table.topics.copy()
         table.mapping_version, table.mapping_details = DataVersion(), {}
         answer = fields(GetAllTopicConfigResponseHeader(total))
-        return response(command, ext_fields=answer, body=encode(table))
+        make = partial(with_body, command, ext_fields=answer)
+        return self._reads.answer(session, command, encoded(table, len(table.topics)), make)
 
     def stats(self, session: Session, command: Command) -> Command | None:
         """GET_TOPIC_STATS_INFO: the ends of each queue."""
         topic = self._find(parse(TopicHeader, command.ext_fields).topic)
 
-        def make(stats: TopicStats) -> Command:
-            return response(command, body=encode(stats))
-
-        return self._reads.answer(session, command, self._stats(topic), make)
+        return self._reads.answer(session, command, self._stats(topic), partial(with_body, command))
 
     def groups(self, _: Session, command: Command) -> Command:
         """QUERY_TOPIC_CONSUME_BY_WHO: the groups that consume it now or have done so."""
@@ -184,14 +185,16 @@ class TopicAdmin:
         known = self._topics.find(topic.topic)
         return replace(topic, attributes=_changed(known.attributes if known else {}, changes))
 
-    def _stats(self, topic: TopicConfig) -> Reading[TopicStats]:
+    def _stats(self, topic: TopicConfig) -> Reading[bytes]:
         store, name = self._store, topic.topic
         offsets = {}
         for queue_id in range(max(topic.read_queue_count, topic.write_queue_count)):
+            if queue_id % TURN_MAX == TURN_MAX - 1:
+                yield PAUSE
             low, high = store.min_queue_offset(name, queue_id), store.max_queue_offset(name, queue_id)
             time = yield from store.readings.store_time_at(name, queue_id, high - 1)
             offsets[MessageQueue(name, self._broker_name, queue_id)] = TopicOffset(max(time, 0), high, low)
-        return TopicStats(offsets)
+        return (yield from encoded(TopicStats(offsets), len(offsets)))
 
 
 def _checked_name(name: str) -> str:

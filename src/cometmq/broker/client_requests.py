@@ -3,20 +3,24 @@
 (RocketMQ: ClientManageProcessor.java, ConsumerManageProcessor.java.)
 """
 
+import asyncio
 from functools import partial
 from itertools import count
+from typing import Final
 
 from cometmq.broker.consumer_filters import ConsumerFilters
 from cometmq.broker.consumers import Consumers, Notify
 from cometmq.broker.groups import Groups
 from cometmq.broker.producers import Member, Producers
 from cometmq.broker.refused import Refused
+from cometmq.broker.request_body import LIST_SIZE_MAX, check_count, decode_request, slices
 from cometmq.broker.saved_entries import Change, when_all_known
 from cometmq.broker.subscriptions import Subscriptions
 from cometmq.broker.topics import Topics
 from cometmq.errors import IllegalName
 from cometmq.format.layout import RETRY_PREFIX
 from cometmq.io.clock import Clock
+from cometmq.net.boundary import attempt
 from cometmq.net.server import Session
 from cometmq.wire.bodies import (
     ClientConfigCheck,
@@ -24,7 +28,6 @@ from cometmq.wire.bodies import (
     ConsumerIds,
     Heartbeat,
     TopicConfig,
-    decode,
     encode,
 )
 from cometmq.wire.codes import RequestCode, ResponseCode
@@ -36,6 +39,11 @@ from cometmq.wire.headers import (
     fields,
     parse,
 )
+
+SLICE_WEIGHT: Final = 4_000
+"""Of what heartbeats bring so much is taken in within one turn of the loop: subscriptions and …"""
+GROUP_WEIGHT: Final = 8
+"""… groups, each of which weighs so many."""
 
 
 class ClientRequests:
@@ -68,16 +76,52 @@ class ClientRequests:
 
         It is answered once the name servers know the groups' retry topics: the client looks for them then.
         """
-        beat = decode(Heartbeat, command.body)
+        beat = decode_request(Heartbeat, command, LIST_SIZE_MAX)
+        check_count("groups", [*beat.producers, *beat.consumers], command)
+        for consumer in beat.consumers:
+            check_count(f"subscriptions of group {consumer.group}", consumer.subscriptions, command)
         member = Member(beat.client_id, command.language, command.version, self._clock.monotonic_ms())
         for producer in beat.producers:
             self._producers.heartbeat(session, producer.group, member)
-        creations = [self._take_consumer(session, consumer, member) for consumer in beat.consumers]
+        weights = [GROUP_WEIGHT + len(consumer.subscriptions) for consumer in beat.consumers]
+        parts = [beat.consumers[part] for part in slices(weights, SLICE_WEIGHT)]
+        return self._take_consumers(session, command, member, parts, [])
+
+    def _take_consumers(
+        self,
+        session: Session,
+        command: Command,
+        member: Member,
+        parts: list[list[ConsumerData]],
+        creations: list[Change[TopicConfig]],
+    ) -> Command | None:
+        """Take in the consumers of a heartbeat, one part in each turn of the loop; answer after the last."""
+        if parts:
+            taken = [self._take_consumer(session, consumer, member) for consumer in parts[0]]
+            creations = [*creations, *dict.fromkeys(filter(None, taken))]
+        if len(parts) > 1:
+            again = partial(self._take_later, session, command, member, parts[1:], creations)
+            asyncio.get_running_loop().call_soon(attempt, session, (command,), again)
+            return None
         answer = response(command, ext_fields=fields(HeartbeatResponseHeader(supports_heartbeat_v2=False)))
-        if command.is_oneway or not any(creations):
+        if command.is_oneway or not creations:
             return answer
-        when_all_known(filter(None, creations), partial(session.send, answer))
+        when_all_known(creations, partial(session.send, answer))
         return None
+
+    def _take_later(
+        self,
+        session: Session,
+        command: Command,
+        member: Member,
+        parts: list[list[ConsumerData]],
+        creations: list[Change[TopicConfig]],
+    ) -> None:
+        if session.closed:
+            return
+        answer = self._take_consumers(session, command, member, parts, creations)
+        if answer is not None and not command.is_oneway:
+            session.send(answer)
 
     def unregister(self, session: Session, command: Command) -> Command:
         """UNREGISTER_CLIENT: the client leaves its groups."""
@@ -90,7 +134,7 @@ class ClientRequests:
 
     def check_config(self, _: Session, command: Command) -> Command:
         """CHECK_CLIENT_CONFIG: would the broker understand a subscription."""
-        check = decode(ClientConfigCheck, command.body)
+        check = decode_request(ClientConfigCheck, command)
         self._subscriptions.check(check.subscription.expression_type, check.subscription.expression)
         return response(command)
 

@@ -93,6 +93,7 @@ class ConsumerFilters(ChangingTable):
         self._topics: dict[str, dict[str, ConsumerFilter]] = {}
         self._may_compile = COMPILED_PER_SECOND
         self._may_compile_since_ms = clock.monotonic_ms()
+        self._topics_of: dict[str, set[str]] = {}  # by group
 
     def load(self, *, trusted: bool = True) -> None:
         """Read the table; all are dead until they are heard of. Raises StoreDamaged if it holds no filters.
@@ -195,7 +196,7 @@ class ConsumerFilters(ChangingTable):
             client_version=wanted.version,
         )
         if not self._put(replace(new, bloom=self._bloom_data(new))) and known is not None:
-            del self._topics[wanted.topic][group]  # pulls are answered by what is wrong with the new one
+            self._forget(wanted.topic, group)  # pulls are answered by what is wrong with the new one
 
     def _has_time_for(self, wanted: SubscriptionData) -> bool:
         """Return whether a filter may be compiled now: a heartbeat may bring thousands."""
@@ -223,6 +224,7 @@ class ConsumerFilters(ChangingTable):
         bits = bits_of(data.bloom.positions) if data.bloom else 0
         known = ConsumerFilter(data, compiled, bits)
         self._topics.setdefault(data.topic, {})[data.group] = known
+        self._topics_of.setdefault(data.group, set()).add(data.topic)
         self._changed = True
         return True
 
@@ -234,17 +236,24 @@ class ConsumerFilters(ChangingTable):
         return max(self._clock.now_ms(), self._stored_time())
 
     def _of_group(self, group: str) -> Iterator[ConsumerFilter]:
-        return (filters[group] for filters in self._topics.values() if group in filters)
+        return (self._topics[topic][group] for topic in self._topics_of.get(group, ()))
 
     def _forget_dead(self) -> None:
         oldest = self._clock.now_ms() - self._keep_ms
         for topic, filters in list(self._topics.items()):
             for group, known in list(filters.items()):
                 if known.is_dead and known.data.dead_time <= oldest:
-                    del filters[group]
+                    self._forget(topic, group)
                     self._changed = True
-            if not filters:
-                del self._topics[topic]
+
+    def _forget(self, topic: str, group: str) -> None:
+        filters, topics = self._topics[topic], self._topics_of[group]
+        del filters[group]
+        topics.remove(topic)
+        if not filters:
+            del self._topics[topic]
+        if not topics:
+            del self._topics_of[group]
 
     def _bloom_data(self, data: ConsumerFilterData) -> BloomData:
         positions = self.bloom.positions(f"{data.group}#{data.topic}")

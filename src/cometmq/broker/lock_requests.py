@@ -5,9 +5,10 @@ import logging
 
 from cometmq.broker.locks import QueueLocks
 from cometmq.broker.refused import Refused
+from cometmq.broker.request_body import decode_request
 from cometmq.errors import StoreNotWritable
 from cometmq.net.server import Session
-from cometmq.wire.bodies import LockRequest, LockResponse, decode, encode
+from cometmq.wire.bodies import LockRequest, LockResponse, encode
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command, response
 
@@ -27,7 +28,7 @@ class LockRequests:
         """LOCK_BATCH_MQ: a client takes queues, or keeps them for longer."""
         if self._stopping:
             raise Refused(ResponseCode.SYSTEM_BUSY, "the broker is stopping: try again")
-        wanted = decode(LockRequest, command.body)
+        wanted = decode_request(LockRequest, command)
         granted = self._locks.lock(wanted.consumer_group, wanted.client_id, wanted.queues)
         answer = response(command, body=encode(LockResponse(granted)))
         if command.is_oneway or not (self._locks.changed or self._saving):
@@ -38,7 +39,7 @@ class LockRequests:
 
     def unlock(self, _: Session, command: Command) -> Command:
         """UNLOCK_BATCH_MQ: it gives them back."""
-        released = decode(LockRequest, command.body)
+        released = decode_request(LockRequest, command)
         self._locks.unlock(released.consumer_group, released.client_id, released.queues)
         self._save_soon()
         return response(command)

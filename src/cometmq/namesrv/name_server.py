@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Final
 
@@ -13,10 +14,14 @@ from cometmq.namesrv.routes import Routes
 from cometmq.net.address import address_text
 from cometmq.net.boundary import attempt
 from cometmq.net.server import Server, Session
+from cometmq.wire.bodies import Registration
+from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 
 PORT: Final = 9876
 EXPIRY_INTERVAL_MS: Final = 5_000
+
+Registering = Generator[Callable[[], Registration] | None, Registration | None, Command]
 
 _log = logging.getLogger(__name__)
 
@@ -102,9 +107,36 @@ class NameServer:
             _log.warning("broker %s at %s is gone: connection lost", gone.broker_name, gone.addr)
 
     def _answer(self, session: Session, command: Command) -> None:
-        answer = self._requests.answer(command, session)
+        if command.code == RequestCode.REGISTER_BROKER:
+            self._register(session, command, self._requests.register(command, session), None)
+            return
+        answer = self._requests.answer(command)
         if not command.is_oneway:
             session.send(answer)
+
+    def _register(
+        self, session: Session, command: Command, steps: Registering, given: Registration | None
+    ) -> None:
+        """Take the next step of a registration in this turn of the loop; answer it after the last."""
+        if session.closed:
+            return
+        try:
+            work = steps.send(given)
+        except StopIteration as end:
+            if not command.is_oneway:
+                session.send(end.value)
+            return
+        loop = asyncio.get_running_loop()
+
+        def go_on(done: asyncio.Future[Registration] | None = None) -> None:
+            given = None if done is None else done.result()
+            self._register(session, command, steps, given)
+
+        if work is None:
+            loop.call_soon(attempt, session, (command,), go_on)
+        else:
+            decoding = loop.run_in_executor(None, work)
+            decoding.add_done_callback(lambda done: attempt(session, (command,), go_on, done))
 
     def _tick(self) -> None:
         self.expire()

@@ -4,28 +4,31 @@ RocketMQ: ``DefaultRequestProcessor.java``, ``ClientRequestProcessor.java`` (of 
 """
 
 import logging
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Generator, Hashable, Mapping
+from functools import partial
 from typing import Final
 
 from msgspec import field
 
+from cometmq.errors import FormatError
 from cometmq.io.clock import Clock
 from cometmq.namesrv.kv_config import ORDER_TOPIC_CONFIG, KvConfig
 from cometmq.namesrv.routes import NAME_LENGTH_MAX, Routes
 from cometmq.wire import settings_text
 from cometmq.wire.bodies import (
+    Body,
     BrokerMemberGroup,
     BrokerMembers,
     DataVersion,
     QueueData,
     Registration,
-    RequestBody,
     TextTable,
     TopicNames,
     decode,
     encode,
     registration,
 )
+from cometmq.wire.bodies.body import BodyType
 from cometmq.wire.codes import RequestCode, ResponseCode, Version
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import (
@@ -52,6 +55,14 @@ from cometmq.wire.headers import (
 
 ZLIB: Final = b"\x78"
 """The first byte of a zlib stream; that of JSON's object is another."""
+IN_LOOP_MAX: Final = 64 * 1024
+"""A registration of so many bytes is decoded in the loop, a larger one in a thread."""
+OBJECTS_MAX: Final = 40_000
+"""So many objects, which are topics, may a registration in JSON have: while it is read no thread goes on."""
+SMALL_MAX: Final = 96 * 1024
+"""Bytes of the body of any other request."""
+NONSTANDARD_MAX: Final = 24 * 1024
+"""Bytes of one that is not standard JSON."""
 UNIT_FLAG: Final = 1
 UNIT_SUBSCRIPTION_FLAG: Final = 2
 
@@ -108,16 +119,14 @@ class Requests:
             RequestCode.UPDATE_NAMESRV_CONFIG: self._refuse_settings,
         }
 
-    def answer(self, command: Command, source: Hashable) -> Command:
-        """Answer one request that came over the connection ``source``.
+    def answer(self, command: Command) -> Command:
+        """Answer one request, but for REGISTER_BROKER.
 
         Raises:
             ProtocolError: a field is missing or ill-typed.
             FormatError: the body cannot be read, or a name is illegal.
             OSError: a change could not be saved.
         """
-        if command.code == RequestCode.REGISTER_BROKER:
-            return self._register(command, source)
         answer = self._answers.get(command.code)
         if answer is None:
             remark = f" request type {command.code} not supported"
@@ -126,7 +135,13 @@ class Requests:
 
     # Brokers register and go.
 
-    def _register(self, command: Command, source: Hashable) -> Command:
+    def register(
+        self, command: Command, source: Hashable
+    ) -> Generator[Callable[[], Registration] | None, Registration | None, Command]:
+        """Answer REGISTER_BROKER, which came over ``source``, in steps between which others are answered.
+
+        It yields None, or what is to be done in a thread, and is sent what that gave. Raises like ``answer``.
+        """
         header = parse(RegisterBrokerHeader, command.ext_fields)
         if header.body_crc and header.body_crc != registration.body_crc(command.body):
             return response(command, ResponseCode.SYSTEM_ERROR, "crc32 not match")
@@ -134,8 +149,9 @@ class Requests:
         if command.body:
             # Java brokers with compressedRegister send the compressed form and say that it is not.
             compressed = header.compressed or command.body.startswith(ZLIB)
-            body = registration.decode(command.body, compressed=compressed, version=command.version)
-        registered = self._routes.register(header, body, source, self._clock.monotonic_ms())
+            decode_all = partial(_decode, command, compressed=compressed)
+            body = decode_all() if len(command.body) <= IN_LOOP_MAX else ((yield decode_all) or body)
+        registered = yield from self._routes.registering(header, body, source, self._clock.monotonic_ms())
         if registered is None:
             return response(command, ResponseCode.SYSTEM_ERROR, "register broker failed")
         if registered.new:
@@ -167,7 +183,7 @@ class Requests:
 
     def _data_version(self, command: Command) -> Command:
         header = parse(BrokerHeader, command.ext_fields)
-        theirs = decode(DataVersion, command.body) if command.body else None
+        theirs = _decode_small(DataVersion, command) if command.body else None
         ours = self._routes.data_version(header.cluster_name, header.broker_addr)
         self._routes.heartbeat(header.cluster_name, header.broker_addr, self._clock.monotonic_ms())
         changed = QueryDataVersionResponseHeader(changed=ours is None or ours != theirs)
@@ -242,7 +258,7 @@ class Requests:
 
     def _add_topic(self, command: Command) -> Command:
         header = parse(TopicHeader, command.ext_fields)
-        queues = decode(_TopicQueues, command.body).queues if command.body else []
+        queues = _decode_small(_TopicQueues, command).queues if command.body else []
         if not self._routes.add_topic(header.topic, queues):
             _log.warning("topic %s not noted: it names no broker, or one that is not known", header.topic)
         return response(command)
@@ -287,10 +303,30 @@ class Requests:
         return response(command, ResponseCode.NO_PERMISSION, remark)
 
 
-class _TopicQueues(RequestBody):
+class _TopicQueues(Body):
     """What is read of the route that REGISTER_TOPIC_IN_NAMESRV brings."""
 
     queues: list[QueueData] = field(default_factory=list, name="queueDatas")
+
+
+def _decode_small(body_type: type[BodyType], command: Command) -> BodyType:
+    """Decode a body that has no reason to be large. Raises FormatError."""
+    if len(command.body) > SMALL_MAX:
+        raise FormatError(
+            f"the body of request {command.code} has {len(command.body)} bytes, at most {SMALL_MAX} are taken"
+        )
+    return decode(body_type, command.body, nonstandard_max=NONSTANDARD_MAX)
+
+
+def _decode(command: Command, *, compressed: bool) -> Registration:
+    """Decode a registration. Raises FormatError, also if it has too many topics."""
+    count = 0 if compressed else bytes(command.body).count(b"{")
+    if count > OBJECTS_MAX:
+        raise FormatError(
+            f"the registration has {count} JSON objects, at most {OBJECTS_MAX} are read: "
+            "have the broker send compressed ones (compressedRegister)"
+        )
+    return registration.decode(command.body, compressed=compressed, version=command.version)
 
 
 def _names(command: Command, topics: list[str], broker_addr: str | None = None) -> Command:

@@ -14,7 +14,7 @@ RocketMQ: ``RouteInfoManager.java``.
 """
 
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Generator, Hashable, Iterable
 from difflib import get_close_matches
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -40,6 +40,8 @@ MASTER_ID: Final = 0
 READ: Final = 4
 WRITE: Final = 2
 NAME_LENGTH_MAX: Final = 255
+PART_MAX: Final = 2_000
+"""So many topics of a registration are noted within one turn of the loop."""
 NEAREST_CANDIDATES_MAX: Final = 200
 """How many names are compared in full to find the nearest: it takes some µs each."""
 
@@ -83,7 +85,21 @@ class Routes:
     def register(
         self, header: RegisterBrokerHeader, registration: Registration, source: Hashable, now_ms: int
     ) -> Registered | None:
+        """Do all of ``registering`` at once."""
+        steps = self.registering(header, registration, source, now_ms)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                registered: Registered | None = end.value
+                return registered
+
+    def registering(
+        self, header: RegisterBrokerHeader, registration: Registration, source: Hashable, now_ms: int
+    ) -> Generator[None, None, Registered | None]:
         """Note a broker and its topics; None if it sends one changed topic and was not known before.
+
+        It yields between parts of many topics, for others to be answered.
 
         Args:
             source: the connection that this came over.
@@ -121,20 +137,17 @@ class Routes:
         stands_in = header.enable_acting_master is not None and broker_id == min(addrs)
         if broker_id == MASTER_ID or stands_in:
             changed = new or self.data_version(*key) != table.data_version
+            self._note_alive(key, header, table.data_version, source, now_ms)
             wiped = WRITE if broker_id != MASTER_ID and header.enable_acting_master else 0
-            refused = self._take_topics(name, table.topics.values(), everything=changed, wiped=wiped)
+            topics = iter(table.topics.values())
+            while part := tuple(islice(topics, PART_MAX)):
+                refused += self._take_topics(name, part, everything=changed, wiped=wiped)
+                if len(part) == PART_MAX:
+                    yield
             if changed:
                 for topic, mapping in (table.mapping_infos or {}).items():
                     self._mappings.setdefault(topic, {})[name] = mapping
-        timeout_ms = header.heartbeat_timeout_ms
-        self._live[key] = _Live(
-            now_ms,
-            HEARTBEAT_TIMEOUT_MS if timeout_ms is None else timeout_ms,
-            table.data_version,
-            source,
-            header.ha_server_addr,
-            name,
-        )
+        self._note_alive(key, header, table.data_version, source, now_ms)
         master = self._live.get((header.cluster_name, addrs.get(MASTER_ID, "")))
         if broker_id == MASTER_ID or master is None:
             return Registered(new=new, refused=refused)
@@ -242,6 +255,24 @@ class Routes:
                 queues[broker_name] = replace(queues[broker_name], perm=perm)
                 count += 1
         return count
+
+    def _note_alive(
+        self,
+        key: tuple[str, str],
+        header: RegisterBrokerHeader,
+        version: DataVersion,
+        source: Hashable,
+        now_ms: int,
+    ) -> None:
+        timeout_ms = header.heartbeat_timeout_ms
+        self._live[key] = _Live(
+            now_ms,
+            HEARTBEAT_TIMEOUT_MS if timeout_ms is None else timeout_ms,
+            version,
+            source,
+            header.ha_server_addr,
+            header.broker_name,
+        )
 
     def _outranked(self, header: RegisterBrokerHeader, addr: str | None, version: DataVersion) -> bool:
         """Whether another process holds this broker's place, with a later state of the same group."""

@@ -8,7 +8,7 @@ from cometmq.format.dispatch import KeyKind, has_key
 from cometmq.format.record import decode
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.index import Index
-from cometmq.store.reading import Pause, Reading
+from cometmq.store.reading import PAUSE, Reading
 from cometmq.store.usual_reads import UsualReads
 
 COMPARED_AT_ONCE: Final = 64
@@ -54,7 +54,7 @@ def query_records(
                 record = yield from log.record_at(offset)
             compared[offset] = record if record is not None and _has(record, topic, key, kind) else None
             if len(compared) % COMPARED_AT_ONCE == 0:
-                yield Pause(len(compared))
+                yield PAUSE
         found = sorted(offset for offset, record in compared.items() if record is not None)
         if len(found) >= max_count or len(offsets) < asked:
             break

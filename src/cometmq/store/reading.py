@@ -68,25 +68,24 @@ class Look(NamedTuple):
             return None
 
 
-class Pause(NamedTuple):
-    """A step that reads nothing: the owner's thread does something else before a long reading goes on.
+class Work(NamedTuple):
+    """A step that gives what a function makes of values that nobody changes: it would hold up the loop."""
 
-    Attributes:
-        done: how much is done, for whoever looks on.
-    """
+    work: Callable[[], Any]
 
-    done: int
+    def ready(self) -> Any:
+        """Give None: it is not made yet."""
+        return None
 
-    def ready(self) -> None:
-        """Return None: the reading does not go on at once."""
-        return
-
-    def fetch(self) -> bool:
-        """Return True."""
-        return True
+    def fetch(self) -> Any:
+        """Make it. Safe from any thread."""
+        return self.work()
 
 
-Step: TypeAlias = Bytes | Look | Pause
+PAUSE = Work(tuple)
+"""A step that lets the loop go on before the reading does."""
+
+Step: TypeAlias = Bytes | Look | Work
 Reading: TypeAlias = Generator[Step, Any, AnswerT]
 
 

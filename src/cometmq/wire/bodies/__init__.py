@@ -5,7 +5,7 @@ Messages travel as records (:mod:`cometmq.format.record`) or as they are; batche
 settings are lines of text in :mod:`cometmq.wire.settings_text`.
 """
 
-from cometmq.wire.bodies.body import Body, RequestBody, decode, encode, from_plain, to_plain
+from cometmq.wire.bodies.body import Body, decode, encode, from_plain, to_plain
 from cometmq.wire.bodies.filters import BloomData, ConsumerFilterData, ConsumerFilterTable, TopicFilters
 from cometmq.wire.bodies.group import (
     ClientConnection,
@@ -93,7 +93,6 @@ __all__ = [
     "QueueData",
     "QueueOffsets",
     "Registration",
-    "RequestBody",
     "RunningInfo",
     "RunningQueue",
     "SubscriptionData",

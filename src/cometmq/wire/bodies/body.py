@@ -10,7 +10,7 @@ unknown members are ignored.
 
 from enum import Enum
 from functools import cache
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -23,28 +23,14 @@ LENIENT_LENGTH_MAX: Final = 4 * 1024 * 1024
 
 Reading leniently makes objects of everything in the body, known or not; a type keeps that in bounds.
 """
-REQUEST_LENIENT_LENGTH_MAX: Final = 128 * 1024
-"""The same for what clients send: a server's loop reads it, at up to 0.7 ms for each thousand bytes."""
 
 
 class Body(msgspec.Struct, rename="camel"):
-    """What all JSON bodies are: attributes in our words, each under RocketMQ's name on the wire.
-
-    Attributes:
-        lenient_length_max: the longest body that is read when it is not standard JSON of its type, bytes.
-    """
-
-    lenient_length_max: ClassVar[int] = LENIENT_LENGTH_MAX
+    """What all JSON bodies are: attributes in our words, each under RocketMQ's name on the wire."""
 
     @classmethod
     def loosen(cls, members: dict[Any, Any]) -> None:
         """Change, in place, what some clients write otherwise than the type says. By default nothing."""
-
-
-class RequestBody(Body):
-    """A body that clients send and a server's loop reads."""
-
-    lenient_length_max: ClassVar[int] = REQUEST_LENIENT_LENGTH_MAX
 
 
 BodyType = TypeVar("BodyType", bound=Body)
@@ -55,8 +41,18 @@ def encode(body: Body, *, standard: bool = False) -> bytes:
     return fastjson.dumps(to_plain(body, standard=standard)).encode()
 
 
-def decode(body_type: type[BodyType], data: Buffer) -> BodyType:
+def decode(
+    body_type: type[BodyType],
+    data: Buffer,
+    *,
+    lenient_max: int = LENIENT_LENGTH_MAX,
+    nonstandard_max: int = LENIENT_LENGTH_MAX,
+) -> BodyType:
     """Read a body.
+
+    Args:
+        lenient_max: the longest that is read when it is not standard JSON of its type, bytes.
+        nonstandard_max: the longest that is read when it is not standard JSON at all.
 
     Raises:
         FormatError: it is not JSON, or not of this type; says where.
@@ -65,12 +61,21 @@ def decode(body_type: type[BodyType], data: Buffer) -> BodyType:
         return msgspec.json.decode(data, type=body_type, strict=False)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         pass  # the lenient way reads it, or says what is wrong
-    if len(data) > body_type.lenient_length_max:
+    if len(data) > lenient_max:
         raise FormatError(
             f"body of {len(data)} bytes is not standard JSON of {body_type.__name__}; "
-            f"otherwise at most {body_type.lenient_length_max} bytes are read"
+            f"otherwise at most {lenient_max} bytes are read"
         )
-    return from_plain(body_type, fastjson.loads(data))
+    if len(data) <= nonstandard_max:
+        return from_plain(body_type, fastjson.loads(data))
+    try:
+        plain = msgspec.json.decode(data)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        raise FormatError(
+            f"body of {len(data)} bytes is not standard JSON; otherwise at most "
+            f"{nonstandard_max} bytes are read"
+        ) from None
+    return from_plain(body_type, plain)
 
 
 def to_plain(value: Any, *, standard: bool = False) -> Any:

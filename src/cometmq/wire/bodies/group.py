@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import field
 
-from cometmq.wire.bodies.body import Body, RequestBody
+from cometmq.wire.bodies.body import Body
 from cometmq.wire.bodies.heartbeat import ConsumeFromWhere, ConsumeType, MessageModel, SubscriptionData
 from cometmq.wire.bodies.topic import DataVersion
 from cometmq.wire.codes import LanguageCode
@@ -68,7 +68,7 @@ class GroupNames(Body):
     groups: list[str] = field(default_factory=list, name="groupList")
 
 
-class GroupConfig(RequestBody):
+class GroupConfig(Body):
     """The settings of a consumer group.
 
     Attributes:

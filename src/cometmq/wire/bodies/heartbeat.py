@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import field
 
 from cometmq.format.java_hash import java_hash
-from cometmq.wire.bodies.body import Body, RequestBody
+from cometmq.wire.bodies.body import Body
 from cometmq.wire.headers.fields import Int, Long
 
 
@@ -77,7 +77,7 @@ class ProducerData(Body):
     group: str = field(name="groupName")
 
 
-class Heartbeat(RequestBody):
+class Heartbeat(Body):
     """A client's word that it lives.
 
     Attributes:
@@ -100,7 +100,7 @@ class Heartbeat(RequestBody):
                 _name_numbers(consumer)
 
 
-class ClientConfigCheck(RequestBody):
+class ClientConfigCheck(Body):
     """CHECK_CLIENT_CONFIG: would the broker understand this subscription; asked for other than tags."""
 
     client_id: str

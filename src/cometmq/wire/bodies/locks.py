@@ -6,10 +6,10 @@ RocketMQ: ``LockBatchRequestBody.java``, ``UnlockBatchRequestBody.java``, ``Lock
 from msgspec import field
 
 from cometmq.message import MessageQueue
-from cometmq.wire.bodies.body import Body, RequestBody
+from cometmq.wire.bodies.body import Body
 
 
-class LockRequest(RequestBody):
+class LockRequest(Body):
     """The queues that a client wants to lock, or gives back."""
 
     client_id: str

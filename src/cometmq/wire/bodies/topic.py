@@ -7,11 +7,11 @@ from typing import Any
 
 from msgspec import field
 
-from cometmq.wire.bodies.body import Body, RequestBody
+from cometmq.wire.bodies.body import Body
 from cometmq.wire.headers.fields import Int, Long
 
 
-class DataVersion(RequestBody):
+class DataVersion(Body):
     """How a table is known to have changed.
 
     Attributes:
@@ -47,7 +47,7 @@ class TopicConfig(Body):
     attributes: dict[str, str] = field(default_factory=dict)
 
 
-class TopicConfigs(RequestBody):
+class TopicConfigs(Body):
     """UPDATE_AND_CREATE_TOPIC_LIST: topics to make."""
 
     topics: list[TopicConfig] = field(name="topicConfigList")

@@ -1,0 +1,276 @@
+"""The largest legal requests of every code, and the work that each makes for the loop.
+
+Work is counted, not timed: one for each call that Python makes, in whichever turn of the loop has most of
+them. ``python -m tests.rules.largest`` writes the figures into the table of ``docs/back-pressure.md``.
+"""
+
+import asyncio
+import json
+import struct
+import sys
+import tempfile
+from asyncio import events
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+from tests.adversity.test_bad_fields import kinds, plain
+from tests.broker.conftest import serving
+from tests.broker.desk import USUAL, Wire
+
+from cometmq.broker.request_body import ITEMS_MAX, LIST_SIZE_MAX, SIZE_MAX
+from cometmq.broker.send import HEADERS as SENDS
+from cometmq.broker.topics import QUEUE_COUNT_MAX
+from cometmq.namesrv.name_server import NameServer
+from cometmq.net.server import Server, Session
+from cometmq.wire.bodies import GroupConfig, TopicConfig
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.connection import FrameReader
+from cometmq.wire.headers import HEADERS
+
+WORK_MAX: Final = 150_000
+"""What a turn may take: 50 ms of a slow machine's time, where a call takes a third of a microsecond."""
+HEADER_SIZE: Final = 500_000
+"""Nearly as many bytes as a frame's header may have."""
+FRAME_SIZE: Final = 16 * 1024 * 1024 - 2_000
+
+Item = Callable[[int], str]
+
+
+class Largest(NamedTuple):
+    """What the largest request of a code has cost: its bytes, and the work."""
+
+    size: int
+    work: int
+
+
+def frame(code: int, fields: dict[str, str], body: bytes = b"") -> bytes:
+    header = {"code": code, "extFields": fields, "flag": 0, "language": "JAVA", "opaque": 1, "version": 453}
+    data = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    return struct.pack(">iI", 4 + len(data) + len(body), len(data)) + data + body
+
+
+def filled(size: int, begin: str, item: Item, end: str, count_max: int = 10**9) -> bytes:
+    """Return JSON of as many items as fit."""
+    items: list[str] = []
+    left = size - len(begin) - len(end)
+    while len(items) < count_max:
+        text = item(len(items))
+        left -= len(text) + 1
+        if left < 0:
+            break
+        items.append(text)
+    return (begin + ",".join(items) + end).encode()
+
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "back-pressure.md"
+TABLE_HEAD: Final = "| asked | request | bytes | calls, at most |\n|---|---|---|---|\n"
+MANY: Final = 2_000
+
+REGISTER: Final = {
+    "brokerName": "broker-a",
+    "brokerAddr": "192.0.2.1:10911",
+    "clusterName": "T",
+    "brokerId": "0",
+    "haServerAddr": "192.0.2.1:10912",
+}
+TOPICS: Final[tuple[str, Item, str]] = (
+    '{"topicConfigSerializeWrapper":{"topicConfigTable":{',
+    lambda n: f'"t{n}":{{"topicName":"t{n}"}}',
+    "}}}",
+)
+
+QUEUE: Final[Item] = lambda n: f'{{"topic":"T","brokerName":"broker-a","queueId":{n}}}'  # noqa: E731 one of many
+LOCK: Final = ('{"consumerGroup":"T","clientId":"c","mqSet":[', QUEUE, "]}")
+
+BODIES: Final[dict[int, list[tuple[str, Item, str]]]] = {
+    RequestCode.HEART_BEAT: [
+        ('{"clientID":"c","producerDataSet":[', lambda n: f'{{"groupName":"p{n}"}}', "]}"),
+        ('{"clientID":"c","consumerDataSet":[', lambda n: f'{{"groupName":"c{n}"}}', "]}"),
+        (
+            '{"clientID":"c","consumerDataSet":[{"groupName":"T","subscriptionDataSet":[',
+            lambda n: f'{{"topic":"t{n}","subString":"a||b"}}',
+            "]}]}",
+        ),
+        (
+            '{"clientID":"c","consumerDataSet":[',
+            lambda n: f'{{"groupName":"d{n}","subscriptionDataSet":[{{"topic":"t","subString":"a||b"}}]}}',
+            "]}",
+        ),
+    ],
+    RequestCode.LOCK_BATCH_MQ: [LOCK],
+    RequestCode.UNLOCK_BATCH_MQ: [LOCK],
+    RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: [
+        ('{"topicConfigList":[', lambda n: f'{{"topicName":"n{n}"}}', "]}"),
+        ('{"topicConfigList":[{"topicName":"n","attributes":{', lambda n: f'"+x{n}":""', "}}]}"),
+    ],
+    RequestCode.REGISTER_BROKER: [TOPICS],
+    RequestCode.REGISTER_TOPIC_IN_NAMESRV: [
+        ('{"queueDatas":[', lambda n: f'{{"brokerName":"b{n}","perm":6}}', "]}"),
+    ],
+    RequestCode.QUERY_DATA_VERSION: [("{", lambda n: f"{n}:{n}", "}")],
+    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: [
+        ('{"groupName":"T","attributes":{', lambda n: f'"+a{n}":""', "}}"),
+    ],
+}
+"""What bodies are made of: a beginning, items and an end."""
+
+
+def bodies(code: int) -> Iterator[bytes]:
+    """Give the bodies of requests of a code, as large as they may be and as large as a frame can be.
+
+    What is too large is refused: so each is tried just short enough, too.
+    """
+    yield b""
+    for begin, item, end in BODIES.get(code, ()):
+        yield filled(SIZE_MAX, begin, item, end)
+        yield filled(LIST_SIZE_MAX, begin, item, end)
+        yield filled(LIST_SIZE_MAX, begin, item, end, ITEMS_MAX)
+    if code in BODIES:
+        yield filled(FRAME_SIZE, *BODIES[code][-1])
+    yield b"x" * (FRAME_SIZE - HEADER_SIZE)
+
+
+def frames(code: int) -> Iterator[bytes]:
+    """Give the largest requests of a code: each text as long as it can be, and each body."""
+    name = RequestCode(code)
+    header_type = HEADERS[name][0] if name in HEADERS else None
+    good = plain(header_type) if header_type is not None else {}
+    if "SEND" in name.name and "a" in good:
+        good |= USUAL | {"b": "T"}
+    if code == RequestCode.REGISTER_BROKER:
+        good |= REGISTER | {"brokerName": "broker-b", "brokerAddr": "192.0.2.2:10911"}
+    for body in bodies(code):
+        yield frame(code, good, body)
+    if header_type is None:
+        return
+    for field in msgspec.structs.fields(header_type):
+        if str in kinds(field.type):
+            for pattern in ("a;", "+a=b,", "a\x01b\x02"):
+                text = pattern * (HEADER_SIZE // (len(json.dumps(pattern)) - 2))
+                yield frame(code, good | {field.encode_name: text}, b"x")
+    yield frame(code, good | {f"x{n}": "" for n in range(30_000)})
+
+
+@contextmanager
+def counted() -> Iterator[list[int]]:
+    """Count the calls of each turn of the loop."""
+    turns = [0]
+
+    def note(_: object, event: str, __: object) -> None:
+        if event in {"call", "c_call"}:
+            turns[-1] += 1
+
+    run = events.Handle._run
+
+    def count(handle: events.Handle) -> None:
+        turns.append(0)
+        sys.setprofile(note)
+        try:
+            run(handle)
+        finally:
+            sys.setprofile(None)
+
+    events.Handle._run = count  # type: ignore[assignment, method-assign]  # the loop has no hook for this
+    try:
+        yield turns
+    finally:
+        events.Handle._run = run  # type: ignore[method-assign]  # as it was
+
+
+class Answered(Wire):
+    """The far end of a session, for which one can wait to be answered."""
+
+    def __init__(self) -> None:
+        super().__init__("127.0.0.1")
+        self.is_answered = asyncio.Event()
+
+    def write(self, data: bytes) -> None:
+        super().write(data)
+        self.is_answered.set()
+
+    def writelines(self, data: Sequence[bytes]) -> None:
+        super().writelines(data)
+        self.is_answered.set()
+
+
+async def work_of(server: Server, data: bytes, *, stays: bool = False) -> int:
+    """Return the work of the turn that has most of it, until a request is answered; then the client goes."""
+    session, wire = Session(server), Answered()
+    session.connection_made(wire)  # type: ignore[arg-type]  # it is one as far as a session cares
+    with counted() as turns:
+        session.data_received(data)
+        async with asyncio.timeout(60):
+            await wire.is_answered.wait()
+        most = max(turns)
+    if not stays:
+        server.remove(session)
+    assert FrameReader().receive_data(wire.data)
+    return most
+
+
+async def largest(server: Server, code: int) -> Largest:
+    """Return the costliest request of a code."""
+    costs = [Largest(len(data), await work_of(server, data)) for data in frames(code)]
+    return max(costs, key=lambda cost: cost.work)
+
+
+def row(where: str, code: int, found: Largest) -> str:
+    """Return a row of the page's table; the work is rounded up."""
+    return f"| {where} | {code} {RequestCode(code).name} | {found.size:,} | {rounded(found.work):,} |"
+
+
+def rounded(work: int) -> int:
+    """Return a number rounded up to its first two digits, and at least to 1,000."""
+    unit = max(10 ** (len(str(work)) - 2), 1_000)
+    return int(-(-work // unit) * unit)
+
+
+async def broker_rows(root: Path) -> AsyncIterator[tuple[str, int, Largest]]:
+    """Measure a broker with many topics and groups, one of which has as many queues as there can be."""
+    async with serving(root) as bench:
+        parts = bench.parts
+        parts.topics.put_all(TopicConfig(topic=f"s{n}") for n in range(MANY))
+        for n in range(MANY):
+            parts.groups.put(GroupConfig(group=f"s{n}"))
+        server = Server(parts.requests, clock=bench.clock)
+        for code in sorted([*parts.requests._handlers, *SENDS]):
+            parts.topics.put(TopicConfig(topic="T", read_queue_count=QUEUE_COUNT_MAX))
+            parts.groups.put(GroupConfig(group="T"))
+            await parts.topics.settled()
+            await parts.groups.settled()
+            yield "broker", code, await largest(server, code)
+
+
+async def name_server_rows() -> AsyncIterator[tuple[str, int, Largest]]:
+    """Measure a name server that knows a broker with many topics."""
+    name_server = NameServer(port=0)
+    await name_server.start()
+    register = frame(RequestCode.REGISTER_BROKER, REGISTER, filled(LIST_SIZE_MAX, *TOPICS, MANY))
+    await work_of(name_server._server, register, stays=True)
+    for code in sorted([*name_server._requests._answers, RequestCode.REGISTER_BROKER]):
+        yield "name server", code, await largest(name_server._server, code)
+    for session in list(name_server._server.sessions):
+        name_server._server.remove(session)
+    await name_server.stop()
+
+
+def main() -> None:
+    """Write the table."""
+    text = PAGE.read_text()
+    begin = text.index(TABLE_HEAD) + len(TABLE_HEAD)
+    rest = text[begin:].lstrip("|").split("\n\n", 1)[1]
+
+    async def rows() -> list[str]:
+        with tempfile.TemporaryDirectory() as root:
+            found = [row(*measured) async for measured in broker_rows(Path(root))]
+        return found + [row(*measured) async for measured in name_server_rows()]
+
+    lines = asyncio.run(rows())
+    PAGE.write_text(text[:begin] + "\n".join(lines) + "\n\n" + rest)
+
+
+if __name__ == "__main__":
+    main()
