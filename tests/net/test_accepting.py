@@ -71,6 +71,23 @@ async def test_who_comes_when_all_places_are_taken_is_closed_and_the_others_stay
             other.close()
 
 
+async def test_how_many_were_closed_is_told_once_in_a_while(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(accepting, "LOG_INTERVAL_S", 0.2)
+    async with serving(1) as (_, port, __):
+        peers = [await asyncio.open_connection("127.0.0.1", port) for _ in range(10)]
+        async with asyncio.timeout(LIMIT_S):
+            while True:
+                told = [record.args[0] for record in caplog.records if isinstance(record.args, tuple)]
+                if sum(int(str(count)) for count in told) == 9:
+                    break
+                await asyncio.sleep(0.01)
+        assert len(told) <= 3
+        for _, writer in peers:
+            writer.close()
+
+
 async def test_several_addresses_of_a_server_share_its_places() -> None:
     async with serving(1) as (server, port, _):
         other = await server.start("127.0.0.1", 0)

@@ -63,7 +63,7 @@ class Acceptor:
         self._tasks: set[asyncio.Task[None]] = set()
         self._pause: asyncio.TimerHandle | None = None
         self._untold = 0
-        self._told_at = -LOG_INTERVAL_S
+        self._telling: asyncio.TimerHandle | None = None
         self._read()
 
     @property
@@ -73,9 +73,10 @@ class Acceptor:
 
     def close(self) -> None:
         """Accept no more."""
-        if self._pause is not None:
-            self._pause.cancel()
-            self._pause = None
+        for timer in (self._pause, self._telling):
+            if timer is not None:
+                timer.cancel()
+        self._pause = None
         for listening in self.sockets:
             if listening.fileno() >= 0:
                 self._loop.remove_reader(listening)
@@ -135,8 +136,13 @@ class Acceptor:
     def _note_refused(self) -> None:
         self.refused += 1
         self._untold += 1
-        now = self._loop.time()
-        if now - self._told_at < LOG_INTERVAL_S:
+        if self._telling is None:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Log what was closed since the last time, and again after a while if there is more."""
+        self._telling = None
+        if not self._untold:
             return
         _log.warning(
             "closed %d new connections at once: %d are open here, and no more may be (maxConnections; by "
@@ -144,7 +150,8 @@ class Acceptor:
             self._untold,
             self._mine.count,
         )
-        self._told_at, self._untold = now, 0
+        self._untold = 0
+        self._telling = self._loop.call_later(LOG_INTERVAL_S, self._tell)
 
     def _rest(self, error: OSError) -> None:
         """Accept nothing for a while: the system has no descriptor or no memory for a connection."""
