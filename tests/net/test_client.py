@@ -10,7 +10,8 @@ import pytest
 
 from cometmq.errors import NetworkError, ProtocolError, RequestTimeout, SettingsError, WrongProtocol
 from cometmq.message import Buffer
-from cometmq.net.client import OPAQUE_MAX, UNREAD_S_MAX, Connection, Connections
+from cometmq.net.client import OPAQUE_MAX, UNREAD_S_MAX, Connection
+from cometmq.net.connections import Connections
 from cometmq.net.server import Server, Session
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.connection import FrameReader
