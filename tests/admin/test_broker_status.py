@@ -1,6 +1,5 @@
 """Asking live brokers how they stand, and what Java brokers leave open."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -22,32 +21,26 @@ JAVA = {
 """What a Java broker tells that has flushed everything."""
 
 
-def test_a_broker_tells_all_its_pointers_and_why_it_takes_no_messages(tmp_path: Path) -> None:
-    async def main() -> None:
-        disk = MemoryDisk()
-        seldom = {"flush_interval_commit_log": 1_000_000}
-        async with serving(tmp_path, store=seldom, files=disk) as live:
-            async with Producer(live.name_server) as producer:
-                await producer.send(Message("Orders", b"x"))
-            status = await broker_status(live.broker)
-            written = status.pointers["written"]
-            assert written is not None and written > 100
-            assert list(status.pointers.values()) == [0, written, written, 0, written, written]
-            assert (status.address, status.not_writable) == (live.broker, "")
-            assert "seconds" in status.up and status.version.startswith("V")
-
-    asyncio.run(main())
+async def test_a_broker_tells_all_its_pointers_and_why_it_takes_no_messages(tmp_path: Path) -> None:
+    disk = MemoryDisk()
+    seldom = {"flush_interval_commit_log": 1_000_000}
+    async with serving(tmp_path, store=seldom, files=disk) as live:
+        async with Producer(live.name_server) as producer:
+            await producer.send(Message("Orders", b"x"))
+        status = await broker_status(live.broker)
+        written = status.pointers["written"]
+        assert written is not None and written > 100
+        assert list(status.pointers.values()) == [0, written, written, 0, written, written]
+        assert (status.address, status.not_writable) == (live.broker, "")
+        assert "seconds" in status.up and status.version.startswith("V")
 
 
-def test_who_is_no_broker_does_not_tell(tmp_path: Path) -> None:
-    async def main() -> None:
-        with pytest.raises(NetworkError):
-            await runtime_info(f"127.0.0.1:{free_port()}")
-        async with serving(tmp_path) as live:
-            with pytest.raises(RemoteError, match="is a name server, not a broker"):
-                await runtime_info(live.name_server)
-
-    asyncio.run(main())
+async def test_who_is_no_broker_does_not_tell(tmp_path: Path) -> None:
+    with pytest.raises(NetworkError):
+        await runtime_info(f"127.0.0.1:{free_port()}")
+    async with serving(tmp_path) as live:
+        with pytest.raises(RemoteError, match="is a name server, not a broker"):
+            await runtime_info(live.name_server)
 
 
 def test_of_a_java_broker_that_is_idle_all_pointers_are_known() -> None:

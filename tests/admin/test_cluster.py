@@ -1,4 +1,3 @@
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -14,43 +13,34 @@ from cometmq.wire.codes import RequestCode
 from cometmq.wire.headers import ConsumerGroupHeader
 
 
-def test_all_brokers_are_told_with_what_has_come_in(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
-            await admin.create("Orders")
-            async with Producer(live.name_server) as producer:
-                await producer.send(Message("Orders", b"x"))
-            (line,) = await brokers(admin)
-            assert (line.cluster, line.broker_name, line.broker_id) == ("DefaultCluster", BROKER, 0)
-            assert (line.address, line.in_today, line.out_today) == (live.broker, 1, 0)
-            assert line.disk_ratio is not None and 0 < line.disk_ratio < 1
-
-    asyncio.run(main())
+async def test_all_brokers_are_told_with_what_has_come_in(tmp_path: Path) -> None:
+    async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
+        await admin.create("Orders")
+        async with Producer(live.name_server) as producer:
+            await producer.send(Message("Orders", b"x"))
+        (line,) = await brokers(admin)
+        assert (line.cluster, line.broker_name, line.broker_id) == ("DefaultCluster", BROKER, 0)
+        assert (line.address, line.in_today, line.out_today) == (live.broker, 1, 0)
+        assert line.disk_ratio is not None and 0 < line.disk_ratio < 1
 
 
-def test_a_topic_that_is_not_there_is_told_with_the_one_that_is_most_like_it(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
-            await admin.create("orders")
-            with pytest.raises(NoRoute) as raised:
-                await admin.route("order")
-            assert raised.value.topic == "order"
-            text = str(await explained(admin, "order"))
-            assert f"name server {live.name_server} knows" in text
-            assert text.endswith("nearest 'orders'; create it with: cometmq topic create order")
-            assert "create it" not in str(await explained(admin, "%DLQ%g"))
-
-    asyncio.run(main())
+async def test_a_topic_that_is_not_there_is_told_with_the_one_that_is_most_like_it(tmp_path: Path) -> None:
+    async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
+        await admin.create("orders")
+        with pytest.raises(NoRoute) as raised:
+            await admin.route("order")
+        assert raised.value.topic == "order"
+        text = str(await explained(admin, "order"))
+        assert f"name server {live.name_server} knows" in text
+        assert text.endswith("nearest 'orders'; create it with: cometmq topic create order")
+        assert "create it" not in str(await explained(admin, "%DLQ%g"))
 
 
 def test_names_that_are_nothing_alike_are_not_mixed_up() -> None:
     assert nearest("orders", ["invoices"]) == ""
 
 
-def test_masters_that_know_nothing_of_it_are_left_out(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as live, Cluster(live.name_server) as cluster:
-            code, header = RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupHeader("nobody")
-            assert await cluster.ask_masters(code, header, ConsumerConnections) == {}
-
-    asyncio.run(main())
+async def test_masters_that_know_nothing_of_it_are_left_out(tmp_path: Path) -> None:
+    async with serving(tmp_path) as live, Cluster(live.name_server) as cluster:
+        code, header = RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupHeader("nobody")
+        assert await cluster.ask_masters(code, header, ConsumerConnections) == {}

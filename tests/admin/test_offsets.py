@@ -1,4 +1,3 @@
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -21,88 +20,76 @@ async def commit(here: Shop, group: str, queue: MessageQueue, offset: int) -> No
         await reader.commit(queue, offset)
 
 
-def test_lag_is_what_is_not_committed(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with shop(tmp_path, queues=2) as here, Cluster(here.live.name_server) as cluster:
-            await here.send(b"0", b"1", b"2", queue=QUEUE)
-            await commit(here, "readers", QUEUE, 1)
-            found = await offsets.lag(cluster, "readers")
-            first, second = found.queues
-            assert first == Standing("Orders", BROKER, 0, 3, 1, 1, first.last_time) and first.last_time > 0
-            assert (first.lag, first.in_flight) == (2, 0)
-            assert second == Standing("Orders", BROKER, 1, 0, 0, 0, 0)
-            assert await offsets.lag(cluster, "readers", "Orders") == found
-            (line,) = await offsets.lags(cluster)
-            assert (line.group, line.members, line.lag) == ("readers", 0, 2)
-            with pytest.raises(NotFound, match=r"no group 'reader': .*, nearest 'readers'"):
-                await offsets.lag(cluster, "reader")
-
-    asyncio.run(main())
+async def test_lag_is_what_is_not_committed(tmp_path: Path) -> None:
+    async with shop(tmp_path, queues=2) as here, Cluster(here.live.name_server) as cluster:
+        await here.send(b"0", b"1", b"2", queue=QUEUE)
+        await commit(here, "readers", QUEUE, 1)
+        found = await offsets.lag(cluster, "readers")
+        first, second = found.queues
+        assert first == Standing("Orders", BROKER, 0, 3, 1, 1, first.last_time) and first.last_time > 0
+        assert (first.lag, first.in_flight) == (2, 0)
+        assert second == Standing("Orders", BROKER, 1, 0, 0, 0, 0)
+        assert await offsets.lag(cluster, "readers", "Orders") == found
+        (line,) = await offsets.lags(cluster)
+        assert (line.group, line.members, line.lag) == ("readers", 0, 2)
+        with pytest.raises(NotFound, match=r"no group 'reader': .*, nearest 'readers'"):
+            await offsets.lag(cluster, "reader")
 
 
-def test_a_group_that_is_off_line_goes_on_where_it_is_told(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with shop(tmp_path, queues=2) as here, Cluster(here.live.name_server) as cluster:
-            await here.send(b"0", b"1", b"2", queue=QUEUE)
-            await commit(here, "readers", QUEUE, 1)
+async def test_a_group_that_is_off_line_goes_on_where_it_is_told(tmp_path: Path) -> None:
+    async with shop(tmp_path, queues=2) as here, Cluster(here.live.name_server) as cluster:
+        await here.send(b"0", b"1", b"2", queue=QUEUE)
+        await commit(here, "readers", QUEUE, 1)
 
-            async def reset(target: Target, queue: tuple[str, int] | None = None) -> list[Moved]:
-                return await offsets.reset(cluster, "readers", "Orders", target, queue=queue)
+        async def reset(target: Target, queue: tuple[str, int] | None = None) -> list[Moved]:
+            return await offsets.reset(cluster, "readers", "Orders", target, queue=queue)
 
-            assert await reset(Target(time=END)) == [Moved(QUEUE, 1, 3), Moved(SECOND, None, 0)]
-            assert await here.committed() == 3
-            assert await reset(Target(), (BROKER, 0)) == [Moved(QUEUE, 3, 0)]
-            assert await reset(Target(offset=2), (BROKER, 0)) == [Moved(QUEUE, 0, 2)]
-            assert (await here.requests.pull(QUEUE, 1)).next_offset == 2  # a pull hears of a reset, once
-            (message,) = (await here.requests.pull(QUEUE, 1, max_count=1)).messages
-            assert (await reset(Target(time=message.store_time), (BROKER, 0)))[0].after <= 1
-            dry = await offsets.reset(cluster, "readers", "Orders", Target(time=END), dry_run=True)
-            assert dry[0].after == 3 and (await here.committed() or 0) <= 1
-            with pytest.raises(SettingsError, match="no offset 4: it has 0 to 3"):
-                await reset(Target(offset=4), (BROKER, 0))
-            with pytest.raises(SettingsError, match="cometmq topic route Orders"):
-                await reset(Target(), (BROKER, 7))
-            with pytest.raises(NoRoute):
-                await offsets.reset(cluster, "readers", "Nothing", Target())
-            with pytest.raises(NotFound, match="no group"):
-                await offsets.reset(cluster, "nobody", "Orders", Target())
-
-    asyncio.run(main())
+        assert await reset(Target(time=END)) == [Moved(QUEUE, 1, 3), Moved(SECOND, None, 0)]
+        assert await here.committed() == 3
+        assert await reset(Target(), (BROKER, 0)) == [Moved(QUEUE, 3, 0)]
+        assert await reset(Target(offset=2), (BROKER, 0)) == [Moved(QUEUE, 0, 2)]
+        assert (await here.requests.pull(QUEUE, 1)).next_offset == 2  # a pull hears of a reset, once
+        (message,) = (await here.requests.pull(QUEUE, 1, max_count=1)).messages
+        assert (await reset(Target(time=message.store_time), (BROKER, 0)))[0].after <= 1
+        dry = await offsets.reset(cluster, "readers", "Orders", Target(time=END), dry_run=True)
+        assert dry[0].after == 3 and (await here.committed() or 0) <= 1
+        with pytest.raises(SettingsError, match="no offset 4: it has 0 to 3"):
+            await reset(Target(offset=4), (BROKER, 0))
+        with pytest.raises(SettingsError, match="cometmq topic route Orders"):
+            await reset(Target(), (BROKER, 7))
+        with pytest.raises(NoRoute):
+            await offsets.reset(cluster, "readers", "Nothing", Target())
+        with pytest.raises(NotFound, match="no group"):
+            await offsets.reset(cluster, "nobody", "Orders", Target())
 
 
-def test_members_at_work_go_on_at_once_where_they_are_told(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with shop(tmp_path) as here, Cluster(here.live.name_server) as cluster:
-            basket = Basket()
-            consumer = here.consumer()
-            consumer.on("Orders")(basket.put)
-            await here.send(b"0", b"1", b"2")
-            async with consumer:
-                await basket.has(3)
-                assert consumer._at_work is not None
-                await consumer._at_work.rebalancing.commit()
-                await offsets.reset(cluster, "readers", "Orders", Target(offset=1))
-                assert (await basket.has(5))[3:] == [b"1", b"2"]
-            assert await here.committed() == 3
-
-    asyncio.run(main())
+async def test_members_at_work_go_on_at_once_where_they_are_told(tmp_path: Path) -> None:
+    async with shop(tmp_path) as here, Cluster(here.live.name_server) as cluster:
+        basket = Basket()
+        consumer = here.consumer()
+        consumer.on("Orders")(basket.put)
+        await here.send(b"0", b"1", b"2")
+        async with consumer:
+            await basket.has(3)
+            assert consumer._at_work is not None
+            await consumer._at_work.rebalancing.commit()
+            await offsets.reset(cluster, "readers", "Orders", Target(offset=1))
+            assert (await basket.has(5))[3:] == [b"1", b"2"]
+        assert await here.committed() == 3
 
 
-def test_a_group_begins_where_another_one_stands(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with shop(tmp_path) as here, Cluster(here.live.name_server) as cluster:
-            await here.send(b"0", b"1")
-            await commit(here, "readers", QUEUE, 2)
-            assert await offsets.clone(cluster, "readers", "writers") == ["Orders"]
-            assert await here.committed("writers") == 2
-            with pytest.raises(NotFound, match="no group 'nobody'"):
-                await offsets.clone(cluster, "nobody", "writers")
-            with pytest.raises(IllegalName):
-                await offsets.clone(cluster, "readers", "a b")
-            consumer = here.consumer("writers")
-            consumer.subscribe("Orders", print)
-            async with consumer:
-                with pytest.raises(GroupAtWork, match="writers has 1 members at work: stop them first"):
-                    await offsets.clone(cluster, "readers", "writers")
-
-    asyncio.run(main())
+async def test_a_group_begins_where_another_one_stands(tmp_path: Path) -> None:
+    async with shop(tmp_path) as here, Cluster(here.live.name_server) as cluster:
+        await here.send(b"0", b"1")
+        await commit(here, "readers", QUEUE, 2)
+        assert await offsets.clone(cluster, "readers", "writers") == ["Orders"]
+        assert await here.committed("writers") == 2
+        with pytest.raises(NotFound, match="no group 'nobody'"):
+            await offsets.clone(cluster, "nobody", "writers")
+        with pytest.raises(IllegalName):
+            await offsets.clone(cluster, "readers", "a b")
+        consumer = here.consumer("writers")
+        consumer.subscribe("Orders", print)
+        async with consumer:
+            with pytest.raises(GroupAtWork, match="writers has 1 members at work: stop them first"):
+                await offsets.clone(cluster, "readers", "writers")

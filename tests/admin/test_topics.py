@@ -1,6 +1,5 @@
 """Making, listing and removing topics of a live cluster."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -14,120 +13,93 @@ from cometmq.namesrv.name_server import NameServer
 from cometmq.net.address import free_port
 
 
-def test_a_topic_is_made_with_its_queues_and_can_be_used_at_once(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
-            assert await admin.create("Orders", queues=3) == [BROKER]
-            assert "Orders" in await admin.topics()
-            assert TopicLine("Orders", BROKER, 3, 3, 6) in await admin.lines()
-            queues = (await admin.route("Orders")).publish_queues()
-            assert queues == [MessageQueue("Orders", BROKER, queue_id) for queue_id in range(3)]
-            async with Producer(live.name_server) as producer:
-                await producer.send(Message("Orders", b"x"))
-
-    asyncio.run(main())
+async def test_a_topic_is_made_with_its_queues_and_can_be_used_at_once(tmp_path: Path) -> None:
+    async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
+        assert await admin.create("Orders", queues=3) == [BROKER]
+        assert "Orders" in await admin.topics()
+        assert TopicLine("Orders", BROKER, 3, 3, 6) in await admin.lines()
+        queues = (await admin.route("Orders")).publish_queues()
+        assert queues == [MessageQueue("Orders", BROKER, queue_id) for queue_id in range(3)]
+        async with Producer(live.name_server) as producer:
+            await producer.send(Message("Orders", b"x"))
 
 
-def test_a_topic_that_is_there_is_changed(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
-            await admin.create("Orders", queues=3)
-            assert len((await admin.route("Orders")).publish_queues()) == 3
-            await admin.create("Orders", queues=5, perm=4)
-            assert [line for line in await admin.lines() if line.topic == "Orders"] == [
-                TopicLine("Orders", BROKER, 5, 5, 4)
-            ]
-
-    asyncio.run(main())
+async def test_a_topic_that_is_there_is_changed(tmp_path: Path) -> None:
+    async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
+        await admin.create("Orders", queues=3)
+        assert len((await admin.route("Orders")).publish_queues()) == 3
+        await admin.create("Orders", queues=5, perm=4)
+        assert [line for line in await admin.lines() if line.topic == "Orders"] == [
+            TopicLine("Orders", BROKER, 5, 5, 4)
+        ]
 
 
-def test_names_are_sorted_and_lines_cover_each_of_them(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
-            for topic in ("b", "a", "c"):
-                await admin.create(topic)
-            names = await admin.topics()
-            assert names == sorted(names) and {"a", "b", "c"} <= set(names)
-            assert {line.topic for line in await admin.lines()} == set(names)
-
-    asyncio.run(main())
+async def test_names_are_sorted_and_lines_cover_each_of_them(tmp_path: Path) -> None:
+    async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
+        for topic in ("b", "a", "c"):
+            await admin.create(topic)
+        names = await admin.topics()
+        assert names == sorted(names) and {"a", "b", "c"} <= set(names)
+        assert {line.topic for line in await admin.lines()} == set(names)
 
 
-def test_a_deleted_topic_is_gone_with_its_messages_and_can_be_made_again(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
-            await admin.create("Orders", queues=1)
-            async with Producer(live.name_server) as producer:
-                await producer.send(Message("Orders", b"old"))
-            assert await admin.delete("Orders") == [BROKER]
-            assert "Orders" not in await admin.topics()
-            with pytest.raises(NoRoute):
-                await admin.route("Orders")
-            await admin.create("Orders", queues=1)
-            async with PullConsumer(live.name_server, "readers") as consumer:
-                (queue,) = await consumer.queues("Orders")
-                assert [message async for message in consumer.messages(queue)] == []
-
-    asyncio.run(main())
+async def test_a_deleted_topic_is_gone_with_its_messages_and_can_be_made_again(tmp_path: Path) -> None:
+    async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
+        await admin.create("Orders", queues=1)
+        async with Producer(live.name_server) as producer:
+            await producer.send(Message("Orders", b"old"))
+        assert await admin.delete("Orders") == [BROKER]
+        assert "Orders" not in await admin.topics()
+        with pytest.raises(NoRoute):
+            await admin.route("Orders")
+        await admin.create("Orders", queues=1)
+        async with PullConsumer(live.name_server, "readers") as consumer:
+            (queue,) = await consumer.queues("Orders")
+            assert [message async for message in consumer.messages(queue)] == []
 
 
-def test_a_name_that_cannot_be_is_refused_before_anyone_is_asked() -> None:
-    async def main() -> None:
-        async with TopicAdmin(f"127.0.0.1:{free_port()}") as admin:
-            for name in ("", "a/b", "..", "x" * 128):
-                with pytest.raises(IllegalName):
-                    await admin.create(name)
-                with pytest.raises(IllegalName):
-                    await admin.delete(name)
-
-    asyncio.run(main())
+async def test_a_name_that_cannot_be_is_refused_before_anyone_is_asked() -> None:
+    async with TopicAdmin(f"127.0.0.1:{free_port()}") as admin:
+        for name in ("", "a/b", "..", "x" * 128):
+            with pytest.raises(IllegalName):
+                await admin.create(name)
+            with pytest.raises(IllegalName):
+                await admin.delete(name)
 
 
-def test_what_the_broker_refuses_is_told_in_its_words(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
-            with pytest.raises(RemoteError, match="perm 9"):
-                await admin.create("Orders", perm=9)
-            with pytest.raises(RemoteError, match="readQueueNums -1"):
-                await admin.create("Orders", queues=-1)
-
-    asyncio.run(main())
+async def test_what_the_broker_refuses_is_told_in_its_words(tmp_path: Path) -> None:
+    async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
+        with pytest.raises(RemoteError, match="perm 9"):
+            await admin.create("Orders", perm=9)
+        with pytest.raises(RemoteError, match="readQueueNums -1"):
+            await admin.create("Orders", queues=-1)
 
 
-def test_a_name_server_without_brokers_says_what_to_do() -> None:
-    async def main() -> None:
-        server = NameServer(port=0)
-        await server.start()
-        try:
-            async with TopicAdmin(server.address) as admin:
-                with pytest.raises(NoRoute, match="knows no broker: start one"):
-                    await admin.create("Orders")
-        finally:
-            await server.stop()
-
-    asyncio.run(main())
+async def test_a_name_server_without_brokers_says_what_to_do() -> None:
+    server = NameServer(port=0)
+    await server.start()
+    try:
+        async with TopicAdmin(server.address) as admin:
+            with pytest.raises(NoRoute, match="knows no broker: start one"):
+                await admin.create("Orders")
+    finally:
+        await server.stop()
 
 
-def test_any_of_the_name_servers_will_do_to_make_a_topic(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with (
-            serving(tmp_path) as live,
-            TopicAdmin(f"127.0.0.1:{free_port()};{live.name_server}") as admin,
-        ):
-            assert await admin.create("Orders") == [BROKER]
-            assert "Orders" in await admin.topics()
-
-    asyncio.run(main())
+async def test_any_of_the_name_servers_will_do_to_make_a_topic(tmp_path: Path) -> None:
+    async with (
+        serving(tmp_path) as live,
+        TopicAdmin(f"127.0.0.1:{free_port()};{live.name_server}") as admin,
+    ):
+        assert await admin.create("Orders") == [BROKER]
+        assert "Orders" in await admin.topics()
 
 
-def test_without_name_servers_the_error_names_them() -> None:
-    async def main() -> None:
-        port = free_port()
-        async with TopicAdmin(f"127.0.0.1:{port}") as admin:
-            with pytest.raises(NetworkError, match=f"no name server answers: .*{port}"):
-                await admin.topics()
-
-    asyncio.run(main())
+async def test_without_name_servers_the_error_names_them() -> None:
+    port = free_port()
+    async with TopicAdmin(f"127.0.0.1:{port}") as admin:
+        with pytest.raises(NetworkError, match=f"no name server answers: .*{port}"):
+            await admin.topics()
 
 
 async def test_those_that_brokers_make_by_themselves_can_be_left_out(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ async def check_again(disk: MemoryDisk, bystander: Bystander) -> None:
 
 
 @pytest.mark.parametrize("flush", FlushDiskType)
-def test_a_full_disk_takes_nothing_more_and_gives_what_it_has(
+async def test_a_full_disk_takes_nothing_more_and_gives_what_it_has(
     flush: FlushDiskType, caplog: pytest.LogCaptureFixture
 ) -> None:
     disk = MemoryDisk()
@@ -88,7 +88,7 @@ def test_a_full_disk_takes_nothing_more_and_gives_what_it_has(
                 assert says(answer, ResponseCode.SUCCESS)
         await check_again(disk.after_power_loss(), scene.bystander)
 
-    asyncio.run(main())
+    await main()
     assert_log_is_sound(caplog)
 
 
@@ -165,44 +165,38 @@ async def test_a_read_only_disk_is_read_by_new_groups_and_shown_from_the_first_f
     assert len(in_memory) == 2, "said once for each table"
 
 
-def test_a_sync_that_fails_is_the_end_of_sending_and_not_of_reading(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_sync_that_fails_is_the_end_of_sending_and_not_of_reading(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     disk = MemoryDisk()
 
-    async def main() -> None:
-        async with serving(ROOT, files=disk, store=SYNC) as live:
-            client = await Client.open(live.broker)
-            bystander = Bystander(client, client)
-            await until(bystander, lambda: len(bystander.acknowledged[0]) > AFTER)
-            disk.fail_sync = True
-            unsure = await bystander.send()
-            assert says(unsure, ResponseCode.FLUSH_DISK_TIMEOUT, "check the disk", "restart")
-            for _ in range(AFTER):
-                refused = await bystander.send()
-                assert says(
-                    refused, ResponseCode.SERVICE_NOT_AVAILABLE, "check the disk", "restart to recover"
-                )
-            await bystander.check(client)
-            for queue_id in range(QUEUES):
-                stored = await read(client, CALM, queue_id)
-                assert stored == bystander.acknowledged[queue_id], "nobody reads what may be lost"
-            await client.connection.close()
-        disk.fail_sync = False
-        await check_again(disk.after_power_loss(), bystander)
-
-    asyncio.run(main())
+    async with serving(ROOT, files=disk, store=SYNC) as live:
+        client = await Client.open(live.broker)
+        bystander = Bystander(client, client)
+        await until(bystander, lambda: len(bystander.acknowledged[0]) > AFTER)
+        disk.fail_sync = True
+        unsure = await bystander.send()
+        assert says(unsure, ResponseCode.FLUSH_DISK_TIMEOUT, "check the disk", "restart")
+        for _ in range(AFTER):
+            refused = await bystander.send()
+            assert says(refused, ResponseCode.SERVICE_NOT_AVAILABLE, "check the disk", "restart to recover")
+        await bystander.check(client)
+        for queue_id in range(QUEUES):
+            stored = await read(client, CALM, queue_id)
+            assert stored == bystander.acknowledged[queue_id], "nobody reads what may be lost"
+        await client.connection.close()
+    disk.fail_sync = False
+    await check_again(disk.after_power_loss(), bystander)
     assert [record.levelname for record in caplog.records if "sync failed" in record.message]
     assert_log_is_sound(caplog)
 
 
-def test_a_store_that_is_open_already_is_refused_and_its_owner_goes_on(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with attacked(tmp_path):
-            with pytest.raises(StoreLocked, match="stop it first, or use another directory") as refused:
-                async with serving(tmp_path):
-                    pass
-            assert str(tmp_path) in str(refused.value)
-
-    asyncio.run(main())
+async def test_a_store_that_is_open_already_is_refused_and_its_owner_goes_on(tmp_path: Path) -> None:
+    async with attacked(tmp_path):
+        with pytest.raises(StoreLocked, match="stop it first, or use another directory") as refused:
+            async with serving(tmp_path):
+                pass
+        assert str(tmp_path) in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -213,51 +207,43 @@ def test_a_store_that_is_open_already_is_refused_and_its_owner_goes_on(tmp_path:
     ],
 )
 @pytest.mark.parametrize("change", [-4_096, 1])
-def test_a_store_file_of_the_wrong_length_stops_the_start_and_harms_nothing(
+async def test_a_store_file_of_the_wrong_length_stops_the_start_and_harms_nothing(
     tmp_path: Path, where: str, words: tuple[str, ...], change: int
 ) -> None:
-    async def main() -> None:
-        async with attacked(tmp_path) as scene:
+    async with attacked(tmp_path) as scene:
+        pass
+    (path,) = (tmp_path / where).iterdir()
+    whole = path.read_bytes()
+    path.write_bytes((whole + b"\0")[: len(whole) + change])
+    with pytest.raises(StoreDamaged) as refused:
+        async with serving(tmp_path):
             pass
-        (path,) = (tmp_path / where).iterdir()
-        whole = path.read_bytes()
-        path.write_bytes((whole + b"\0")[: len(whole) + change])
-        with pytest.raises(StoreDamaged) as refused:
-            async with serving(tmp_path):
-                pass
-        text = str(refused.value)
-        assert [word for word in (str(path), str(len(whole) + change), *words) if word not in text] == [], (
-            text
-        )
-        if REBUILD in words:
-            rebuild(tmp_path, StoreSettings(**SMALL))
-        else:
-            path.write_bytes(whole)
-        async with serving(tmp_path) as live:
-            client = await Client.open(live.broker)
-            await scene.bystander.check(client)
-            await client.connection.close()
-
-    asyncio.run(main())
+    text = str(refused.value)
+    assert [word for word in (str(path), str(len(whole) + change), *words) if word not in text] == [], text
+    if REBUILD in words:
+        rebuild(tmp_path, StoreSettings(**SMALL))
+    else:
+        path.write_bytes(whole)
+    async with serving(tmp_path) as live:
+        client = await Client.open(live.broker)
+        await scene.bystander.check(client)
+        await client.connection.close()
 
 
 @pytest.mark.parametrize("where", ["index", "checkpoint"])
-def test_a_derived_file_of_the_wrong_length_is_made_anew(
+async def test_a_derived_file_of_the_wrong_length_is_made_anew(
     tmp_path: Path, where: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        async with attacked(tmp_path) as scene:
-            await scene.client.send("T", b"found", KEYS="k")
-        path = tmp_path / where
-        (path,) = path.iterdir() if path.is_dir() else [path]
-        path.write_bytes(path.read_bytes()[:10])
-        async with serving(tmp_path) as live:
-            client = await Client.open(live.broker)
-            query = headers.QueryMessageHeader("T", "k", 32, 0, 2**62)
-            assert bodies(await client.ask(RequestCode.QUERY_MESSAGE, query)) == [b"found"]
-            await scene.bystander.check(client)
-            await client.connection.close()
-
     caplog.set_level(logging.WARNING)
-    asyncio.run(main())
+    async with attacked(tmp_path) as scene:
+        await scene.client.send("T", b"found", KEYS="k")
+    path = tmp_path / where
+    (path,) = path.iterdir() if path.is_dir() else [path]
+    path.write_bytes(path.read_bytes()[:10])
+    async with serving(tmp_path) as live:
+        client = await Client.open(live.broker)
+        query = headers.QueryMessageHeader("T", "k", 32, 0, 2**62)
+        assert bodies(await client.ask(RequestCode.QUERY_MESSAGE, query)) == [b"found"]
+        await scene.bystander.check(client)
+        await client.connection.close()
     assert where in caplog.text

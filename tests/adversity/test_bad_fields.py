@@ -103,7 +103,7 @@ async def answer(client: Client, code: int, ext_fields: dict[str, str], body: by
 CODES = [code for code in HEADERS if code not in TO_CLIENTS]
 
 
-def test_a_field_that_is_missing_or_ill_typed_is_named(
+async def test_a_field_that_is_missing_or_ill_typed_is_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> int:
@@ -126,55 +126,46 @@ def test_a_field_that_is_missing_or_ill_typed_is_named(
         return answers
 
     caplog.set_level(logging.INFO)
-    assert asyncio.run(main()) > 1_000
+    assert await main() > 1_000
     assert_log_is_sound(caplog)
 
 
-def test_an_odd_value_is_answered_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        async with attacked(tmp_path) as scene:
-            for address in scene.addresses:
-                client = await Client.open(address)
-                for code in CODES:
-                    for ext_fields in odd(HEADERS[code][0]):
-                        await answer(client, code, ext_fields)
-                await client.connection.close()
-
+async def test_an_odd_value_is_answered_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    asyncio.run(main())
+    async with attacked(tmp_path) as scene:
+        for address in scene.addresses:
+            client = await Client.open(address)
+            for code in CODES:
+                for ext_fields in odd(HEADERS[code][0]):
+                    await answer(client, code, ext_fields)
+            await client.connection.close()
     assert_log_is_sound(caplog)
 
 
-def test_a_body_that_is_garbage_is_answered(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        async with attacked(tmp_path) as scene:
-            for address in scene.addresses:
-                client = await Client.open(address)
-                for code in CODES:
-                    for body in GARBAGE_BODIES:
-                        await answer(client, code, plain(HEADERS[code][0]), body)
-                await client.connection.close()
-
+async def test_a_body_that_is_garbage_is_answered(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    asyncio.run(main())
+    async with attacked(tmp_path) as scene:
+        for address in scene.addresses:
+            client = await Client.open(address)
+            for code in CODES:
+                for body in GARBAGE_BODIES:
+                    await answer(client, code, plain(HEADERS[code][0]), body)
+            await client.connection.close()
     assert_log_is_sound(caplog)
 
 
-def test_who_wants_no_answer_gets_none_even_for_nonsense(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with attacked(tmp_path) as scene:
-            for address in scene.addresses:
-                told: asyncio.Queue[Command] = asyncio.Queue()
-                client = await Client.open(address)
-                client.told = told
-                for code in CODES:
-                    for _, ext_fields in spoiled(HEADERS[code][0]):
-                        client.connection.send(Command(code, 0, flag=ONEWAY_FLAG, ext_fields=ext_fields))
-                await answer(client, 9_999, {})
-                assert told.empty()
-                await client.connection.close()
-
-    asyncio.run(main())
+async def test_who_wants_no_answer_gets_none_even_for_nonsense(tmp_path: Path) -> None:
+    async with attacked(tmp_path) as scene:
+        for address in scene.addresses:
+            told: asyncio.Queue[Command] = asyncio.Queue()
+            client = await Client.open(address)
+            client.told = told
+            for code in CODES:
+                for _, ext_fields in spoiled(HEADERS[code][0]):
+                    client.connection.send(Command(code, 0, flag=ONEWAY_FLAG, ext_fields=ext_fields))
+            await answer(client, 9_999, {})
+            assert told.empty()
+            await client.connection.close()
 
 
 WILD_BODIES: list[tuple[RequestCode, dict[str, Any], tuple[str, ...]]] = [
@@ -191,13 +182,10 @@ WILD_BODIES: list[tuple[RequestCode, dict[str, Any], tuple[str, ...]]] = [
 ]
 
 
-def test_no_table_takes_a_value_that_a_java_broker_could_not_read(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with attacked(tmp_path) as scene:
-            for code, body, words in WILD_BODIES:
-                whole = {"topicConfigList": [body]} if code is TOPICS else body
-                got = await answer(scene.client, code, {}, msgspec.json.encode(whole))
-                assert got.code != ResponseCode.SUCCESS, body
-                assert [word for word in words if word not in (got.remark or "")] == [], got
-
-    asyncio.run(main())
+async def test_no_table_takes_a_value_that_a_java_broker_could_not_read(tmp_path: Path) -> None:
+    async with attacked(tmp_path) as scene:
+        for code, body, words in WILD_BODIES:
+            whole = {"topicConfigList": [body]} if code is TOPICS else body
+            got = await answer(scene.client, code, {}, msgspec.json.encode(whole))
+            assert got.code != ResponseCode.SUCCESS, body
+            assert [word for word in words if word not in (got.remark or "")] == [], got

@@ -1,6 +1,5 @@
 """Bytes that are no frames, or frames that are no requests: the connection goes, all others go on."""
 
-import asyncio
 import logging
 import random
 import struct
@@ -75,19 +74,16 @@ NO_FRAMES = {
 }
 
 
-def test_what_is_no_frame_ends_its_connection_and_no_other(
+async def test_what_is_no_frame_ends_its_connection_and_no_other(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        async with attacked(tmp_path) as scene:
-            for address in scene.addresses:
-                for what, data in NO_FRAMES.items():
-                    async with Raw.open(address) as raw:
-                        await raw.write(data)
-                        assert await raw.rest() == b"", what
-
     caplog.set_level(logging.INFO)
-    asyncio.run(main())
+    async with attacked(tmp_path) as scene:
+        for address in scene.addresses:
+            for what, data in NO_FRAMES.items():
+                async with Raw.open(address) as raw:
+                    await raw.write(data)
+                    assert await raw.rest() == b"", what
     told = [record for record in caplog.records if "closed the connection" in record.message]
     assert len(told) >= 2 * len(NO_FRAMES), "the log says of each why"
     assert_log_is_sound(caplog)
@@ -99,7 +95,7 @@ def assert_log_is_sound(caplog: pytest.LogCaptureFixture) -> None:
     assert [record for record in caplog.records if len(record.message) > LOGGED_MAX] == []
 
 
-def test_random_garbage_harms_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_random_garbage_harms_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     chance = random.Random(20_200_913)
     true = [
         request(RequestCode.SEND_MESSAGE_V2, send_header("Garbage", TAGS="a"), b"body" * 9),
@@ -118,71 +114,59 @@ def test_random_garbage_harms_nobody(tmp_path: Path, caplog: pytest.LogCaptureFi
             data[chance.randrange(len(data))] = chance.randrange(256)
         return bytes(data)
 
-    async def main() -> None:
-        async with attacked(tmp_path) as scene:
-            for number in range(GARBAGE_CONNECTIONS):
-                async with Raw.open(scene.addresses[number % 2]) as raw:
-                    await raw.write(garbage())
-                    raw.end()
-                    FrameReader().receive_data(await raw.rest())  # whatever is answered is frames
-
-    asyncio.run(main())
+    async with attacked(tmp_path) as scene:
+        for number in range(GARBAGE_CONNECTIONS):
+            async with Raw.open(scene.addresses[number % 2]) as raw:
+                await raw.write(garbage())
+                raw.end()
+                FrameReader().receive_data(await raw.rest())  # whatever is answered is frames
     assert_log_is_sound(caplog)
 
 
-def test_half_a_frame_is_no_request(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with attacked(tmp_path) as scene:
-            await scene.client.send("Half", b"whole")
-            for cut in (1, 4, 7, 8, 9, len(SEND) // 2, len(SEND) - 1):
-                async with Raw.open(scene.live.broker) as raw:
-                    await raw.write(SEND[:cut])
-                    raw.end()
-                    assert await raw.rest() == b""
-                async with Raw.open(scene.live.broker) as raw:
-                    await raw.write(SEND[:cut])
-            assert await read(scene.client, "Half", 0) == {0: b"whole"}
-
-    asyncio.run(main())
-
-
-def test_a_frame_may_come_byte_by_byte_and_one_that_does_not_end_stops_nobody(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with attacked(tmp_path) as scene:
-            loose = [await Client.open(scene.live.broker) for _ in range(LOOSE_ENDS)]
-            for number, client in enumerate(loose):
-                client.connection.send(SEND[: number % len(SEND)])
+async def test_half_a_frame_is_no_request(tmp_path: Path) -> None:
+    async with attacked(tmp_path) as scene:
+        await scene.client.send("Half", b"whole")
+        for cut in (1, 4, 7, 8, 9, len(SEND) // 2, len(SEND) - 1):
             async with Raw.open(scene.live.broker) as raw:
-                for at in range(len(SEND)):
-                    await raw.write(SEND[at : at + 1])
-                    await scene.bystander.send()  # so that the broker reads the byte by itself
-                length = int.from_bytes(await raw.read(4), "big")
-                (answer,) = FrameReader().receive_data(struct.pack(">i", length) + await raw.read(length))
-                assert (answer.code, answer.opaque) == (ResponseCode.SUCCESS, 7)
-            assert await read(scene.client, "Half", 0) == {0: b"body"}
-            for client in loose:
-                await client.connection.close()
+                await raw.write(SEND[:cut])
+                raw.end()
+                assert await raw.rest() == b""
+            async with Raw.open(scene.live.broker) as raw:
+                await raw.write(SEND[:cut])
+        assert await read(scene.client, "Half", 0) == {0: b"whole"}
 
-    asyncio.run(main())
+
+async def test_a_frame_may_come_byte_by_byte_and_one_that_does_not_end_stops_nobody(tmp_path: Path) -> None:
+    async with attacked(tmp_path) as scene:
+        loose = [await Client.open(scene.live.broker) for _ in range(LOOSE_ENDS)]
+        for number, client in enumerate(loose):
+            client.connection.send(SEND[: number % len(SEND)])
+        async with Raw.open(scene.live.broker) as raw:
+            for at in range(len(SEND)):
+                await raw.write(SEND[at : at + 1])
+                await scene.bystander.send()  # so that the broker reads the byte by itself
+            length = int.from_bytes(await raw.read(4), "big")
+            (answer,) = FrameReader().receive_data(struct.pack(">i", length) + await raw.read(length))
+            assert (answer.code, answer.opaque) == (ResponseCode.SUCCESS, 7)
+        assert await read(scene.client, "Half", 0) == {0: b"body"}
+        for client in loose:
+            await client.connection.close()
 
 
 @pytest.mark.parametrize("kind", SerializeType)
-def test_an_unknown_request_is_answered_and_the_connection_lives_on(
+async def test_an_unknown_request_is_answered_and_the_connection_lives_on(
     tmp_path: Path, kind: SerializeType
 ) -> None:
-    async def main() -> None:
-        async with attacked(tmp_path) as scene:
-            for address in scene.addresses:
-                client = await Client.open(address)
-                for code in (-1, 0, 1, 9_999, 32_767, RequestCode.QUERY_ASSIGNMENT):
-                    answer = await client.connection.request(Command(code, serialize_type=kind))
-                    assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
-                    assert answer.remark == f" request type {code} not supported"
-                    client.connection.oneway(Command(code, serialize_type=kind))
-                wrong_way = Command(0, 1, flag=1, serialize_type=kind)
-                client.connection.send(wrong_way)  # an answer to nothing
-                answer = await client.connection.request(Command(9_999, serialize_type=kind))
+    async with attacked(tmp_path) as scene:
+        for address in scene.addresses:
+            client = await Client.open(address)
+            for code in (-1, 0, 1, 9_999, 32_767, RequestCode.QUERY_ASSIGNMENT):
+                answer = await client.connection.request(Command(code, serialize_type=kind))
                 assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
-                await client.connection.close()
-
-    asyncio.run(main())
+                assert answer.remark == f" request type {code} not supported"
+                client.connection.oneway(Command(code, serialize_type=kind))
+            wrong_way = Command(0, 1, flag=1, serialize_type=kind)
+            client.connection.send(wrong_way)  # an answer to nothing
+            answer = await client.connection.request(Command(9_999, serialize_type=kind))
+            assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+            await client.connection.close()

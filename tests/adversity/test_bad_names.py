@@ -1,6 +1,5 @@
 """Names that lead out of the store, or cannot be file names: no request makes a path of one."""
 
-import asyncio
 import logging
 import re
 from collections.abc import Iterator
@@ -84,31 +83,28 @@ def bodies_with(name: str) -> Iterator[tuple[RequestCode, bodies.Body]]:
     yield RequestCode.REGISTER_BROKER, bodies.Registration(table=table)
 
 
-def test_no_name_in_any_request_makes_a_path_outside_of_what_it_names(
+async def test_no_name_in_any_request_makes_a_path_outside_of_what_it_names(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = tmp_path / "a" / "b" / "store"
 
-    async def main() -> None:
-        async with attacked(store, namesrv_kv=tmp_path / "kv" / "kvConfig.json") as scene:
-            before = {path for path in paths(tmp_path) if not path.startswith("a/b/store/")}
-            for address in scene.addresses:
-                client = await Client.open(address)
-                for what, name in ILLEGAL.items():
-                    for code in CODES:
-                        good, fields = plain(HEADERS[code][0]), list(named(HEADERS[code][0]))
-                        for field in fields if what in WORST else ():
-                            await answer(client, code, good | {field: name}, b"body")
-                        if fields:
-                            await answer(client, code, good | dict.fromkeys(fields, name), b"body")
-                    for code, body in bodies_with(name):
-                        await answer(client, code, plain(HEADERS[code][0]), bodies.encode(body))
-                await client.connection.close()
-            after = {path for path in paths(tmp_path) if not path.startswith("a/b/store/")}
-            assert after - before <= {"kv", "kv/kvConfig.json"}
-
     caplog.set_level(logging.INFO)
-    asyncio.run(main())
+    async with attacked(store, namesrv_kv=tmp_path / "kv" / "kvConfig.json") as scene:
+        before = {path for path in paths(tmp_path) if not path.startswith("a/b/store/")}
+        for address in scene.addresses:
+            client = await Client.open(address)
+            for what, name in ILLEGAL.items():
+                for code in CODES:
+                    good, fields = plain(HEADERS[code][0]), list(named(HEADERS[code][0]))
+                    for field in fields if what in WORST else ():
+                        await answer(client, code, good | {field: name}, b"body")
+                    if fields:
+                        await answer(client, code, good | dict.fromkeys(fields, name), b"body")
+                for code, body in bodies_with(name):
+                    await answer(client, code, plain(HEADERS[code][0]), bodies.encode(body))
+            await client.connection.close()
+        after = {path for path in paths(tmp_path) if not path.startswith("a/b/store/")}
+        assert after - before <= {"kv", "kv/kvConfig.json"}
     assert_log_is_sound(caplog)
     made = set(paths(store))
     assert {path.partition("/")[0] for path in made} <= {
@@ -120,16 +116,13 @@ def test_no_name_in_any_request_makes_a_path_outside_of_what_it_names(
         assert re.fullmatch(r"[a-zA-Z]+\.json(\.bak)?|timercheck", path.name)
 
 
-def test_a_send_or_a_new_topic_with_an_illegal_name_says_what_is_legal(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with attacked(tmp_path) as scene:
-            codes = {RequestCode.SEND_MESSAGE: "topic", RequestCode.SEND_MESSAGE_V2: "b"}
-            codes |= dict.fromkeys(
-                (RequestCode.UPDATE_AND_CREATE_TOPIC, RequestCode.DELETE_TOPIC_IN_BROKER), "topic"
-            )
-            for (code, field), name in product(codes.items(), ILLEGAL.values()):
-                got = await answer(scene.client, code, plain(HEADERS[code][0]) | {field: name}, b"body")
-                assert got.code == ResponseCode.INVALID_PARAMETER, (code, name, got)
-                assert any(word in (got.remark or "") for word in ("a-z A-Z 0-9", "shorten it", "is empty"))
-
-    asyncio.run(main())
+async def test_a_send_or_a_new_topic_with_an_illegal_name_says_what_is_legal(tmp_path: Path) -> None:
+    async with attacked(tmp_path) as scene:
+        codes = {RequestCode.SEND_MESSAGE: "topic", RequestCode.SEND_MESSAGE_V2: "b"}
+        codes |= dict.fromkeys(
+            (RequestCode.UPDATE_AND_CREATE_TOPIC, RequestCode.DELETE_TOPIC_IN_BROKER), "topic"
+        )
+        for (code, field), name in product(codes.items(), ILLEGAL.values()):
+            got = await answer(scene.client, code, plain(HEADERS[code][0]) | {field: name}, b"body")
+            assert got.code == ResponseCode.INVALID_PARAMETER, (code, name, got)
+            assert any(word in (got.remark or "") for word in ("a-z A-Z 0-9", "shorten it", "is empty"))

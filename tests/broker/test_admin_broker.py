@@ -1,4 +1,3 @@
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -13,75 +12,63 @@ from cometmq.wire.bodies import TextTable, decode
 from cometmq.wire.codes import RequestCode, ResponseCode
 
 
-def test_the_runtime_info_has_what_operators_tools_read(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            for _ in range(2):
-                bench.parts.rates.sample()
-                bench.clock.advance(90_061_000)
-                await bench.send("T")
-            answer = await bench.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
-            table = decode(TextTable, answer.body).table
-            assert table["runtime"] == "[ 2 days, 2 hours, 2 minutes, 2 seconds ]"
-            assert table["commitLogMaxOffset"] == str(bench.store.written_offset)
-            assert (table["putMessageTimesTotal"], table["dispatchBehindBytes"]) == ("2", "0")
-            assert len(table["putTps"].split(" ")) == len(table["getTransferredTps"].split(" ")) == 3
-            assert int(table["msgPutTotalTodayNow"]) - int(table["msgPutTotalTodayMorning"]) in (0, 1)
-            assert (table["putMessageEntireTimeMax"], table["putLatency99"]) == ("0", "0.00")
-            assert table["putMessageDistributeTime"].startswith("[<=0ms]:1 ")
-            assert table["sendThreadPoolQueueHeadWaitTimeMills"] == "0"
-            assert 0 < float(table["commitLogDiskRatio"]) < 1
-            assert (table["connectionCount"], table["connectionsRefused"]) == ("1", "0")
-            assert int(table["earliestMessageTimeStamp"]) == bench.clock.now_ms() - 90_061_000
-
-    asyncio.run(main())
-
-
-def test_the_runtime_info_says_how_far_the_store_has_come(tmp_path: Path) -> None:
-    async def main() -> None:
-        disk = MemoryDisk()
-        seldom: dict[str, Any] = {"flush_interval_commit_log": 1_000_000}
-        async with serving(tmp_path, seldom, files=disk) as bench:
+async def test_the_runtime_info_has_what_operators_tools_read(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        for _ in range(2):
+            bench.parts.rates.sample()
+            bench.clock.advance(90_061_000)
             await bench.send("T")
-            store = bench.store
-            table = decode(TextTable, (await bench.ask(RequestCode.GET_BROKER_RUNTIME_INFO)).body).table
-            written = store.written_offset
-            assert table["commitLogMinOffset"] == table["commitLogFlushedOffset"] == "0"
-            for pointer in ("Max", "Written", "Confirm", "Dispatched"):
-                assert table[f"commitLog{pointer}Offset"] == str(written)
-            assert (table["dispatchBehindBytes"], table["remainHowManyDataToCommit"]) == ("0", "0 B")
-            assert table["remainHowManyDataToFlush"] == f"{written} B"
-            assert table["commitLogSyncCount"] == "0"
-            assert (table["remainTransientStoreBufferNumbs"], table["storeNotWritable"]) == (str(NO_POOL), "")
-            disk.fail_sync = True
-            with pytest.raises(StoreNotWritable):
-                store.wait_flushed().result()
-            table = decode(TextTable, (await bench.ask(RequestCode.GET_BROKER_RUNTIME_INFO)).body).table
-            assert "sync failed" in table["storeNotWritable"]
-
-    asyncio.run(main())
+        answer = await bench.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+        table = decode(TextTable, answer.body).table
+        assert table["runtime"] == "[ 2 days, 2 hours, 2 minutes, 2 seconds ]"
+        assert table["commitLogMaxOffset"] == str(bench.store.written_offset)
+        assert (table["putMessageTimesTotal"], table["dispatchBehindBytes"]) == ("2", "0")
+        assert len(table["putTps"].split(" ")) == len(table["getTransferredTps"].split(" ")) == 3
+        assert int(table["msgPutTotalTodayNow"]) - int(table["msgPutTotalTodayMorning"]) in (0, 1)
+        assert (table["putMessageEntireTimeMax"], table["putLatency99"]) == ("0", "0.00")
+        assert table["putMessageDistributeTime"].startswith("[<=0ms]:1 ")
+        assert table["sendThreadPoolQueueHeadWaitTimeMills"] == "0"
+        assert 0 < float(table["commitLogDiskRatio"]) < 1
+        assert (table["connectionCount"], table["connectionsRefused"]) == ("1", "0")
+        assert int(table["earliestMessageTimeStamp"]) == bench.clock.now_ms() - 90_061_000
 
 
-def test_an_empty_store_has_no_earliest_message(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            answer = await bench.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
-            assert decode(TextTable, answer.body).table["earliestMessageTimeStamp"] == "-1"
+async def test_the_runtime_info_says_how_far_the_store_has_come(tmp_path: Path) -> None:
+    disk = MemoryDisk()
+    seldom: dict[str, Any] = {"flush_interval_commit_log": 1_000_000}
+    async with serving(tmp_path, seldom, files=disk) as bench:
+        await bench.send("T")
+        store = bench.store
+        table = decode(TextTable, (await bench.ask(RequestCode.GET_BROKER_RUNTIME_INFO)).body).table
+        written = store.written_offset
+        assert table["commitLogMinOffset"] == table["commitLogFlushedOffset"] == "0"
+        for pointer in ("Max", "Written", "Confirm", "Dispatched"):
+            assert table[f"commitLog{pointer}Offset"] == str(written)
+        assert (table["dispatchBehindBytes"], table["remainHowManyDataToCommit"]) == ("0", "0 B")
+        assert table["remainHowManyDataToFlush"] == f"{written} B"
+        assert table["commitLogSyncCount"] == "0"
+        assert (table["remainTransientStoreBufferNumbs"], table["storeNotWritable"]) == (str(NO_POOL), "")
+        disk.fail_sync = True
+        with pytest.raises(StoreNotWritable):
+            store.wait_flushed().result()
+        table = decode(TextTable, (await bench.ask(RequestCode.GET_BROKER_RUNTIME_INFO)).body).table
+        assert "sync failed" in table["storeNotWritable"]
 
-    asyncio.run(main())
+
+async def test_an_empty_store_has_no_earliest_message(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        answer = await bench.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+        assert decode(TextTable, answer.body).table["earliestMessageTimeStamp"] == "-1"
 
 
-def test_settings_are_shown_and_cannot_be_changed(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            before = await bench.ask(RequestCode.GET_BROKER_CONFIG)
-            assert settings_text.decode(before.body)["brokerName"] == BROKER
-            assert before.ext_fields["version"].startswith('{"counter":0')
-            answer = await bench.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerName=other\n")
-            assert answer.code == ResponseCode.NO_PERMISSION
-            assert (await bench.ask(RequestCode.GET_BROKER_CONFIG)).body == before.body
-
-    asyncio.run(main())
+async def test_settings_are_shown_and_cannot_be_changed(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        before = await bench.ask(RequestCode.GET_BROKER_CONFIG)
+        assert settings_text.decode(before.body)["brokerName"] == BROKER
+        assert before.ext_fields["version"].startswith('{"counter":0')
+        answer = await bench.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerName=other\n")
+        assert answer.code == ResponseCode.NO_PERMISSION
+        assert (await bench.ask(RequestCode.GET_BROKER_CONFIG)).body == before.body
 
 
 def test_sizes_are_written_as_people_read_them() -> None:

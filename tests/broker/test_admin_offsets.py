@@ -1,4 +1,3 @@
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -41,18 +40,15 @@ def offsets(answer: Command) -> dict[int, int]:
     return {queue.queue_id: offset for queue, offset in found.items()}
 
 
-def test_offsets_go_to_a_time_to_the_end_or_to_an_offset(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            began = bench.clock.now_ms()
-            await stock(bench)
-            assert offsets(await reset(bench)) == {0: 0, 1: 0}
-            assert offsets(await reset(bench, began + 1_000)) == {0: 1, 1: 0}
-            assert offsets(await reset(bench, -1)) == {0: 3, 1: 0}
-            assert offsets(await reset(bench, queue_id=0, offset=2)) == {0: 2}
-            assert bench.parts.offsets.committed("g", "T", 0) == 2
-
-    asyncio.run(main())
+async def test_offsets_go_to_a_time_to_the_end_or_to_an_offset(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        began = bench.clock.now_ms()
+        await stock(bench)
+        assert offsets(await reset(bench)) == {0: 0, 1: 0}
+        assert offsets(await reset(bench, began + 1_000)) == {0: 1, 1: 0}
+        assert offsets(await reset(bench, -1)) == {0: 3, 1: 0}
+        assert offsets(await reset(bench, queue_id=0, offset=2)) == {0: 2}
+        assert bench.parts.offsets.committed("g", "T", 0) == 2
 
 
 @pytest.mark.parametrize(
@@ -65,54 +61,45 @@ def test_offsets_go_to_a_time_to_the_end_or_to_an_offset(tmp_path: Path) -> None
         ("g", "T", 0, -2, ResponseCode.SYSTEM_ERROR),
     ],
 )
-def test_what_is_not_there_is_refused(
+async def test_what_is_not_there_is_refused(
     tmp_path: Path, group: str, topic: str, queue_id: int, offset: int | None, code: int
 ) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            await stock(bench)
-            header = ResetOffsetHeader(group, topic, 0, is_force=True, queue_id=queue_id, offset=offset)
-            answer = await bench.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
-            assert answer.code == code and bench.parts.offsets.committed("g", "T", 0) is None
-
-    asyncio.run(main())
+    async with serving(tmp_path) as bench:
+        await stock(bench)
+        header = ResetOffsetHeader(group, topic, 0, is_force=True, queue_id=queue_id, offset=offset)
+        answer = await bench.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
+        assert answer.code == code and bench.parts.offsets.committed("g", "T", 0) is None
 
 
-def test_a_held_pull_is_told_at_once_where_to_go_on_and_only_once(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            await stock(bench)
-            pull = RequestCode.PULL_MESSAGE
-            waiting = bench.ask_later(pull, pull_header("T", 3, group="g", wait_ms=60_000))
-            other = bench.ask_later(pull, pull_header("T", 3, group="x", wait_ms=60_000))
-            await reset(bench, queue_id=0, offset=1)
-            told = await waiting
-            assert (told.code, told.remark) == (ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET")
-            assert parse(PullResponseHeader, told.ext_fields).next_offset == 1
-            again = await bench.ask(RequestCode.PULL_MESSAGE, pull_header("T", 1, group="g"))
-            assert again.code == ResponseCode.SUCCESS
-            assert not other.done() and bench.parts.pulls.held_count == 1
-
-    asyncio.run(main())
+async def test_a_held_pull_is_told_at_once_where_to_go_on_and_only_once(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await stock(bench)
+        pull = RequestCode.PULL_MESSAGE
+        waiting = bench.ask_later(pull, pull_header("T", 3, group="g", wait_ms=60_000))
+        other = bench.ask_later(pull, pull_header("T", 3, group="x", wait_ms=60_000))
+        await reset(bench, queue_id=0, offset=1)
+        told = await waiting
+        assert (told.code, told.remark) == (ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET")
+        assert parse(PullResponseHeader, told.ext_fields).next_offset == 1
+        again = await bench.ask(RequestCode.PULL_MESSAGE, pull_header("T", 1, group="g"))
+        assert again.code == ResponseCode.SUCCESS
+        assert not other.done() and bench.parts.pulls.held_count == 1
 
 
-def test_what_members_commit_before_they_hear_of_it_does_not_count(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            await stock(bench)
-            await reset(bench, queue_id=0, offset=1)
-            commit = UpdateConsumerOffsetHeader("g", "T", 0, 3)
-            answer = await bench.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit)
-            assert answer.code == ResponseCode.SUCCESS
-            header = pull_header("T", 3, group="g")
-            header.sys_flag, header.commit_offset = header.sys_flag | PullFlag.COMMIT_OFFSET, 3
-            told = await bench.ask(RequestCode.PULL_MESSAGE, header)
-            assert told.code == ResponseCode.PULL_OFFSET_MOVED
-            assert bench.parts.offsets.committed("g", "T", 0) == 1
-            await bench.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit)
-            assert bench.parts.offsets.committed("g", "T", 0) == 3
-
-    asyncio.run(main())
+async def test_what_members_commit_before_they_hear_of_it_does_not_count(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await stock(bench)
+        await reset(bench, queue_id=0, offset=1)
+        commit = UpdateConsumerOffsetHeader("g", "T", 0, 3)
+        answer = await bench.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit)
+        assert answer.code == ResponseCode.SUCCESS
+        header = pull_header("T", 3, group="g")
+        header.sys_flag, header.commit_offset = header.sys_flag | PullFlag.COMMIT_OFFSET, 3
+        told = await bench.ask(RequestCode.PULL_MESSAGE, header)
+        assert told.code == ResponseCode.PULL_OFFSET_MOVED
+        assert bench.parts.offsets.committed("g", "T", 0) == 1
+        await bench.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit)
+        assert bench.parts.offsets.committed("g", "T", 0) == 3
 
 
 async def clone(bench: Bench, topic: str | None = None, *, offline: bool = False) -> set[str]:
@@ -123,48 +110,41 @@ async def clone(bench: Bench, topic: str | None = None, *, offline: bool = False
     return bench.parts.offsets.topics_of("h")
 
 
-def test_a_group_begins_where_another_one_stands(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            for topic in ("T", "U"):
-                await bench.send(topic)
-                bench.parts.offsets.commit("g", topic, 0, 2)
-            assert await clone(bench, "U") == {"U"}
-            assert await clone(bench) == {"T", "U"}
-            assert bench.parts.offsets.committed("h", "T", 0) == 2
-
-    asyncio.run(main())
+async def test_a_group_begins_where_another_one_stands(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        for topic in ("T", "U"):
+            await bench.send(topic)
+            bench.parts.offsets.commit("g", topic, 0, 2)
+        assert await clone(bench, "U") == {"U"}
+        assert await clone(bench) == {"T", "U"}
+        assert bench.parts.offsets.committed("h", "T", 0) == 2
 
 
-def test_topics_that_the_members_of_a_group_do_not_subscribe_to_are_cloned_only_if_asked_to(
+async def test_topics_that_the_members_of_a_group_do_not_subscribe_to_are_cloned_only_if_asked_to(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            for topic in ("T", "U"):
-                await bench.send(topic)
-                bench.parts.offsets.commit("g", topic, 0, 2)
-            member = await Client.open(bench.address)
-            await member.heartbeat("g", "T")
-            assert await clone(bench) == {"T"}
-            assert "group 'g' in 'U' are not cloned: its members do not subscribe to it" in caplog.text
-            assert (await clone(bench, "T"), await clone(bench, "U")) == ({"T"}, set())
-            assert await clone(bench, offline=True) == {"T", "U"}
-            assert await clone(bench, "U", offline=True) == {"U"}
-            await member.ask(RequestCode.UNREGISTER_CLIENT, UnregisterClientHeader("c", consumer_group="g"))
-            assert await clone(bench) == {"T", "U"}
-            await member.connection.close()
-
-    asyncio.run(main())
+    async with serving(tmp_path) as bench:
+        for topic in ("T", "U"):
+            await bench.send(topic)
+            bench.parts.offsets.commit("g", topic, 0, 2)
+        member = await Client.open(bench.address)
+        await member.heartbeat("g", "T")
+        assert await clone(bench) == {"T"}
+        assert "group 'g' in 'U' are not cloned: its members do not subscribe to it" in caplog.text
+        assert (await clone(bench, "T"), await clone(bench, "U")) == ({"T"}, set())
+        assert await clone(bench, offline=True) == {"T", "U"}
+        assert await clone(bench, "U", offline=True) == {"U"}
+        await member.ask(RequestCode.UNREGISTER_CLIENT, UnregisterClientHeader("c", consumer_group="g"))
+        assert await clone(bench) == {"T", "U"}
+        await member.connection.close()
 
 
-def test_a_topic_that_is_not_there_is_not_cloned(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            await bench.send("T")
-            for topic in ("T", "gone"):
-                bench.parts.offsets.commit("g", topic, 0, 2)
-            assert (await clone(bench, offline=True), await clone(bench, "gone")) == ({"T"}, set())
-            assert "group 'g' in 'gone' are not cloned: no such topic" in caplog.text
-
-    asyncio.run(main())
+async def test_a_topic_that_is_not_there_is_not_cloned(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(tmp_path) as bench:
+        await bench.send("T")
+        for topic in ("T", "gone"):
+            bench.parts.offsets.commit("g", topic, 0, 2)
+        assert (await clone(bench, offline=True), await clone(bench, "gone")) == ({"T"}, set())
+        assert "group 'g' in 'gone' are not cloned: no such topic" in caplog.text

@@ -1,4 +1,3 @@
-import asyncio
 import os
 from pathlib import Path
 from typing import Any
@@ -42,63 +41,54 @@ async def remove_expired(bench: Bench) -> None:
     store.retention.run()
 
 
-def test_expired_files_are_removed_on_demand(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path, QUICK) as bench:
-            for _ in range(20):
-                await bench.send("T", bytes(900))
-            assert bench.store.min_offset == 0
-            await remove_expired(bench)
-            assert bench.store.min_offset > 0
-            assert bench.store.min_queue_offset("T", 0) > 0
-
-    asyncio.run(main())
+async def test_expired_files_are_removed_on_demand(tmp_path: Path) -> None:
+    async with serving(tmp_path, QUICK) as bench:
+        for _ in range(20):
+            await bench.send("T", bytes(900))
+        assert bench.store.min_offset == 0
+        await remove_expired(bench)
+        assert bench.store.min_offset > 0
+        assert bench.store.min_queue_offset("T", 0) > 0
 
 
-def test_queues_whose_messages_are_gone_are_removed_if_nobody_uses_them(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path, QUICK) as bench:
-            for topic, queue_id in (("T", 0), ("T", 3), ("U", 0), ("V", 0)):
-                await bench.send(topic, queue_id=queue_id)
-                bench.parts.offsets.commit("cg", topic, queue_id, 1)
-            for _ in range(20):
-                await bench.send("Busy", bytes(900))
-            await change(bench, "T", 2)
-            for topic in ("U", "Busy"):
-                bench.parts.topics.delete(topic)
-            clean = RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE
-            assert (await bench.ask(clean)).code == ResponseCode.SUCCESS
-            assert len(bench.store.queues()) == 5  # their messages are there
-            await remove_expired(bench)
-            assert (await bench.ask(clean)).code == ResponseCode.SUCCESS
-            assert sorted(bench.store.queues()) == [("Busy", 0), ("T", 0), ("V", 0)]
-            assert not (tmp_path / "consumequeue" / "U").exists()
-            assert not (tmp_path / "consumequeue" / "T" / "3").exists()
-            committed = {
-                place: bench.parts.offsets.committed("cg", *place)
-                for place in (("T", 0), ("T", 3), ("U", 0), ("V", 0))
-            }
-            assert committed == {("T", 0): 1, ("T", 3): None, ("U", 0): None, ("V", 0): 1}
-            assert (await bench.send("V")).ext_fields["queueOffset"] == "1"
-
-    asyncio.run(main())
+async def test_queues_whose_messages_are_gone_are_removed_if_nobody_uses_them(tmp_path: Path) -> None:
+    async with serving(tmp_path, QUICK) as bench:
+        for topic, queue_id in (("T", 0), ("T", 3), ("U", 0), ("V", 0)):
+            await bench.send(topic, queue_id=queue_id)
+            bench.parts.offsets.commit("cg", topic, queue_id, 1)
+        for _ in range(20):
+            await bench.send("Busy", bytes(900))
+        await change(bench, "T", 2)
+        for topic in ("U", "Busy"):
+            bench.parts.topics.delete(topic)
+        clean = RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE
+        assert (await bench.ask(clean)).code == ResponseCode.SUCCESS
+        assert len(bench.store.queues()) == 5  # their messages are there
+        await remove_expired(bench)
+        assert (await bench.ask(clean)).code == ResponseCode.SUCCESS
+        assert sorted(bench.store.queues()) == [("Busy", 0), ("T", 0), ("V", 0)]
+        assert not (tmp_path / "consumequeue" / "U").exists()
+        assert not (tmp_path / "consumequeue" / "T" / "3").exists()
+        committed = {
+            place: bench.parts.offsets.committed("cg", *place)
+            for place in (("T", 0), ("T", 3), ("U", 0), ("V", 0))
+        }
+        assert committed == {("T", 0): 1, ("T", 3): None, ("U", 0): None, ("V", 0): 1}
+        assert (await bench.send("V")).ext_fields["queueOffset"] == "1"
 
 
-def test_queues_of_topics_that_are_gone_are_removed(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            for topic in ("T", "U"):
-                await bench.send(topic)
-                bench.parts.offsets.commit("cg", topic, 0, 1)
-            bench.parts.topics.delete("U")
-            (message,) = bench.store.get("T", 0, 0).records
-            written = record.decode(message)
-            own = NewMessage("rmq_sys_x", 0, b"", b"", 0, written.born_host, written.store_host)
-            bench.store.append([own])  # of a broker that had this store before
-            assert (await bench.ask(RequestCode.CLEAN_UNUSED_TOPIC)).code == ResponseCode.SUCCESS
-            assert bench.store.queues() == [("T", 0), ("rmq_sys_x", 0)]
-            assert bench.parts.offsets.topics_of("cg") == {"T"}
-            answer = await bench.ask(RequestCode.GET_TOPIC_CONFIG, TopicHeader("T"))
-            assert answer.code == ResponseCode.SUCCESS
-
-    asyncio.run(main())
+async def test_queues_of_topics_that_are_gone_are_removed(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        for topic in ("T", "U"):
+            await bench.send(topic)
+            bench.parts.offsets.commit("cg", topic, 0, 1)
+        bench.parts.topics.delete("U")
+        (message,) = bench.store.get("T", 0, 0).records
+        written = record.decode(message)
+        own = NewMessage("rmq_sys_x", 0, b"", b"", 0, written.born_host, written.store_host)
+        bench.store.append([own])  # of a broker that had this store before
+        assert (await bench.ask(RequestCode.CLEAN_UNUSED_TOPIC)).code == ResponseCode.SUCCESS
+        assert bench.store.queues() == [("T", 0), ("rmq_sys_x", 0)]
+        assert bench.parts.offsets.topics_of("cg") == {"T"}
+        answer = await bench.ask(RequestCode.GET_TOPIC_CONFIG, TopicHeader("T"))
+        assert answer.code == ResponseCode.SUCCESS

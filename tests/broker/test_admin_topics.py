@@ -1,4 +1,3 @@
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -31,36 +30,33 @@ WANTED = CreateTopicHeader(
 )
 
 
-def test_a_topic_is_created_changed_shown_and_deleted(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            assert (await bench.ask(CREATE, WANTED)).code == ResponseCode.SUCCESS
-            await bench.ask(CREATE, replace(WANTED, perm=4, attributes="+message.type=FIFO"))
-            await bench.ask(CREATE, replace(WANTED, perm=4, order=True))
-            shown = await bench.ask(RequestCode.GET_TOPIC_CONFIG, TopicHeader("T"))
-            assert decode(TopicConfig, shown.body) == TopicConfig(
-                attributes={"message.type": "FIFO"},
-                order=True,
-                perm=4,
-                read_queue_count=3,
-                topic="T",
-                write_queue_count=2,
-            )
-            await bench.ask(CREATE, replace(WANTED, attributes="-message.type"))
-            topic = bench.parts.topics.find("T")
-            assert topic is not None and topic.attributes == {}
+async def test_a_topic_is_created_changed_shown_and_deleted(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        assert (await bench.ask(CREATE, WANTED)).code == ResponseCode.SUCCESS
+        await bench.ask(CREATE, replace(WANTED, perm=4, attributes="+message.type=FIFO"))
+        await bench.ask(CREATE, replace(WANTED, perm=4, order=True))
+        shown = await bench.ask(RequestCode.GET_TOPIC_CONFIG, TopicHeader("T"))
+        assert decode(TopicConfig, shown.body) == TopicConfig(
+            attributes={"message.type": "FIFO"},
+            order=True,
+            perm=4,
+            read_queue_count=3,
+            topic="T",
+            write_queue_count=2,
+        )
+        await bench.ask(CREATE, replace(WANTED, attributes="-message.type"))
+        topic = bench.parts.topics.find("T")
+        assert topic is not None and topic.attributes == {}
 
-            await bench.send("T")
-            await bench.ask(RequestCode.PULL_MESSAGE, pull_header("T"))
-            bench.parts.offsets.commit("cg", "T", 0, 1)
-            assert (await bench.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader("T"))).code == 0
-            answer = await bench.ask(RequestCode.GET_TOPIC_CONFIG, TopicHeader("T"))
-            assert answer.code == ResponseCode.TOPIC_NOT_EXIST
-            assert bench.store.queues() == [] and bench.parts.offsets.groups_of("T") == set()
-            again = await bench.send("T")
-            assert again.ext_fields["queueOffset"] == "0"
-
-    asyncio.run(main())
+        await bench.send("T")
+        await bench.ask(RequestCode.PULL_MESSAGE, pull_header("T"))
+        bench.parts.offsets.commit("cg", "T", 0, 1)
+        assert (await bench.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader("T"))).code == 0
+        answer = await bench.ask(RequestCode.GET_TOPIC_CONFIG, TopicHeader("T"))
+        assert answer.code == ResponseCode.TOPIC_NOT_EXIST
+        assert bench.store.queues() == [] and bench.parts.offsets.groups_of("T") == set()
+        again = await bench.send("T")
+        assert again.ext_fields["queueOffset"] == "0"
 
 
 @pytest.mark.parametrize(
@@ -76,99 +72,78 @@ def test_a_topic_is_created_changed_shown_and_deleted(tmp_path: Path) -> None:
         ({"attributes": "message.type=FIFO"}, ResponseCode.INVALID_PARAMETER, "message.type"),
     ],
 )
-def test_a_topic_that_cannot_be_is_refused(
+async def test_a_topic_that_cannot_be_is_refused(
     tmp_path: Path, changes: dict[str, Any], code: ResponseCode, says: str
 ) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            answer = await bench.ask(CREATE, replace(WANTED, **changes))
-            assert (answer.code, says in (answer.remark or "")) == (code, True), answer
-            assert bench.parts.topics.data_version.counter == 0
-
-    asyncio.run(main())
+    async with serving(tmp_path) as bench:
+        answer = await bench.ask(CREATE, replace(WANTED, **changes))
+        assert (answer.code, says in (answer.remark or "")) == (code, True), answer
+        assert bench.parts.topics.data_version.counter == 0
 
 
 @pytest.mark.parametrize("topic", ["..", "SELF_TEST_TOPIC"])
-def test_only_a_topic_of_users_can_be_deleted(tmp_path: Path, topic: str) -> None:
-    async def main() -> None:
-        async with serving(tmp_path / "store") as bench:
-            answer = await bench.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader(topic))
-            assert answer.code == ResponseCode.INVALID_PARAMETER
-            assert (tmp_path / "store").is_dir()
-
-    asyncio.run(main())
+async def test_only_a_topic_of_users_can_be_deleted(tmp_path: Path, topic: str) -> None:
+    async with serving(tmp_path / "store") as bench:
+        answer = await bench.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader(topic))
+        assert answer.code == ResponseCode.INVALID_PARAMETER
+        assert (tmp_path / "store").is_dir()
 
 
-def test_many_topics_are_created_at_once(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            topics = [
-                TopicConfig(topic="A", attributes={"+message.type": "DELAY"}),
-                TopicConfig(topic="B", read_queue_count=1),
-            ]
-            body = TopicConfigs(topics)
-            assert (await bench.ask(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=body)).code == 0
-            first, second = bench.parts.topics.find("A"), bench.parts.topics.find("B")
-            assert first is not None and first.attributes == {"message.type": "DELAY"}
-            assert second is not None and second.read_queue_count == 1
-
-    asyncio.run(main())
+async def test_many_topics_are_created_at_once(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        topics = [
+            TopicConfig(topic="A", attributes={"+message.type": "DELAY"}),
+            TopicConfig(topic="B", read_queue_count=1),
+        ]
+        body = TopicConfigs(topics)
+        assert (await bench.ask(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=body)).code == 0
+        first, second = bench.parts.topics.find("A"), bench.parts.topics.find("B")
+        assert first is not None and first.attributes == {"message.type": "DELAY"}
+        assert second is not None and second.read_queue_count == 1
 
 
-def test_all_topics_are_shown_at_once_or_by_the_page(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            code = RequestCode.GET_ALL_TOPIC_CONFIG
-            answer = await bench.ask(code, GetAllTopicConfigHeader())
-            everything = decode(TopicTable, answer.body).topics
-            assert answer.ext_fields["totalTopicNum"] == str(len(everything))
-            pages: dict[str, TopicConfig] = {}
-            while len(pages) < len(everything):
-                header = GetAllTopicConfigHeader(first=len(pages), max_count=5)
-                page = decode(TopicTable, (await bench.ask(code, header)).body).topics
-                assert len(page) in range(1, 6)
-                pages |= page
-            assert pages == everything
-
-    asyncio.run(main())
+async def test_all_topics_are_shown_at_once_or_by_the_page(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        code = RequestCode.GET_ALL_TOPIC_CONFIG
+        answer = await bench.ask(code, GetAllTopicConfigHeader())
+        everything = decode(TopicTable, answer.body).topics
+        assert answer.ext_fields["totalTopicNum"] == str(len(everything))
+        pages: dict[str, TopicConfig] = {}
+        while len(pages) < len(everything):
+            header = GetAllTopicConfigHeader(first=len(pages), max_count=5)
+            page = decode(TopicTable, (await bench.ask(code, header)).body).topics
+            assert len(page) in range(1, 6)
+            pages |= page
+        assert pages == everything
 
 
-def test_the_ends_of_each_queue_are_shown(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            await bench.ask(CREATE, WANTED)
-            await bench.send("T", queue_id=1)
-            bench.clock.advance(5)
-            await bench.send("T", queue_id=1)
-            answer = await bench.ask(RequestCode.GET_TOPIC_STATS_INFO, TopicHeader("T"))
-            assert decode(TopicStats, answer.body).offsets == {
-                MessageQueue("T", BROKER, 0): TopicOffset(),
-                MessageQueue("T", BROKER, 1): TopicOffset(bench.clock.now_ms(), 2, 0),
-                MessageQueue("T", BROKER, 2): TopicOffset(),
-            }
-            unknown = await bench.ask(RequestCode.GET_TOPIC_STATS_INFO, TopicHeader("none"))
-            assert unknown.code == ResponseCode.TOPIC_NOT_EXIST
-
-    asyncio.run(main())
+async def test_the_ends_of_each_queue_are_shown(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await bench.ask(CREATE, WANTED)
+        await bench.send("T", queue_id=1)
+        bench.clock.advance(5)
+        await bench.send("T", queue_id=1)
+        answer = await bench.ask(RequestCode.GET_TOPIC_STATS_INFO, TopicHeader("T"))
+        assert decode(TopicStats, answer.body).offsets == {
+            MessageQueue("T", BROKER, 0): TopicOffset(),
+            MessageQueue("T", BROKER, 1): TopicOffset(bench.clock.now_ms(), 2, 0),
+            MessageQueue("T", BROKER, 2): TopicOffset(),
+        }
+        unknown = await bench.ask(RequestCode.GET_TOPIC_STATS_INFO, TopicHeader("none"))
+        assert unknown.code == ResponseCode.TOPIC_NOT_EXIST
 
 
-def test_who_consumes_a_topic_is_told_now_and_before(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            bench.parts.offsets.commit("before", "T", 0, 1)
-            await bench.heartbeat("now", "T")
-            answer = await bench.ask(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, TopicHeader("T"))
-            assert decode(GroupNames, answer.body).groups == ["before", "now"]
-
-    asyncio.run(main())
+async def test_who_consumes_a_topic_is_told_now_and_before(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        bench.parts.offsets.commit("before", "T", 0, 1)
+        await bench.heartbeat("now", "T")
+        answer = await bench.ask(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, TopicHeader("T"))
+        assert decode(GroupNames, answer.body).groups == ["before", "now"]
 
 
-def test_the_brokers_own_topics_are_told(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            await bench.send("T")
-            answer = await bench.ask(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER)
-            names = decode(TopicNames, answer.body).topics
-            assert "TBW102" in names and "T" not in names
-
-    asyncio.run(main())
+async def test_the_brokers_own_topics_are_told(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await bench.send("T")
+        answer = await bench.ask(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER)
+        names = decode(TopicNames, answer.body).topics
+        assert "TBW102" in names and "T" not in names

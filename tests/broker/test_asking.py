@@ -63,25 +63,22 @@ class Scene(NamedTuple):
         return self.asker.connection.request(Command(TELL, **{"body": b"how are you"} | changes))
 
 
-def play(scene: Callable[[Scene], Awaitable[None]]) -> None:
-    async def main() -> None:
-        host = Host()
-        server = Server(host)
-        address = f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
-        asker, client = await Client.open(address), await Client.open(address)
-        await client.connection.request(Command(HELLO))
-        try:
-            await scene(Scene(host, asker, client))
-            assert host.asking.waiting_count == 0
-        finally:
-            await asker.connection.close()
-            await client.connection.close()
-            await server.stop()
-
-    asyncio.run(main())
+async def play(scene: Callable[[Scene], Awaitable[None]]) -> None:
+    host = Host()
+    server = Server(host)
+    address = f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
+    asker, client = await Client.open(address), await Client.open(address)
+    await client.connection.request(Command(HELLO))
+    try:
+        await scene(Scene(host, asker, client))
+        assert host.asking.waiting_count == 0
+    finally:
+        await asker.connection.close()
+        await client.connection.close()
+        await server.stop()
 
 
-def test_who_asks_gets_what_is_made_of_the_answer_and_nothing_of_a_second_one() -> None:
+async def test_who_asks_gets_what_is_made_of_the_answer_and_nothing_of_a_second_one() -> None:
     async def scene(scene: Scene) -> None:
         told = scene.tell()
         question = await scene.client.told.get()
@@ -94,10 +91,10 @@ def test_who_asks_gets_what_is_made_of_the_answer_and_nothing_of_a_second_one() 
         await scene.client.connection.request(Command(HELLO))
         assert len(scene.host.made) == 1
 
-    play(scene)
+    await play(scene)
 
 
-def test_answers_find_their_questions_whatever_their_order() -> None:
+async def test_answers_find_their_questions_whatever_their_order() -> None:
     async def scene(scene: Scene) -> None:
         told = [scene.tell(body=b"%d" % number) for number in range(5)]
         questions = [await scene.client.told.get() for _ in told]
@@ -105,10 +102,10 @@ def test_answers_find_their_questions_whatever_their_order() -> None:
             scene.client.connection.send(response(question, remark=question.body.decode()))
         assert [(await answer).remark for answer in told] == list("01234")
 
-    play(scene)
+    await play(scene)
 
 
-def test_another_client_cannot_answer_in_its_place() -> None:
+async def test_another_client_cannot_answer_in_its_place() -> None:
     async def scene(scene: Scene) -> None:
         told = scene.tell()
         question = await scene.client.told.get()
@@ -118,10 +115,10 @@ def test_another_client_cannot_answer_in_its_place() -> None:
         scene.client.connection.send(response(question, 42, "the truth"))
         assert (await told).code == 42
 
-    play(scene)
+    await play(scene)
 
 
-def test_who_asks_a_client_that_goes_is_told() -> None:
+async def test_who_asks_a_client_that_goes_is_told() -> None:
     async def scene(scene: Scene) -> None:
         told = [scene.tell(), scene.tell()]
         await scene.client.told.get()
@@ -129,10 +126,10 @@ def test_who_asks_a_client_that_goes_is_told() -> None:
         for answer in told:
             assert (await answer).remark == "is gone: it closed its connection"
 
-    play(scene)
+    await play(scene)
 
 
-def test_who_asks_a_client_that_says_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_asks_a_client_that_says_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asking_module, "ANSWER_S_MAX", 0.01)
 
     async def scene(scene: Scene) -> None:
@@ -147,30 +144,30 @@ def test_who_asks_a_client_that_says_nothing_is_told(monkeypatch: pytest.MonkeyP
         await scene.client.connection.request(Command(HELLO))
         assert len(scene.host.made) == 1
 
-    play(scene)
+    await play(scene)
 
 
-def test_what_fails_when_the_answer_is_made_is_answered_all_the_same() -> None:
+async def test_what_fails_when_the_answer_is_made_is_answered_all_the_same() -> None:
     async def scene(scene: Scene) -> None:
         scene.host.fails = True
         told = scene.tell()
         scene.client.connection.send(response(await scene.client.told.get()))
         assert (await told).code == ResponseCode.SYSTEM_ERROR
 
-    play(scene)
+    await play(scene)
 
 
-def test_a_one_way_request_is_passed_on_and_not_answered() -> None:
+async def test_a_one_way_request_is_passed_on_and_not_answered() -> None:
     async def scene(scene: Scene) -> None:
         scene.asker.connection.oneway(Command(TELL, flag=ONEWAY_FLAG))
         scene.client.connection.send(response(await scene.client.told.get()))
         await scene.client.connection.request(Command(HELLO))
         assert scene.host.made == [] and scene.asker.told.empty()
 
-    play(scene)
+    await play(scene)
 
 
-def test_no_more_is_asked_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_more_is_asked_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asking_module, "WAITING_MAX", 1)
 
     async def scene(scene: Scene) -> None:
@@ -181,14 +178,14 @@ def test_no_more_is_asked_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> Non
         scene.client.connection.send(response(question))
         assert (await told).code == ResponseCode.SUCCESS
 
-    play(scene)
+    await play(scene)
 
 
-def test_what_is_too_long_to_be_sent_is_not_waited_for() -> None:
+async def test_what_is_too_long_to_be_sent_is_not_waited_for() -> None:
     async def scene(scene: Scene) -> None:
         session = scene.host._client
         assert session is not None
         with pytest.raises(ProtocolError, match="frame length"):
             scene.host.handle(session, [Command(TELL, body=bytes(FRAME_LENGTH_MAX))])
 
-    play(scene)
+    await play(scene)

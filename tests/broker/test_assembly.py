@@ -1,4 +1,3 @@
-import asyncio
 import re
 import shutil
 from pathlib import Path
@@ -12,28 +11,22 @@ from cometmq.wire.codes import RequestCode, ResponseCode
 NOT_YET = {RequestCode.POP_MESSAGE}
 
 
-def test_what_is_not_offered_yet_is_answered_as_not_supported(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            for code in sorted(NOT_YET):
-                answer = await bench.ask(code)
-                assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
-                assert answer.remark == f" request type {code} not supported"
-
-    asyncio.run(main())
+async def test_what_is_not_offered_yet_is_answered_as_not_supported(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        for code in sorted(NOT_YET):
+            answer = await bench.ask(code)
+            assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+            assert answer.remark == f" request type {code} not supported"
 
 
-def test_every_request_answers_even_one_without_fields_or_body(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            for code in RequestCode:
-                answer = await bench.ask(code)
-                assert answer.code != ResponseCode.SYSTEM_ERROR or re.search(
-                    r"missing|JSON|body", answer.remark or ""
-                ), answer
-            assert (await bench.send("T")).code == ResponseCode.SUCCESS
-
-    asyncio.run(main())
+async def test_every_request_answers_even_one_without_fields_or_body(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        for code in RequestCode:
+            answer = await bench.ask(code)
+            assert answer.code != ResponseCode.SYSTEM_ERROR or re.search(
+                r"missing|JSON|body", answer.remark or ""
+            ), answer
+        assert (await bench.send("T")).code == ResponseCode.SUCCESS
 
 
 async def test_the_parser_of_filters_is_made_at_the_start_where_they_are_allowed(
@@ -47,7 +40,7 @@ async def test_the_parser_of_filters_is_made_at_the_start_where_they_are_allowed
         assert prepared == [True]
 
 
-def test_a_golden_store_is_served(golden: dict[str, Path], tmp_path: Path) -> None:
+async def test_a_golden_store_is_served(golden: dict[str, Path], tmp_path: Path) -> None:
     root = tmp_path / "store"
     shutil.copytree(golden["store-clean"], root)
     sizes = {
@@ -57,10 +50,7 @@ def test_a_golden_store_is_served(golden: dict[str, Path], tmp_path: Path) -> No
         "max_index_num": 4000,
     }
 
-    async def main() -> None:
-        async with serving(root, sizes) as bench:
-            answer = await bench.ask(RequestCode.PULL_MESSAGE, pull_header("GoldenA"))
-            assert answer.code == ResponseCode.SUCCESS and len(bodies(answer)) > 0
-            assert bench.parts.offsets.committed("GoldenGroupFull", "GoldenA", 0) == 233
-
-    asyncio.run(main())
+    async with serving(root, sizes) as bench:
+        answer = await bench.ask(RequestCode.PULL_MESSAGE, pull_header("GoldenA"))
+        assert answer.code == ResponseCode.SUCCESS and len(bodies(answer)) > 0
+        assert bench.parts.offsets.committed("GoldenGroupFull", "GoldenA", 0) == 233

@@ -50,7 +50,7 @@ def sync(request: pytest.FixtureRequest) -> bool:
     return bool(request.param == "SYNC_FLUSH")
 
 
-def test_a_client_finds_the_broker_and_a_restart_keeps_all(tmp_path: Path, *, sync: bool) -> None:
+async def test_a_client_finds_the_broker_and_a_restart_keeps_all(tmp_path: Path, *, sync: bool) -> None:
     async def first(name_server: NameServer) -> tuple[str, int]:
         async with running(tmp_path, sync=sync, namesrv_addr=name_server.address) as broker:
             cluster = await Client.open(name_server.address)
@@ -115,38 +115,32 @@ def test_a_client_finds_the_broker_and_a_restart_keeps_all(tmp_path: Path, *, sy
         await name_server.stop()
         await second(at)
 
-    asyncio.run(main())
+    await main()
 
 
 async def route_of(name_server: Client, topic: str) -> Command:
     return await name_server.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, headers.GetRouteHeader(topic))
 
 
-def test_offsets_are_saved_while_the_broker_runs(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with running(tmp_path, flush_consumer_offset_interval=1) as broker:
-            client = await Client.open(broker.address)
-            await client.send("T")
-            commit = headers.UpdateConsumerOffsetHeader("cg", "T", 0, 1)
-            await client.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit)
-            path = tmp_path / "config" / "consumerOffset.json"
-            async with asyncio.timeout(10):
-                while not path.exists() or '"T@cg"' not in path.read_text():
-                    await client.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
-            await client.connection.close()
-
-    asyncio.run(main())
+async def test_offsets_are_saved_while_the_broker_runs(tmp_path: Path) -> None:
+    async with running(tmp_path, flush_consumer_offset_interval=1) as broker:
+        client = await Client.open(broker.address)
+        await client.send("T")
+        commit = headers.UpdateConsumerOffsetHeader("cg", "T", 0, 1)
+        await client.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit)
+        path = tmp_path / "config" / "consumerOffset.json"
+        async with asyncio.timeout(10):
+            while not path.exists() or '"T@cg"' not in path.read_text():
+                await client.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+        await client.connection.close()
 
 
-def test_old_clients_and_the_dashboard_find_the_vip_port(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with running(tmp_path) as broker:
-            assert broker.vip_port == broker.port - 2
-            client = await Client.open(f"127.0.0.1:{broker.vip_port}")
-            assert (await client.send("T")).code == ResponseCode.SUCCESS
-            await client.connection.close()
-
-    asyncio.run(main())
+async def test_old_clients_and_the_dashboard_find_the_vip_port(tmp_path: Path) -> None:
+    async with running(tmp_path) as broker:
+        assert broker.vip_port == broker.port - 2
+        client = await Client.open(f"127.0.0.1:{broker.vip_port}")
+        assert (await client.send("T")).code == ResponseCode.SUCCESS
+        await client.connection.close()
 
 
 async def test_a_vip_port_that_is_in_use_is_said_and_the_start_goes_on(
@@ -172,40 +166,34 @@ async def test_below_the_first_port_there_is_no_vip_port(
     assert "there is no port -" in caplog.text
 
 
-def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with running(tmp_path / "a") as broker:
-            with pytest.raises(SettingsError, match="another process listens there"):
-                async with running(tmp_path / "b", listen_port=broker.port):
-                    pass
-        path = tmp_path / "b" / "config" / "topics.json"
-        path.parent.mkdir()
-        path.write_text('{"topicConfigTable":5}')
-        with pytest.raises(StoreDamaged, match=r"topics\.json"):
-            async with running(tmp_path / "b"):
+async def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    async with running(tmp_path / "a") as broker:
+        with pytest.raises(SettingsError, match="another process listens there"):
+            async with running(tmp_path / "b", listen_port=broker.port):
                 pass
-        path.unlink()
+    path = tmp_path / "b" / "config" / "topics.json"
+    path.parent.mkdir()
+    path.write_text('{"topicConfigTable":5}')
+    with pytest.raises(StoreDamaged, match=r"topics\.json"):
         async with running(tmp_path / "b"):
             pass
+    path.unlink()
+    async with running(tmp_path / "b"):
+        pass
 
-    asyncio.run(main())
 
-
-def test_garbage_on_one_connection_does_not_harm_another(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with running(tmp_path) as broker:
-            client = await Client.open(broker.address)
-            for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 64, b"\x00\x00\x00\x40\x00\x00\x00\x10{"):
-                reader, writer = await asyncio.open_connection("127.0.0.1", broker.port)
-                writer.write(garbage)
-                writer.write_eof()
-                assert await reader.read() == b""
-                writer.close()
-                await writer.wait_closed()
-                assert (await client.send("T")).code == ResponseCode.SUCCESS
-            await client.connection.close()
-
-    asyncio.run(main())
+async def test_garbage_on_one_connection_does_not_harm_another(tmp_path: Path) -> None:
+    async with running(tmp_path) as broker:
+        client = await Client.open(broker.address)
+        for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 64, b"\x00\x00\x00\x40\x00\x00\x00\x10{"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", broker.port)
+            writer.write(garbage)
+            writer.write_eof()
+            assert await reader.read() == b""
+            writer.close()
+            await writer.wait_closed()
+            assert (await client.send("T")).code == ResponseCode.SUCCESS
+        await client.connection.close()
 
 
 class Gauge(Disk):
@@ -217,7 +205,7 @@ class Gauge(Disk):
         return Usage(self.percent, 100 - self.percent)
 
 
-def test_a_broker_removes_old_files_when_the_disk_fills_up_and_takes_no_messages_when_it_is_full(
+async def test_a_broker_removes_old_files_when_the_disk_fills_up_and_takes_no_messages_when_it_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(broker_module, "TICK_MS", 10)
@@ -260,7 +248,7 @@ def test_a_broker_removes_old_files_when_the_disk_fills_up_and_takes_no_messages
         finally:
             await broker.stop()
 
-    asyncio.run(main())
+    await main()
 
 
 async def test_an_idle_broker_does_nothing_about_delayed_and_timed_messages_until_one_comes(

@@ -1,6 +1,5 @@
 """Which frames go to whom: reads of sends, of pulls, of queries, of several and of others."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -43,17 +42,14 @@ class Seen:
         ([by_id(0), by_key(), send(), send(), by_key()], 1, 1, 1),
     ],
 )
-def test_each_kernel_looks_at_what_may_be_its_own(
+async def test_each_kernel_looks_at_what_may_be_its_own(
     frames: list[bytes], of_sends: int, of_pulls: int, of_queries: int
 ) -> None:
-    async def main() -> None:
-        kernels.load()
-        with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
-            made.read(heartbeat("cg") + send() + pull(9))
-            bulk = made.parts.bulk
-            sends, pulls, queries = Seen(bulk._sends), Seen(bulk._pulls), Seen(bulk._queries)
-            made.server.bulk = Bulk(cast(Any, sends), cast(Any, pulls), cast(Any, queries))
-            made.read(b"".join(frames))
-            assert (sends.calls, pulls.calls, queries.calls) == (of_sends, of_pulls, of_queries)
-
-    asyncio.run(main())
+    kernels.load()
+    with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
+        made.read(heartbeat("cg") + send() + pull(9))
+        bulk = made.parts.bulk
+        sends, pulls, queries = Seen(bulk._sends), Seen(bulk._pulls), Seen(bulk._queries)
+        made.server.bulk = Bulk(cast(Any, sends), cast(Any, pulls), cast(Any, queries))
+        made.read(b"".join(frames))
+        assert (sends.calls, pulls.calls, queries.calls) == (of_sends, of_pulls, of_queries)

@@ -1,6 +1,5 @@
 """Pulls in bulk get the answers that the plain path gives, and leave the same offsets, for any reads."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -87,7 +86,7 @@ async def both(reads: Sequence[bytes], **changes: Any) -> tuple[Result, Result, 
 
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize(("code", "fields"), [(PULL, PUSH), (LITE, LITE_PULL)])
-def test_what_the_java_clients_ask_goes_in_bulk(
+async def test_what_the_java_clients_ask_goes_in_bulk(
     frame: Callable[..., bytes], code: RequestCode, fields: dict[str, str]
 ) -> None:
     reads = [
@@ -102,22 +101,22 @@ def test_what_the_java_clients_ask_goes_in_bulk(
         )
         for read in (1, 3, 26, 64)
     ]
-    plain, bulk, taken = asyncio.run(both(reads))
+    plain, bulk, taken = await both(reads)
     assert plain == bulk
     assert taken == sum(map(len, reads)), "each is judged once, and then remembered"
     assert plain.held == sum(read // 3 for read in (1, 3, 26, 64)), "a third begins behind the last message"
 
 
-def test_many_messages_of_many_files_are_answered_in_as_many_turns_as_it_takes() -> None:
+async def test_many_messages_of_many_files_are_answered_in_as_many_turns_as_it_takes() -> None:
     body = bytes(2_000)
     sends = [b"".join(send(queue_id, body=body) for queue_id in range(4)) for _ in range(80)]
     pulls = b"".join(pull(n, queueId=str(n % 4), maxMsgNums=str(n)) for n in range(40))
-    plain, bulk, taken = asyncio.run(both([*sends, pulls], mapped_file_size_commit_log=1 << 18))
+    plain, bulk, taken = await both([*sends, pulls], mapped_file_size_commit_log=1 << 18)
     assert plain == bulk
     assert taken > len(b"".join(sends))
 
 
-def test_a_commit_ahead_of_the_queues_end_is_warned_of_in_bulk_as_on_the_plain_path(
+async def test_a_commit_ahead_of_the_queues_end_is_warned_of_in_bulk_as_on_the_plain_path(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     usual = [pull(n, queueId="3", queueOffset="1", commitOffset="1") for n in range(3)]
@@ -126,26 +125,26 @@ def test_a_commit_ahead_of_the_queues_end_is_warned_of_in_bulk_as_on_the_plain_p
         pull(4, queueId="1", queueOffset="50", commitOffset="50"),
         pull(5, queueId="2", queueOffset="2", commitOffset="7"),
     ]
-    plain, bulk, taken = asyncio.run(both([b"".join(usual + ahead)]))
+    plain, bulk, taken = await both([b"".join(usual + ahead)])
     assert plain == bulk
     assert taken == len(b"".join(usual + ahead))
     warned = sorted(text.split(" in queue")[0] for text in caplog.messages if "it is ahead by" in text)
     assert warned == sorted(2 * [f"group cg has committed {offset}" for offset in (99, 50, 7)])
 
 
-def test_a_woken_pull_gets_in_bulk_what_it_gets_the_plain_way() -> None:
+async def test_a_woken_pull_gets_in_bulk_what_it_gets_the_plain_way() -> None:
     holds = b"".join(
         pull(n, FRAMES[n % 2], queueId=str(n % 4), queueOffset="2", consumerGroup=GROUPS[n % 2])
         for n in range(16)
     )
     wakes = [send(0), send(1) + send(2) + send(1), send(3, tag="TagB")]
-    plain, bulk, taken = asyncio.run(both([holds, *wakes]))
+    plain, bulk, taken = await both([holds, *wakes])
     assert plain == bulk
     assert bulk.held == 0 and taken == len(holds) + len(b"".join(wakes))
     assert bulk.pulled["TopicA@other"] == {1: 4, 3: 3}
 
 
-def test_a_consumer_that_keeps_up_waits_at_the_end_again_and_again_also_of_a_topic_made_anew() -> None:
+async def test_a_consumer_that_keeps_up_waits_at_the_end_again_and_again_also_of_a_topic_made_anew() -> None:
     def keep_up(begin: int) -> list[bytes]:
         sends = b"".join(send(n) for n in range(4))
         reads: list[bytes] = []
@@ -157,59 +156,53 @@ def test_a_consumer_that_keeps_up_waits_at_the_end_again_and_again_also_of_a_top
     delete = encode(Command(RequestCode.DELETE_TOPIC_IN_BROKER, 8, ext_fields={"topic": "TopicA"}))
     again = [delete, *[send(n) for n in range(4)], *keep_up(1)]
     for changes in ({}, SYNC):
-        plain, bulk, _ = asyncio.run(both([*keep_up(2), *again, pull(9, queueOffset="5")], **changes))
+        plain, bulk, _ = await both([*keep_up(2), *again, pull(9, queueOffset="5")], **changes)
         assert plain == bulk
         assert bulk.held == 1 and bulk.next_offsets["TopicA", 0] == 5
 
 
-def test_a_consumer_of_a_topic_without_messages_is_held_by_numbers_once_it_has_one() -> None:
-    async def main() -> None:
-        kernels.load()
-        with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
-            made.read(heartbeat("cg"))
-            made.store.delete_topic("TopicB")
-            answers(made)
-            add = MagicMock(wraps=made.store.readings.bulk.add)
-            made.store.readings.bulk.add = add  # type: ignore[method-assign]  # it does the same, and counts
-            calls = []
-            for offset in range(4):
-                add.reset_mock()
-                made.read(pull(topic="TopicB", queueOffset=str(offset)))
-                calls.append(add.call_count)
-                made.read(send(topic="TopicB"))
-                await made.on_disk()
-            assert calls == [1, 1, 0, 0], "its queue is looked for until it is there"
-            assert len(answers(made)) == 4 * 2
-
-    asyncio.run(main())
+async def test_a_consumer_of_a_topic_without_messages_is_held_by_numbers_once_it_has_one() -> None:
+    kernels.load()
+    with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
+        made.read(heartbeat("cg"))
+        made.store.delete_topic("TopicB")
+        answers(made)
+        add = MagicMock(wraps=made.store.readings.bulk.add)
+        made.store.readings.bulk.add = add  # type: ignore[method-assign]  # it does the same, and counts
+        calls = []
+        for offset in range(4):
+            add.reset_mock()
+            made.read(pull(topic="TopicB", queueOffset=str(offset)))
+            calls.append(add.call_count)
+            made.read(send(topic="TopicB"))
+            await made.on_disk()
+        assert calls == [1, 1, 0, 0], "its queue is looked for until it is there"
+        assert len(answers(made)) == 4 * 2
 
 
-def test_a_pull_that_cannot_be_held_is_answered_so_and_the_others_are_held(
+async def test_a_pull_that_cannot_be_held_is_answered_so_and_the_others_are_held(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def main() -> None:
-        kernels.load()
-        with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
-            made.read(heartbeat("cg") + pull(1, queueOffset="2"))
-            answers(made)
-            fails = MagicMock(side_effect=[None, ZeroDivisionError("a bug"), None])
-            monkeypatch.setattr(made.parts.offsets, "take_reset", fails)
-            made.read(b"".join(pull(n, queueOffset="2") for n in (2, 3, 4)))
-            told = [(answer.opaque, answer.code) for answer in answers(made)]
-            assert told == [(3, ResponseCode.SYSTEM_ERROR)]
-            assert made.parts.pulls.held_count == 3
-
-    asyncio.run(main())
+    kernels.load()
+    with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
+        made.read(heartbeat("cg") + pull(1, queueOffset="2"))
+        answers(made)
+        fails = MagicMock(side_effect=[None, ZeroDivisionError("a bug"), None])
+        monkeypatch.setattr(made.parts.offsets, "take_reset", fails)
+        made.read(b"".join(pull(n, queueOffset="2") for n in (2, 3, 4)))
+        told = [(answer.opaque, answer.code) for answer in answers(made)]
+        assert told == [(3, ResponseCode.SYSTEM_ERROR)]
+        assert made.parts.pulls.held_count == 3
 
 
-def test_tags_are_chosen_in_bulk() -> None:
+async def test_tags_are_chosen_in_bulk() -> None:
     sends = b"".join(send(0, tag=f"Tag{'ABC'[n % 3]}") for n in range(9))
     filters = ["*", "TagA", "TagB || TagC", "TagD", "", "TagA||"]
     pulls = b"".join(
         frame(LITE_PULL | {"subscription": text, "queueOffset": "1"}, n, b"", code=LITE)
         for n, (text, frame) in enumerate((text, frame) for text in filters for frame in FRAMES)
     )
-    plain, bulk, taken = asyncio.run(both([heartbeat("cg", tags="TagB"), sends, pulls, pull(99)]))
+    plain, bulk, taken = await both([heartbeat("cg", tags="TagB"), sends, pulls, pull(99)])
     assert plain == bulk
     assert taken == len(sends + pulls + pull(99))
 
@@ -292,8 +285,8 @@ def streams(draw: st.DrawFn) -> list[bytes]:
 
 @given(streams())
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
-def test_any_reads_give_what_the_plain_path_gives(reads: list[bytes]) -> None:
-    plain, bulk, taken = asyncio.run(both(reads))
+async def test_any_reads_give_what_the_plain_path_gives(reads: list[bytes]) -> None:
+    plain, bulk, taken = await both(reads)
     event(f"bulk: {taken > 0}")
     assert plain == bulk
 
@@ -303,39 +296,36 @@ def answers(made: Desk) -> list[Command]:
     return FrameReader().receive_data(data)
 
 
-def test_what_a_pull_may_be_given_is_judged_anew_when_something_changes() -> None:
-    async def main() -> None:
-        kernels.load()
-        with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
+async def test_what_a_pull_may_be_given_is_judged_anew_when_something_changes() -> None:
+    kernels.load()
+    with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
 
-            def code_of(frame: bytes) -> int:
-                made.read(frame)
-                return answers(made)[-1].code
+        def code_of(frame: bytes) -> int:
+            made.read(frame)
+            return answers(made)[-1].code
 
-            asked = pull(queueId="3")
-            made.read(heartbeat("cg"))
-            assert code_of(asked) == code_of(asked) == ResponseCode.SUCCESS
-            topic = made.parts.topics.find("TopicA")
-            assert topic is not None
-            made.parts.topics.put(replace(topic, read_queue_count=1))
-            assert code_of(asked) == ResponseCode.INVALID_PARAMETER
-            made.parts.topics.put(topic)
-            assert code_of(asked) == ResponseCode.SUCCESS
-            made.read(heartbeat("cg", tags="TagX", version=VERSION + 1))
-            assert code_of(asked) == ResponseCode.PULL_RETRY_IMMEDIATELY
-            delete = Command(RequestCode.DELETE_SUBSCRIPTIONGROUP, 8, ext_fields={"groupName": "cg"})
-            create = Command(
-                RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
-                8,
-                body=b'{"groupName":"cg","consumeEnable":false}',
-            )
-            made.read(encode(delete) + encode(create))
-            assert code_of(asked) == ResponseCode.NO_PERMISSION
-
-    asyncio.run(main())
+        asked = pull(queueId="3")
+        made.read(heartbeat("cg"))
+        assert code_of(asked) == code_of(asked) == ResponseCode.SUCCESS
+        topic = made.parts.topics.find("TopicA")
+        assert topic is not None
+        made.parts.topics.put(replace(topic, read_queue_count=1))
+        assert code_of(asked) == ResponseCode.INVALID_PARAMETER
+        made.parts.topics.put(topic)
+        assert code_of(asked) == ResponseCode.SUCCESS
+        made.read(heartbeat("cg", tags="TagX", version=VERSION + 1))
+        assert code_of(asked) == ResponseCode.PULL_RETRY_IMMEDIATELY
+        delete = Command(RequestCode.DELETE_SUBSCRIPTIONGROUP, 8, ext_fields={"groupName": "cg"})
+        create = Command(
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+            8,
+            body=b'{"groupName":"cg","consumeEnable":false}',
+        )
+        made.read(encode(delete) + encode(create))
+        assert code_of(asked) == ResponseCode.NO_PERMISSION
 
 
-def test_a_pull_that_is_held_in_bulk_is_judged_anew_by_its_own_filter() -> None:
+async def test_a_pull_that_is_held_in_bulk_is_judged_anew_by_its_own_filter() -> None:
     def sent_along(opaque: int, tags: str) -> bytes:
         return pull(opaque, queueOffset="1", sysFlag="6", subscription=tags, subVersion="0")
 
@@ -344,60 +334,54 @@ def test_a_pull_that_is_held_in_bulk_is_judged_anew_by_its_own_filter() -> None:
 
     holds = [heartbeat("cg", version=9), sent_along(1, "TagA"), sent_along(2, "TagB"), registered(3, 9)]
     changes = [heartbeat("cg", tags="TagA", version=8), heartbeat("cg", tags="TagB", version=10)]
-    plain, bulk, taken = asyncio.run(both([send(), *holds, *changes, send(), send(tag="TagB")]))
+    plain, bulk, taken = await both([send(), *holds, *changes, send(), send(tag="TagB")])
     assert plain == bulk
     assert taken >= len(b"".join(holds[1:]))
     assert bulk.held == 0 and bulk.pulled["TopicA@cg"] == {0: 3}
 
 
-def test_a_group_hears_of_a_reset_though_its_pulls_go_in_bulk() -> None:
-    async def main() -> None:
-        kernels.load()
-        with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
-            made.read(heartbeat(*GROUPS) + pull() + pull(consumerGroup="other"))
-            made.parts.offsets.reset("cg", "TopicA", 0, 1)
-            answers(made)
-            made.read(pull(1) + pull(2, consumerGroup="other") + pull(3))
-            told = {answer.opaque: answer.remark for answer in answers(made)}
-            assert told == {1: "OFFSET_RESET", 2: "FOUND", 3: "FOUND"}
-
-    asyncio.run(main())
+async def test_a_group_hears_of_a_reset_though_its_pulls_go_in_bulk() -> None:
+    kernels.load()
+    with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
+        made.read(heartbeat(*GROUPS) + pull() + pull(consumerGroup="other"))
+        made.parts.offsets.reset("cg", "TopicA", 0, 1)
+        answers(made)
+        made.read(pull(1) + pull(2, consumerGroup="other") + pull(3))
+        told = {answer.opaque: answer.remark for answer in answers(made)}
+        assert told == {1: "OFFSET_RESET", 2: "FOUND", 3: "FOUND"}
 
 
-def test_a_read_of_more_pulls_than_are_taken_at_once_is_answered_whole() -> None:
+async def test_a_read_of_more_pulls_than_are_taken_at_once_is_answered_whole() -> None:
     frames = b"".join(pull(n, queueId=str(n % 4), queueOffset="1") for n in range(700))
-    plain, bulk, taken = asyncio.run(both([frames]))
+    plain, bulk, taken = await both([frames])
     assert plain == bulk
     assert taken == len(frames)
 
 
-def test_pulls_and_sends_of_one_read_keep_their_order() -> None:
+async def test_pulls_and_sends_of_one_read_keep_their_order() -> None:
     frames = pull(1, queueOffset="2") + send() + pull(2, queueOffset="2") + send() + send() + pull(3)
-    plain, bulk, taken = asyncio.run(both([frames, frames + pull(4, queueOffset="9")]))
+    plain, bulk, taken = await both([frames, frames + pull(4, queueOffset="9")])
     assert plain == bulk
     assert taken == len(frames + frames + pull(4, queueOffset="9"))
 
 
-def test_records_that_are_damaged_are_passed_over_as_on_the_plain_path() -> None:
-    async def main() -> None:
-        kernels.load()
-        files = MemoryDisk()
-        with desk(ROOT, bulk=True, files=files, **LARGE) as made:
-            made.read(heartbeat("cg"))
-            for n in range(6):
-                made.read(send(body=b"sound %d" % n))
-            await made.on_disk()
-            found = made.store.get("TopicA", 0, 4)
-            offset = int.from_bytes(found.records[0][PHYSICAL_OFFSET_AT:][:8], "big")
-            log = files.open(
-                layout.commitlog_dir(ROOT) / files.names(layout.commitlog_dir(ROOT))[0], writable=True
-            )
-            place = offset + found.records[0].index(b"sound")
-            log.write(place, b"wrong")
-            answers(made)
-            made.read(pull(1, queueOffset="2") + pull(2, queueOffset="5"))
-            first, second = sorted(answers(made), key=lambda answer: answer.opaque)
-            assert bodies(first) == [b"sound 0", b"sound 1"]
-            assert bodies(second) == [b"sound 3", b"sound 4", b"sound 5"]
-
-    asyncio.run(main())
+async def test_records_that_are_damaged_are_passed_over_as_on_the_plain_path() -> None:
+    kernels.load()
+    files = MemoryDisk()
+    with desk(ROOT, bulk=True, files=files, **LARGE) as made:
+        made.read(heartbeat("cg"))
+        for n in range(6):
+            made.read(send(body=b"sound %d" % n))
+        await made.on_disk()
+        found = made.store.get("TopicA", 0, 4)
+        offset = int.from_bytes(found.records[0][PHYSICAL_OFFSET_AT:][:8], "big")
+        log = files.open(
+            layout.commitlog_dir(ROOT) / files.names(layout.commitlog_dir(ROOT))[0], writable=True
+        )
+        place = offset + found.records[0].index(b"sound")
+        log.write(place, b"wrong")
+        answers(made)
+        made.read(pull(1, queueOffset="2") + pull(2, queueOffset="5"))
+        first, second = sorted(answers(made), key=lambda answer: answer.opaque)
+        assert bodies(first) == [b"sound 0", b"sound 1"]
+        assert bodies(second) == [b"sound 3", b"sound 4", b"sound 5"]

@@ -73,7 +73,7 @@ def _offsets_are_known() -> None:
 
 
 @pytest.mark.parametrize("frame", FRAMES)
-def test_what_the_java_client_asks_goes_in_bulk(frame: Callable[..., bytes]) -> None:
+async def test_what_the_java_client_asks_goes_in_bulk(frame: Callable[..., bytes]) -> None:
     reads = [
         b"".join(
             by_id(OFFSETS[(read * 7 + n) % len(OFFSETS)], read * 100 + n, frame)
@@ -82,45 +82,45 @@ def test_what_the_java_client_asks_goes_in_bulk(frame: Callable[..., bytes]) -> 
         )
         for read in (1, 3, 20)
     ]
-    plain, bulk, taken = asyncio.run(results([*SENDS, *reads]))
+    plain, bulk, taken = await results([*SENDS, *reads])
     assert plain == bulk
     assert taken == len(b"".join([*SENDS, *reads]))
 
 
-def test_what_finds_nothing_is_answered_as_on_the_plain_path() -> None:
+async def test_what_finds_nothing_is_answered_as_on_the_plain_path() -> None:
     nothing = by_key(1, key="none") + by_id(OFFSETS[3] + 1, 2) + by_id(-7, 3) + by_id(1 << 40, 4)
     reads = [by_id(OFFSETS[0], 8) + nothing + by_id(OFFSETS[1], 9)]
-    plain, bulk, taken = asyncio.run(results([*SENDS, *reads]))
+    plain, bulk, taken = await results([*SENDS, *reads])
     assert plain == bulk and len(plain.answers) == len(bulk.answers)
     assert taken == len(b"".join(SENDS)) + len(by_id(OFFSETS[0], 8)), "the rest of the read is left to it too"
 
 
-def test_more_than_are_taken_at_once_and_more_than_fits_is_answered_whole() -> None:
+async def test_more_than_are_taken_at_once_and_more_than_fits_is_answered_whole() -> None:
     sends = [
         b"".join(send(n, body=bytes(2_500)) for n in range(part, part + 50)) for part in range(0, 300, 50)
     ]
     asked = [by_key(n, key=f"own{n}") for n in range(300)]
     many = b"".join(asked) + b"".join(asked[:QUERIES_MAX])
-    plain, bulk, taken = asyncio.run(results([*sends, many], max_message_size=4_000, max_hash_slot_num=5_000))
+    plain, bulk, taken = await results([*sends, many], max_message_size=4_000, max_hash_slot_num=5_000)
     assert plain == bulk
     assert taken == len(b"".join([*sends, many]))
 
 
-def test_queries_sends_and_pulls_of_one_read_keep_their_order() -> None:
+async def test_queries_sends_and_pulls_of_one_read_keep_their_order() -> None:
     frames = (
         by_key(1, key="own7") + send(7) + by_key(2, key="own7") + send(7) + pull(3) + by_key(4, key="own7")
     )
-    plain, bulk, _ = asyncio.run(results([heartbeat("cg"), frames, by_id(OFFSETS[0]) + frames]))
+    plain, bulk, _ = await results([heartbeat("cg"), frames, by_id(OFFSETS[0]) + frames])
     assert plain == bulk
 
 
-def test_one_way_queries_are_not_answered() -> None:
+async def test_one_way_queries_are_not_answered() -> None:
     frames = json_frame(KEY, 1, b"", code=BY_KEY, flag=2) + by_key(2)
-    plain, bulk, taken = asyncio.run(results([*SENDS, frames]))
+    plain, bulk, taken = await results([*SENDS, frames])
     assert plain == bulk and taken == len(b"".join(SENDS)), "a read that begins so is left"
 
 
-def test_of_equal_hashes_only_the_topic_and_the_key_that_are_asked_for_are_answered() -> None:
+async def test_of_equal_hashes_only_the_topic_and_the_key_that_are_asked_for_are_answered() -> None:
     def sent(number: int, topic: str, keys: str) -> bytes:
         fields = USUAL | {"b": topic, "e": "0", "i": f"KEYS\1{keys}\2UNIQ_KEY\1u{number % 3}\2"}
         return json_frame(fields, 3, b"%d" % number)
@@ -141,7 +141,7 @@ def test_of_equal_hashes_only_the_topic_and_the_key_that_are_asked_for_are_answe
                     found = [int(one.body) for one in decode_many(answer.body)]
                     assert found == right[-32 if unique == "true" else -7 :]
 
-    asyncio.run(main())
+    await main()
 
 
 def answers(made: Desk) -> list[Command]:
@@ -150,60 +150,51 @@ def answers(made: Desk) -> list[Command]:
     return frames
 
 
-def test_an_answer_says_how_far_the_index_is_at_that_time() -> None:
-    async def main() -> None:
-        kernels.load()
-        with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
-            seen = []
-            for n in range(3):
-                made.read(send(n))
-                await made.on_disk()
-                answers(made)
-                made.read(by_key(key="own0"))
-                (answer,) = answers(made)
-                seen.append(int(answer.ext_fields["indexLastUpdatePhyoffset"]))
-                assert seen[-1] == made.store.query("TopicA", "own0").index_last_update_offset
-            assert len(set(seen)) == 3
-
-    asyncio.run(main())
-
-
-def test_a_damaged_record_is_refused_as_on_the_plain_path() -> None:
-    async def main() -> None:
-        kernels.load()
-        files = MemoryDisk()
-        with desk(ROOT, bulk=True, files=files, **LARGE) as made:
-            made.read(send(body=b"sound"))
-            await made.on_disk()
-            (record,) = made.store.query("TopicA", "own0").records
-            offset = int.from_bytes(record[28:36], "big")
-            directory = layout.commitlog_dir(ROOT)
-            log = files.open(directory / files.names(directory)[0], writable=True)
-            log.write(offset + record.index(b"sound"), b"wrong")
-            answers(made)
-            made.read(by_id(offset, 1) + by_key(2, key="own0"))
-            codes = {answer.opaque: answer.code for answer in answers(made)}
-            assert codes == {1: ResponseCode.SYSTEM_ERROR, 2: ResponseCode.QUERY_NOT_FOUND}
-
-    asyncio.run(main())
-
-
-def test_a_peer_that_takes_no_answers_gets_none() -> None:
-    async def main() -> None:
-        kernels.load()
-        with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
-            made.read(send())
+async def test_an_answer_says_how_far_the_index_is_at_that_time() -> None:
+    kernels.load()
+    with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
+        seen = []
+        for n in range(3):
+            made.read(send(n))
             await made.on_disk()
             answers(made)
-            made.session.pause_writing()
-            made.session.data_received(by_key())
-            made.server.turn.handle()
-            assert not answers(made)
-            made.session.resume_writing()
-            made.server.turn.handle()
-            assert len(answers(made)) == 1
+            made.read(by_key(key="own0"))
+            (answer,) = answers(made)
+            seen.append(int(answer.ext_fields["indexLastUpdatePhyoffset"]))
+            assert seen[-1] == made.store.query("TopicA", "own0").index_last_update_offset
+        assert len(set(seen)) == 3
 
-    asyncio.run(main())
+
+async def test_a_damaged_record_is_refused_as_on_the_plain_path() -> None:
+    kernels.load()
+    files = MemoryDisk()
+    with desk(ROOT, bulk=True, files=files, **LARGE) as made:
+        made.read(send(body=b"sound"))
+        await made.on_disk()
+        (record,) = made.store.query("TopicA", "own0").records
+        offset = int.from_bytes(record[28:36], "big")
+        directory = layout.commitlog_dir(ROOT)
+        log = files.open(directory / files.names(directory)[0], writable=True)
+        log.write(offset + record.index(b"sound"), b"wrong")
+        answers(made)
+        made.read(by_id(offset, 1) + by_key(2, key="own0"))
+        codes = {answer.opaque: answer.code for answer in answers(made)}
+        assert codes == {1: ResponseCode.SYSTEM_ERROR, 2: ResponseCode.QUERY_NOT_FOUND}
+
+
+async def test_a_peer_that_takes_no_answers_gets_none() -> None:
+    kernels.load()
+    with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
+        made.read(send())
+        await made.on_disk()
+        answers(made)
+        made.session.pause_writing()
+        made.session.data_received(by_key())
+        made.server.turn.handle()
+        assert not answers(made)
+        made.session.resume_writing()
+        made.server.turn.handle()
+        assert len(answers(made)) == 1
 
 
 NUMBERS = ["0", "1", "-1", "3", "04", "x", "", " 1", "2147483648", "9223372036854775807", "9" * 19]
@@ -244,6 +235,6 @@ reads = st.lists(
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(reads)
-def test_any_reads_come_to_the_same_on_both_paths(data: list[bytes]) -> None:
-    plain, bulk, _ = asyncio.run(results([*SENDS, *data]))
+async def test_any_reads_come_to_the_same_on_both_paths(data: list[bytes]) -> None:
+    plain, bulk, _ = await results([*SENDS, *data])
     assert plain == bulk

@@ -41,7 +41,7 @@ FRAMES: list[Callable[..., bytes]] = [json_frame, binary_frame]
 
 
 @pytest.mark.parametrize("frame", FRAMES)
-def test_what_the_java_client_sends_goes_in_bulk(frame: Callable[..., bytes]) -> None:
+async def test_what_the_java_client_sends_goes_in_bulk(frame: Callable[..., bytes]) -> None:
     reads = [
         b"".join(
             frame(
@@ -55,13 +55,13 @@ def test_what_the_java_client_sends_goes_in_bulk(frame: Callable[..., bytes]) ->
         )
         for read in (1, 3, 26, 64)
     ]
-    plain, bulk, taken = asyncio.run(both(reads))
+    plain, bulk, taken = await both(reads)
     assert plain == bulk
     assert taken > 0.95 * sum(map(len, reads))  # all but the first record of each CommitLog file
 
 
 @pytest.mark.parametrize("frame", FRAMES)
-def test_the_batches_of_the_java_client_go_in_bulk(frame: Callable[..., bytes]) -> None:
+async def test_the_batches_of_the_java_client_go_in_bulk(frame: Callable[..., bytes]) -> None:
     def body(first: int, count: int) -> bytes:
         return batch.encode(
             batch.BatchMessage(b"x" * 9, b"UNIQ_KEY\x01K%d\x02WAIT\x01true\x02" % number, number)
@@ -81,24 +81,24 @@ def test_the_batches_of_the_java_client_go_in_bulk(frame: Callable[..., bytes]) 
         )
         for read in (1, 3, 26)
     ]
-    plain, bulk, taken = asyncio.run(both(reads, mapped_file_size_commit_log=1 << 20))
+    plain, bulk, taken = await both(reads, mapped_file_size_commit_log=1 << 20)
     assert plain == bulk
     assert taken == sum(map(len, reads))
 
 
-def test_a_batch_goes_in_bulk_however_many_reads_bring_it() -> None:
+async def test_a_batch_goes_in_bulk_however_many_reads_bring_it() -> None:
     body = batch.encode([batch.BatchMessage(bytes(1000), b"")] * 300)
     frame = json_frame(USUAL | {"m": "true"}, 7, body, code=RequestCode.SEND_BATCH_MESSAGE)
     cuts = [0, 10, 5_000, 100_000, 200_000, len(frame) - 1, len(frame) + 3]
     reads = [(frame + frame[:9])[begin:end] for begin, end in pairwise(cuts)] + [frame[3:]]
     sizes = {"mapped_file_size_commit_log": 1 << 20, "max_message_size": 1 << 20}
-    plain, bulk, taken = asyncio.run(both(reads, **sizes))
+    plain, bulk, taken = await both(reads, **sizes)
     assert plain == bulk
     assert taken == 2 * len(frame)
 
 
 @pytest.mark.parametrize("frame", FRAMES)
-def test_sends_with_an_idempotence_key_step_aside_and_the_others_go_in_bulk(
+async def test_sends_with_an_idempotence_key_step_aside_and_the_others_go_in_bulk(
     frame: Callable[..., bytes],
 ) -> None:
     def batch_of(opaque: int, *keys: str) -> bytes:
@@ -120,7 +120,7 @@ def test_sends_with_an_idempotence_key_step_aside_and_the_others_go_in_bulk(
         keyed[1] + keyed[2] + usual[0],
         b"".join(usual) + keyed[1],
     ]
-    plain, bulk, taken = asyncio.run(both(reads))
+    plain, bulk, taken = await both(reads)
     assert plain == bulk
     assert plain.counts[0] == 2 * 4 * len(TOPICS) + 4 + (1 + 4) + (3 + 1 + 1) + (4 + 2)
     assert taken == 3 * len(b"".join(usual)) + len(usual[0])
@@ -334,8 +334,8 @@ def streams(draw: st.DrawFn) -> list[bytes]:
 
 @given(streams(), st.sampled_from([{}, SYNC]))
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
-def test_any_reads_give_what_the_plain_path_gives(reads: list[bytes], changes: dict[str, Any]) -> None:
-    plain, bulk, taken = asyncio.run(both(reads, **changes))
+async def test_any_reads_give_what_the_plain_path_gives(reads: list[bytes], changes: dict[str, Any]) -> None:
+    plain, bulk, taken = await both(reads, **changes)
     event(f"bulk: {taken > 0}")
     assert plain == bulk
 
@@ -350,207 +350,176 @@ def answers(made: Desk) -> list[Command]:
     return FrameReader().receive_data(data)
 
 
-def test_a_held_pull_is_answered_when_its_message_comes_in_bulk() -> None:
-    async def main() -> None:
-        kernels.load()
-        with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
-            answers(made)
-            pull = fields_of(pull_header("TopicA", 2, wait_ms=10_000, queue_id=1))
-            made.read(encode(Command(RequestCode.PULL_MESSAGE, 99, ext_fields=pull)))
-            assert answers(made) == [] and made.parts.pulls.held_count == 1
+async def test_a_held_pull_is_answered_when_its_message_comes_in_bulk() -> None:
+    kernels.load()
+    with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
+        answers(made)
+        pull = fields_of(pull_header("TopicA", 2, wait_ms=10_000, queue_id=1))
+        made.read(encode(Command(RequestCode.PULL_MESSAGE, 99, ext_fields=pull)))
+        assert answers(made) == [] and made.parts.pulls.held_count == 1
+        made.bulk.taken = 0
+        made.read(data := frames_of(3))
+        assert made.bulk.taken == len(data)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        found = answers(made)
+        assert [answer.opaque for answer in found] == [0, 1, 2, 99]
+        assert bodies_of(found[-1]) == [b"body"] and made.parts.pulls.held_count == 0
+
+
+async def test_a_full_disk_is_answered_as_on_the_plain_path_and_sending_goes_on_when_there_is_space() -> None:
+    kernels.load()
+    disk = MemoryDisk()
+    with desk(ROOT, bulk=True, files=disk, mapped_file_size_commit_log=1 << 20) as made:
+        answers(made)
+        disk.space_bytes = 0
+        made.read(frames_of(50))
+        refused = answers(made)
+        assert {answer.code for answer in refused} == {ResponseCode.SERVICE_NOT_AVAILABLE}
+        assert len(refused) == 50 and "disk full" in (refused[0].remark or "")
+        disk.space_bytes = 1 << 40
+        made.read(frames_of(4, 50))
+        assert [answer.ext_fields["queueOffset"] for answer in answers(made)] == ["2"] * 4
+
+
+async def test_a_topic_that_is_deleted_and_made_again_begins_anew() -> None:
+    kernels.load()
+    with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
+        delete = Command(RequestCode.DELETE_TOPIC_IN_BROKER, 7, ext_fields={"topic": "TopicA"})
+        answers(made)
+        made.read(frames_of(8) + encode(delete) + frames_of(8, 10))
+        offsets = [answer.ext_fields.get("queueOffset") for answer in answers(made)]
+        assert offsets == ["2"] * 4 + ["3"] * 4 + [None] + ["0"] * 4 + ["1"] * 4
+        made.read(frames_of(4))
+        assert [answer.ext_fields["queueOffset"] for answer in answers(made)] == ["2"] * 4
+
+
+async def test_a_new_topic_lets_the_others_be() -> None:
+    kernels.load()
+    with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
+        made.read(json_frame(USUAL | {"b": "New"}))
+        made.bulk.taken = 0
+        for topic in [*TOPICS, "New"]:
+            frame = json_frame(USUAL | {"b": topic})
+            made.read(frame)
+            assert made.bulk.taken == len(frame)
             made.bulk.taken = 0
-            made.read(data := frames_of(3))
-            assert made.bulk.taken == len(data)
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-            found = answers(made)
-            assert [answer.opaque for answer in found] == [0, 1, 2, 99]
-            assert bodies_of(found[-1]) == [b"body"] and made.parts.pulls.held_count == 0
-
-    asyncio.run(main())
 
 
-def test_a_full_disk_is_answered_as_on_the_plain_path_and_sending_goes_on_when_there_is_space() -> None:
-    async def main() -> None:
-        kernels.load()
-        disk = MemoryDisk()
-        with desk(ROOT, bulk=True, files=disk, mapped_file_size_commit_log=1 << 20) as made:
-            answers(made)
-            disk.space_bytes = 0
-            made.read(frames_of(50))
-            refused = answers(made)
-            assert {answer.code for answer in refused} == {ResponseCode.SERVICE_NOT_AVAILABLE}
-            assert len(refused) == 50 and "disk full" in (refused[0].remark or "")
-            disk.space_bytes = 1 << 40
-            made.read(frames_of(4, 50))
-            assert [answer.ext_fields["queueOffset"] for answer in answers(made)] == ["2"] * 4
-
-    asyncio.run(main())
+async def test_a_topic_that_has_changed_is_judged_anew() -> None:
+    kernels.load()
+    with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
+        config = made.parts.topics.find("TopicA")
+        assert config is not None
+        made.parts.topics.put(replace(config, read_queue_count=1, write_queue_count=1))
+        made.read(json_frame(USUAL | {"e": "3"}))
+        made.read(json_frame(USUAL | {"e": "0"}))
+        codes = [answer.code for answer in FrameReader().receive_data(made.wire.data)]
+        assert codes[-2:] == [ResponseCode.INVALID_PARAMETER, ResponseCode.SUCCESS]
 
 
-def test_a_topic_that_is_deleted_and_made_again_begins_anew() -> None:
-    async def main() -> None:
-        kernels.load()
-        with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
-            delete = Command(RequestCode.DELETE_TOPIC_IN_BROKER, 7, ext_fields={"topic": "TopicA"})
-            answers(made)
-            made.read(frames_of(8) + encode(delete) + frames_of(8, 10))
-            offsets = [answer.ext_fields.get("queueOffset") for answer in answers(made)]
-            assert offsets == ["2"] * 4 + ["3"] * 4 + [None] + ["0"] * 4 + ["1"] * 4
-            made.read(frames_of(4))
-            assert [answer.ext_fields["queueOffset"] for answer in answers(made)] == ["2"] * 4
-
-    asyncio.run(main())
-
-
-def test_a_new_topic_lets_the_others_be() -> None:
-    async def main() -> None:
-        kernels.load()
-        with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
-            made.read(json_frame(USUAL | {"b": "New"}))
-            made.bulk.taken = 0
-            for topic in [*TOPICS, "New"]:
-                frame = json_frame(USUAL | {"b": topic})
-                made.read(frame)
-                assert made.bulk.taken == len(frame)
-                made.bulk.taken = 0
-
-    asyncio.run(main())
-
-
-def test_a_topic_that_has_changed_is_judged_anew() -> None:
-    async def main() -> None:
-        kernels.load()
-        with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
-            config = made.parts.topics.find("TopicA")
-            assert config is not None
-            made.parts.topics.put(replace(config, read_queue_count=1, write_queue_count=1))
-            made.read(json_frame(USUAL | {"e": "3"}))
-            made.read(json_frame(USUAL | {"e": "0"}))
-            codes = [answer.code for answer in FrameReader().receive_data(made.wire.data)]
-            assert codes[-2:] == [ResponseCode.INVALID_PARAMETER, ResponseCode.SUCCESS]
-
-    asyncio.run(main())
-
-
-def test_where_bulk_fails_all_that_is_left_of_the_read_is_answered_once(
+async def test_where_bulk_fails_all_that_is_left_of_the_read_is_answered_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        kernels.load()
-        files = MemoryDisk()
-        with desk(ROOT, bulk=True, files=files) as made:
-            before, made.wire.data = made.store.written_offset, b""
-            reads = b"".join(json_frame(USUAL, opaque) for opaque in range(3))
-            with monkeypatch.context() as patch:
-                patch.setattr(made.store._log, "_write", fail)
-                made.read(reads)
-            answers = FrameReader().receive_data(made.wire.data)
-            assert [(one.opaque, one.code) for one in answers] == [
-                (opaque, ResponseCode.SYSTEM_ERROR) for opaque in range(3)
-            ]
-            assert "KeyError" in (answers[0].remark or "") and not made.wire.is_closed
-            assert made.store.written_offset == before
-            made.wire.data = b""
-            made.read(reads)
-            result = made.result(ROOT, files)
-            assert [answer.code for answer in FrameReader().receive_data(made.wire.data)] == 3 * [0]
-            assert result.next_offsets["TopicA", 0] == 5  # no gap: what failed has taken none
-
     def fail(_: object) -> None:
         raise KeyError("a secret")
 
-    asyncio.run(main())
+    kernels.load()
+    files = MemoryDisk()
+    with desk(ROOT, bulk=True, files=files) as made:
+        before, made.wire.data = made.store.written_offset, b""
+        reads = b"".join(json_frame(USUAL, opaque) for opaque in range(3))
+        with monkeypatch.context() as patch:
+            patch.setattr(made.store._log, "_write", fail)
+            made.read(reads)
+        answers = FrameReader().receive_data(made.wire.data)
+        assert [(one.opaque, one.code) for one in answers] == [
+            (opaque, ResponseCode.SYSTEM_ERROR) for opaque in range(3)
+        ]
+        assert "KeyError" in (answers[0].remark or "") and not made.wire.is_closed
+        assert made.store.written_offset == before
+        made.wire.data = b""
+        made.read(reads)
+        result = made.result(ROOT, files)
+        assert [answer.code for answer in FrameReader().receive_data(made.wire.data)] == 3 * [0]
+        assert result.next_offsets["TopicA", 0] == 5  # no gap: what failed has taken none
     assert any(record.exc_info for record in caplog.records)
 
 
-def test_under_sync_flush_sends_in_bulk_are_answered_and_readable_when_they_are_on_the_disk() -> None:
-    async def main() -> None:
-        kernels.load()
-        disk = GatedDisk()
-        with desk(ROOT, bulk=True, files=disk, **SYNC) as made:
+async def test_under_sync_flush_sends_in_bulk_are_answered_and_readable_when_they_are_on_the_disk() -> None:
+    kernels.load()
+    disk = GatedDisk()
+    with desk(ROOT, bulk=True, files=disk, **SYNC) as made:
+        await made.on_disk()
+        answers(made)
+        made.bulk.taken = 0
+        disk.gate.clear()
+        made.read(data := frames_of(8))
+        assert made.bulk.taken == len(data)
+        assert answers(made) == [] and made.store.max_queue_offset("TopicA", 0) == 2
+        disk.gate.set()
+        await made.on_disk()
+        assert [answer.opaque for answer in answers(made)] == list(range(8))
+        assert made.store.max_queue_offset("TopicA", 0) == 4
+
+
+async def test_sends_in_bulk_whose_sync_fails_are_told_that_they_are_stored_but_may_be_lost() -> None:
+    kernels.load()
+    disk = GatedDisk()
+    with desk(ROOT, bulk=True, files=disk, **SYNC) as made:
+        await made.on_disk()
+        answers(made)
+        disk.gate.clear()
+        made.read(frames_of(3))
+        disk.fails = True
+        disk.gate.set()
+        with pytest.raises(StoreNotWritable):
             await made.on_disk()
-            answers(made)
-            made.bulk.taken = 0
-            disk.gate.clear()
-            made.read(data := frames_of(8))
-            assert made.bulk.taken == len(data)
-            assert answers(made) == [] and made.store.max_queue_offset("TopicA", 0) == 2
-            disk.gate.set()
-            await made.on_disk()
-            assert [answer.opaque for answer in answers(made)] == list(range(8))
-            assert made.store.max_queue_offset("TopicA", 0) == 4
-
-    asyncio.run(main())
-
-
-def test_sends_in_bulk_whose_sync_fails_are_told_that_they_are_stored_but_may_be_lost() -> None:
-    async def main() -> None:
-        kernels.load()
-        disk = GatedDisk()
-        with desk(ROOT, bulk=True, files=disk, **SYNC) as made:
-            await made.on_disk()
-            answers(made)
-            disk.gate.clear()
-            made.read(frames_of(3))
-            disk.fails = True
-            disk.gate.set()
-            with pytest.raises(StoreNotWritable):
-                await made.on_disk()
-            await asyncio.sleep(0)
-            told = answers(made)
-            assert [answer.code for answer in told] == [ResponseCode.FLUSH_DISK_TIMEOUT] * 3
-            assert "sync failed" in (told[0].remark or "") and told[0].ext_fields["queueOffset"] == "2"
-
-    asyncio.run(main())
+        await asyncio.sleep(0)
+        told = answers(made)
+        assert [answer.code for answer in told] == [ResponseCode.FLUSH_DISK_TIMEOUT] * 3
+        assert "sync failed" in (told[0].remark or "") and told[0].ext_fields["queueOffset"] == "2"
 
 
 @pytest.mark.parametrize("setting", ["enable_consume_queue_ext", "enabled_append_prop_crc"])
-def test_a_store_with_extended_queues_or_the_property_crc_takes_nothing_in_bulk(setting: str) -> None:
+async def test_a_store_with_extended_queues_or_the_property_crc_takes_nothing_in_bulk(setting: str) -> None:
     reads = [json_frame(USUAL, number) for number in range(3)]
-    plain, bulk, taken = asyncio.run(both(reads, **{setting: True}))
+    plain, bulk, taken = await both(reads, **{setting: True})
     assert plain == bulk
     assert taken == 0
 
 
 @pytest.mark.parametrize("changes", [{}, SYNC], ids=["async", "sync"])
-def test_what_many_connections_send_in_a_turn_is_stored_at_once_and_answered_to_each(
+async def test_what_many_connections_send_in_a_turn_is_stored_at_once_and_answered_to_each(
     changes: dict[str, Any],
 ) -> None:
-    async def main() -> None:
-        kernels.load()
-        with desk(
-            ROOT, bulk=True, files=MemoryDisk(), **changes, mapped_file_size_commit_log=1 << 20
-        ) as made:
-            await made.on_disk()
-            wires = [Wire(host) for host in ("10.0.0.7", "::1", "10.0.0.8")]
-            sessions = [Session(made.server) for _ in wires]
-            for session, wire in zip(sessions, wires, strict=True):
-                session.connection_made(wire)  # type: ignore[arg-type]  # it is one as far as a session cares
-            made.bulk.taken = 0
-            get = encode(
-                Command(RequestCode.GET_MAX_OFFSET, 99, ext_fields={"topic": "TopicA", "queueId": "0"})
-            )
-            first = made.store.written_offset
-            sessions[0].data_received(frames_of(2))
-            sessions[1].data_received(json_frame(USUAL, 2) + get + json_frame(USUAL, 3))
-            sessions[2].data_received(json_frame(USUAL, 4)[:-1])
-            made.server.turn.handle()
-            sessions[2].data_received(b"y" + json_frame(USUAL, 5))
-            made.server.turn.handle()
-            await made.on_disk()
-            await asyncio.sleep(0)
-            told = [FrameReader().receive_data(wire.data) for wire in wires]
-            assert [sorted(one.opaque for one in each) for each in told] == [[0, 1], [2, 3, 99], [4, 5]]
-            assert made.bulk.taken == len(frames_of(2)) + 4 * len(json_frame(USUAL, 2))
-            hosts = []
-            while first < made.store.written_offset:
-                record = made.store.read_record(first)
-                assert record is not None
-                hosts.append(decode(record).born_host)
-                first += len(record)
-            assert hosts == [wires[n].packed for n in (0, 0, 1, 1, 2, 2)]
-            for session in sessions:
-                made.server.remove(session)
-
-    asyncio.run(main())
+    kernels.load()
+    with desk(ROOT, bulk=True, files=MemoryDisk(), **changes, mapped_file_size_commit_log=1 << 20) as made:
+        await made.on_disk()
+        wires = [Wire(host) for host in ("10.0.0.7", "::1", "10.0.0.8")]
+        sessions = [Session(made.server) for _ in wires]
+        for session, wire in zip(sessions, wires, strict=True):
+            session.connection_made(wire)  # type: ignore[arg-type]  # it is one as far as a session cares
+        made.bulk.taken = 0
+        get = encode(Command(RequestCode.GET_MAX_OFFSET, 99, ext_fields={"topic": "TopicA", "queueId": "0"}))
+        first = made.store.written_offset
+        sessions[0].data_received(frames_of(2))
+        sessions[1].data_received(json_frame(USUAL, 2) + get + json_frame(USUAL, 3))
+        sessions[2].data_received(json_frame(USUAL, 4)[:-1])
+        made.server.turn.handle()
+        sessions[2].data_received(b"y" + json_frame(USUAL, 5))
+        made.server.turn.handle()
+        await made.on_disk()
+        await asyncio.sleep(0)
+        told = [FrameReader().receive_data(wire.data) for wire in wires]
+        assert [sorted(one.opaque for one in each) for each in told] == [[0, 1], [2, 3, 99], [4, 5]]
+        assert made.bulk.taken == len(frames_of(2)) + 4 * len(json_frame(USUAL, 2))
+        hosts = []
+        while first < made.store.written_offset:
+            record = made.store.read_record(first)
+            assert record is not None
+            hosts.append(decode(record).born_host)
+            first += len(record)
+        assert hosts == [wires[n].packed for n in (0, 0, 1, 1, 2, 2)]
+        for session in sessions:
+            made.server.remove(session)

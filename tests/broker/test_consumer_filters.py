@@ -1,4 +1,3 @@
-import asyncio
 import json
 from pathlib import Path
 
@@ -198,31 +197,28 @@ def test_after_a_kill_no_older_bitmap_is_asked(tmp_path: Path) -> None:
     assert known.may_match(clock.now_ms(), bytes(14)) and not known.may_match(clock.now_ms() + 1, bytes(14))
 
 
-def test_a_pull_looks_only_at_messages_that_the_bitmaps_let_pass(tmp_path: Path) -> None:
+async def test_a_pull_looks_only_at_messages_that_the_bitmaps_let_pass(tmp_path: Path) -> None:
     extended = {"enable_consume_queue_ext": True, "mapped_file_size_consume_queue_ext": 4_096}
 
-    async def main() -> None:
-        async with serving(
-            tmp_path, extended, enable_property_filter=True, enable_calc_filter_bit_map=True
-        ) as bench:
-            await bench.send("T", b"before", a="2")
-            bench.clock.advance(10)
-            beat = Heartbeat("c", consumers=[ConsumerData("cg", subscriptions=[wanted()])])
-            await bench.ask(RequestCode.HEART_BEAT, body=beat)
-            bench.clock.advance(10)
-            for number in range(6):
-                await bench.send("T", b"%d" % number, a=str(number))
-            header = replace(pull_header("T"), sys_flag=0, subscription=None)
-            answer = await bench.ask(RequestCode.PULL_MESSAGE, header)
-            assert bodies(answer) == [b"before", b"2", b"3", b"4", b"5"]
-            known = bench.parts.filters.find("T", "cg")
-            queue = bench.store._queues.find("T", 0)
-            assert known is not None and queue is not None and queue.ext is not None
-            units = [queue.ext.get(queue.entry(offset).tags_code) for offset in range(7)]
-            passed = [known.may_match(unit.store_time, unit.bitmap) for unit in units if unit is not None]
-            assert passed == [True, False, False, True, True, True, True]
-
-    asyncio.run(main())
+    async with serving(
+        tmp_path, extended, enable_property_filter=True, enable_calc_filter_bit_map=True
+    ) as bench:
+        await bench.send("T", b"before", a="2")
+        bench.clock.advance(10)
+        beat = Heartbeat("c", consumers=[ConsumerData("cg", subscriptions=[wanted()])])
+        await bench.ask(RequestCode.HEART_BEAT, body=beat)
+        bench.clock.advance(10)
+        for number in range(6):
+            await bench.send("T", b"%d" % number, a=str(number))
+        header = replace(pull_header("T"), sys_flag=0, subscription=None)
+        answer = await bench.ask(RequestCode.PULL_MESSAGE, header)
+        assert bodies(answer) == [b"before", b"2", b"3", b"4", b"5"]
+        known = bench.parts.filters.find("T", "cg")
+        queue = bench.store._queues.find("T", 0)
+        assert known is not None and queue is not None and queue.ext is not None
+        units = [queue.ext.get(queue.entry(offset).tags_code) for offset in range(7)]
+        passed = [known.may_match(unit.store_time, unit.bitmap) for unit in units if unit is not None]
+        assert passed == [True, False, False, True, True, True, True]
 
 
 def test_many_new_filters_wait_for_later_heartbeats(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -47,55 +47,43 @@ async def desk(timeout_ms: int = 60_000) -> AsyncIterator[Desk]:
             disk.gate.set()
 
 
-def test_one_sync_answers_all_who_wait_in_their_order() -> None:
-    async def main() -> None:
-        async with desk() as made:
-            made.disk.gate.clear()
-            offsets = [made.append() for _ in range(5)]
-            assert made.told.empty()
-            made.disk.gate.set()
-            assert [await made.next() for _ in offsets] == [(offset, None) for offset in offsets]
-            assert made.store.flushed_offset == offsets[-1]
-
-    asyncio.run(main())
+async def test_one_sync_answers_all_who_wait_in_their_order() -> None:
+    async with desk() as made:
+        made.disk.gate.clear()
+        offsets = [made.append() for _ in range(5)]
+        assert made.told.empty()
+        made.disk.gate.set()
+        assert [await made.next() for _ in offsets] == [(offset, None) for offset in offsets]
+        assert made.store.flushed_offset == offsets[-1]
 
 
-def test_what_is_on_the_disk_already_is_answered_at_once() -> None:
-    async def main() -> None:
-        async with desk() as made:
+async def test_what_is_on_the_disk_already_is_answered_at_once() -> None:
+    async with desk() as made:
+        made.append()
+        await made.next()
+        said: list[str | None] = []
+        made.waits.add(said.append)
+        assert said == [None]
+
+
+async def test_a_sync_that_fails_answers_all_and_says_why() -> None:
+    async with desk() as made:
+        made.disk.gate.clear()
+        for _ in range(3):
             made.append()
-            await made.next()
-            said: list[str | None] = []
-            made.waits.add(said.append)
-            assert said == [None]
-
-    asyncio.run(main())
-
-
-def test_a_sync_that_fails_answers_all_and_says_why() -> None:
-    async def main() -> None:
-        async with desk() as made:
-            made.disk.gate.clear()
-            for _ in range(3):
-                made.append()
-            made.disk.fails = True
-            made.disk.gate.set()
-            for _ in range(3):
-                _, unsafe = await made.next()
-                assert unsafe is not None and "sync failed" in unsafe
-
-    asyncio.run(main())
+        made.disk.fails = True
+        made.disk.gate.set()
+        for _ in range(3):
+            _, unsafe = await made.next()
+            assert unsafe is not None and "sync failed" in unsafe
 
 
-def test_a_sync_that_takes_too_long_is_said_so_once() -> None:
-    async def main() -> None:
-        async with desk(timeout_ms=1) as made:
-            made.disk.gate.clear()
-            offset = made.append()
-            said, unsafe = await made.next()
-            assert said == offset and unsafe is not None and "after 1 ms (syncFlushTimeout)" in unsafe
-            made.disk.gate.set()
-            made.append()
-            assert (await made.next())[0] > offset, "said twice"
-
-    asyncio.run(main())
+async def test_a_sync_that_takes_too_long_is_said_so_once() -> None:
+    async with desk(timeout_ms=1) as made:
+        made.disk.gate.clear()
+        offset = made.append()
+        said, unsafe = await made.next()
+        assert said == offset and unsafe is not None and "after 1 ms (syncFlushTimeout)" in unsafe
+        made.disk.gate.set()
+        made.append()
+        assert (await made.next())[0] > offset, "said twice"

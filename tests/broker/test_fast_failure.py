@@ -37,27 +37,22 @@ async def stored(bench: Bench) -> list[bytes]:
     return bodies(await bench.ask(RequestCode.PULL_MESSAGE, pull_header("T")))
 
 
-def test_while_as_many_sends_as_may_wait_for_the_disk_do_so_more_are_refused() -> None:
-    async def main() -> None:
-        disk, store = GatedDisk(), SYNC | {"sync_flush_timeout": 60_000}
-        async with serving(ROOT, store, files=disk, send_thread_pool_queue_capacity=2) as bench:
-            await bench.send("T", b"first")
-            disk.gate.clear()
-            waiting = [bench.ask_later(SEND, send_header("T"), body) for body in (b"a", b"b")]
-            await bench.ask(RequestCode.GET_MAX_OFFSET, pull_header("T"))  # they have been taken
-            refused = await bench.send("T", b"refused")
-            assert refused.code == BUSY
-            assert refused.remark == "[OVERLOAD]system busy, start flow control for a while"
-            bench.connection.oneway(
-                Command(SEND, ext_fields=headers.fields(send_header("T")), body=b"oneway")
-            )
-            await bench.ask(RequestCode.GET_MAX_OFFSET, pull_header("T"))
-            disk.gate.set()
-            assert [(await answer).code for answer in waiting] == [0, 0]
-            assert (await bench.send("T", b"last")).code == 0
-            assert await stored(bench) == [b"first", b"a", b"b", b"last"]
-
-    asyncio.run(main())
+async def test_while_as_many_sends_as_may_wait_for_the_disk_do_so_more_are_refused() -> None:
+    disk, store = GatedDisk(), SYNC | {"sync_flush_timeout": 60_000}
+    async with serving(ROOT, store, files=disk, send_thread_pool_queue_capacity=2) as bench:
+        await bench.send("T", b"first")
+        disk.gate.clear()
+        waiting = [bench.ask_later(SEND, send_header("T"), body) for body in (b"a", b"b")]
+        await bench.ask(RequestCode.GET_MAX_OFFSET, pull_header("T"))  # they have been taken
+        refused = await bench.send("T", b"refused")
+        assert refused.code == BUSY
+        assert refused.remark == "[OVERLOAD]system busy, start flow control for a while"
+        bench.connection.oneway(Command(SEND, ext_fields=headers.fields(send_header("T")), body=b"oneway"))
+        await bench.ask(RequestCode.GET_MAX_OFFSET, pull_header("T"))
+        disk.gate.set()
+        assert [(await answer).code for answer in waiting] == [0, 0]
+        assert (await bench.send("T", b"last")).code == 0
+        assert await stored(bench) == [b"first", b"a", b"b", b"last"]
 
 
 @pytest.mark.parametrize(
@@ -73,32 +68,31 @@ def test_while_as_many_sends_as_may_wait_for_the_disk_do_so_more_are_refused() -
         ),
     ],
 )
-def test_what_comes_while_an_append_takes_too_long_is_refused(settings: dict[str, Any], remark: str) -> None:
-    async def main() -> None:
-        disk = SlowDisk()
-        async with serving(ROOT, files=disk, **settings) as bench:
-            other = await Client.open(bench.address)
-            await bench.send("T", b"first")
-            await other.send("T", b"second")
-            disk.before_write = partial(bench.clock.advance, 1_500)
-            sends = [client.ask_later(SEND, send_header("T"), b"one of two") for client in (bench, other)]
-            taken, refused = sorted([await send for send in sends], key=lambda answer: answer.code)
-            assert (taken.code, refused.code) == (0, BUSY)
-            assert refused.remark == remark.format("start flow control for a while")
-            for _ in range(10):
-                await asyncio.sleep(0)
-            assert (await bench.send("T", b"last")).code == 0
-            assert await stored(bench) == [b"first", b"second", b"one of two", b"last"]
-            disk.before_write = partial(bench.clock.advance, 1_000)
-            sends = [client.ask_later(SEND, send_header("T"), b"quick") for client in (bench, other)]
-            assert [(await send).code for send in sends] == [0, 0], "a second is not too long"
-            await other.connection.close()
-
-    asyncio.run(main())
+async def test_what_comes_while_an_append_takes_too_long_is_refused(
+    settings: dict[str, Any], remark: str
+) -> None:
+    disk = SlowDisk()
+    async with serving(ROOT, files=disk, **settings) as bench:
+        other = await Client.open(bench.address)
+        await bench.send("T", b"first")
+        await other.send("T", b"second")
+        disk.before_write = partial(bench.clock.advance, 1_500)
+        sends = [client.ask_later(SEND, send_header("T"), b"one of two") for client in (bench, other)]
+        taken, refused = sorted([await send for send in sends], key=lambda answer: answer.code)
+        assert (taken.code, refused.code) == (0, BUSY)
+        assert refused.remark == remark.format("start flow control for a while")
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert (await bench.send("T", b"last")).code == 0
+        assert await stored(bench) == [b"first", b"second", b"one of two", b"last"]
+        disk.before_write = partial(bench.clock.advance, 1_000)
+        sends = [client.ask_later(SEND, send_header("T"), b"quick") for client in (bench, other)]
+        assert [(await send).code for send in sends] == [0, 0], "a second is not too long"
+        await other.connection.close()
 
 
 @pytest.mark.parametrize("is_enabled", [True, False])
-def test_sends_that_have_waited_too_long_are_refused_and_others_are_not(is_enabled: bool) -> None:
+async def test_sends_that_have_waited_too_long_are_refused_and_others_are_not(is_enabled: bool) -> None:
     async def main() -> None:
         limits: dict[str, Any] = {"turn_bytes_max": 4096, "unhandled_bytes_max": 1 << 20}
         async with serving(ROOT, broker_fast_failure_enable=is_enabled, **limits) as bench:
@@ -117,4 +111,4 @@ def test_sends_that_have_waited_too_long_are_refused_and_others_are_not(is_enabl
             busy = "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, "
             assert all(f"{busy}period in queue: 250ms, " in (answer.remark or "") for answer in refused)
 
-    asyncio.run(main())
+    await main()

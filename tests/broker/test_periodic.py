@@ -4,7 +4,7 @@ from typing import Any
 from cometmq.broker.periodic import Periodic
 
 
-def test_an_action_is_called_again_and_again_until_the_stop() -> None:
+async def test_an_action_is_called_again_and_again_until_the_stop() -> None:
     async def main() -> int:
         done = asyncio.Event()
         calls = 0
@@ -23,10 +23,10 @@ def test_an_action_is_called_again_and_again_until_the_stop() -> None:
         await asyncio.wait_for(asyncio.shield(asyncio.to_thread(int)), 1)
         return calls - seen
 
-    assert asyncio.run(main()) == 0
+    assert await main() == 0
 
 
-def test_an_action_says_when_it_has_to_be_called_again() -> None:
+async def test_an_action_says_when_it_has_to_be_called_again() -> None:
     async def main() -> int:
         done = asyncio.Event()
         waits_ms = [1, 1, 1, 3_600_000]
@@ -42,10 +42,10 @@ def test_an_action_says_when_it_has_to_be_called_again() -> None:
         periodic.stop()
         return len(waits_ms)
 
-    assert asyncio.run(main()) == 0
+    assert await main() == 0
 
 
-def test_an_action_may_stop_everything() -> None:
+async def test_an_action_may_stop_everything() -> None:
     async def main() -> int:
         calls = 0
 
@@ -61,10 +61,10 @@ def test_an_action_may_stop_everything() -> None:
             await asyncio.sleep(0)
         return calls
 
-    assert asyncio.run(main()) == 1
+    assert await main() == 1
 
 
-def test_an_action_that_raises_is_reported_and_called_again() -> None:
+async def test_an_action_that_raises_is_reported_and_called_again() -> None:
     async def main() -> list[dict[str, Any]]:
         reported: list[dict[str, Any]] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
@@ -81,4 +81,4 @@ def test_an_action_that_raises_is_reported_and_called_again() -> None:
         periodic.stop()
         return reported
 
-    assert "always" in str(asyncio.run(main())[0]["exception"])
+    assert "always" in str((await main())[0]["exception"])

@@ -1,4 +1,3 @@
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -24,39 +23,33 @@ async def member(bench: Bench) -> Client:
     return client
 
 
-def test_a_question_is_passed_on_and_the_answer_back(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            client = await member(bench)
-            asked = bench.ask_later(HOW, QUESTION)
-            question = await client.told.get()
-            assert (question.code, question.ext_fields["clientId"]) == (HOW, "member")
-            client.connection.send(response(question, remark="well", body=b"{}"))
-            answer = await asked
-            assert (answer.code, answer.remark, answer.body) == (ResponseCode.SUCCESS, "well", b"{}")
-            client.connection.send(response(question, body=b"twice"))  # nobody waits for it any more
-            assert (await bench.ask(HOW, RunningInfoHeader("g", "nobody"))).remark == (
-                "The Consumer <g> <nobody> not online"
-            )
-            await client.connection.close()
-
-    asyncio.run(main())
+async def test_a_question_is_passed_on_and_the_answer_back(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        client = await member(bench)
+        asked = bench.ask_later(HOW, QUESTION)
+        question = await client.told.get()
+        assert (question.code, question.ext_fields["clientId"]) == (HOW, "member")
+        client.connection.send(response(question, remark="well", body=b"{}"))
+        answer = await asked
+        assert (answer.code, answer.remark, answer.body) == (ResponseCode.SUCCESS, "well", b"{}")
+        client.connection.send(response(question, body=b"twice"))  # nobody waits for it any more
+        assert (await bench.ask(HOW, RunningInfoHeader("g", "nobody"))).remark == (
+            "The Consumer <g> <nobody> not online"
+        )
+        await client.connection.close()
 
 
-def test_a_message_is_passed_on_as_the_log_has_it(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            client = await member(bench)
-            sent = parse(SendResponseHeader, (await bench.send("T", b"hello")).ext_fields)
-            asked = bench.ask_later(DIRECTLY, ConsumeDirectlyHeader("g", "member", sent.message_id))
-            order = await client.told.get()
-            assert decode_record(order.body).body == b"hello"
-            assert order.ext_fields["brokerName"] == BROKER
-            client.connection.send(response(order))
-            assert (await asked).code == ResponseCode.SUCCESS
-            await client.connection.close()
-
-    asyncio.run(main())
+async def test_a_message_is_passed_on_as_the_log_has_it(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        client = await member(bench)
+        sent = parse(SendResponseHeader, (await bench.send("T", b"hello")).ext_fields)
+        asked = bench.ask_later(DIRECTLY, ConsumeDirectlyHeader("g", "member", sent.message_id))
+        order = await client.told.get()
+        assert decode_record(order.body).body == b"hello"
+        assert order.ext_fields["brokerName"] == BROKER
+        client.connection.send(response(order))
+        assert (await asked).code == ResponseCode.SUCCESS
+        await client.connection.close()
 
 
 @pytest.mark.parametrize(
@@ -68,41 +61,34 @@ def test_a_message_is_passed_on_as_the_log_has_it(tmp_path: Path) -> None:
         ({"message_id": "7F00000100002A9F0000000000000001"}, ResponseCode.SYSTEM_ERROR, "the offset, 1"),
     ],
 )
-def test_what_is_not_there_is_refused(tmp_path: Path, changes: dict[str, Any], code: int, words: str) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            client = await member(bench)
-            named = {"consumer_group": "g", "client_id": "member", "message_id": "0" * 32} | changes
-            answer = await bench.ask(DIRECTLY, ConsumeDirectlyHeader(**named))
-            assert answer.code == code and answer.remark is not None and words in answer.remark
-            await client.connection.close()
-
-    asyncio.run(main())
-
-
-def test_who_waits_for_a_client_that_goes_is_told(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            client = await member(bench)
-            asked = bench.ask_later(HOW, QUESTION)
-            await client.told.get()
-            await client.connection.close()
-            answer = await asked
-            assert answer.code == ResponseCode.SYSTEM_ERROR and "member is gone" in (answer.remark or "")
-
-    asyncio.run(main())
+async def test_what_is_not_there_is_refused(
+    tmp_path: Path, changes: dict[str, Any], code: int, words: str
+) -> None:
+    async with serving(tmp_path) as bench:
+        client = await member(bench)
+        named = {"consumer_group": "g", "client_id": "member", "message_id": "0" * 32} | changes
+        answer = await bench.ask(DIRECTLY, ConsumeDirectlyHeader(**named))
+        assert answer.code == code and answer.remark is not None and words in answer.remark
+        await client.connection.close()
 
 
-def test_a_client_that_does_not_answer_is_not_waited_for_without_end(
+async def test_who_waits_for_a_client_that_goes_is_told(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        client = await member(bench)
+        asked = bench.ask_later(HOW, QUESTION)
+        await client.told.get()
+        await client.connection.close()
+        answer = await asked
+        assert answer.code == ResponseCode.SYSTEM_ERROR and "member is gone" in (answer.remark or "")
+
+
+async def test_a_client_that_does_not_answer_is_not_waited_for_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asking, "ANSWER_S_MAX", 0.01)
 
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            client = await member(bench)
-            answer: Command = await bench.ask(HOW, QUESTION)
-            assert answer.code == ResponseCode.CONSUME_MSG_TIMEOUT
-            await client.connection.close()
-
-    asyncio.run(main())
+    async with serving(tmp_path) as bench:
+        client = await member(bench)
+        answer: Command = await bench.ask(HOW, QUESTION)
+        assert answer.code == ResponseCode.CONSUME_MSG_TIMEOUT
+        await client.connection.close()

@@ -12,22 +12,19 @@ from cometmq.wire.frame import Command, response
 SEND, OTHER = RequestCode.SEND_MESSAGE_V2, RequestCode.GET_MAX_OFFSET
 
 
-def answers(handler: RequestHandler, *codes: int) -> list[Command]:
+async def answers(handler: RequestHandler, *codes: int) -> list[Command]:
     """Ask for ``codes`` in one write, and give the answers in the order of the questions."""
 
-    async def main() -> list[Command]:
-        server = Server(handler)
-        port = await server.start("127.0.0.1", 0)
-        connection = await Connection.open(f"127.0.0.1:{port}")
-        got = await asyncio.gather(*[connection.request(Command(code)) for code in codes])
-        await connection.close()
-        await server.stop()
-        return got
-
-    return asyncio.run(main())
+    server = Server(handler)
+    port = await server.start("127.0.0.1", 0)
+    connection = await Connection.open(f"127.0.0.1:{port}")
+    got = await asyncio.gather(*[connection.request(Command(code)) for code in codes])
+    await connection.close()
+    await server.stop()
+    return got
 
 
-def test_sends_that_follow_each_other_are_handled_together_and_all_in_order() -> None:
+async def test_sends_that_follow_each_other_are_handled_together_and_all_in_order() -> None:
     log: list[list[int]] = []
 
     def sends(session: Session, commands: Sequence[Command]) -> None:
@@ -40,13 +37,13 @@ def test_sends_that_follow_each_other_are_handled_together_and_all_in_order() ->
         return response(command)
 
     requests = Requests(sends, {OTHER: other}, _no_answers, [])
-    assert [a.code for a in answers(requests, SEND, SEND, OTHER, SEND, OTHER)] == [0] * 5
+    assert [a.code for a in await answers(requests, SEND, SEND, OTHER, SEND, OTHER)] == [0] * 5
     assert log == [[SEND, SEND], [OTHER], [SEND], [OTHER]]
 
 
-def test_an_unknown_request_gets_rocketmqs_answer_and_the_connection_lives_on() -> None:
+async def test_an_unknown_request_gets_rocketmqs_answer_and_the_connection_lives_on() -> None:
     requests = Requests(_no_sends, {OTHER: lambda _, command: response(command)}, _no_answers, [])
-    unknown, known = answers(requests, 9999, OTHER)
+    unknown, known = await answers(requests, 9999, OTHER)
     assert (unknown.code, unknown.remark) == (
         ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
         " request type 9999 not supported",
@@ -54,7 +51,7 @@ def test_an_unknown_request_gets_rocketmqs_answer_and_the_connection_lives_on() 
     assert known.code == ResponseCode.SUCCESS
 
 
-def test_an_error_is_answered_and_harms_no_other_command() -> None:
+async def test_an_error_is_answered_and_harms_no_other_command() -> None:
     def refuse(_: Session, __: Command) -> Command:
         raise Refused(ResponseCode.NO_PERMISSION, "not you")
 
@@ -65,7 +62,7 @@ def test_an_error_is_answered_and_harms_no_other_command() -> None:
         raise ZeroDivisionError
 
     table = {1: refuse, 2: break_a_limit, 3: fail, 4: lambda _, command: response(command)}
-    got = answers(Requests(_no_sends, table, _no_answers, []), 1, 2, 3, 4)
+    got = await answers(Requests(_no_sends, table, _no_answers, []), 1, 2, 3, 4)
     assert [answer.code for answer in got] == [
         ResponseCode.NO_PERMISSION,
         ResponseCode.MESSAGE_ILLEGAL,
@@ -75,7 +72,7 @@ def test_an_error_is_answered_and_harms_no_other_command() -> None:
     assert got[0].remark == "not you"
 
 
-def test_all_who_care_are_told_of_a_closed_session() -> None:
+async def test_all_who_care_are_told_of_a_closed_session() -> None:
     told: list[str] = []
 
     def fails(_: Session) -> None:
@@ -88,12 +85,12 @@ def test_all_who_care_are_told_of_a_closed_session() -> None:
         _no_answers,
         [fails, lambda _: told.append("second")],
     )
-    answers(requests, OTHER)
+    await answers(requests, OTHER)
     assert told == ["first", "second"]
 
 
-def test_while_the_broker_starts_peers_are_asked_to_come_again() -> None:
-    (answer,) = answers(Starting(), OTHER)
+async def test_while_the_broker_starts_peers_are_asked_to_come_again() -> None:
+    (answer,) = await answers(Starting(), OTHER)
     assert answer.code == ResponseCode.SYSTEM_BUSY
 
 

@@ -1,6 +1,5 @@
 """Delayed messages: where they wait, when they come, and what a restart or a full disk makes of it."""
 
-import asyncio
 import shutil
 from pathlib import Path
 
@@ -35,86 +34,71 @@ def bodies(bench: Bench, topic: str, queue_id: int = 0) -> list[bytes]:
     return [message.body for message in stored(bench, topic, queue_id)]
 
 
-def test_a_delayed_message_waits_in_its_levels_queue_and_comes_when_it_is_due(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            answer = await bench.send("T", b"late", queue_id=2, DELAY="2", TAGS="A", KEYS="k")
-            assert (answer.code, answer.ext_fields["queueId"]) == (ResponseCode.SUCCESS, "2")
-            deliver(bench, 5 * SECOND_MS - 1)
-            assert bodies(bench, "T", 2) == [] and bodies(bench, SCHEDULE, 1) == [b"late"]
-            deliver(bench, 1)
-            (waited,), (message,) = stored(bench, SCHEDULE, 1), stored(bench, "T", 2)
-            assert message.store_time == waited.store_time + 5 * SECOND_MS
-            assert (message.body, message.born_time, message.born_host) == (
-                waited.body,
-                waited.born_time,
-                waited.born_host,
-            )
-            named = properties.decode(message.properties)
-            assert (named["DELAY"], named["REAL_TOPIC"], named["REAL_QID"]) == ("2", "T", "2")
-            assert (named["TAGS"], named["KEYS"]) == ("A", "k")
-            deliver(bench, 60 * SECOND_MS)
-            assert bodies(bench, "T", 2) == [b"late"]
-
-    asyncio.run(main())
+async def test_a_delayed_message_waits_in_its_levels_queue_and_comes_when_it_is_due(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        answer = await bench.send("T", b"late", queue_id=2, DELAY="2", TAGS="A", KEYS="k")
+        assert (answer.code, answer.ext_fields["queueId"]) == (ResponseCode.SUCCESS, "2")
+        deliver(bench, 5 * SECOND_MS - 1)
+        assert bodies(bench, "T", 2) == [] and bodies(bench, SCHEDULE, 1) == [b"late"]
+        deliver(bench, 1)
+        (waited,), (message,) = stored(bench, SCHEDULE, 1), stored(bench, "T", 2)
+        assert message.store_time == waited.store_time + 5 * SECOND_MS
+        assert (message.body, message.born_time, message.born_host) == (
+            waited.body,
+            waited.born_time,
+            waited.born_host,
+        )
+        named = properties.decode(message.properties)
+        assert (named["DELAY"], named["REAL_TOPIC"], named["REAL_QID"]) == ("2", "T", "2")
+        assert (named["TAGS"], named["KEYS"]) == ("A", "k")
+        deliver(bench, 60 * SECOND_MS)
+        assert bodies(bench, "T", 2) == [b"late"]
 
 
-def test_many_of_all_levels_come_in_their_order_each_at_its_time(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            for number in range(100):
-                await bench.send("T", b"%d" % number, DELAY=str(1 + number % 3))
-            for after_ms, expected in ((1, 34), (4, 67), (5, 100)):
-                deliver(bench, after_ms * SECOND_MS)
-                assert bench.store.max_queue_offset("T", 0) == expected
-            reads = [bench.store.get("T", 0, begin).records for begin in range(0, 100, 32)]
-            found = [record.decode(data).body for read in reads for data in read]
-            assert found == [b"%d" % n for level in range(3) for n in range(level, 100, 3)]
-
-    asyncio.run(main())
+async def test_many_of_all_levels_come_in_their_order_each_at_its_time(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        for number in range(100):
+            await bench.send("T", b"%d" % number, DELAY=str(1 + number % 3))
+        for after_ms, expected in ((1, 34), (4, 67), (5, 100)):
+            deliver(bench, after_ms * SECOND_MS)
+            assert bench.store.max_queue_offset("T", 0) == expected
+        reads = [bench.store.get("T", 0, begin).records for begin in range(0, 100, 32)]
+        found = [record.decode(data).body for read in reads for data in read]
+        assert found == [b"%d" % n for level in range(3) for n in range(level, 100, 3)]
 
 
-def test_a_level_above_the_highest_is_the_highest(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path, {"message_delay_level": "1s 2s"}) as bench:
-            await bench.send("T", b"x", DELAY="99")
-            (waiting,) = stored(bench, SCHEDULE, 1)
-            assert properties.decode(waiting.properties)["DELAY"] == "2"
-            deliver(bench, 2 * SECOND_MS)
-            assert bodies(bench, "T") == [b"x"]
-
-    asyncio.run(main())
+async def test_a_level_above_the_highest_is_the_highest(tmp_path: Path) -> None:
+    async with serving(tmp_path, {"message_delay_level": "1s 2s"}) as bench:
+        await bench.send("T", b"x", DELAY="99")
+        (waiting,) = stored(bench, SCHEDULE, 1)
+        assert properties.decode(waiting.properties)["DELAY"] == "2"
+        deliver(bench, 2 * SECOND_MS)
+        assert bodies(bench, "T") == [b"x"]
 
 
-def test_what_was_given_out_is_known_after_a_restart_and_the_rest_comes_then(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            await bench.send("T", b"first", DELAY="1")
-            deliver(bench, SECOND_MS)
-            await bench.send("T", b"second", DELAY="1")
-            bench.parts.schedule.save()
-            assert bench.parts.schedule.take_changed() is None
-        async with serving(tmp_path) as bench:
-            bench.clock.advance(60 * SECOND_MS)
-            deliver(bench)
-            assert bodies(bench, "T") == [b"first", b"second"]
-
-    asyncio.run(main())
+async def test_what_was_given_out_is_known_after_a_restart_and_the_rest_comes_then(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await bench.send("T", b"first", DELAY="1")
+        deliver(bench, SECOND_MS)
+        await bench.send("T", b"second", DELAY="1")
+        bench.parts.schedule.save()
+        assert bench.parts.schedule.take_changed() is None
+    async with serving(tmp_path) as bench:
+        bench.clock.advance(60 * SECOND_MS)
+        deliver(bench)
+        assert bodies(bench, "T") == [b"first", b"second"]
 
 
-def test_without_the_table_messages_may_come_twice_but_none_is_lost(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            await bench.send("T", b"x", DELAY="1")
-            deliver(bench, SECOND_MS)
-        async with serving(tmp_path) as bench:
-            deliver(bench, 60 * SECOND_MS)
-            assert bodies(bench, "T") == [b"x", b"x"]
-
-    asyncio.run(main())
+async def test_without_the_table_messages_may_come_twice_but_none_is_lost(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await bench.send("T", b"x", DELAY="1")
+        deliver(bench, SECOND_MS)
+    async with serving(tmp_path) as bench:
+        deliver(bench, 60 * SECOND_MS)
+        assert bodies(bench, "T") == [b"x", b"x"]
 
 
-def test_a_real_brokers_table_is_read_and_written_again_equal(
+async def test_a_real_brokers_table_is_read_and_written_again_equal(
     golden: dict[str, Path], tmp_path: Path
 ) -> None:
     root = tmp_path / "store"
@@ -122,41 +106,32 @@ def test_a_real_brokers_table_is_read_and_written_again_equal(
     path = layout.config_path(root, "delayOffset")
     content = path.read_text()
 
-    async def main() -> None:
-        async with serving(root, GOLDEN_SIZES) as bench:
-            path.unlink()
-            JsonTable(Disk(), path).save(bench.parts.schedule.as_plain())
-
-    asyncio.run(main())
+    async with serving(root, GOLDEN_SIZES) as bench:
+        path.unlink()
+        JsonTable(Disk(), path).save(bench.parts.schedule.as_plain())
     assert path.read_text() == content
 
 
-def test_offsets_outside_their_queues_are_set_right(tmp_path: Path) -> None:
-    async def main() -> None:
-        path = layout.config_path(tmp_path, "delayOffset")
-        path.parent.mkdir()
-        path.write_text('{"offsetTable":{1:7,2:-3}}')
-        async with serving(tmp_path) as bench:
-            answer = await bench.ask(RequestCode.GET_ALL_DELAY_OFFSET)
-            assert b'"offsetTable":{1:0,2:0}' in answer.body
-
-    asyncio.run(main())
+async def test_offsets_outside_their_queues_are_set_right(tmp_path: Path) -> None:
+    path = layout.config_path(tmp_path, "delayOffset")
+    path.parent.mkdir()
+    path.write_text('{"offsetTable":{1:7,2:-3}}')
+    async with serving(tmp_path) as bench:
+        answer = await bench.ask(RequestCode.GET_ALL_DELAY_OFFSET)
+        assert b'"offsetTable":{1:0,2:0}' in answer.body
 
 
-def test_on_a_full_disk_messages_wait_on() -> None:
-    async def main() -> None:
-        disk, body = MemoryDisk(), b"x" * 10_000
-        async with serving(Path("/store"), files=disk) as bench:
-            await bench.send("T", body, DELAY="1")
-            disk.space_bytes = 0
-            deliver(bench, SECOND_MS)
-            assert bodies(bench, "T") == []
-            disk.space_bytes = 1 << 40
-            assert bench.parts.schedule.wait_ms() == PAUSE_MS
-            deliver(bench, PAUSE_MS)
-            assert bodies(bench, "T") == [body]
-
-    asyncio.run(main())
+async def test_on_a_full_disk_messages_wait_on() -> None:
+    disk, body = MemoryDisk(), b"x" * 10_000
+    async with serving(Path("/store"), files=disk) as bench:
+        await bench.send("T", body, DELAY="1")
+        disk.space_bytes = 0
+        deliver(bench, SECOND_MS)
+        assert bodies(bench, "T") == []
+        disk.space_bytes = 1 << 40
+        assert bench.parts.schedule.wait_ms() == PAUSE_MS
+        deliver(bench, PAUSE_MS)
+        assert bodies(bench, "T") == [body]
 
 
 HOUR_MS = 3_600_000
@@ -274,37 +249,31 @@ async def test_while_nothing_is_due_there_is_nothing_to_do_and_a_message_that_co
 
 
 @pytest.mark.parametrize("where", [{}, {"REAL_TOPIC": "T"}, {"REAL_TOPIC": "T", "REAL_QID": "x"}])
-def test_one_that_does_not_say_for_whom_it_is_holds_up_no_other(
+async def test_one_that_does_not_say_for_whom_it_is_holds_up_no_other(
     tmp_path: Path, where: dict[str, str]
 ) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            await bench.send("T", b"x", DELAY="1")
-            (waiting,) = bench.store.get(SCHEDULE, 0, 0).records
-            good = record.decode(waiting)
-            bench.store.append([_new(good, properties.encode({"DELAY": "1"} | where))])
-            await bench.send("T", b"y", DELAY="1")
-            deliver(bench, SECOND_MS)
-            assert bodies(bench, "T") == [b"x", b"y"]
-
-    asyncio.run(main())
+    async with serving(tmp_path) as bench:
+        await bench.send("T", b"x", DELAY="1")
+        (waiting,) = bench.store.get(SCHEDULE, 0, 0).records
+        good = record.decode(waiting)
+        bench.store.append([_new(good, properties.encode({"DELAY": "1"} | where))])
+        await bench.send("T", b"y", DELAY="1")
+        deliver(bench, SECOND_MS)
+        assert bodies(bench, "T") == [b"x", b"y"]
 
 
-def test_what_a_consumer_sends_back_comes_again_after_its_delay(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            sent = await bench.send("T", b"again")
-            await bench.heartbeat("cg", "T")
-            at = parse_offset_message_id(sent.ext_fields["msgId"]).physical_offset
-            header = SendBackHeader(physical_offset=at, group="cg", delay_level=0)
-            await bench.ask(RequestCode.CONSUMER_SEND_MSG_BACK, header)
-            deliver(bench, 10 * SECOND_MS - 1)
-            assert bodies(bench, "%RETRY%cg") == []
-            deliver(bench, 1)
-            (message,) = stored(bench, "%RETRY%cg")
-            assert (message.body, message.reconsume_times) == (b"again", 1)
-
-    asyncio.run(main())
+async def test_what_a_consumer_sends_back_comes_again_after_its_delay(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        sent = await bench.send("T", b"again")
+        await bench.heartbeat("cg", "T")
+        at = parse_offset_message_id(sent.ext_fields["msgId"]).physical_offset
+        header = SendBackHeader(physical_offset=at, group="cg", delay_level=0)
+        await bench.ask(RequestCode.CONSUMER_SEND_MSG_BACK, header)
+        deliver(bench, 10 * SECOND_MS - 1)
+        assert bodies(bench, "%RETRY%cg") == []
+        deliver(bench, 1)
+        (message,) = stored(bench, "%RETRY%cg")
+        assert (message.body, message.reconsume_times) == (b"again", 1)
 
 
 def _new(like: record.Record, named: bytes) -> NewMessage:

@@ -1,4 +1,3 @@
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +20,13 @@ PULL = RequestCode.PULL_MESSAGE
 REGISTERED = {"sys_flag": 0, "subscription": None}
 
 
-def test_a_pull_without_a_subscription_gets_what_its_group_registered(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            await bench.send("T", b"a", TAGS="A")
-            await bench.send("T", b"b", TAGS="B")
-            await bench.heartbeat("cg", "T", tags="B")
-            answer = await bench.ask(PULL, replace(pull_header("T"), **REGISTERED))
-            assert bodies(answer) == [b"b"]
-
-    asyncio.run(main())
+async def test_a_pull_without_a_subscription_gets_what_its_group_registered(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await bench.send("T", b"a", TAGS="A")
+        await bench.send("T", b"b", TAGS="B")
+        await bench.heartbeat("cg", "T", tags="B")
+        answer = await bench.ask(PULL, replace(pull_header("T"), **REGISTERED))
+        assert bodies(answer) == [b"b"]
 
 
 @pytest.mark.parametrize(
@@ -54,21 +50,18 @@ def test_a_pull_without_a_subscription_gets_what_its_group_registered(tmp_path: 
         ({}, {"consumer_group": "a b"}, ResponseCode.SYSTEM_ERROR, "'a b'"),
     ],
 )
-def test_a_pull_that_may_not_be_is_refused_with_rocketmqs_code(
+async def test_a_pull_that_may_not_be_is_refused_with_rocketmqs_code(
     tmp_path: Path, settings: dict[str, Any], changes: dict[str, Any], code: ResponseCode, says: str
 ) -> None:
-    async def main() -> None:
-        async with serving(tmp_path, **settings) as bench:
-            await bench.send("T")
-            bench.parts.topics.put(TopicConfig(topic="mute", perm=2))
-            await bench.ask(
-                RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
-                body=GroupConfig(group="idle", consume_enable=False),
-            )
-            answer = await bench.ask(PULL, replace(pull_header("T"), **changes))
-            assert (answer.code, says in (answer.remark or "")) == (code, True), answer
-
-    asyncio.run(main())
+    async with serving(tmp_path, **settings) as bench:
+        await bench.send("T")
+        bench.parts.topics.put(TopicConfig(topic="mute", perm=2))
+        await bench.ask(
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+            body=GroupConfig(group="idle", consume_enable=False),
+        )
+        answer = await bench.ask(PULL, replace(pull_header("T"), **changes))
+        assert (answer.code, says in (answer.remark or "")) == (code, True), answer
 
 
 @pytest.mark.parametrize(
@@ -81,36 +74,30 @@ def test_a_pull_that_may_not_be_is_refused_with_rocketmqs_code(
         (SubscriptionData("T", "a > 1", "SQL99"), 0, ResponseCode.FILTER_DATA_NOT_EXIST),
     ],
 )
-def test_a_registered_subscription_must_fit_the_pull(
+async def test_a_registered_subscription_must_fit_the_pull(
     tmp_path: Path, subscription: SubscriptionData, sub_version: int, code: ResponseCode
 ) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            await bench.send("T")
-            beat = Heartbeat("c", consumers=[ConsumerData("cg", subscriptions=[subscription])])
-            await bench.ask(RequestCode.HEART_BEAT, body=beat)
-            header = replace(pull_header("T"), sub_version=sub_version, **REGISTERED)
-            assert (await bench.ask(PULL, header)).code == code
-
-    asyncio.run(main())
+    async with serving(tmp_path) as bench:
+        await bench.send("T")
+        beat = Heartbeat("c", consumers=[ConsumerData("cg", subscriptions=[subscription])])
+        await bench.ask(RequestCode.HEART_BEAT, body=beat)
+        header = replace(pull_header("T"), sub_version=sub_version, **REGISTERED)
+        assert (await bench.ask(PULL, header)).code == code
 
 
-def test_a_group_may_be_kept_from_broadcasting(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            await bench.send("T")
-            config = GroupConfig(group="cg", consume_broadcast_enable=False)
-            await bench.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=config)
-            data = ConsumerData(
-                "cg",
-                message_model=MessageModel.BROADCASTING,
-                subscriptions=[tag_subscription("T", "*", 1)],
-            )
-            await bench.ask(RequestCode.HEART_BEAT, body=Heartbeat("c", consumers=[data]))
-            answer = await bench.ask(PULL, replace(pull_header("T"), **REGISTERED))
-            assert answer.code == ResponseCode.NO_PERMISSION
-
-    asyncio.run(main())
+async def test_a_group_may_be_kept_from_broadcasting(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await bench.send("T")
+        config = GroupConfig(group="cg", consume_broadcast_enable=False)
+        await bench.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=config)
+        data = ConsumerData(
+            "cg",
+            message_model=MessageModel.BROADCASTING,
+            subscriptions=[tag_subscription("T", "*", 1)],
+        )
+        await bench.ask(RequestCode.HEART_BEAT, body=Heartbeat("c", consumers=[data]))
+        answer = await bench.ask(PULL, replace(pull_header("T"), **REGISTERED))
+        assert answer.code == ResponseCode.NO_PERMISSION
 
 
 BY_SQL = {"expression_type": "SQL92", "subscription": "size > 3"}
@@ -121,17 +108,14 @@ async def send_sizes(bench: Bench, topic: str = "T", came_from: str = "") -> Non
         await bench.send(topic, b"%d" % size, size=str(size), RETRY_TOPIC=came_from)
 
 
-def test_a_pull_by_sql_gets_what_the_properties_let_pass(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path, enable_property_filter=True) as bench:
-            await send_sizes(bench)
-            answer = await bench.ask(PULL, replace(pull_header("T"), **BY_SQL))
-            assert bodies(answer) == [b"4", b"5"]
-            none = await bench.ask(PULL, replace(pull_header("T"), **BY_SQL | {"subscription": "size = 9"}))
-            assert (none.code, none.remark) == (ResponseCode.PULL_RETRY_IMMEDIATELY, "NO_MATCHED_MESSAGE")
-            assert none.ext_fields["nextBeginOffset"] == "6"
-
-    asyncio.run(main())
+async def test_a_pull_by_sql_gets_what_the_properties_let_pass(tmp_path: Path) -> None:
+    async with serving(tmp_path, enable_property_filter=True) as bench:
+        await send_sizes(bench)
+        answer = await bench.ask(PULL, replace(pull_header("T"), **BY_SQL))
+        assert bodies(answer) == [b"4", b"5"]
+        none = await bench.ask(PULL, replace(pull_header("T"), **BY_SQL | {"subscription": "size = 9"}))
+        assert (none.code, none.remark) == (ResponseCode.PULL_RETRY_IMMEDIATELY, "NO_MATCHED_MESSAGE")
+        assert none.ext_fields["nextBeginOffset"] == "6"
 
 
 @pytest.mark.parametrize(
@@ -143,68 +127,56 @@ def test_a_pull_by_sql_gets_what_the_properties_let_pass(tmp_path: Path) -> None
         ({"expression_type": "SQL99"}, "there are TAG and SQL92"),
     ],
 )
-def test_a_filter_that_means_nothing_is_refused_with_its_place(
+async def test_a_filter_that_means_nothing_is_refused_with_its_place(
     tmp_path: Path, changes: dict[str, Any], says: str
 ) -> None:
-    async def main() -> None:
-        async with serving(tmp_path, enable_property_filter=True) as bench:
-            await bench.send("T")
-            answer = await bench.ask(PULL, replace(pull_header("T"), **BY_SQL | changes))
-            assert answer.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED
-            assert says in (answer.remark or "")
-
-    asyncio.run(main())
+    async with serving(tmp_path, enable_property_filter=True) as bench:
+        await bench.send("T")
+        answer = await bench.ask(PULL, replace(pull_header("T"), **BY_SQL | changes))
+        assert answer.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED
+        assert says in (answer.remark or "")
 
 
-def test_a_filter_that_a_heartbeat_registered_holds_for_the_groups_pulls(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path, enable_property_filter=True) as bench:
-            await send_sizes(bench)
-            wanted = SubscriptionData("T", "size < 2", "SQL92", version=5)
-            beat = Heartbeat("c", consumers=[ConsumerData("cg", subscriptions=[wanted])])
-            await bench.ask(RequestCode.HEART_BEAT, body=beat)
-            header = replace(pull_header("T"), sub_version=5, **REGISTERED)
-            assert bodies(await bench.ask(PULL, header)) == [b"0", b"1"]
-            newer = SubscriptionData("T", "size <", "SQL92", version=6)
-            beat = Heartbeat("c", consumers=[ConsumerData("cg", subscriptions=[newer])])
-            await bench.ask(RequestCode.HEART_BEAT, body=beat)
-            assert (await bench.ask(PULL, header)).code == ResponseCode.FILTER_DATA_NOT_EXIST
-
-    asyncio.run(main())
+async def test_a_filter_that_a_heartbeat_registered_holds_for_the_groups_pulls(tmp_path: Path) -> None:
+    async with serving(tmp_path, enable_property_filter=True) as bench:
+        await send_sizes(bench)
+        wanted = SubscriptionData("T", "size < 2", "SQL92", version=5)
+        beat = Heartbeat("c", consumers=[ConsumerData("cg", subscriptions=[wanted])])
+        await bench.ask(RequestCode.HEART_BEAT, body=beat)
+        header = replace(pull_header("T"), sub_version=5, **REGISTERED)
+        assert bodies(await bench.ask(PULL, header)) == [b"0", b"1"]
+        newer = SubscriptionData("T", "size <", "SQL92", version=6)
+        beat = Heartbeat("c", consumers=[ConsumerData("cg", subscriptions=[newer])])
+        await bench.ask(RequestCode.HEART_BEAT, body=beat)
+        assert (await bench.ask(PULL, header)).code == ResponseCode.FILTER_DATA_NOT_EXIST
 
 
-def test_a_filter_older_than_the_pulls_is_not_used(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path, enable_property_filter=True) as bench:
-            await bench.send("T")
-            filters, consumers = bench.parts.filters, [SubscriptionData("T", "a = 1", "SQL92", version=5)]
-            beat = Heartbeat("c", consumers=[ConsumerData("cg", subscriptions=consumers)])
-            await bench.ask(RequestCode.HEART_BEAT, body=beat)
-            filters.unregister("cg")
-            bench.clock.advance(24 * 3_600_000)
-            filters.take_changed()
-            filters.register("cg", [SubscriptionData("T", "a = 1", "SQL92", version=4)])
-            header = replace(pull_header("T"), sub_version=5, **REGISTERED)
-            assert (await bench.ask(PULL, header)).code == ResponseCode.FILTER_DATA_NOT_LATEST
-
-    asyncio.run(main())
+async def test_a_filter_older_than_the_pulls_is_not_used(tmp_path: Path) -> None:
+    async with serving(tmp_path, enable_property_filter=True) as bench:
+        await bench.send("T")
+        filters, consumers = bench.parts.filters, [SubscriptionData("T", "a = 1", "SQL92", version=5)]
+        beat = Heartbeat("c", consumers=[ConsumerData("cg", subscriptions=consumers)])
+        await bench.ask(RequestCode.HEART_BEAT, body=beat)
+        filters.unregister("cg")
+        bench.clock.advance(24 * 3_600_000)
+        filters.take_changed()
+        filters.register("cg", [SubscriptionData("T", "a = 1", "SQL92", version=4)])
+        header = replace(pull_header("T"), sub_version=5, **REGISTERED)
+        assert (await bench.ask(PULL, header)).code == ResponseCode.FILTER_DATA_NOT_LATEST
 
 
 @pytest.mark.parametrize("filter_retry", [False, True])
-def test_a_retry_topic_is_filtered_by_what_its_messages_came_from(
+async def test_a_retry_topic_is_filtered_by_what_its_messages_came_from(
     tmp_path: Path, *, filter_retry: bool
 ) -> None:
-    async def main() -> None:
-        async with serving(tmp_path, enable_property_filter=True, filter_support_retry=filter_retry) as bench:
-            subscriptions = [
-                SubscriptionData("T", "size > 3", "SQL92", version=1),
-                SubscriptionData("%RETRY%cg", "size > 4", "SQL92", version=1),
-            ]
-            beat = Heartbeat("c", consumers=[ConsumerData("cg", subscriptions=subscriptions)])
-            await bench.ask(RequestCode.HEART_BEAT, body=beat)
-            await send_sizes(bench, "%RETRY%cg", came_from="T")
-            await bench.send("%RETRY%cg", b"other", RETRY_TOPIC="U")
-            answer = await bench.ask(PULL, replace(pull_header("%RETRY%cg"), **REGISTERED))
-            assert bodies(answer) == ([b"4", b"5", b"other"] if filter_retry else [b"5"])
-
-    asyncio.run(main())
+    async with serving(tmp_path, enable_property_filter=True, filter_support_retry=filter_retry) as bench:
+        subscriptions = [
+            SubscriptionData("T", "size > 3", "SQL92", version=1),
+            SubscriptionData("%RETRY%cg", "size > 4", "SQL92", version=1),
+        ]
+        beat = Heartbeat("c", consumers=[ConsumerData("cg", subscriptions=subscriptions)])
+        await bench.ask(RequestCode.HEART_BEAT, body=beat)
+        await send_sizes(bench, "%RETRY%cg", came_from="T")
+        await bench.send("%RETRY%cg", b"other", RETRY_TOPIC="U")
+        answer = await bench.ask(PULL, replace(pull_header("%RETRY%cg"), **REGISTERED))
+        assert bodies(answer) == ([b"4", b"5", b"other"] if filter_retry else [b"5"])

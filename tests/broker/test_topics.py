@@ -1,4 +1,3 @@
-import asyncio
 import json
 from pathlib import Path
 
@@ -198,45 +197,39 @@ async def test_many_topics_are_one_change_or_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("perm", "can_pull"), [(6, True), (2, False), (4, True), (0, False)])
-def test_perm_hides_a_topic_from_producers_and_closes_it_to_consumers(
+async def test_perm_hides_a_topic_from_producers_and_closes_it_to_consumers(
     tmp_path: Path, perm: int, *, can_pull: bool
 ) -> None:
     """As with RocketMQ: only the route keeps producers away, who asks the broker itself may send."""
 
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            await bench.send("T")
-            topic = bench.parts.topics.find("T")
-            assert topic is not None
-            bench.parts.topics.put(replace(topic, perm=perm))
-            assert (await bench.send("T")).code == ResponseCode.SUCCESS
-            pulled = await bench.ask(RequestCode.PULL_MESSAGE, pull_header("T"))
-            assert pulled.code == (ResponseCode.SUCCESS if can_pull else ResponseCode.NO_PERMISSION)
-
-    asyncio.run(main())
+    async with serving(tmp_path) as bench:
+        await bench.send("T")
+        topic = bench.parts.topics.find("T")
+        assert topic is not None
+        bench.parts.topics.put(replace(topic, perm=perm))
+        assert (await bench.send("T")).code == ResponseCode.SUCCESS
+        pulled = await bench.ask(RequestCode.PULL_MESSAGE, pull_header("T"))
+        assert pulled.code == (ResponseCode.SUCCESS if can_pull else ResponseCode.NO_PERMISSION)
 
 
 @pytest.mark.parametrize(("read", "write"), [(2, 4), (4, 2)])
-def test_the_larger_of_read_and_write_queues_can_be_sent_to_and_the_read_queues_be_read(
+async def test_the_larger_of_read_and_write_queues_can_be_sent_to_and_the_read_queues_be_read(
     tmp_path: Path, read: int, write: int
 ) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            await bench.send("T")
-            topic = bench.parts.topics.find("T")
-            assert topic is not None
-            bench.parts.topics.put(replace(topic, read_queue_count=read, write_queue_count=write))
-            for queue_id in range(6):
-                sent = await bench.send("T", queue_id=queue_id)
-                assert sent.code == (
-                    ResponseCode.SUCCESS if queue_id < 4 else ResponseCode.INVALID_PARAMETER
-                ), queue_id
-                pulled = await bench.ask(RequestCode.PULL_MESSAGE, pull_header("T", queue_id=queue_id))
-                assert (pulled.code != ResponseCode.INVALID_PARAMETER) is (queue_id < read), queue_id
-            any_queue = [int((await bench.send("T", queue_id=-1)).ext_fields["queueId"]) for _ in range(8)]
-            assert set(any_queue) == set(range(write))
-
-    asyncio.run(main())
+    async with serving(tmp_path) as bench:
+        await bench.send("T")
+        topic = bench.parts.topics.find("T")
+        assert topic is not None
+        bench.parts.topics.put(replace(topic, read_queue_count=read, write_queue_count=write))
+        for queue_id in range(6):
+            sent = await bench.send("T", queue_id=queue_id)
+            assert sent.code == (ResponseCode.SUCCESS if queue_id < 4 else ResponseCode.INVALID_PARAMETER), (
+                queue_id
+            )
+            pulled = await bench.ask(RequestCode.PULL_MESSAGE, pull_header("T", queue_id=queue_id))
+            assert (pulled.code != ResponseCode.INVALID_PARAMETER) is (queue_id < read), queue_id
+        any_queue = [int((await bench.send("T", queue_id=-1)).ext_fields["queueId"]) for _ in range(8)]
+        assert set(any_queue) == set(range(write))
 
 
 def test_what_is_a_pattern_follows_the_settings_and_not_the_file(tmp_path: Path) -> None:

@@ -39,100 +39,85 @@ def done_with(bench: Bench) -> tuple[int | None, int | None]:
     return offsets.committed(GROUP, HALF, 0), offsets.committed(GROUP, OP, 0)
 
 
-def test_a_producer_is_asked_for_what_it_has_not_ended_and_may_end_it_then(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            await produce(bench)
-            await prepare(bench, TAGS="A", own="y")
-            await check(bench, IMMUNITY_MS)
-            assert bench.told.empty() and done_with(bench) == (0, 0)
-            await check(bench, 1)
-            half, message = await asked(bench)
-            named = properties.decode(message.properties)
-            assert (message.topic, message.queue_id, message.body) == ("T", 2, b"x")
-            assert (named["TAGS"], named["own"], named["TRANSACTION_CHECK_TIMES"]) == ("A", "y", "1")
-            assert half.half_offset == 1 and done_with(bench) == (1, 1)
-            assert (await end(bench, half, from_check=True)).code == ResponseCode.SUCCESS
-            await check(bench)
-            assert bench.told.empty() and committed(bench) == [b"x"]
-            assert done_with(bench) == (2, 2)
-
-    asyncio.run(main())
+async def test_a_producer_is_asked_for_what_it_has_not_ended_and_may_end_it_then(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await produce(bench)
+        await prepare(bench, TAGS="A", own="y")
+        await check(bench, IMMUNITY_MS)
+        assert bench.told.empty() and done_with(bench) == (0, 0)
+        await check(bench, 1)
+        half, message = await asked(bench)
+        named = properties.decode(message.properties)
+        assert (message.topic, message.queue_id, message.body) == ("T", 2, b"x")
+        assert (named["TAGS"], named["own"], named["TRANSACTION_CHECK_TIMES"]) == ("A", "y", "1")
+        assert half.half_offset == 1 and done_with(bench) == (1, 1)
+        assert (await end(bench, half, from_check=True)).code == ResponseCode.SUCCESS
+        await check(bench)
+        assert bench.told.empty() and committed(bench) == [b"x"]
+        assert done_with(bench) == (2, 2)
 
 
-def test_what_is_ended_is_not_asked_for_whatever_lies_between(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            await produce(bench)
-            halves = [await prepare(bench, body=b"%d" % number) for number in range(100)]
-            for number, half in enumerate(halves):
-                if number % 10:
-                    await end(bench, half, COMMIT if number % 2 else ROLLBACK)
-            await check(bench)
-            questions = [await asked(bench) for _ in range(10)]
-            assert [message.body for _, message in questions] == [b"%d" % n for n in range(0, 100, 10)]
-            assert bench.told.empty()
-            assert done_with(bench)[0] == 100
-
-    asyncio.run(main())
+async def test_what_is_ended_is_not_asked_for_whatever_lies_between(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await produce(bench)
+        halves = [await prepare(bench, body=b"%d" % number) for number in range(100)]
+        for number, half in enumerate(halves):
+            if number % 10:
+                await end(bench, half, COMMIT if number % 2 else ROLLBACK)
+        await check(bench)
+        questions = [await asked(bench) for _ in range(10)]
+        assert [message.body for _, message in questions] == [b"%d" % n for n in range(0, 100, 10)]
+        assert bench.told.empty()
+        assert done_with(bench)[0] == 100
 
 
 @pytest.mark.parametrize("decision", [COMMIT, ROLLBACK])
-def test_an_end_by_the_former_place_ends_what_was_put_back(tmp_path: Path, decision: int) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            await produce(bench)
-            half = await prepare(bench)
-            await check(bench)
-            await check(bench)
-            _, (latest, _) = await asked(bench), await asked(bench)
-            for place in (half, latest, half):
-                assert (await end(bench, place, decision)).code == ResponseCode.SUCCESS
-            await check(bench)
-            assert bench.told.empty()
-            assert committed(bench) == ([b"x"] if decision == COMMIT else [])
-
-    asyncio.run(main())
+async def test_an_end_by_the_former_place_ends_what_was_put_back(tmp_path: Path, decision: int) -> None:
+    async with serving(tmp_path) as bench:
+        await produce(bench)
+        half = await prepare(bench)
+        await check(bench)
+        await check(bench)
+        _, (latest, _) = await asked(bench), await asked(bench)
+        for place in (half, latest, half):
+            assert (await end(bench, place, decision)).code == ResponseCode.SUCCESS
+        await check(bench)
+        assert bench.told.empty()
+        assert committed(bench) == ([b"x"] if decision == COMMIT else [])
 
 
-def test_what_wants_to_be_asked_for_later_holds_up_nobody_and_is_asked_for_then(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            await produce(bench)
-            patient = await prepare(bench, CHECK_IMMUNITY_TIME_IN_SECONDS="20")
-            await prepare(bench, body=b"y")
-            await check(bench)
-            assert (await asked(bench))[1].body == b"y"
-            assert bench.told.empty()
-            assert (await end(bench, patient)).code == ResponseCode.SUCCESS, "it may still be ended"
-            await prepare(bench, body=b"z", CHECK_IMMUNITY_TIME_IN_SECONDS="20")
-            await check(bench)
-            assert (await asked(bench))[1].body == b"y"
-            await check(bench, 14_000)
-            assert {(await asked(bench))[1].body for _ in range(2)} == {b"y", b"z"}
-            assert bench.told.empty()
-
-    asyncio.run(main())
+async def test_what_wants_to_be_asked_for_later_holds_up_nobody_and_is_asked_for_then(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await produce(bench)
+        patient = await prepare(bench, CHECK_IMMUNITY_TIME_IN_SECONDS="20")
+        await prepare(bench, body=b"y")
+        await check(bench)
+        assert (await asked(bench))[1].body == b"y"
+        assert bench.told.empty()
+        assert (await end(bench, patient)).code == ResponseCode.SUCCESS, "it may still be ended"
+        await prepare(bench, body=b"z", CHECK_IMMUNITY_TIME_IN_SECONDS="20")
+        await check(bench)
+        assert (await asked(bench))[1].body == b"y"
+        await check(bench, 14_000)
+        assert {(await asked(bench))[1].body for _ in range(2)} == {b"y", b"z"}
+        assert bench.told.empty()
 
 
-def test_what_nobody_answers_for_is_given_up_where_operators_find_it(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path, transaction_check_max=3) as bench:
-            await produce(bench)
-            half = await prepare(bench)
-            for _ in range(3):
-                await check(bench)
-            assert records(bench, GIVEN_UP) == []
+async def test_what_nobody_answers_for_is_given_up_where_operators_find_it(tmp_path: Path) -> None:
+    async with serving(tmp_path, transaction_check_max=3) as bench:
+        await produce(bench)
+        half = await prepare(bench)
+        for _ in range(3):
             await check(bench)
-            await check(bench)
-            (given_up,) = records(bench, GIVEN_UP)
-            assert given_up.body == b"x"
-            assert properties.decode(given_up.properties)["TRANSACTION_CHECK_TIMES"] == "3"
-            assert done_with(bench)[0] == 4
-            assert (await end(bench, half)).code == ResponseCode.SUCCESS, "late, but not lost"
-            assert committed(bench) == [b"x"]
-
-    asyncio.run(main())
+        assert records(bench, GIVEN_UP) == []
+        await check(bench)
+        await check(bench)
+        (given_up,) = records(bench, GIVEN_UP)
+        assert given_up.body == b"x"
+        assert properties.decode(given_up.properties)["TRANSACTION_CHECK_TIMES"] == "3"
+        assert done_with(bench)[0] == 4
+        assert (await end(bench, half)).code == ResponseCode.SUCCESS, "late, but not lost"
+        assert committed(bench) == [b"x"]
 
 
 def test_after_a_restart_an_end_by_a_former_place_is_refused_and_the_producer_asked_again(
@@ -159,22 +144,19 @@ def test_after_a_restart_an_end_by_a_former_place_is_refused_and_the_producer_as
     asyncio.run(second(asyncio.run(first())))
 
 
-def test_members_of_the_group_are_asked_in_turn_and_nobody_else(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            clients = [await Client.open(bench.address) for _ in range(3)]
-            for client, group in zip(clients, ["pg", "pg", "other"], strict=True):
-                await produce(client, group)
-            for number in range(4):
-                await prepare(bench, body=b"%d" % number)
-            await check(bench)
-            for client in clients:
-                assert (await client.ask(RequestCode.GET_BROKER_CONFIG)).code == ResponseCode.SUCCESS
-            assert [client.told.qsize() for client in clients] == [2, 2, 0]
-            for client in clients:
-                await client.connection.close()
-
-    asyncio.run(main())
+async def test_members_of_the_group_are_asked_in_turn_and_nobody_else(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        clients = [await Client.open(bench.address) for _ in range(3)]
+        for client, group in zip(clients, ["pg", "pg", "other"], strict=True):
+            await produce(client, group)
+        for number in range(4):
+            await prepare(bench, body=b"%d" % number)
+        await check(bench)
+        for client in clients:
+            assert (await client.ask(RequestCode.GET_BROKER_CONFIG)).code == ResponseCode.SUCCESS
+        assert [client.told.qsize() for client in clients] == [2, 2, 0]
+        for client in clients:
+            await client.connection.close()
 
 
 @pytest.mark.parametrize("is_saved", [True, False])
@@ -229,77 +211,62 @@ def test_a_loss_of_power_forgets_no_half_message() -> None:
     asyncio.run(second())
 
 
-def test_on_a_full_disk_a_round_ends_and_the_next_goes_on() -> None:
-    async def main() -> None:
-        disk = MemoryDisk()
-        async with serving(Path("/disk/store"), files=disk) as bench:
-            await produce(bench)
-            await prepare(bench, body=b"x" * 10_000, UNIQ_KEY="u")
-            disk.space_bytes = 0
-            await check(bench)
-            assert bench.told.empty() and len(records(bench, HALF)) == 1
-            disk.space_bytes = 1 << 40
-            await check(bench)
-            assert (await asked(bench))[0].half_offset == 1
-
-    asyncio.run(main())
+async def test_on_a_full_disk_a_round_ends_and_the_next_goes_on() -> None:
+    disk = MemoryDisk()
+    async with serving(Path("/disk/store"), files=disk) as bench:
+        await produce(bench)
+        await prepare(bench, body=b"x" * 10_000, UNIQ_KEY="u")
+        disk.space_bytes = 0
+        await check(bench)
+        assert bench.told.empty() and len(records(bench, HALF)) == 1
+        disk.space_bytes = 1 << 40
+        await check(bench)
+        assert (await asked(bench))[0].half_offset == 1
 
 
-def test_a_half_message_without_room_for_a_count_is_given_up_not_lost(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            await produce(bench)
-            half = await prepare(bench, body=b"u")
-            (waiting,) = records(bench, HALF)
-            room = 32_767 - len(waiting.properties) - len("own\x01\x02") - 5
-            await prepare(bench, body=b"v", own="y" * room)
-            await end(bench, half)
-            await check(bench)
-            assert [one.body for one in records(bench, GIVEN_UP)] == [b"v"]
-            assert bench.told.empty()
-
-    asyncio.run(main())
+async def test_a_half_message_without_room_for_a_count_is_given_up_not_lost(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await produce(bench)
+        half = await prepare(bench, body=b"u")
+        (waiting,) = records(bench, HALF)
+        room = 32_767 - len(waiting.properties) - len("own\x01\x02") - 5
+        await prepare(bench, body=b"v", own="y" * room)
+        await end(bench, half)
+        await check(bench)
+        assert [one.body for one in records(bench, GIVEN_UP)] == [b"v"]
+        assert bench.told.empty()
 
 
-def test_queues_that_were_made_anew_are_looked_at_from_their_begin(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            await produce(bench)
-            bench.parts.ops.endings.go_on(100)
-            await prepare(bench)
-            await check(bench)
-            assert (await asked(bench))[1].body == b"x"
-
-    asyncio.run(main())
+async def test_queues_that_were_made_anew_are_looked_at_from_their_begin(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await produce(bench)
+        bench.parts.ops.endings.go_on(100)
+        await prepare(bench)
+        await check(bench)
+        assert (await asked(bench))[1].body == b"x"
 
 
-def test_op_messages_of_a_broker_before_5_are_understood(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            await produce(bench)
-            for number in range(3):
-                await prepare(bench, body=b"%d" % number)
-            (waiting, *_) = records(bench, HALF)
-            for body, tags in ((b"1", "d"), (b"2", "x")):
-                named, host = properties.encode({"TAGS": tags}), waiting.store_host
-                bench.store.append([NewMessage(OP, 0, body, named, 0, host, host, tags)])
-            await check(bench)
-            assert [(await asked(bench))[1].body for _ in range(2)] == [b"0", b"2"]
-            assert bench.told.empty()
-
-    asyncio.run(main())
+async def test_op_messages_of_a_broker_before_5_are_understood(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await produce(bench)
+        for number in range(3):
+            await prepare(bench, body=b"%d" % number)
+        (waiting, *_) = records(bench, HALF)
+        for body, tags in ((b"1", "d"), (b"2", "x")):
+            named, host = properties.encode({"TAGS": tags}), waiting.store_host
+            bench.store.append([NewMessage(OP, 0, body, named, 0, host, host, tags)])
+        await check(bench)
+        assert [(await asked(bench))[1].body for _ in range(2)] == [b"0", b"2"]
+        assert bench.told.empty()
 
 
-def test_a_round_that_is_stopped_asks_for_no_more(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            await produce(bench)
-            await prepare(bench)
-            bench.parts.transaction_check.stop()
-            await check(bench)
-            assert bench.told.empty() and done_with(bench) == (0, 0)
-
-    asyncio.run(main())
+async def test_a_round_that_is_stopped_asks_for_no_more(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await produce(bench)
+        await prepare(bench)
+        bench.parts.transaction_check.stop()
+        await check(bench)
+        assert bench.told.empty() and done_with(bench) == (0, 0)
 
 
 async def test_only_questions_count_and_waiting_for_the_own_immunity_writes_nothing(tmp_path: Path) -> None:
@@ -397,19 +364,16 @@ async def test_what_is_left_is_asked_for_after_a_restart_and_what_is_behind_it_n
         assert bench.told.empty() and committed(bench) == [b"y", b"patient"]
 
 
-def test_the_half_message_of_who_never_was_there_is_asked_for_once_somebody_is(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            await prepare(bench)
-            for _ in range(4):
-                await check(bench)
-            assert len(records(bench, HALF)) == 1
-            await produce(bench)
+async def test_the_half_message_of_who_never_was_there_is_asked_for_once_somebody_is(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        await prepare(bench)
+        for _ in range(4):
             await check(bench)
-            half, message = await asked(bench)
-            assert half == Half(message.physical_offset, 1)
-
-    asyncio.run(main())
+        assert len(records(bench, HALF)) == 1
+        await produce(bench)
+        await check(bench)
+        half, message = await asked(bench)
+        assert half == Half(message.physical_offset, 1)
 
 
 async def test_nobody_is_asked_for_a_half_message_whose_topic_was_deleted(tmp_path: Path) -> None:

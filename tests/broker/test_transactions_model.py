@@ -118,14 +118,11 @@ async def live(disk: MemoryDisk, model: Model, actions: list[tuple[Any, ...]]) -
 
 
 @given(ACTIONS)
-def test_each_is_ended_once_by_the_first_word_and_all_others_are_asked_for(
+async def test_each_is_ended_once_by_the_first_word_and_all_others_are_asked_for(
     actions: list[tuple[Any, ...]],
 ) -> None:
-    async def main() -> None:
-        disk, model = MemoryDisk(), Model()
-        actions.append(("check",))
-        while actions:
-            disk = await live(disk, model, actions)
-            model.restarted()
-
-    asyncio.run(main())
+    disk, model = MemoryDisk(), Model()
+    actions.append(("check",))
+    while actions:
+        disk = await live(disk, model, actions)
+        model.restarted()

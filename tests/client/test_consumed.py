@@ -11,50 +11,44 @@ from cometmq.client.subscription import Subscription
 from cometmq.message import StoredMessage
 
 
-def test_a_shared_queue_has_no_handling_of_its_own() -> None:
-    async def main() -> None:
-        queue = ConsumedQueue(pulled(stored(0)))
-        queue.refuse()
-        assert await queue.finish()
-        await queue.stop()
-        assert queue.pulling.stopped
-        assert queue.to_commit == 0
-        queue.committed(0)
-        assert queue.to_commit is None
-
-    asyncio.run(main())
+async def test_a_shared_queue_has_no_handling_of_its_own() -> None:
+    queue = ConsumedQueue(pulled(stored(0)))
+    queue.refuse()
+    assert await queue.finish()
+    await queue.stop()
+    assert queue.pulling.stopped
+    assert queue.to_commit == 0
+    queue.committed(0)
+    assert queue.to_commit is None
 
 
-def test_an_ordered_queue_is_handled_by_itself_and_stops_when_its_message_is_done() -> None:
-    async def main() -> None:
-        begun, may_end = asyncio.Event(), asyncio.Event()
+async def test_an_ordered_queue_is_handled_by_itself_and_stops_when_its_message_is_done() -> None:
+    begun, may_end = asyncio.Event(), asyncio.Event()
 
-        async def handle(_: StoredMessage) -> None:
-            begun.set()
-            await may_end.wait()
+    async def handle(_: StoredMessage) -> None:
+        begun.set()
+        await may_end.wait()
 
-        def handle_in_order(pulling: Pulling) -> OrderedHandling:
-            find = {"Orders": Subscription("Orders", handle, ordered=True)}.get
-            one, pool = asyncio.Semaphore(1), ThreadPoolExecutor(1)
-            return OrderedHandling(
-                pulling,
-                find,
-                lambda: True,
-                one,
-                partial(Subscription.handle, pool=pool),
-                None,
-                OrderedOptions(),
-            )
+    def handle_in_order(pulling: Pulling) -> OrderedHandling:
+        find = {"Orders": Subscription("Orders", handle, ordered=True)}.get
+        one, pool = asyncio.Semaphore(1), ThreadPoolExecutor(1)
+        return OrderedHandling(
+            pulling,
+            find,
+            lambda: True,
+            one,
+            partial(Subscription.handle, pool=pool),
+            None,
+            OrderedOptions(),
+        )
 
-        queue = ConsumedQueue(pulled(stored(0), stored(1)), handle_in_order)
-        queue.begin(settle_s=3_600.0)
-        queue.arrived([])
-        await begun.wait()
-        stopping = asyncio.create_task(queue.stop())
-        await asyncio.sleep(0)
-        assert not stopping.done()
-        may_end.set()
-        await stopping
-        assert queue.to_commit == 1
-
-    asyncio.run(main())
+    queue = ConsumedQueue(pulled(stored(0), stored(1)), handle_in_order)
+    queue.begin(settle_s=3_600.0)
+    queue.arrived([])
+    await begun.wait()
+    stopping = asyncio.create_task(queue.stop())
+    await asyncio.sleep(0)
+    assert not stopping.done()
+    may_end.set()
+    await stopping
+    assert queue.to_commit == 1

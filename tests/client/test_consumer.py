@@ -64,29 +64,26 @@ def test_only_commits_commit_and_each_is_further_than_the_one_before(monkeypatch
         assert offsets == sorted(set(offsets)) and offsets[-1] == ends[queue_id]
 
 
-def test_a_consumer_goes_on_when_its_broker_was_away(tmp_path: Path) -> None:
-    async def main() -> None:
-        basket = Basket()
-        async with shop(tmp_path / "store") as here:
-            namesrv_port, broker_port = (int(address.rpartition(":")[2]) for address in here.live)
-            consumer = here.consumer()
-            consumer.on("Orders")(basket.put)
-            await consumer.start()
-            await here.send(b"0")
-            await basket.has(1)
-        try:
-            async with shop(tmp_path / "store", namesrv_port=namesrv_port, listen_port=broker_port) as here:
-                await here.send(b"1")
-                assert (await basket.has(2))[-1] == b"1"
-                await consumer.stop()
-                assert await here.committed() == 2
-        finally:
+async def test_a_consumer_goes_on_when_its_broker_was_away(tmp_path: Path) -> None:
+    basket = Basket()
+    async with shop(tmp_path / "store") as here:
+        namesrv_port, broker_port = (int(address.rpartition(":")[2]) for address in here.live)
+        consumer = here.consumer()
+        consumer.on("Orders")(basket.put)
+        await consumer.start()
+        await here.send(b"0")
+        await basket.has(1)
+    try:
+        async with shop(tmp_path / "store", namesrv_port=namesrv_port, listen_port=broker_port) as here:
+            await here.send(b"1")
+            assert (await basket.has(2))[-1] == b"1"
             await consumer.stop()
+            assert await here.committed() == 2
+    finally:
+        await consumer.stop()
 
-    asyncio.run(main())
 
-
-def test_what_cannot_be_consumed_is_refused() -> None:
+async def test_what_cannot_be_consumed_is_refused() -> None:
     consumer = Consumer(NOBODY, "readers")
     with pytest.raises(IllegalName):
         Consumer(NOBODY, "no group")
@@ -112,22 +109,19 @@ def test_what_cannot_be_consumed_is_refused() -> None:
         consumer.unsubscribe("Others")
     consumer.unsubscribe("Orders")
     with pytest.raises(SettingsError, match="without subscriptions"):
-        asyncio.run(consumer.run())
+        await consumer.run()
     with pytest.raises(SettingsError, match="without subscriptions"):
-        asyncio.run(Consumer(NOBODY, "readers").run())
+        await Consumer(NOBODY, "readers").run()
 
 
-def test_a_start_without_name_server_fails_and_can_be_tried_again() -> None:
-    async def main() -> None:
-        consumer = Consumer(NOBODY, "readers", start_timeout_ms=0)
-        consumer.subscribe("Orders", ignore)
-        for _ in range(2):
-            with pytest.raises(NetworkError):
-                await consumer.start()
-        await consumer.stop()
-        assert (consumer.queues, consumer.twins, consumer.group) == ([], 0, "readers")
-
-    asyncio.run(main())
+async def test_a_start_without_name_server_fails_and_can_be_tried_again() -> None:
+    consumer = Consumer(NOBODY, "readers", start_timeout_ms=0)
+    consumer.subscribe("Orders", ignore)
+    for _ in range(2):
+        with pytest.raises(NetworkError):
+            await consumer.start()
+    await consumer.stop()
+    assert (consumer.queues, consumer.twins, consumer.group) == ([], 0, "readers")
 
 
 def alone() -> bool:

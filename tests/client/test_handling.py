@@ -51,48 +51,42 @@ async def working(
         assert await handling.finish(PATIENCE_S)
 
 
-def test_messages_are_handled_at_the_same_time_up_to_the_limit() -> None:
-    async def main() -> None:
-        both, handled = asyncio.Barrier(2), asyncio.Semaphore(0)
+async def test_messages_are_handled_at_the_same_time_up_to_the_limit() -> None:
+    both, handled = asyncio.Barrier(2), asyncio.Semaphore(0)
 
-        async def handle(_: StoredMessage) -> None:
-            await both.wait()
-            handled.release()
+    async def handle(_: StoredMessage) -> None:
+        await both.wait()
+        handled.release()
 
-        messages = [stored(offset) for offset in range(4)]
-        queue = pulled(*messages)
-        async with working(handle) as handling:
-            handling.put(queue, messages)
-            for _ in messages:
-                await handled.acquire()
-        assert queue.to_commit == 4
-
-    asyncio.run(main())
+    messages = [stored(offset) for offset in range(4)]
+    queue = pulled(*messages)
+    async with working(handle) as handling:
+        handling.put(queue, messages)
+        for _ in messages:
+            await handled.acquire()
+    assert queue.to_commit == 4
 
 
-def test_what_fails_is_sent_back_with_the_level_that_was_asked_for() -> None:
-    async def main() -> None:
-        raised: list[Exception | None] = [ValueError("no"), Retry(delay_level=7), DeadLetter(), None]
-        handled = asyncio.Semaphore(0)
+async def test_what_fails_is_sent_back_with_the_level_that_was_asked_for() -> None:
+    raised: list[Exception | None] = [ValueError("no"), Retry(delay_level=7), DeadLetter(), None]
+    handled = asyncio.Semaphore(0)
 
-        async def handle(message: StoredMessage) -> None:
-            handled.release()
-            if (error := raised[message.queue_offset]) is not None:
-                raise error
+    async def handle(message: StoredMessage) -> None:
+        handled.release()
+        if (error := raised[message.queue_offset]) is not None:
+            raise error
 
-        messages, returned = [stored(offset) for offset in range(4)], Returned()
-        queue = pulled(*messages)
-        async with working(handle, returned, workers=1) as handling:
-            handling.put(queue, messages)
-            for _ in messages:
-                await handled.acquire()
-        assert returned.levels == {0: 0, 1: 7, 2: DEAD_LETTER}
-        assert queue.to_commit == 4
-
-    asyncio.run(main())
+    messages, returned = [stored(offset) for offset in range(4)], Returned()
+    queue = pulled(*messages)
+    async with working(handle, returned, workers=1) as handling:
+        handling.put(queue, messages)
+        for _ in messages:
+            await handled.acquire()
+    assert returned.levels == {0: 0, 1: 7, 2: DEAD_LETTER}
+    assert queue.to_commit == 4
 
 
-def test_what_cannot_be_sent_back_is_handled_here_again(monkeypatch: Any) -> None:
+async def test_what_cannot_be_sent_back_is_handled_here_again(monkeypatch: Any) -> None:
     async def main() -> None:
         tries: asyncio.Queue[int] = asyncio.Queue()
 
@@ -108,78 +102,66 @@ def test_what_cannot_be_sent_back_is_handled_here_again(monkeypatch: Any) -> Non
         assert queue.to_commit == 1
 
     monkeypatch.setattr(handling, "HERE_AGAIN_S", 0.0)
-    asyncio.run(main())
+    await main()
 
 
-def test_broadcasting_drops_what_fails() -> None:
-    async def main() -> None:
-        tried = asyncio.Event()
+async def test_broadcasting_drops_what_fails() -> None:
+    tried = asyncio.Event()
 
-        async def handle(_: StoredMessage) -> None:
-            tried.set()
-            raise ValueError("no")
+    async def handle(_: StoredMessage) -> None:
+        tried.set()
+        raise ValueError("no")
 
-        queue = pulled(stored(0))
-        async with working(handle) as handling:
-            handling.put(queue, [stored(0)])
-            await tried.wait()
-        assert queue.to_commit == 1
-
-    asyncio.run(main())
+    queue = pulled(stored(0))
+    async with working(handle) as handling:
+        handling.put(queue, [stored(0)])
+        await tried.wait()
+    assert queue.to_commit == 1
 
 
-def test_batches_are_of_one_topic_and_a_topic_without_handler_fails() -> None:
-    async def main() -> None:
-        batches: asyncio.Queue[list[int]] = asyncio.Queue()
+async def test_batches_are_of_one_topic_and_a_topic_without_handler_fails() -> None:
+    batches: asyncio.Queue[list[int]] = asyncio.Queue()
 
-        async def handle(messages: list[StoredMessage]) -> None:
-            batches.put_nowait([message.queue_offset for message in messages])
+    async def handle(messages: list[StoredMessage]) -> None:
+        batches.put_nowait([message.queue_offset for message in messages])
 
-        messages = [stored(0), stored(1), stored(2), stored(3, "Others"), stored(4)]
-        returned = Returned()
-        queue = pulled(*messages)
-        async with working(handle, returned, batch_size=2) as handling:
-            handling.put(queue, messages)
-            assert sorted([await batches.get() for _ in range(3)]) == [[0, 1], [2], [4]]
-        assert returned.levels == {3: 0}
-
-    asyncio.run(main())
+    messages = [stored(0), stored(1), stored(2), stored(3, "Others"), stored(4)]
+    returned = Returned()
+    queue = pulled(*messages)
+    async with working(handle, returned, batch_size=2) as handling:
+        handling.put(queue, messages)
+        assert sorted([await batches.get() for _ in range(3)]) == [[0, 1], [2], [4]]
+    assert returned.levels == {3: 0}
 
 
-def test_a_queue_that_was_given_up_is_not_handled() -> None:
-    async def main() -> None:
-        handled: asyncio.Queue[int] = asyncio.Queue()
+async def test_a_queue_that_was_given_up_is_not_handled() -> None:
+    handled: asyncio.Queue[int] = asyncio.Queue()
 
-        async def handle(message: StoredMessage) -> None:
-            handled.put_nowait(message.queue_offset)
+    async def handle(message: StoredMessage) -> None:
+        handled.put_nowait(message.queue_offset)
 
-        gone, kept = pulled(stored(0)), pulled(stored(1))
-        await gone.stop()
-        async with working(handle, workers=1) as handling:
-            handling.put(gone, [stored(0)])
-            handling.put(kept, [stored(1)])
+    gone, kept = pulled(stored(0)), pulled(stored(1))
+    await gone.stop()
+    async with working(handle, workers=1) as handling:
+        handling.put(gone, [stored(0)])
+        handling.put(kept, [stored(1)])
+        assert await handled.get() == 1
+    assert handled.empty()
+
+
+async def test_a_handler_whose_own_work_is_cancelled_fails_and_the_worker_goes_on() -> None:
+    handled: asyncio.Queue[int] = asyncio.Queue()
+
+    async def handle(message: StoredMessage) -> None:
+        if message.queue_offset == 0:
+            raise asyncio.CancelledError
+        handled.put_nowait(message.queue_offset)
+
+    messages, returned = [stored(0), stored(1)], Returned()
+    queue = pulled(*messages)
+    async with working(handle, returned, workers=1) as handling:
+        handling.put(queue, messages)
+        async with asyncio.timeout(PATIENCE_S):
             assert await handled.get() == 1
-        assert handled.empty()
-
-    asyncio.run(main())
-
-
-def test_a_handler_whose_own_work_is_cancelled_fails_and_the_worker_goes_on() -> None:
-    async def main() -> None:
-        handled: asyncio.Queue[int] = asyncio.Queue()
-
-        async def handle(message: StoredMessage) -> None:
-            if message.queue_offset == 0:
-                raise asyncio.CancelledError
-            handled.put_nowait(message.queue_offset)
-
-        messages, returned = [stored(0), stored(1)], Returned()
-        queue = pulled(*messages)
-        async with working(handle, returned, workers=1) as handling:
-            handling.put(queue, messages)
-            async with asyncio.timeout(PATIENCE_S):
-                assert await handled.get() == 1
-        assert returned.levels == {0: 0}
-        assert queue.to_commit == 2
-
-    asyncio.run(main())
+    assert returned.levels == {0: 0}
+    assert queue.to_commit == 2

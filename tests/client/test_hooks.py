@@ -1,6 +1,5 @@
 """What hooks see of a send, and what they cannot do to it."""
 
-import asyncio
 import logging
 from pathlib import Path
 
@@ -36,34 +35,28 @@ class Rogue:
     after_send = before_send
 
 
-def test_each_try_is_seen_before_and_after() -> None:
-    async def main() -> None:
-        notes = Notes()
-        busy = [ResponseCode.SYSTEM_BUSY] * 9
-        async with (
-            cluster(Broker("a", *busy), Broker("b", *busy[:1])) as name_server,
-            Producer(name_server, hooks=[notes], tries=11) as producer,
-        ):
-            await producer.send(Message("Orders", b"four"))
-        outcomes = [outcome for outcome, _, _ in notes.seen[1::2]]
-        assert {what for what, _, _ in notes.seen[::2]} == {"before"}
-        assert set(outcomes[:-1]) == {"RemoteError"} and outcomes[-1] == "SendResult"
-
-    asyncio.run(main())
+async def test_each_try_is_seen_before_and_after() -> None:
+    notes = Notes()
+    busy = [ResponseCode.SYSTEM_BUSY] * 9
+    async with (
+        cluster(Broker("a", *busy), Broker("b", *busy[:1])) as name_server,
+        Producer(name_server, hooks=[notes], tries=11) as producer,
+    ):
+        await producer.send(Message("Orders", b"four"))
+    outcomes = [outcome for outcome, _, _ in notes.seen[1::2]]
+    assert {what for what, _, _ in notes.seen[::2]} == {"before"}
+    assert set(outcomes[:-1]) == {"RemoteError"} and outcomes[-1] == "SendResult"
 
 
-def test_batches_and_oneway_sends_are_seen_too(tmp_path: Path) -> None:
-    async def main() -> None:
-        notes = Notes()
-        async with serving(tmp_path) as live, Producer(live.name_server, hooks=[notes]) as producer:
-            await producer.send_batch([Message("Orders", b"x")] * 3)
-            await producer.send_oneway(Message("Orders", b"x"))
-        assert [(what, count) for what, _, count in notes.seen[1::2]] == [("SendResult", 3), ("NoneType", 1)]
-
-    asyncio.run(main())
+async def test_batches_and_oneway_sends_are_seen_too(tmp_path: Path) -> None:
+    notes = Notes()
+    async with serving(tmp_path) as live, Producer(live.name_server, hooks=[notes]) as producer:
+        await producer.send_batch([Message("Orders", b"x")] * 3)
+        await producer.send_oneway(Message("Orders", b"x"))
+    assert [(what, count) for what, _, count in notes.seen[1::2]] == [("SendResult", 3), ("NoneType", 1)]
 
 
-def test_a_hook_that_fails_is_logged_and_stops_no_send(
+async def test_a_hook_that_fails_is_logged_and_stops_no_send(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
@@ -73,5 +66,5 @@ def test_a_hook_that_fails_is_logged_and_stops_no_send(
         assert len(notes.seen) == 2
 
     with caplog.at_level(logging.ERROR):
-        asyncio.run(main())
+        await main()
     assert caplog.text.count("a hook failed") == 2

@@ -13,9 +13,9 @@ from cometmq.wire.codes import RequestCode
 PATIENCE_MS = 30_000
 
 
-def test_without_anything_to_read_a_poll_is_refused() -> None:
+async def test_without_anything_to_read_a_poll_is_refused() -> None:
     with pytest.raises(SettingsError, match="nothing is subscribed"):
-        asyncio.run(LitePullConsumer("127.0.0.1:1", "readers").poll(0))
+        await LitePullConsumer("127.0.0.1:1", "readers").poll(0)
 
 
 def test_a_commit_that_fails_says_so() -> None:

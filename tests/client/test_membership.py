@@ -1,6 +1,5 @@
 """What a member does when a broker asks it; what it tells brokers is in ``test_membership_end_to_end``."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -29,23 +28,17 @@ async def at_work(root: Path) -> AsyncIterator[tuple[Shop, Membership, Basket]]:
             yield here, consumer._at_work._member, basket
 
 
-def test_an_operator_can_reset_offsets(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_work(tmp_path) as (here, member, basket):
-            offsets = QueueOffsets({QUEUE: 0, QUEUE._replace(queue_id=7): 0})
-            reset = Command(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, body=encode(offsets))
-            member._on_request(await member.connections.connect(here.live.broker), reset)
-            assert await basket.has(4) == [b"0", b"1", b"0", b"1"]
-
-    asyncio.run(main())
+async def test_an_operator_can_reset_offsets(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as (here, member, basket):
+        offsets = QueueOffsets({QUEUE: 0, QUEUE._replace(queue_id=7): 0})
+        reset = Command(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, body=encode(offsets))
+        member._on_request(await member.connections.connect(here.live.broker), reset)
+        assert await basket.has(4) == [b"0", b"1", b"0", b"1"]
 
 
-def test_what_a_broker_may_have_lost_with_its_connection_is_committed_again(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_work(tmp_path) as (here, member, _):
-            await here.has_committed(2)
-            await here.requests.commit(here.queue, 1)  # as a broker that was killed has saved it
-            (await member.connections.connect(here.live.broker)).abort("the broker was killed")
-            await here.has_committed(2)
-
-    asyncio.run(main())
+async def test_what_a_broker_may_have_lost_with_its_connection_is_committed_again(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as (here, member, _):
+        await here.has_committed(2)
+        await here.requests.commit(here.queue, 1)  # as a broker that was killed has saved it
+        (await member.connections.connect(here.live.broker)).abort("the broker was killed")
+        await here.has_committed(2)

@@ -19,20 +19,17 @@ async def is_known(here: Shop, group: str) -> bool:
     return (await here.connections.request(here.live.broker, command)).code == ResponseCode.SUCCESS
 
 
-def test_a_broker_knows_a_producer_from_its_first_message_until_it_leaves(
+async def test_a_broker_knows_a_producer_from_its_first_message_until_it_leaves(
     name_server: str, topic: str
 ) -> None:
-    async def main() -> None:
-        async with shop_at(name_server, topic) as here:
-            async with Producer(name_server, topic) as producer:
-                assert not await is_known(here, topic)
-                await producer.send(Message(topic, b"x"))
-                for _ in range(PATIENCE):
-                    if await is_known(here, topic):
-                        break
-                    await asyncio.sleep(0.01)
-                else:
-                    raise AssertionError("no heartbeat came")
+    async with shop_at(name_server, topic) as here:
+        async with Producer(name_server, topic) as producer:
             assert not await is_known(here, topic)
-
-    asyncio.run(main())
+            await producer.send(Message(topic, b"x"))
+            for _ in range(PATIENCE):
+                if await is_known(here, topic):
+                    break
+                await asyncio.sleep(0.01)
+            else:
+                raise AssertionError("no heartbeat came")
+        assert not await is_known(here, topic)

@@ -1,7 +1,6 @@
 """What a producer refuses, and what it does with brokers that fail."""
 
 import asyncio
-from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -23,30 +22,20 @@ from cometmq.net.address import free_port
 from cometmq.wire.codes import ResponseCode
 
 
-def run(main: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(main)
+async def test_a_message_whose_queue_a_function_chose_is_tried_once() -> None:
+    broker = Broker("a", ResponseCode.SYSTEM_BUSY)
+    async with cluster(broker) as name_server, Producer(name_server) as producer:
+        with pytest.raises(RemoteError):
+            await producer.send(Message("Orders", b"x"), lambda queues: queues[-1])
+    assert len(broker.sent) == 1
 
 
-def test_a_message_whose_queue_a_function_chose_is_tried_once() -> None:
-    async def main() -> None:
-        broker = Broker("a", ResponseCode.SYSTEM_BUSY)
-        async with cluster(broker) as name_server, Producer(name_server) as producer:
-            with pytest.raises(RemoteError):
-                await producer.send(Message("Orders", b"x"), lambda queues: queues[-1])
-        assert len(broker.sent) == 1
-
-    run(main())
-
-
-def test_a_message_with_a_sharding_key_is_sent_to_no_other_queue() -> None:
-    async def main() -> None:
-        brokers = [Broker(name, *[ResponseCode.SYSTEM_BUSY] * 9) for name in "ab"]
-        async with cluster(*brokers) as name_server, Producer(name_server) as producer:
-            with pytest.raises(RemoteError):
-                await producer.send(Message("Orders", b"x", sharding_key="ann"))
-        assert sum(len(broker.sent) for broker in brokers) == 1
-
-    run(main())
+async def test_a_message_with_a_sharding_key_is_sent_to_no_other_queue() -> None:
+    brokers = [Broker(name, *[ResponseCode.SYSTEM_BUSY] * 9) for name in "ab"]
+    async with cluster(*brokers) as name_server, Producer(name_server) as producer:
+        with pytest.raises(RemoteError):
+            await producer.send(Message("Orders", b"x", sharding_key="ann"))
+    assert sum(len(broker.sent) for broker in brokers) == 1
 
 
 @pytest.mark.parametrize(
@@ -57,18 +46,15 @@ def test_a_message_with_a_sharding_key_is_sent_to_no_other_queue() -> None:
         (Message("Orders", b"x", properties={"TAGS": "a"}), MessageIllegal),
     ],
 )
-def test_what_breaks_a_limit_is_refused_before_anything_is_sent(
+async def test_what_breaks_a_limit_is_refused_before_anything_is_sent(
     message: Message, error: type[Exception]
 ) -> None:
-    async def main() -> None:
-        async with Producer(f"127.0.0.1:{free_port()}") as producer:
-            for send in (producer.send, producer.send_oneway):
-                with pytest.raises(error):
-                    await send(message)
+    async with Producer(f"127.0.0.1:{free_port()}") as producer:
+        for send in (producer.send, producer.send_oneway):
             with pytest.raises(error):
-                await producer.send_batch([message])
-
-    run(main())
+                await send(message)
+        with pytest.raises(error):
+            await producer.send_batch([message])
 
 
 def test_a_group_and_name_servers_that_cannot_be_are_refused_at_once() -> None:
@@ -85,55 +71,43 @@ def test_a_group_and_name_servers_that_cannot_be_are_refused_at_once() -> None:
         Producer("127.0.0.1:9876", batch_bytes=4 << 20)
 
 
-def test_a_topic_that_cannot_be_made_has_no_route(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with (
-            serving(tmp_path, auto_create_topic_enable=False) as live,
-            Producer(live.name_server) as producer,
-        ):
-            with pytest.raises(NoRoute, match="'Orders'"):
-                await producer.send(Message("Orders", b"x"))
-
-    run(main())
+async def test_a_topic_that_cannot_be_made_has_no_route(tmp_path: Path) -> None:
+    async with (
+        serving(tmp_path, auto_create_topic_enable=False) as live,
+        Producer(live.name_server) as producer,
+    ):
+        with pytest.raises(NoRoute, match="'Orders'"):
+            await producer.send(Message("Orders", b"x"))
 
 
-def test_no_more_than_the_limit_are_unanswered_at_once() -> None:
-    async def main() -> None:
-        broker = Broker("a", *[None] * 3)
-        async with (
-            cluster(broker) as name_server,
-            Producer(name_server, in_flight_max=3, tries=1, timeout_ms=60_000) as producer,
-        ):
-            sends = [asyncio.create_task(producer.send(Message("Orders", b"x"))) for _ in range(9)]
-            await broker.silent.wait()
-            assert len(broker.sent) == 3
-            assert not any(task.done() for task in sends)
-            for task in sends[:3]:
-                task.cancel()
-            await asyncio.gather(*sends[3:])
-            assert len(broker.sent) == 9
-
-    run(main())
+async def test_no_more_than_the_limit_are_unanswered_at_once() -> None:
+    broker = Broker("a", *[None] * 3)
+    async with (
+        cluster(broker) as name_server,
+        Producer(name_server, in_flight_max=3, tries=1, timeout_ms=60_000) as producer,
+    ):
+        sends = [asyncio.create_task(producer.send(Message("Orders", b"x"))) for _ in range(9)]
+        await broker.silent.wait()
+        assert len(broker.sent) == 3
+        assert not any(task.done() for task in sends)
+        for task in sends[:3]:
+            task.cancel()
+        await asyncio.gather(*sends[3:])
+        assert len(broker.sent) == 9
 
 
-def test_more_than_a_connection_holds_waits_until_there_is_room() -> None:
-    async def main() -> None:
-        broker = Broker("a")
-        messages = [Message("Orders", bytes(700_000)) for _ in range(70)]
-        async with cluster(broker) as name_server, Producer(name_server, compress_over=None) as producer:
-            assert len(await producer.send_many(messages)) == 70
-        assert len(broker.sent) == 70
-
-    run(main())
+async def test_more_than_a_connection_holds_waits_until_there_is_room() -> None:
+    broker = Broker("a")
+    messages = [Message("Orders", bytes(700_000)) for _ in range(70)]
+    async with cluster(broker) as name_server, Producer(name_server, compress_over=None) as producer:
+        assert len(await producer.send_many(messages)) == 70
+    assert len(broker.sent) == 70
 
 
-def test_behind_a_part_that_failed_none_of_its_queue_is_sent() -> None:
-    async def main() -> None:
-        broker = Broker("a", ResponseCode.MESSAGE_ILLEGAL)
-        messages = [Message("Orders", bytes(600_000), sharding_key="k") for _ in range(6)]
-        async with cluster(broker) as name_server, Producer(name_server) as producer:
-            with pytest.raises(PartlySent, match="6 of 6 messages failed"):
-                await producer.send_many(messages)
-        assert len(broker.sent) == 1
-
-    run(main())
+async def test_behind_a_part_that_failed_none_of_its_queue_is_sent() -> None:
+    broker = Broker("a", ResponseCode.MESSAGE_ILLEGAL)
+    messages = [Message("Orders", bytes(600_000), sharding_key="k") for _ in range(6)]
+    async with cluster(broker) as name_server, Producer(name_server) as producer:
+        with pytest.raises(PartlySent, match="6 of 6 messages failed"):
+            await producer.send_many(messages)
+    assert len(broker.sent) == 1

@@ -42,33 +42,27 @@ async def shop(root: Path, **settings: Any) -> AsyncIterator[Shop]:
         yield Shop(live, producer, consumer)
 
 
-def test_a_pull_that_has_waited_long_enough_is_answered_without_a_message(tmp_path: Path) -> None:
-    async def main() -> None:
-        clock = ManualClock()
-        async with shop(tmp_path, clock=clock) as here:
-            await here.send(b"0")
-            waiting = asyncio.create_task(here.consumer.pull(QUEUE, 1, wait_ms=5_000))
-            await here.consumer.pull(QUEUE, 1)
-            clock.advance(5_000)
-            assert (await waiting).status is PullStatus.NO_NEW_MESSAGE
-
-    asyncio.run(main())
+async def test_a_pull_that_has_waited_long_enough_is_answered_without_a_message(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with shop(tmp_path, clock=clock) as here:
+        await here.send(b"0")
+        waiting = asyncio.create_task(here.consumer.pull(QUEUE, 1, wait_ms=5_000))
+        await here.consumer.pull(QUEUE, 1)
+        clock.advance(5_000)
+        assert (await waiting).status is PullStatus.NO_NEW_MESSAGE
 
 
-def test_an_offset_is_found_by_time(tmp_path: Path) -> None:
-    async def main() -> None:
-        clock = ManualClock()
-        async with shop(tmp_path, clock=clock) as here:
-            times = []
-            for n in range(4):
-                clock.advance(1_000)
-                times.append(clock.now_ms())
-                await here.send(b"%d" % n)
-            found = [await here.consumer.offset_by_time(QUEUE, time - 1) for time in times]
-            after = await here.consumer.offset_by_time(QUEUE, times[-1] + 1)
-        assert (found, after) == ([0, 1, 2, 3], 4)
-
-    asyncio.run(main())
+async def test_an_offset_is_found_by_time(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with shop(tmp_path, clock=clock) as here:
+        times = []
+        for n in range(4):
+            clock.advance(1_000)
+            times.append(clock.now_ms())
+            await here.send(b"%d" % n)
+        found = [await here.consumer.offset_by_time(QUEUE, time - 1) for time in times]
+        after = await here.consumer.offset_by_time(QUEUE, times[-1] + 1)
+    assert (found, after) == ([0, 1, 2, 3], 4)
 
 
 def test_a_group_that_cannot_be_is_refused() -> None:
@@ -76,33 +70,27 @@ def test_a_group_that_cannot_be_is_refused() -> None:
         PullConsumer("127.0.0.1:9876", "a group")
 
 
-def test_a_pull_fails_while_the_broker_is_gone_and_finds_it_where_it_comes_back(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as live:
-            port = int(live.name_server.rpartition(":")[2])
-            consumer = PullConsumer(live.name_server, "readers")
-            await consumer.__aenter__()
-            async with Producer(live.name_server) as producer:
-                queue = (await producer.send(Message("Orders", b"0"))).queue
+async def test_a_pull_fails_while_the_broker_is_gone_and_finds_it_where_it_comes_back(tmp_path: Path) -> None:
+    async with serving(tmp_path) as live:
+        port = int(live.name_server.rpartition(":")[2])
+        consumer = PullConsumer(live.name_server, "readers")
+        await consumer.__aenter__()
+        async with Producer(live.name_server) as producer:
+            queue = (await producer.send(Message("Orders", b"0"))).queue
+        assert (await consumer.pull(queue, 0)).messages
+    try:
+        with pytest.raises(NetworkError):
+            await consumer.pull(queue, 0)
+        async with serving(tmp_path, namesrv_port=port):
             assert (await consumer.pull(queue, 0)).messages
-        try:
-            with pytest.raises(NetworkError):
-                await consumer.pull(queue, 0)
-            async with serving(tmp_path, namesrv_port=port):
-                assert (await consumer.pull(queue, 0)).messages
-        finally:
-            await consumer.__aexit__()
-
-    asyncio.run(main())
+    finally:
+        await consumer.__aexit__()
 
 
-def test_a_condition_over_properties_that_cannot_be_is_refused(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with shop(tmp_path / "a", enable_property_filter=True) as here:
-            with pytest.raises(RemoteError, match="at character 8"):
-                await here.consumer.pull(QUEUE, 0, sql="size > 'x'")
-        async with shop(tmp_path / "b") as here:
-            with pytest.raises(RemoteError, match="set enablePropertyFilter"):
-                await here.consumer.pull(QUEUE, 0, sql="size > 3")
-
-    asyncio.run(main())
+async def test_a_condition_over_properties_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    async with shop(tmp_path / "a", enable_property_filter=True) as here:
+        with pytest.raises(RemoteError, match="at character 8"):
+            await here.consumer.pull(QUEUE, 0, sql="size > 'x'")
+    async with shop(tmp_path / "b") as here:
+        with pytest.raises(RemoteError, match="set enablePropertyFilter"):
+            await here.consumer.pull(QUEUE, 0, sql="size > 3")

@@ -16,14 +16,11 @@ from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
 
 
-def test_a_pull_gives_no_more_bytes_than_are_wanted_but_for_the_first_message(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with shop(tmp_path) as here:
-            await here.send(b"0", b"1", b"2")
-            one = await here.requests.pull_records(QUEUE, 0, max_bytes=1)
-            assert [record.body for record in decode_many(one.body)] == [b"0"]
-
-    asyncio.run(main())
+async def test_a_pull_gives_no_more_bytes_than_are_wanted_but_for_the_first_message(tmp_path: Path) -> None:
+    async with shop(tmp_path) as here:
+        await here.send(b"0", b"1", b"2")
+        one = await here.requests.pull_records(QUEUE, 0, max_bytes=1)
+        assert [record.body for record in decode_many(one.body)] == [b"0"]
 
 
 SUCCESS = ResponseCode.SUCCESS
@@ -51,30 +48,25 @@ class Desk:
             session.send(response(command, code))
 
 
-def test_the_first_commit_in_a_topic_goes_alone() -> None:
-    async def main() -> None:
-        desk = Desk()
-        broker = Server(desk)
-        address = f"{inproc.HOST}:{await broker.start(inproc.HOST, 0)}"
-        name_server = Server(RoutesOnly({QUEUE.broker_name: address}))
-        port = await name_server.start(inproc.HOST, 0)
-        connections = Connections()
-        requests = QueueRequests(connections, Routes(connections, [f"{inproc.HOST}:{port}"]), "me", 60_000)
-        async with asyncio.timeout(60):
-            commits = [
-                asyncio.create_task(requests.commit(QUEUE._replace(topic=topic, queue_id=queue_id), 1))
-                for topic in ("Orders", "Bills")
-                for queue_id in range(3)
-            ]
-            await desk.answer(ResponseCode.SYSTEM_ERROR, SUCCESS)  # of each topic one
-            await desk.answer(SUCCESS, SUCCESS, SUCCESS)
-            await desk.answer(SUCCESS)
-            failed = [
-                one for one in await asyncio.gather(*commits, return_exceptions=True) if one is not None
-            ]
-            assert len(failed) == 1
-        await connections.close()
-        await broker.stop()
-        await name_server.stop()
-
-    asyncio.run(main())
+async def test_the_first_commit_in_a_topic_goes_alone() -> None:
+    desk = Desk()
+    broker = Server(desk)
+    address = f"{inproc.HOST}:{await broker.start(inproc.HOST, 0)}"
+    name_server = Server(RoutesOnly({QUEUE.broker_name: address}))
+    port = await name_server.start(inproc.HOST, 0)
+    connections = Connections()
+    requests = QueueRequests(connections, Routes(connections, [f"{inproc.HOST}:{port}"]), "me", 60_000)
+    async with asyncio.timeout(60):
+        commits = [
+            asyncio.create_task(requests.commit(QUEUE._replace(topic=topic, queue_id=queue_id), 1))
+            for topic in ("Orders", "Bills")
+            for queue_id in range(3)
+        ]
+        await desk.answer(ResponseCode.SYSTEM_ERROR, SUCCESS)  # of each topic one
+        await desk.answer(SUCCESS, SUCCESS, SUCCESS)
+        await desk.answer(SUCCESS)
+        failed = [one for one in await asyncio.gather(*commits, return_exceptions=True) if one is not None]
+        assert len(failed) == 1
+    await connections.close()
+    await broker.stop()
+    await name_server.stop()

@@ -1,6 +1,5 @@
 """Which handles a producer refuses, what it asks the broker, and what it makes of the answer."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -73,31 +72,22 @@ def test_a_refusal_names_the_message_and_the_remedy(code: int, remark: str | Non
     assert "(message ID of topic 'Orders', due at 1700000000001, broker 'a'" in raised.value.remark
 
 
-def test_a_broker_that_takes_nothing_back_says_which_setting_lets_it(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with serving(tmp_path) as live, Producer(live.name_server) as producer:
-            result = await producer.send(Message("Orders", b"x", delay_ms=60_000))
-            with pytest.raises(RemoteError, match=r"code 16: .*recallMessageEnable"):
-                await producer.recall("Orders", result.recall_handle)
-
-    asyncio.run(main())
+async def test_a_broker_that_takes_nothing_back_says_which_setting_lets_it(tmp_path: Path) -> None:
+    async with serving(tmp_path) as live, Producer(live.name_server) as producer:
+        result = await producer.send(Message("Orders", b"x", delay_ms=60_000))
+        with pytest.raises(RemoteError, match=r"code 16: .*recallMessageEnable"):
+            await producer.recall("Orders", result.recall_handle)
 
 
-def test_a_broker_that_is_not_known_is_named() -> None:
-    async def main() -> None:
-        async with cluster(Broker("b")) as name_server, Producer(name_server) as producer:
-            with pytest.raises(NoRoute, match="no master of broker 'a' is known for topic 'Orders'"):
-                await producer.recall("Orders", str(MESSAGE))
-
-    asyncio.run(main())
+async def test_a_broker_that_is_not_known_is_named() -> None:
+    async with cluster(Broker("b")) as name_server, Producer(name_server) as producer:
+        with pytest.raises(NoRoute, match="no master of broker 'a' is known for topic 'Orders'"):
+            await producer.recall("Orders", str(MESSAGE))
 
 
-def test_the_broker_of_the_handle_is_asked_and_no_other() -> None:
-    async def main() -> None:
-        brokers = [Broker(name) for name in "ab"]
-        async with cluster(*brokers) as name_server, Producer(name_server, "shop") as producer:
-            assert await producer.recall("Orders", str(MESSAGE)) == "ID"
-        asked, other = (broker.recalled for broker in brokers)
-        assert ([header.recall_handle for header in asked], other) == ([str(MESSAGE)], [])
-
-    asyncio.run(main())
+async def test_the_broker_of_the_handle_is_asked_and_no_other() -> None:
+    brokers = [Broker(name) for name in "ab"]
+    async with cluster(*brokers) as name_server, Producer(name_server, "shop") as producer:
+        assert await producer.recall("Orders", str(MESSAGE)) == "ID"
+    asked, other = (broker.recalled for broker in brokers)
+    assert ([header.recall_handle for header in asked], other) == ([str(MESSAGE)], [])

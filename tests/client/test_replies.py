@@ -1,9 +1,7 @@
 """Replies that are waited for: whose they are, and what the broker is answered."""
 
-import asyncio
 import uuid
-from collections.abc import Coroutine
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from msgspec.structs import replace
@@ -31,10 +29,6 @@ class Wire:
         self.answers.append(command)
 
 
-def run(main: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(main)
-
-
 def pushed(correlation_id: str, body: bytes = b"yes", flag: int = 0, sys_flag: int = 0) -> Command:
     named = properties.encode({"CORRELATION_ID": correlation_id}).decode()
     header = replace(HEADER, properties=named, sys_flag=sys_flag)
@@ -49,88 +43,70 @@ def take(replies: Replies, command: Command) -> list[Command]:
     return wire.answers
 
 
-def test_each_reply_goes_to_the_request_with_its_correlation_id() -> None:
-    async def main() -> None:
-        replies = Replies(ManualClock())
-        with replies.expected() as (one, first), replies.expected() as (two, second):
-            assert uuid.UUID(one) != uuid.UUID(two)
-            for correlation_id in (two, one):
-                (answer,) = take(replies, pushed(correlation_id, correlation_id.encode()))
-                assert (answer.code, answer.opaque, answer.remark) == (ResponseCode.SUCCESS, 7, None)
-            assert ((await first).body, (await second).body) == (one.encode(), two.encode())
-            assert int((await first).properties["ARRIVE_TIME"]) == ManualClock().now_ms()
-
-    run(main())
+async def test_each_reply_goes_to_the_request_with_its_correlation_id() -> None:
+    replies = Replies(ManualClock())
+    with replies.expected() as (one, first), replies.expected() as (two, second):
+        assert uuid.UUID(one) != uuid.UUID(two)
+        for correlation_id in (two, one):
+            (answer,) = take(replies, pushed(correlation_id, correlation_id.encode()))
+            assert (answer.code, answer.opaque, answer.remark) == (ResponseCode.SUCCESS, 7, None)
+        assert ((await first).body, (await second).body) == (one.encode(), two.encode())
+        assert int((await first).properties["ARRIVE_TIME"]) == ManualClock().now_ms()
 
 
 @pytest.mark.parametrize("correlation_id", ["unknown", "", "past", "twice"])
-def test_a_reply_that_nobody_waits_for_is_logged_and_answered(
+async def test_a_reply_that_nobody_waits_for_is_logged_and_answered(
     correlation_id: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        replies = Replies(ManualClock())
-        with replies.expected() as (past, _):
-            pass
-        with replies.expected() as (twice, reply):
-            take(replies, pushed(twice))
-            ids = {"past": past, "twice": twice}
-            (answer,) = take(replies, pushed(ids.get(correlation_id, correlation_id), b"no"))
-            assert answer.code == ResponseCode.SUCCESS
-            assert (await reply).body == b"yes"
-
-    run(main())
+    replies = Replies(ManualClock())
+    with replies.expected() as (past, _):
+        pass
+    with replies.expected() as (twice, reply):
+        take(replies, pushed(twice))
+        ids = {"past": past, "twice": twice}
+        (answer,) = take(replies, pushed(ids.get(correlation_id, correlation_id), b"no"))
+        assert answer.code == ResponseCode.SUCCESS
+        assert (await reply).body == b"yes"
     (record,) = caplog.records
     assert "of 10.0.0.2:1234 is dropped" in record.getMessage()
 
 
-def test_a_reply_that_wants_no_answer_gets_none() -> None:
-    async def main() -> None:
-        replies = Replies(ManualClock())
-        with replies.expected() as (correlation_id, reply):
-            assert take(replies, pushed(correlation_id, flag=ONEWAY_FLAG)) == []
-            assert (await reply).body == b"yes"
-
-    run(main())
+async def test_a_reply_that_wants_no_answer_gets_none() -> None:
+    replies = Replies(ManualClock())
+    with replies.expected() as (correlation_id, reply):
+        assert take(replies, pushed(correlation_id, flag=ONEWAY_FLAG)) == []
+        assert (await reply).body == b"yes"
 
 
-def test_a_reply_without_its_fields_is_no_reply() -> None:
-    async def main() -> None:
-        command = pushed("42")
-        del command.ext_fields["storeTimestamp"]
-        with pytest.raises(HeaderError, match="storeTimestamp"):
-            take(Replies(ManualClock()), command)
-
-    run(main())
+async def test_a_reply_without_its_fields_is_no_reply() -> None:
+    command = pushed("42")
+    del command.ext_fields["storeTimestamp"]
+    with pytest.raises(HeaderError, match="storeTimestamp"):
+        take(Replies(ManualClock()), command)
 
 
-def test_who_has_given_up_waiting_does_not_get_it() -> None:
-    async def main() -> None:
-        replies = Replies(ManualClock())
-        with replies.expected() as (correlation_id, reply):
-            reply.cancel()
-            (answer,) = take(replies, pushed(correlation_id))
-            assert answer.code == ResponseCode.SUCCESS and reply.cancelled()
-
-    run(main())
+async def test_who_has_given_up_waiting_does_not_get_it() -> None:
+    replies = Replies(ManualClock())
+    with replies.expected() as (correlation_id, reply):
+        reply.cancel()
+        (answer,) = take(replies, pushed(correlation_id))
+        assert answer.code == ResponseCode.SUCCESS and reply.cancelled()
 
 
-def test_closing_fails_what_waits_and_what_comes_later() -> None:
-    async def main() -> None:
-        replies = Replies(ManualClock())
-        with (
-            replies.expected() as (_, reply),
-            replies.expected() as (_, unseen),
-            replies.expected() as (_, done),
-        ):
-            done.cancel()
-            replies.close()
-            with pytest.raises(NetworkError, match="closed before the reply came"):
-                await reply
-            assert unseen.done()
-        with pytest.raises(NetworkError, match="this producer is closed"), replies.expected():
-            pass
-
-    run(main())
+async def test_closing_fails_what_waits_and_what_comes_later() -> None:
+    replies = Replies(ManualClock())
+    with (
+        replies.expected() as (_, reply),
+        replies.expected() as (_, unseen),
+        replies.expected() as (_, done),
+    ):
+        done.cancel()
+        replies.close()
+        with pytest.raises(NetworkError, match="closed before the reply came"):
+            await reply
+        assert unseen.done()
+    with pytest.raises(NetworkError, match="this producer is closed"), replies.expected():
+        pass
 
 
 @pytest.mark.parametrize("kind", CompressionType)

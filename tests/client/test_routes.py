@@ -118,84 +118,66 @@ def test_what_is_no_name_server_is_refused_with_how_to_write_it(text: str, said:
         parse_name_servers(text)
 
 
-def test_a_route_is_asked_for_once_and_again_when_it_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def main() -> None:
-        turn = turn_clock(monkeypatch)
-        server = FakeNameServer()
-        server.known["Orders"] = on_broker("a")
-        async with listening(server) as address, routes_by(address) as routes:
-            first = await routes.get("Orders")
-            assert [queue.queue_id for queue in first.publish_queues()] == [0, 1, 2, 3]
-            assert await routes.get("Orders") is first
-            assert server.asked == ["Orders"]
-            server.known["Orders"] = on_broker("bb")
-            turn(REFRESH_S)
-            assert (await routes.get("Orders")).master("bb") == "10.0.0.1:2"
-
-    asyncio.run(main())
+async def test_a_route_is_asked_for_once_and_again_when_it_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    turn = turn_clock(monkeypatch)
+    server = FakeNameServer()
+    server.known["Orders"] = on_broker("a")
+    async with listening(server) as address, routes_by(address) as routes:
+        first = await routes.get("Orders")
+        assert [queue.queue_id for queue in first.publish_queues()] == [0, 1, 2, 3]
+        assert await routes.get("Orders") is first
+        assert server.asked == ["Orders"]
+        server.known["Orders"] = on_broker("bb")
+        turn(REFRESH_S)
+        assert (await routes.get("Orders")).master("bb") == "10.0.0.1:2"
 
 
-def test_all_who_want_a_route_at_once_share_one_request() -> None:
-    async def main() -> None:
-        server = FakeNameServer()
-        server.known["Orders"] = on_broker("a")
-        server.hold = asyncio.Event()
-        async with listening(server) as address, routes_by(address) as routes:
-            gives_up = asyncio.create_task(routes.get("Orders"))
-            others = [asyncio.create_task(routes.get("Orders")) for _ in range(50)]
-            await server.asked_once.wait()
-            gives_up.cancel()
-            server.hold.set()
-            assert len({id(route) for route in await asyncio.gather(*others)}) == 1
-            assert server.asked == ["Orders"]
-
-    asyncio.run(main())
+async def test_all_who_want_a_route_at_once_share_one_request() -> None:
+    server = FakeNameServer()
+    server.known["Orders"] = on_broker("a")
+    server.hold = asyncio.Event()
+    async with listening(server) as address, routes_by(address) as routes:
+        gives_up = asyncio.create_task(routes.get("Orders"))
+        others = [asyncio.create_task(routes.get("Orders")) for _ in range(50)]
+        await server.asked_once.wait()
+        gives_up.cancel()
+        server.hold.set()
+        assert len({id(route) for route in await asyncio.gather(*others)}) == 1
+        assert server.asked == ["Orders"]
 
 
-def test_a_topic_without_a_route_is_told_with_the_name_servers_words() -> None:
-    async def main() -> None:
-        server = FakeNameServer()
-        async with listening(server) as address, routes_by(address) as routes:
-            with pytest.raises(NoRoute, match=f"no route for topic 'Orders': name server {address} says"):
-                await routes.get("Orders")
-            server.known["Orders"] = on_broker("a")
-            assert (await routes.get("Orders")).topic == "Orders"
-
-    asyncio.run(main())
-
-
-def test_a_name_server_that_refuses_is_quoted() -> None:
-    async def main() -> None:
-        server = FakeNameServer()
-        server.code = ResponseCode.SYSTEM_ERROR
-        async with listening(server) as address, routes_by(address) as routes:
-            with pytest.raises(RemoteError, match="code 1: says so"):
-                await routes.get("Orders")
-
-    asyncio.run(main())
-
-
-def test_the_next_name_server_is_asked_when_one_does_not_answer_and_first_from_then_on() -> None:
-    async def main() -> None:
-        server = FakeNameServer()
-        server.known |= {"Orders": on_broker("a"), "Other": on_broker("a")}
-        nobody = f"127.0.0.1:{free_port()}"
-        async with listening(server) as address, routes_by(nobody, address) as routes:
+async def test_a_topic_without_a_route_is_told_with_the_name_servers_words() -> None:
+    server = FakeNameServer()
+    async with listening(server) as address, routes_by(address) as routes:
+        with pytest.raises(NoRoute, match=f"no route for topic 'Orders': name server {address} says"):
             await routes.get("Orders")
-            await routes.get("Other")
-            assert routes._name_servers == [address, nobody]
-
-    asyncio.run(main())
+        server.known["Orders"] = on_broker("a")
+        assert (await routes.get("Orders")).topic == "Orders"
 
 
-def test_without_any_name_server_the_error_names_them_all() -> None:
-    async def main() -> None:
-        ports = free_port(), free_port()
-        async with routes_by(*(f"127.0.0.1:{port}" for port in ports)) as routes:
-            with pytest.raises(NetworkError, match=rf"no name server answers: .*{ports[0]}.*; .*{ports[1]}"):
-                await routes.get("Orders")
+async def test_a_name_server_that_refuses_is_quoted() -> None:
+    server = FakeNameServer()
+    server.code = ResponseCode.SYSTEM_ERROR
+    async with listening(server) as address, routes_by(address) as routes:
+        with pytest.raises(RemoteError, match="code 1: says so"):
+            await routes.get("Orders")
 
-    asyncio.run(main())
+
+async def test_the_next_name_server_is_asked_when_one_does_not_answer_and_first_from_then_on() -> None:
+    server = FakeNameServer()
+    server.known |= {"Orders": on_broker("a"), "Other": on_broker("a")}
+    nobody = f"127.0.0.1:{free_port()}"
+    async with listening(server) as address, routes_by(nobody, address) as routes:
+        await routes.get("Orders")
+        await routes.get("Other")
+        assert routes._name_servers == [address, nobody]
+
+
+async def test_without_any_name_server_the_error_names_them_all() -> None:
+    ports = free_port(), free_port()
+    async with routes_by(*(f"127.0.0.1:{port}" for port in ports)) as routes:
+        with pytest.raises(NetworkError, match=rf"no name server answers: .*{ports[0]}.*; .*{ports[1]}"):
+            await routes.get("Orders")
 
 
 async def test_a_brokers_address_among_those_of_name_servers_is_passed_over_and_named_if_alone(
@@ -219,108 +201,90 @@ async def test_a_brokers_address_among_those_of_name_servers_is_passed_over_and_
                 await perhaps.topics()
 
 
-def test_a_known_route_is_used_on_while_no_name_server_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def main() -> None:
-        turn = turn_clock(monkeypatch)
-        server = FakeNameServer()
-        server.known["Orders"] = on_broker("a")
-        async with routes_by(f"127.0.0.1:{(port := free_port())}") as routes:
-            async with listening(server, port):
-                route = await routes.get("Orders")
+async def test_a_known_route_is_used_on_while_no_name_server_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    turn = turn_clock(monkeypatch)
+    server = FakeNameServer()
+    server.known["Orders"] = on_broker("a")
+    async with routes_by(f"127.0.0.1:{(port := free_port())}") as routes:
+        async with listening(server, port):
+            route = await routes.get("Orders")
+        turn(REFRESH_S)
+        assert await routes.get("Orders") is route
+        routes.forget("Orders")
+        assert await routes.get("Orders") is route
+        async with listening(server, port):
             turn(REFRESH_S)
-            assert await routes.get("Orders") is route
-            routes.forget("Orders")
-            assert await routes.get("Orders") is route
-            async with listening(server, port):
-                turn(REFRESH_S)
-                server.known["Orders"] = on_broker("bb")
-                assert (await routes.get("Orders")).master("bb")
-
-    asyncio.run(main())
+            server.known["Orders"] = on_broker("bb")
+            assert (await routes.get("Orders")).master("bb")
 
 
-def test_a_topic_that_is_gone_has_no_route_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def main() -> None:
-        turn = turn_clock(monkeypatch)
-        server = FakeNameServer()
-        server.known["Orders"] = on_broker("a")
-        async with listening(server) as address, routes_by(address) as routes:
+async def test_a_topic_that_is_gone_has_no_route_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    turn = turn_clock(monkeypatch)
+    server = FakeNameServer()
+    server.known["Orders"] = on_broker("a")
+    async with listening(server) as address, routes_by(address) as routes:
+        await routes.get("Orders")
+        del server.known["Orders"]
+        turn(REFRESH_S)
+        with pytest.raises(NoRoute):
             await routes.get("Orders")
-            del server.known["Orders"]
-            turn(REFRESH_S)
-            with pytest.raises(NoRoute):
-                await routes.get("Orders")
-
-    asyncio.run(main())
 
 
 @pytest.mark.parametrize("code", [ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SYSTEM_ERROR, 0])
-def test_a_known_route_is_used_on_while_a_name_server_that_was_started_anew_does_not_know_it_yet(
+async def test_a_known_route_is_used_on_while_a_name_server_that_was_started_anew_does_not_know_it_yet(
     code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def main() -> None:
-        turn = turn_clock(monkeypatch)
-        server = FakeNameServer()
-        server.known["Orders"] = on_broker("a")
-        async with listening(server) as address, routes_by(address, gone_s=GONE_S) as routes:
-            route = await routes.get("Orders")
-            for _ in range(2):
-                known = server.known.pop("Orders")
-                server.code = code
-                turn(REFRESH_S)
-                assert await routes.get("Orders") is route
-                turn(GONE_S - 1)
-                assert await routes.get_for_sending("Orders") is route
-                server.known["Orders"] = known
-                turn(GONE_S)
-                route = await routes.get("Orders")  # it counts anew from here on
-            if code == ResponseCode.TOPIC_NOT_EXIST:
-                del server.known["Orders"]
-                turn(REFRESH_S)
+    turn = turn_clock(monkeypatch)
+    server = FakeNameServer()
+    server.known["Orders"] = on_broker("a")
+    async with listening(server) as address, routes_by(address, gone_s=GONE_S) as routes:
+        route = await routes.get("Orders")
+        for _ in range(2):
+            known = server.known.pop("Orders")
+            server.code = code
+            turn(REFRESH_S)
+            assert await routes.get("Orders") is route
+            turn(GONE_S - 1)
+            assert await routes.get_for_sending("Orders") is route
+            server.known["Orders"] = known
+            turn(GONE_S)
+            route = await routes.get("Orders")  # it counts anew from here on
+        if code == ResponseCode.TOPIC_NOT_EXIST:
+            del server.known["Orders"]
+            turn(REFRESH_S)
+            await routes.get("Orders")
+            turn(GONE_S)
+            with pytest.raises(NoRoute):
                 await routes.get("Orders")
-                turn(GONE_S)
-                with pytest.raises(NoRoute):
-                    await routes.get("Orders")
-
-    asyncio.run(main())
 
 
-def test_a_name_server_that_two_requests_find_dead_is_asked_last_by_the_next() -> None:
-    async def main() -> None:
-        server = FakeNameServer()
-        server.known |= {"Orders": on_broker("a"), "Other": on_broker("a")}
-        nobody = f"127.0.0.1:{free_port()}"
-        async with listening(server) as address, routes_by(nobody, address) as routes:
-            await asyncio.gather(routes.get("Orders"), routes.get("Other"))
-            assert routes._name_servers == [address, nobody]
-
-    asyncio.run(main())
+async def test_a_name_server_that_two_requests_find_dead_is_asked_last_by_the_next() -> None:
+    server = FakeNameServer()
+    server.known |= {"Orders": on_broker("a"), "Other": on_broker("a")}
+    nobody = f"127.0.0.1:{free_port()}"
+    async with listening(server) as address, routes_by(nobody, address) as routes:
+        await asyncio.gather(routes.get("Orders"), routes.get("Other"))
+        assert routes._name_servers == [address, nobody]
 
 
-def test_a_forgotten_route_is_asked_for_again() -> None:
-    async def main() -> None:
-        server = FakeNameServer()
-        server.known["Orders"] = on_broker("a")
-        async with listening(server) as address, routes_by(address) as routes:
-            await routes.get("Orders")
-            routes.forget("Orders")
-            routes.forget("never asked for")
-            await routes.get("Orders")
-            assert server.asked == ["Orders", "Orders"]
-
-    asyncio.run(main())
+async def test_a_forgotten_route_is_asked_for_again() -> None:
+    server = FakeNameServer()
+    server.known["Orders"] = on_broker("a")
+    async with listening(server) as address, routes_by(address) as routes:
+        await routes.get("Orders")
+        routes.forget("Orders")
+        routes.forget("never asked for")
+        await routes.get("Orders")
+        assert server.asked == ["Orders", "Orders"]
 
 
 @pytest.mark.parametrize(("queues", "expected"), [(8, 4), (4, 4), (2, 2)])
-def test_a_new_topic_is_sent_to_where_it_can_be_made(queues: int, expected: int) -> None:
-    async def main() -> None:
-        server = FakeNameServer()
-        async with listening(server) as address, routes_by(address) as routes:
-            with pytest.raises(NoRoute, match="'Orders'"):
-                await routes.get_for_sending("Orders")
-            server.known["TBW102"] = on_broker("a", queues=queues, perm=7)
-            route = await routes.get_for_sending("Orders")
-            assert (route.topic, len(route.publish_queues())) == ("Orders", expected)
-            assert {queue.topic for queue in route.publish_queues()} == {"Orders"}
-
-    asyncio.run(main())
+async def test_a_new_topic_is_sent_to_where_it_can_be_made(queues: int, expected: int) -> None:
+    server = FakeNameServer()
+    async with listening(server) as address, routes_by(address) as routes:
+        with pytest.raises(NoRoute, match="'Orders'"):
+            await routes.get_for_sending("Orders")
+        server.known["TBW102"] = on_broker("a", queues=queues, perm=7)
+        route = await routes.get_for_sending("Orders")
+        assert (route.topic, len(route.publish_queues())) == ("Orders", expected)
+        assert {queue.topic for queue in route.publish_queues()} == {"Orders"}

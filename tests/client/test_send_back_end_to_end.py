@@ -36,35 +36,29 @@ async def only_message(here: Shop, queue: MessageQueue) -> StoredMessage:
     return message
 
 
-def test_a_message_comes_again_after_its_delay_also_if_its_broker_does_not_find_it(
+async def test_a_message_comes_again_after_its_delay_also_if_its_broker_does_not_find_it(
     name_server: str, topic: str
 ) -> None:
-    async def main() -> None:
-        async with shop_at(name_server, topic) as here:
-            back, message = await prepared(here)
-            await back.again(here.queue, message, 1)
-            await back.again(here.queue, replace(message, physical_offset=2**40), 2)  # it is sent whole
-            retries = here.queue._replace(topic=f"%RETRY%{topic}")
-            here.routes.forget(retries.topic)
-            for queue_offset in (0, 1):
-                pulled = await here.requests.pull(retries, queue_offset, wait_ms=20_000)
-                again = pulled.messages[0]
-                assert (again.body, again.tags, again.reconsume_times) == (b"0", "paid", 1)
-                assert (again.message_id, again.properties["RETRY_TOPIC"]) == (message.message_id, topic)
-
-    asyncio.run(main())
+    async with shop_at(name_server, topic) as here:
+        back, message = await prepared(here)
+        await back.again(here.queue, message, 1)
+        await back.again(here.queue, replace(message, physical_offset=2**40), 2)  # it is sent whole
+        retries = here.queue._replace(topic=f"%RETRY%{topic}")
+        here.routes.forget(retries.topic)
+        for queue_offset in (0, 1):
+            pulled = await here.requests.pull(retries, queue_offset, wait_ms=20_000)
+            again = pulled.messages[0]
+            assert (again.body, again.tags, again.reconsume_times) == (b"0", "paid", 1)
+            assert (again.message_id, again.properties["RETRY_TOPIC"]) == (message.message_id, topic)
 
 
 @pytest.mark.parametrize("way", ["by its name", "whole"])
-def test_a_dead_letter_goes_where_it_belongs(name_server: str, topic: str, way: str) -> None:
-    async def main() -> None:
-        async with shop_at(name_server, topic) as here:
-            back, message = await prepared(here)
-            if way == "whole":
-                await back.whole(message, DEAD_LETTER)
-            else:
-                await back.again(here.queue, message, DEAD_LETTER)
-            dead = await only_message(here, here.queue._replace(topic=f"%DLQ%{topic}"))
-            assert (dead.body, dead.message_id) == (b"0", message.message_id)
-
-    asyncio.run(main())
+async def test_a_dead_letter_goes_where_it_belongs(name_server: str, topic: str, way: str) -> None:
+    async with shop_at(name_server, topic) as here:
+        back, message = await prepared(here)
+        if way == "whole":
+            await back.whole(message, DEAD_LETTER)
+        else:
+            await back.again(here.queue, message, DEAD_LETTER)
+        dead = await only_message(here, here.queue._replace(topic=f"%DLQ%{topic}"))
+        assert (dead.body, dead.message_id) == (b"0", message.message_id)

@@ -1,7 +1,5 @@
 """What is told of sends, and what is not."""
 
-import asyncio
-
 import pytest
 
 from cometmq.client import outgoing
@@ -59,19 +57,16 @@ def test_a_broker_can_forbid_it_and_failures_are_not_told() -> None:
     assert trace_of(failed) is None
 
 
-def test_sends_are_told_of_when_the_producer_closes_at_the_latest() -> None:
-    async def main() -> None:
-        sent: list[Message] = []
+async def test_sends_are_told_of_when_the_producer_closes_at_the_latest() -> None:
+    sent: list[Message] = []
 
-        async def send(message: Message) -> None:
-            sent.append(message)
+    async def send(message: Message) -> None:
+        sent.append(message)
 
-        tracer = SendTracer(send)
-        answered = attempt(Message("Orders", b"x"))
-        for one in (answered, attempt(Message("Orders", b"x"), TRACE_ON="false")):
-            tracer.before_send(one)
-            tracer.after_send(one)
-        await tracer.close()
-        assert [decode(message.body) for message in sent] == [[trace_of(answered)]]
-
-    asyncio.run(main())
+    tracer = SendTracer(send)
+    answered = attempt(Message("Orders", b"x"))
+    for one in (answered, attempt(Message("Orders", b"x"), TRACE_ON="false")):
+        tracer.before_send(one)
+        tracer.after_send(one)
+    await tracer.close()
+    assert [decode(message.body) for message in sent] == [[trace_of(answered)]]

@@ -77,19 +77,16 @@ def test_what_would_end_a_worker_is_a_failure_of_the_handler(handler: Any, said:
         asyncio.run(Subscription("Orders", handler, once=once).handle([stored(0)], pool))
 
 
-def test_a_worker_that_is_cancelled_ends() -> None:
-    async def main() -> None:
-        begun = asyncio.Event()
+async def test_a_worker_that_is_cancelled_ends() -> None:
+    begun = asyncio.Event()
 
-        async def handle(_: object) -> None:
-            begun.set()
-            await asyncio.Event().wait()
+    async def handle(_: object) -> None:
+        begun.set()
+        await asyncio.Event().wait()
 
-        with ThreadPoolExecutor(1) as pool:
-            work = asyncio.create_task(Subscription("Orders", handle).handle([stored(0)], pool))
-            await begun.wait()
-            work.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await work
-
-    asyncio.run(main())
+    with ThreadPoolExecutor(1) as pool:
+        work = asyncio.create_task(Subscription("Orders", handle).handle([stored(0)], pool))
+        await begun.wait()
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work

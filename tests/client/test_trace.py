@@ -20,31 +20,25 @@ def test_traces_of_a_topic_share_a_message_that_is_found_by_their_ids_and_keys()
     assert [trace.message_id for trace in decode(first.body)] == ["id0", "id2"]
 
 
-def test_traces_leave_by_twenty_and_the_rest_at_the_end() -> None:
-    async def main() -> None:
-        sent: list[Message] = []
+async def test_traces_leave_by_twenty_and_the_rest_at_the_end() -> None:
+    sent: list[Message] = []
 
-        async def send(message: Message) -> None:
-            sent.append(message)
+    async def send(message: Message) -> None:
+        sent.append(message)
 
-        tracer = Tracer(send)
-        for number in range(FLUSH_COUNT + 1):
-            tracer.note("Orders", trace(number))
-        await asyncio.sleep(0)
-        assert [len(decode(message.body)) for message in sent] == [FLUSH_COUNT]
-        await tracer.close()
-        assert [len(decode(message.body)) for message in sent] == [FLUSH_COUNT, 1]
-
-    asyncio.run(main())
+    tracer = Tracer(send)
+    for number in range(FLUSH_COUNT + 1):
+        tracer.note("Orders", trace(number))
+    await asyncio.sleep(0)
+    assert [len(decode(message.body)) for message in sent] == [FLUSH_COUNT]
+    await tracer.close()
+    assert [len(decode(message.body)) for message in sent] == [FLUSH_COUNT, 1]
 
 
-def test_traces_that_cannot_be_sent_are_lost_quietly() -> None:
+async def test_traces_that_cannot_be_sent_are_lost_quietly() -> None:
     def send(message: Message) -> Awaitable[object]:
         raise NetworkError(message.topic)
 
-    async def main() -> None:
-        tracer = Tracer(send)
-        tracer.note("Orders", trace(0))
-        await tracer.close()
-
-    asyncio.run(main())
+    tracer = Tracer(send)
+    tracer.note("Orders", trace(0))
+    await tracer.close()

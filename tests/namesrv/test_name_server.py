@@ -99,75 +99,60 @@ def route_request(topic: str) -> Command:
 
 
 @pytest.mark.parametrize("serialize_type", SerializeType)
-def test_a_client_finds_the_broker_that_has_its_topic(serialize_type: SerializeType) -> None:
-    async def main() -> None:
-        async with scene() as here:
-            await here.broker()
-            client = await here.connect()
-            request = route_request("T")
-            request.serialize_type = serialize_type
-            answer = await client.request(request)
-            assert answer.code == 0 and answer.serialize_type is serialize_type
-            route = decode_body(TopicRoute, answer.body)
-            assert route.brokers[0].addrs == {0: "broker-a:10911"}
-            assert route.queues[0].write_queue_count == 4
-
-    asyncio.run(main())
+async def test_a_client_finds_the_broker_that_has_its_topic(serialize_type: SerializeType) -> None:
+    async with scene() as here:
+        await here.broker()
+        client = await here.connect()
+        request = route_request("T")
+        request.serialize_type = serialize_type
+        answer = await client.request(request)
+        assert answer.code == 0 and answer.serialize_type is serialize_type
+        route = decode_body(TopicRoute, answer.body)
+        assert route.brokers[0].addrs == {0: "broker-a:10911"}
+        assert route.queues[0].write_queue_count == 4
 
 
-def test_a_lost_connection_takes_its_broker_with_it_at_once() -> None:
-    async def main() -> None:
-        async with scene() as here:
-            broker = await here.broker("broker-a", "T", "U")
-            await here.broker("broker-b", "V", "W")
-            await broker.close()
-            while await here.topics() != ["V", "W"]:  # until the server has read the end of that connection
-                pass
-
-    asyncio.run(main())
+async def test_a_lost_connection_takes_its_broker_with_it_at_once() -> None:
+    async with scene() as here:
+        broker = await here.broker("broker-a", "T", "U")
+        await here.broker("broker-b", "V", "W")
+        await broker.close()
+        while await here.topics() != ["V", "W"]:  # until the server has read the end of that connection
+            pass
 
 
-def test_a_silent_broker_expires_and_its_connection_is_closed() -> None:
-    async def main() -> None:
-        async with scene() as here:
-            silent = await here.broker("broker-a", "T", "U")
-            alive = await here.broker("broker-b", "V", "W")
-            await here.connect()
-            here.clock.advance(HEARTBEAT_TIMEOUT_MS)
-            fields = broker_fields("broker-b", "broker-b:10911")
-            await alive.request(Command(RequestCode.BROKER_HEARTBEAT, ext_fields=fields))
-            here.name_server.expire()
-            assert await here.topics() == ["T", "U", "V", "W"]
-            here.clock.advance(1)
-            here.name_server.expire()
-            assert await here.topics() == ["V", "W"]
-            with pytest.raises(NetworkError):
-                await silent.request(Command(RequestCode.BROKER_HEARTBEAT))
-            assert not alive.closed
-
-    asyncio.run(main())
+async def test_a_silent_broker_expires_and_its_connection_is_closed() -> None:
+    async with scene() as here:
+        silent = await here.broker("broker-a", "T", "U")
+        alive = await here.broker("broker-b", "V", "W")
+        await here.connect()
+        here.clock.advance(HEARTBEAT_TIMEOUT_MS)
+        fields = broker_fields("broker-b", "broker-b:10911")
+        await alive.request(Command(RequestCode.BROKER_HEARTBEAT, ext_fields=fields))
+        here.name_server.expire()
+        assert await here.topics() == ["T", "U", "V", "W"]
+        here.clock.advance(1)
+        here.name_server.expire()
+        assert await here.topics() == ["V", "W"]
+        with pytest.raises(NetworkError):
+            await silent.request(Command(RequestCode.BROKER_HEARTBEAT))
+        assert not alive.closed
 
 
-def test_a_oneway_heartbeat_gets_no_answer() -> None:
-    async def main() -> None:
-        async with scene() as here:
-            broker = await here.broker()
-            broker.oneway(Command(RequestCode.BROKER_HEARTBEAT, ext_fields=broker_fields()))
-            broker.oneway(Command(RequestCode.GET_ROUTEINFO_BY_TOPIC))
-            answer = await broker.request(route_request("T"))
-            assert (answer.code, answer.opaque) == (0, 4)
-
-    asyncio.run(main())
+async def test_a_oneway_heartbeat_gets_no_answer() -> None:
+    async with scene() as here:
+        broker = await here.broker()
+        broker.oneway(Command(RequestCode.BROKER_HEARTBEAT, ext_fields=broker_fields()))
+        broker.oneway(Command(RequestCode.GET_ROUTEINFO_BY_TOPIC))
+        answer = await broker.request(route_request("T"))
+        assert (answer.code, answer.opaque) == (0, 4)
 
 
-def test_an_answer_that_nobody_asked_for_is_ignored() -> None:
-    async def main() -> None:
-        async with scene() as here:
-            client = await here.connect()
-            client.send(Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, 1, RESPONSE_FLAG))
-            assert (await client.request(Command(9_999))).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
-
-    asyncio.run(main())
+async def test_an_answer_that_nobody_asked_for_is_ignored() -> None:
+    async with scene() as here:
+        client = await here.connect()
+        client.send(Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, 1, RESPONSE_FLAG))
+        assert (await client.request(Command(9_999))).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 
 
 @pytest.mark.parametrize(
@@ -193,56 +178,47 @@ def test_an_answer_that_nobody_asked_for_is_ignored() -> None:
         ),
     ],
 )
-def test_a_request_that_makes_no_sense_is_refused_in_words_and_the_next_is_answered(
+async def test_a_request_that_makes_no_sense_is_refused_in_words_and_the_next_is_answered(
     command: Command, remark: str
 ) -> None:
-    async def main() -> None:
-        async with scene() as here:
-            client = await here.connect()
-            refused = await client.request(command)
-            assert refused.code == ResponseCode.SYSTEM_ERROR
-            assert remark in (refused.remark or "")
-            assert "Traceback" not in (refused.remark or "")
-            assert (await client.request(Command(9_999))).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
-
-    asyncio.run(main())
+    async with scene() as here:
+        client = await here.connect()
+        refused = await client.request(command)
+        assert refused.code == ResponseCode.SYSTEM_ERROR
+        assert remark in (refused.remark or "")
+        assert "Traceback" not in (refused.remark or "")
+        assert (await client.request(Command(9_999))).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 
 
-def test_strangers_harm_nobody() -> None:
+async def test_strangers_harm_nobody() -> None:
     """Bytes that are no frames, frames that are no commands, commands cut at every place."""
 
-    async def main() -> None:
-        dice = random.Random(GARBAGE_SEED)
-        whole = encode(route_request("T"))
-        strangers = [whole[:cut] for cut in range(1, len(whole))]
-        strangers += [dice.randbytes(dice.randrange(1, 300)) for _ in range(100)]
-        for _ in range(100):
-            broken = bytearray(whole)
-            broken[dice.randrange(len(broken))] = dice.randrange(256)
-            strangers.append(bytes(broken))
-        strangers += [struct.pack(">iI", length, 0) for length in (-(2**31), -1, 3, 2**24 + 1, 2**31 - 1)]
-        async with scene() as here:
-            await here.broker()
-            client = await here.connect()
-            for data in strangers:
-                stranger = asyncio.create_task(strange(here.name_server.address, data))
-                answer = await client.request(route_request("T"))
-                assert answer.code == 0, f"seed {GARBAGE_SEED}"
-                await stranger
-            assert not client.closed
-
-    asyncio.run(main())
+    dice = random.Random(GARBAGE_SEED)
+    whole = encode(route_request("T"))
+    strangers = [whole[:cut] for cut in range(1, len(whole))]
+    strangers += [dice.randbytes(dice.randrange(1, 300)) for _ in range(100)]
+    for _ in range(100):
+        broken = bytearray(whole)
+        broken[dice.randrange(len(broken))] = dice.randrange(256)
+        strangers.append(bytes(broken))
+    strangers += [struct.pack(">iI", length, 0) for length in (-(2**31), -1, 3, 2**24 + 1, 2**31 - 1)]
+    async with scene() as here:
+        await here.broker()
+        client = await here.connect()
+        for data in strangers:
+            stranger = asyncio.create_task(strange(here.name_server.address, data))
+            answer = await client.request(route_request("T"))
+            assert answer.code == 0, f"seed {GARBAGE_SEED}"
+            await stranger
+        assert not client.closed
 
 
-def test_a_thousand_requests_of_one_write_are_all_answered() -> None:
-    async def main() -> None:
-        async with scene() as here:
-            await here.broker()
-            client = await here.connect()
-            answers = await asyncio.gather(*(client.request(route_request("TX"[n % 2])) for n in range(1000)))
-            assert [answer.code for answer in answers] == [0, ResponseCode.TOPIC_NOT_EXIST] * 500
-
-    asyncio.run(main())
+async def test_a_thousand_requests_of_one_write_are_all_answered() -> None:
+    async with scene() as here:
+        await here.broker()
+        client = await here.connect()
+        answers = await asyncio.gather(*(client.request(route_request("TX"[n % 2])) for n in range(1000)))
+        assert [answer.code for answer in answers] == [0, ResponseCode.TOPIC_NOT_EXIST] * 500
 
 
 def test_texts_survive_a_restart(tmp_path: Path) -> None:
@@ -265,49 +241,37 @@ def test_texts_survive_a_restart(tmp_path: Path) -> None:
         NameServer(kv_config_path=path)
 
 
-def test_what_cannot_be_saved_is_answered_without_naming_our_files(tmp_path: Path) -> None:
-    async def main() -> None:
-        name_server = NameServer(port=0, kv_config_path=tmp_path / "file" / "kvConfig.json")
-        (tmp_path / "file").write_text("no directory")
-        await name_server.start()
-        client = await Connection.open(name_server.address)
-        fields = {"namespace": "n", "key": "k", "value": "v"}
-        answer = await client.request(Command(RequestCode.PUT_KV_CONFIG, ext_fields=fields))
-        assert answer.code == ResponseCode.SYSTEM_ERROR
-        assert str(tmp_path) not in (answer.remark or "")
-        await client.close()
-        await name_server.stop()
-
-    asyncio.run(main())
+async def test_what_cannot_be_saved_is_answered_without_naming_our_files(tmp_path: Path) -> None:
+    name_server = NameServer(port=0, kv_config_path=tmp_path / "file" / "kvConfig.json")
+    (tmp_path / "file").write_text("no directory")
+    await name_server.start()
+    client = await Connection.open(name_server.address)
+    fields = {"namespace": "n", "key": "k", "value": "v"}
+    answer = await client.request(Command(RequestCode.PUT_KV_CONFIG, ext_fields=fields))
+    assert answer.code == ResponseCode.SYSTEM_ERROR
+    assert str(tmp_path) not in (answer.remark or "")
+    await client.close()
+    await name_server.stop()
 
 
-def test_settings_name_the_port() -> None:
-    async def main() -> None:
-        async with scene() as here:
-            client = await here.connect()
-            answer = await client.request(Command(RequestCode.GET_NAMESRV_CONFIG))
-            assert f"listenPort={here.name_server.port}\n".encode() in answer.body
-
-    asyncio.run(main())
+async def test_settings_name_the_port() -> None:
+    async with scene() as here:
+        client = await here.connect()
+        answer = await client.request(Command(RequestCode.GET_NAMESRV_CONFIG))
+        assert f"listenPort={here.name_server.port}\n".encode() in answer.body
 
 
-def test_a_second_name_server_on_the_same_port_is_told_so() -> None:
-    async def main() -> None:
-        async with scene() as here:
-            with pytest.raises(SettingsError, match=f"127.0.0.1:{here.name_server.port}"):
-                await NameServer(port=here.name_server.port).start()
-
-    asyncio.run(main())
+async def test_a_second_name_server_on_the_same_port_is_told_so() -> None:
+    async with scene() as here:
+        with pytest.raises(SettingsError, match=f"127.0.0.1:{here.name_server.port}"):
+            await NameServer(port=here.name_server.port).start()
 
 
-def test_it_can_be_stopped_with_clients_connected_and_before_it_was_started() -> None:
-    async def main() -> None:
-        await NameServer(port=0).stop()
-        async with scene() as here:
-            client = await here.connect()
+async def test_it_can_be_stopped_with_clients_connected_and_before_it_was_started() -> None:
+    await NameServer(port=0).stop()
+    async with scene() as here:
+        client = await here.connect()
+        await client.request(Command(9_999))
+        await here.name_server.stop()
+        with pytest.raises(NetworkError):
             await client.request(Command(9_999))
-            await here.name_server.stop()
-            with pytest.raises(NetworkError):
-                await client.request(Command(9_999))
-
-    asyncio.run(main())

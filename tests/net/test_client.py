@@ -144,24 +144,21 @@ class PlayedTransport(asyncio.Transport):
         self.writes.append(bytes(data))
 
 
-def test_concurrent_requests_leave_in_one_write() -> None:
-    async def main() -> None:
-        transport = PlayedTransport()
-        connection = Connection("192.0.2.1:1")
-        connection.connection_made(transport)
-        answers = [connection.request(Command(ECHO)) for _ in range(1000)]
-        assert transport.writes == []
-        turned = asyncio.Event()
-        asyncio.get_running_loop().call_soon(turned.set)
-        await turned.wait()
-        (write,) = transport.writes
-        requests = FrameReader().receive_data(write)
-        assert len(requests) == 1000
-        connection.data_received(b"".join(encode(response(request)) for request in requests))
-        await asyncio.gather(*answers)
-        connection.connection_lost(None)
-
-    asyncio.run(main())
+async def test_concurrent_requests_leave_in_one_write() -> None:
+    transport = PlayedTransport()
+    connection = Connection("192.0.2.1:1")
+    connection.connection_made(transport)
+    answers = [connection.request(Command(ECHO)) for _ in range(1000)]
+    assert transport.writes == []
+    turned = asyncio.Event()
+    asyncio.get_running_loop().call_soon(turned.set)
+    await turned.wait()
+    (write,) = transport.writes
+    requests = FrameReader().receive_data(write)
+    assert len(requests) == 1000
+    connection.data_received(b"".join(encode(response(request)) for request in requests))
+    await asyncio.gather(*answers)
+    connection.connection_lost(None)
 
 
 def test_opaque_numbers_stay_positive_for_ever(run: Run) -> None:

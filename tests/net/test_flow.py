@@ -58,134 +58,107 @@ async def end_of_turn() -> None:
     await turned.wait()
 
 
-def test_all_that_is_put_in_one_turn_leaves_in_one_write() -> None:
-    async def main() -> None:
-        transport = PlayedTransport()
-        outbox = outbox_of(transport)
-        for number in range(1000):
-            assert outbox.put(b"%d;" % number)
-        assert transport.writes == []
-        await end_of_turn()
-        assert transport.writes == [b"".join(b"%d;" % number for number in range(1000))]
-
-    asyncio.run(main())
+async def test_all_that_is_put_in_one_turn_leaves_in_one_write() -> None:
+    transport = PlayedTransport()
+    outbox = outbox_of(transport)
+    for number in range(1000):
+        assert outbox.put(b"%d;" % number)
+    assert transport.writes == []
+    await end_of_turn()
+    assert transport.writes == [b"".join(b"%d;" % number for number in range(1000))]
 
 
 @pytest.mark.parametrize("size", [JOIN_MAX // 4, JOIN_MAX])
-def test_what_is_put_between_cork_and_flush_leaves_in_one_write(size: int) -> None:
-    async def main() -> None:
-        transport = PlayedTransport()
-        outbox = outbox_of(transport)
-        outbox.cork()
-        outbox.put(memoryview(bytes(size)))
-        outbox.put(bytearray(b"tail"))
-        outbox.flush()
-        assert transport.writes == [bytes(size) + b"tail"]
-        outbox.put(b"late")
-        await end_of_turn()
-        assert transport.writes[1:] == [b"late"]
-
-    asyncio.run(main())
+async def test_what_is_put_between_cork_and_flush_leaves_in_one_write(size: int) -> None:
+    transport = PlayedTransport()
+    outbox = outbox_of(transport)
+    outbox.cork()
+    outbox.put(memoryview(bytes(size)))
+    outbox.put(bytearray(b"tail"))
+    outbox.flush()
+    assert transport.writes == [bytes(size) + b"tail"]
+    outbox.put(b"late")
+    await end_of_turn()
+    assert transport.writes[1:] == [b"late"]
 
 
-def test_nothing_is_taken_above_the_limit_of_unsent_bytes() -> None:
-    async def main() -> None:
-        transport = PlayedTransport()
-        outbox = outbox_of(transport)
-        outbox.congest()
-        transport.buffered = 4 * MIB - 10
-        assert outbox.put(b"x" * 10)
-        assert outbox.unsent == 4 * MIB
-        assert not outbox.put(b"x")
-        assert outbox.unsent == 4 * MIB
-
-    asyncio.run(main())
+async def test_nothing_is_taken_above_the_limit_of_unsent_bytes() -> None:
+    transport = PlayedTransport()
+    outbox = outbox_of(transport)
+    outbox.congest()
+    transport.buffered = 4 * MIB - 10
+    assert outbox.put(b"x" * 10)
+    assert outbox.unsent == 4 * MIB
+    assert not outbox.put(b"x")
+    assert outbox.unsent == 4 * MIB
 
 
-def test_one_answer_larger_than_the_limit_can_be_sent_to_a_peer_that_reads() -> None:
-    async def main() -> None:
-        transport = PlayedTransport()
-        assert outbox_of(transport).put(bytes(8 * MIB))
-        assert [len(data) for data in transport.writes] == [8 * MIB]
-
-    asyncio.run(main())
+async def test_one_answer_larger_than_the_limit_can_be_sent_to_a_peer_that_reads() -> None:
+    transport = PlayedTransport()
+    assert outbox_of(transport).put(bytes(8 * MIB))
+    assert [len(data) for data in transport.writes] == [8 * MIB]
 
 
-def test_a_large_answer_leaves_at_once_so_that_the_next_one_sees_the_congestion() -> None:
-    async def main() -> None:
-        transport = PlayedTransport()
-        outbox = outbox_of(transport)
-        outbox.cork()
-        outbox.put(bytes(HIGH_WATER))
-        assert [len(data) for data in transport.writes] == [HIGH_WATER]
-
-    asyncio.run(main())
+async def test_a_large_answer_leaves_at_once_so_that_the_next_one_sees_the_congestion() -> None:
+    transport = PlayedTransport()
+    outbox = outbox_of(transport)
+    outbox.cork()
+    outbox.put(bytes(HIGH_WATER))
+    assert [len(data) for data in transport.writes] == [HIGH_WATER]
 
 
-def test_deferred_answers_are_made_in_order_until_the_peer_is_congested_again() -> None:
-    async def main() -> None:
-        outbox = outbox_of(PlayedTransport())
-        done: list[int] = []
+async def test_deferred_answers_are_made_in_order_until_the_peer_is_congested_again() -> None:
+    outbox = outbox_of(PlayedTransport())
+    done: list[int] = []
 
-        def answer(number: int) -> None:
-            done.append(number)
-            if number % 2:
-                outbox.congest()
+    def answer(number: int) -> None:
+        done.append(number)
+        if number % 2:
+            outbox.congest()
 
-        answer(1)
-        for number in range(2, 6):
-            outbox.when_drained(partial(answer, number))
-        assert done == [1]
-        outbox.drain()
-        assert done == [1, 2, 3]
-        outbox.drain()
-        assert done == [1, 2, 3, 4, 5]
-        outbox.drain()
-        outbox.when_drained(partial(answer, 6))
-        assert done[-1] == 6
-
-    asyncio.run(main())
+    answer(1)
+    for number in range(2, 6):
+        outbox.when_drained(partial(answer, number))
+    assert done == [1]
+    outbox.drain()
+    assert done == [1, 2, 3]
+    outbox.drain()
+    assert done == [1, 2, 3, 4, 5]
+    outbox.drain()
+    outbox.when_drained(partial(answer, 6))
+    assert done[-1] == 6
 
 
-def test_close_sends_what_was_put_in_and_drops_what_was_deferred() -> None:
-    async def main() -> None:
-        transport = PlayedTransport()
-        outbox = outbox_of(transport)
-        outbox.put(b"last words")
-        outbox.congest()
-        outbox.when_drained(lambda: pytest.fail("deferred beyond the end"))
-        outbox.close()
-        outbox.drain()
-        assert transport.writes == [b"last words"] and transport.closing
-        outbox.put(b"too late")
-        await end_of_turn()
-
-    asyncio.run(main())
+async def test_close_sends_what_was_put_in_and_drops_what_was_deferred() -> None:
+    transport = PlayedTransport()
+    outbox = outbox_of(transport)
+    outbox.put(b"last words")
+    outbox.congest()
+    outbox.when_drained(lambda: pytest.fail("deferred beyond the end"))
+    outbox.close()
+    outbox.drain()
+    assert transport.writes == [b"last words"] and transport.closing
+    outbox.put(b"too late")
+    await end_of_turn()
 
 
-def test_abort_forgets_everything() -> None:
-    async def main() -> None:
-        transport = PlayedTransport()
-        outbox = outbox_of(transport)
-        outbox.put(b"never sent")
-        outbox.abort()
-        await end_of_turn()
-        assert transport.writes == [] and transport.closing and outbox.unsent == 0
-
-    asyncio.run(main())
+async def test_abort_forgets_everything() -> None:
+    transport = PlayedTransport()
+    outbox = outbox_of(transport)
+    outbox.put(b"never sent")
+    outbox.abort()
+    await end_of_turn()
+    assert transport.writes == [] and transport.closing and outbox.unsent == 0
 
 
-def test_what_is_written_at_once_overtakes_nothing() -> None:
-    async def main() -> None:
-        transport = PlayedTransport()
-        outbox = outbox_of(transport)
-        assert outbox.write(b"a") and transport.writes == [b"a"]
-        outbox.put(b"b")
-        assert outbox.write(b"c") and transport.writes == [b"a"]
-        await end_of_turn()
-        assert transport.writes == [b"a", b"bc"]
-        outbox.congest()
-        transport.buffered = 4 * MIB
-        assert not outbox.write(b"d"), "the limit holds"
-
-    asyncio.run(main())
+async def test_what_is_written_at_once_overtakes_nothing() -> None:
+    transport = PlayedTransport()
+    outbox = outbox_of(transport)
+    assert outbox.write(b"a") and transport.writes == [b"a"]
+    outbox.put(b"b")
+    assert outbox.write(b"c") and transport.writes == [b"a"]
+    await end_of_turn()
+    assert transport.writes == [b"a", b"bc"]
+    outbox.congest()
+    transport.buffered = 4 * MIB
+    assert not outbox.write(b"d"), "the limit holds"

@@ -119,82 +119,67 @@ def test_requests_and_answers_go_from_loop_to_loop() -> None:
     assert set(handler.peers) == {inproc.HOST}
 
 
-def test_a_port_has_one_listener_and_without_one_there_is_no_connection() -> None:
-    async def main() -> None:
-        server, other = Server(Echo()), Server(Echo())
-        port = await server.start(inproc.HOST, 0)
-        with pytest.raises(SettingsError, match="another process listens there"):
-            await other.start(inproc.HOST, port)
-        connection = await Connection.open(f"{inproc.HOST}:{port}")
-        assert (await connection.request(Command(1, body=b"x"))).body == b"x"
-        await connection.close()
-        await server.stop()
-        with pytest.raises(NetworkError, match="Connection refused"):
-            await Connection.open(f"{inproc.HOST}:{port}")
-
-    asyncio.run(main())
+async def test_a_port_has_one_listener_and_without_one_there_is_no_connection() -> None:
+    server, other = Server(Echo()), Server(Echo())
+    port = await server.start(inproc.HOST, 0)
+    with pytest.raises(SettingsError, match="another process listens there"):
+        await other.start(inproc.HOST, port)
+    connection = await Connection.open(f"{inproc.HOST}:{port}")
+    assert (await connection.request(Command(1, body=b"x"))).body == b"x"
+    await connection.close()
+    await server.stop()
+    with pytest.raises(NetworkError, match="Connection refused"):
+        await Connection.open(f"{inproc.HOST}:{port}")
 
 
-def test_who_is_not_read_is_told_to_pause() -> None:
-    async def main() -> None:
-        client, server = await pair()
-        server.transport.pause_reading()
-        client.transport.set_write_buffer_limits(high=100, low=10)
-        client.transport.write(b"x" * 100)
-        assert client.can_write.is_set()
-        client.transport.writelines([b"y", b"z"])
-        assert not client.can_write.is_set()
-        assert client.transport.get_write_buffer_size() == 102
-        assert not server.transport.is_reading()
-        server.transport.resume_reading()
-        await client.can_write.wait()
-        assert server.data == b"x" * 100 + b"yz"
-        client.transport.close()
-        await asyncio.gather(client.lost.wait(), server.lost.wait())
-
-    asyncio.run(main())
+async def test_who_is_not_read_is_told_to_pause() -> None:
+    client, server = await pair()
+    server.transport.pause_reading()
+    client.transport.set_write_buffer_limits(high=100, low=10)
+    client.transport.write(b"x" * 100)
+    assert client.can_write.is_set()
+    client.transport.writelines([b"y", b"z"])
+    assert not client.can_write.is_set()
+    assert client.transport.get_write_buffer_size() == 102
+    assert not server.transport.is_reading()
+    server.transport.resume_reading()
+    await client.can_write.wait()
+    assert server.data == b"x" * 100 + b"yz"
+    client.transport.close()
+    await asyncio.gather(client.lost.wait(), server.lost.wait())
 
 
-def test_a_close_lets_the_other_side_read_to_the_end() -> None:
-    async def main() -> None:
-        client, server = await pair()
-        server.transport.pause_reading()
-        client.transport.write(b"last words")
-        client.transport.close()
-        client.transport.write(b"too late")
-        assert client.transport.is_closing()
-        server.transport.resume_reading()
-        await asyncio.gather(client.lost.wait(), server.lost.wait())
-        assert (server.data, server.ended.is_set()) == (b"last words", True)
-        assert (client.error, server.error) == (None, None)
-
-    asyncio.run(main())
+async def test_a_close_lets_the_other_side_read_to_the_end() -> None:
+    client, server = await pair()
+    server.transport.pause_reading()
+    client.transport.write(b"last words")
+    client.transport.close()
+    client.transport.write(b"too late")
+    assert client.transport.is_closing()
+    server.transport.resume_reading()
+    await asyncio.gather(client.lost.wait(), server.lost.wait())
+    assert (server.data, server.ended.is_set()) == (b"last words", True)
+    assert (client.error, server.error) == (None, None)
 
 
-def test_a_cut_loses_what_was_not_read() -> None:
-    async def main() -> None:
-        client, server = await pair()
-        server.transport.pause_reading()
-        client.transport.write(b"lost")
-        client.transport.abort()
-        await asyncio.gather(client.lost.wait(), server.lost.wait())
-        assert (server.data, server.ended.is_set()) == (b"", False)
-        assert isinstance(server.error, ConnectionResetError)
-
-    asyncio.run(main())
+async def test_a_cut_loses_what_was_not_read() -> None:
+    client, server = await pair()
+    server.transport.pause_reading()
+    client.transport.write(b"lost")
+    client.transport.abort()
+    await asyncio.gather(client.lost.wait(), server.lost.wait())
+    assert (server.data, server.ended.is_set()) == (b"", False)
+    assert isinstance(server.error, ConnectionResetError)
 
 
-def test_a_side_that_is_gone_does_not_keep_the_other_from_closing() -> None:
-    async def main() -> None:
-        client, server = await pair()
-        server.transport.pause_reading()
-        client.transport.write(b"unread")
-        server.transport.close()
-        client.transport.close()
-        server.transport.abort()
-        await asyncio.gather(client.lost.wait(), server.lost.wait())
-
-    asyncio.run(main())
+async def test_a_side_that_is_gone_does_not_keep_the_other_from_closing() -> None:
+    client, server = await pair()
+    server.transport.pause_reading()
+    client.transport.write(b"unread")
+    server.transport.close()
+    client.transport.close()
+    server.transport.abort()
+    await asyncio.gather(client.lost.wait(), server.lost.wait())
 
 
 def test_a_loop_that_is_gone_is_a_lost_connection() -> None:

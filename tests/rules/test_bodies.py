@@ -20,7 +20,7 @@ SENDS = 40
 
 
 @pytest.mark.parametrize("way", ["plain", "bulk"])
-def test_no_body_has_bytes_of_another_connections_frame(tmp_path: Path, way: str) -> None:
+async def test_no_body_has_bytes_of_another_connections_frame(tmp_path: Path, way: str) -> None:
     """RocketMQ #10911.
 
     A stored body began as it had been sent, and went on with frames that other connections sent and got: the
@@ -68,4 +68,4 @@ def test_no_body_has_bytes_of_another_connections_frame(tmp_path: Path, way: str
                     stored = [message.body async for message in consumer.messages(queue)]
                     assert [body for body in stored if body != b"makes the topic"] == sent[queue.queue_id]
 
-    asyncio.run(main())
+    await main()

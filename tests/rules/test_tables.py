@@ -1,6 +1,5 @@
 """The broker's tables: a file that a crash broke must cost nothing."""
 
-import asyncio
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +30,7 @@ def half(good: bytes) -> bytes:
         pytest.param(lambda good: bytes(len(good)), id="zeros"),
     ],
 )
-def test_a_broken_table_neither_stops_the_start_nor_replaces_its_good_backup(
+async def test_a_broken_table_neither_stops_the_start_nor_replaces_its_good_backup(
     tmp_path: Path, name: str, broken: Callable[[bytes], bytes]
 ) -> None:
     """RocketMQ #3401, #6096, #9328 (#10258), #9412.
@@ -41,36 +40,33 @@ def test_a_broken_table_neither_stops_the_start_nor_replaces_its_good_backup(
     good ``.bak``, so that nothing was left to go back to.
     """
 
-    async def main() -> None:
-        async def committed() -> str:
-            ask = headers.QueryConsumerOffsetHeader("cg", "T", 0)
-            answer = await bench.ask(RequestCode.QUERY_CONSUMER_OFFSET, ask)
-            return answer.ext_fields["offset"]
+    async def committed() -> str:
+        ask = headers.QueryConsumerOffsetHeader("cg", "T", 0)
+        answer = await bench.ask(RequestCode.QUERY_CONSUMER_OFFSET, ask)
+        return answer.ext_fields["offset"]
 
-        async def commit(offset: int) -> None:
-            header = headers.UpdateConsumerOffsetHeader("cg", "T", 0, offset)
-            await bench.ask(RequestCode.UPDATE_CONSUMER_OFFSET, header)
-            bench.parts.offsets.save()
+    async def commit(offset: int) -> None:
+        header = headers.UpdateConsumerOffsetHeader("cg", "T", 0, offset)
+        await bench.ask(RequestCode.UPDATE_CONSUMER_OFFSET, header)
+        bench.parts.offsets.save()
 
-        path = layout.config_path(tmp_path, name)
+    path = layout.config_path(tmp_path, name)
+    async with serving(tmp_path) as bench:
+        await bench.heartbeat("cg", "T")
+        for n in range(9):
+            await bench.send("T", b"%d" % n)
+        await bench.send("Other")
+        await bench.heartbeat("other", "T")
+        await commit(6)
+        await commit(7)
+    for start in range(3):  # it breaks before each of them
+        path.write_bytes(broken(path.read_bytes()))
         async with serving(tmp_path) as bench:
-            await bench.heartbeat("cg", "T")
-            for n in range(9):
-                await bench.send("T", b"%d" % n)
-            await bench.send("Other")
-            await bench.heartbeat("other", "T")
-            await commit(6)
-            await commit(7)
-        for start in range(3):  # it breaks before each of them
-            path.write_bytes(broken(path.read_bytes()))
-            async with serving(tmp_path) as bench:
-                pulled = await bench.ask(RequestCode.PULL_MESSAGE, pull_header("T"))
-                assert bodies(pulled) == [b"%d" % n for n in range(9)]
-                assert int(await committed()) >= 6
-                await commit(7 + start)
-                await bench.send(f"New{start}")
-
-    asyncio.run(main())
+            pulled = await bench.ask(RequestCode.PULL_MESSAGE, pull_header("T"))
+            assert bodies(pulled) == [b"%d" % n for n in range(9)]
+            assert int(await committed()) >= 6
+            await commit(7 + start)
+            await bench.send(f"New{start}")
 
 
 def test_a_shorter_table_leaves_no_tail_of_the_longer_one_before_it(tmp_path: Path) -> None:
@@ -88,24 +84,21 @@ def test_a_shorter_table_leaves_no_tail_of_the_longer_one_before_it(tmp_path: Pa
     assert JsonTable(Disk(), backup_path(path)).load() == {"topics": {f"T{n}": n for n in range(100)}}
 
 
-def test_a_topic_that_no_table_knows_any_more_keeps_its_messages(tmp_path: Path) -> None:
+async def test_a_topic_that_no_table_knows_any_more_keeps_its_messages(tmp_path: Path) -> None:
     """NATS JetStream (Jepsen, 2.12.1), nats-server #7556.
 
     A stream whose metadata could not be read was taken for an orphan, and deleted.
     """
 
-    async def main() -> None:
-        async with serving(tmp_path) as bench:
-            for n in range(9):
-                await bench.send("T", b"%d" % n)
-        shutil.rmtree(tmp_path / "config")
-        async with serving(tmp_path) as bench:
-            unknown = await bench.ask(RequestCode.PULL_MESSAGE, pull_header("T"))
-            assert unknown.code == ResponseCode.TOPIC_NOT_EXIST
-            bench.clock.advance(3_600_000)
-            bench.store.tick()
-            await bench.send("T", b"9")  # makes the topic again
-            pulled = await bench.ask(RequestCode.PULL_MESSAGE, pull_header("T"))
-            assert bodies(pulled) == [b"%d" % n for n in range(10)]
-
-    asyncio.run(main())
+    async with serving(tmp_path) as bench:
+        for n in range(9):
+            await bench.send("T", b"%d" % n)
+    shutil.rmtree(tmp_path / "config")
+    async with serving(tmp_path) as bench:
+        unknown = await bench.ask(RequestCode.PULL_MESSAGE, pull_header("T"))
+        assert unknown.code == ResponseCode.TOPIC_NOT_EXIST
+        bench.clock.advance(3_600_000)
+        bench.store.tick()
+        await bench.send("T", b"9")  # makes the topic again
+        pulled = await bench.ask(RequestCode.PULL_MESSAGE, pull_header("T"))
+        assert bodies(pulled) == [b"%d" % n for n in range(10)]

@@ -108,13 +108,10 @@ def test_a_wait_in_vain_says_how_far_it_came(rocketmq: EmbeddedBroker) -> None:
         rocketmq.wait_consumed("G", "T", timeout_s=0.0)
 
 
-def test_a_wait_does_not_hold_up_an_event_loop(rocketmq: EmbeddedBroker) -> None:
-    async def main() -> None:
-        with pytest.raises(RuntimeError, match=r"asyncio.to_thread\(rocketmq.wait_consumed"):
-            rocketmq.wait_consumed("G", "T")
-        await asyncio.to_thread(rocketmq.wait_consumed, "G", "T")
-
-    asyncio.run(main())
+async def test_a_wait_does_not_hold_up_an_event_loop(rocketmq: EmbeddedBroker) -> None:
+    with pytest.raises(RuntimeError, match=r"asyncio.to_thread\(rocketmq.wait_consumed"):
+        rocketmq.wait_consumed("G", "T")
+    await asyncio.to_thread(rocketmq.wait_consumed, "G", "T")
 
 
 def test_a_group_has_consumed_once_its_handlers_are_done(rocketmq: EmbeddedBroker) -> None:

@@ -47,112 +47,94 @@ def keyed(key: str, queue_offset: int = 0) -> StoredMessage:
     return replace(stored(queue_offset), keys=(key,))
 
 
-def test_a_message_is_handled_once_until_that_is_forgotten() -> None:
-    async def main() -> None:
-        shop, handled = Shop(), list[StoredMessage]()
-        for offset in range(3):
-            await shop.handle(handled.append, keyed("a", offset))
-        assert [message.queue_offset for message in handled] == [0]
-        await shop.handle(handled.append, keyed("b", 3))
-        shop.clock.advance(KEEP_MS)
-        await shop.handle(handled.append, keyed("a", 4))
-        assert [message.queue_offset for message in handled] == [0, 3, 4]
-
-    asyncio.run(main())
+async def test_a_message_is_handled_once_until_that_is_forgotten() -> None:
+    shop, handled = Shop(), list[StoredMessage]()
+    for offset in range(3):
+        await shop.handle(handled.append, keyed("a", offset))
+    assert [message.queue_offset for message in handled] == [0]
+    await shop.handle(handled.append, keyed("b", 3))
+    shop.clock.advance(KEEP_MS)
+    await shop.handle(handled.append, keyed("a", 4))
+    assert [message.queue_offset for message in handled] == [0, 3, 4]
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), Retry(delay_level=3), DeadLetter()])
-def test_what_a_handler_fails_to_do_can_be_tried_again_at_once(error: Exception) -> None:
-    async def main() -> None:
-        shop, handled = Shop(), list[StoredMessage]()
+async def test_what_a_handler_fails_to_do_can_be_tried_again_at_once(error: Exception) -> None:
+    shop, handled = Shop(), list[StoredMessage]()
 
-        def fail(_: StoredMessage) -> None:
-            raise error
+    def fail(_: StoredMessage) -> None:
+        raise error
 
-        with pytest.raises(type(error)):
-            await shop.handle(fail, keyed("a"))
-        await shop.handle(handled.append, keyed("a"))
-        assert handled == [keyed("a")]
-
-    asyncio.run(main())
+    with pytest.raises(type(error)):
+        await shop.handle(fail, keyed("a"))
+    await shop.handle(handled.append, keyed("a"))
+    assert handled == [keyed("a")]
 
 
-def test_what_is_being_handled_elsewhere_is_put_off_for_the_rest_of_the_lease() -> None:
-    async def main() -> None:
-        shop, may_end, begun = Shop(), asyncio.Event(), asyncio.Event()
+async def test_what_is_being_handled_elsewhere_is_put_off_for_the_rest_of_the_lease() -> None:
+    shop, may_end, begun = Shop(), asyncio.Event(), asyncio.Event()
 
-        async def handle(_: StoredMessage) -> None:
-            begun.set()
-            await may_end.wait()
+    async def handle(_: StoredMessage) -> None:
+        begun.set()
+        await may_end.wait()
 
-        first = asyncio.create_task(shop.handle(handle, keyed("a")))
-        await begun.wait()
-        shop.clock.advance(LEASE_MS // 2)
-        with pytest.raises(PutOff) as put_off:
-            await shop.handle(handle, keyed("a", 1))
-        assert (put_off.value.delay_level, put_off.value.suspend_ms) == (4, LEASE_MS // 2)  # level 4: 30 s
-        may_end.set()
-        await first
+    first = asyncio.create_task(shop.handle(handle, keyed("a")))
+    await begun.wait()
+    shop.clock.advance(LEASE_MS // 2)
+    with pytest.raises(PutOff) as put_off:
         await shop.handle(handle, keyed("a", 1))
+    assert (put_off.value.delay_level, put_off.value.suspend_ms) == (4, LEASE_MS // 2)  # level 4: 30 s
+    may_end.set()
+    await first
+    await shop.handle(handle, keyed("a", 1))
 
-    asyncio.run(main())
 
+async def test_a_cancelled_handler_keeps_its_claim_until_its_lease_ends() -> None:
+    shop, begun, handled = Shop(), asyncio.Event(), list[StoredMessage]()
 
-def test_a_cancelled_handler_keeps_its_claim_until_its_lease_ends() -> None:
-    async def main() -> None:
-        shop, begun, handled = Shop(), asyncio.Event(), list[StoredMessage]()
+    async def handle(_: StoredMessage) -> None:
+        begun.set()
+        await asyncio.Event().wait()
 
-        async def handle(_: StoredMessage) -> None:
-            begun.set()
-            await asyncio.Event().wait()
-
-        task = asyncio.create_task(shop.handle(handle, keyed("a")))
-        await begun.wait()
-        task.cancel()
-        await asyncio.wait((task,))
-        with pytest.raises(PutOff):
-            await shop.handle(handled.append, keyed("a"))
-        shop.clock.advance(LEASE_MS)
+    task = asyncio.create_task(shop.handle(handle, keyed("a")))
+    await begun.wait()
+    task.cancel()
+    await asyncio.wait((task,))
+    with pytest.raises(PutOff):
         await shop.handle(handled.append, keyed("a"))
-        assert len(handled) == 1
-
-    asyncio.run(main())
+    shop.clock.advance(LEASE_MS)
+    await shop.handle(handled.append, keyed("a"))
+    assert len(handled) == 1
 
 
 @pytest.mark.parametrize(("ordered", "rest"), [(False, [0, 3]), (True, [0])])
-def test_of_a_batch_is_handled_what_nobody_else_handles(ordered: bool, rest: list[int]) -> None:
-    async def main() -> None:
-        shop, batches = Shop(batch_size=5, ordered=ordered), list[list[int]]()
+async def test_of_a_batch_is_handled_what_nobody_else_handles(ordered: bool, rest: list[int]) -> None:
+    shop, batches = Shop(batch_size=5, ordered=ordered), list[list[int]]()
 
-        def handle(messages: list[StoredMessage]) -> None:
-            batches.append([message.queue_offset for message in messages])
+    def handle(messages: list[StoredMessage]) -> None:
+        batches.append([message.queue_offset for message in messages])
 
-        await shop.deduplicator.store.claim("shop/elsewhere", shop.clock.now_ms(), LEASE_MS)
-        await shop.deduplicator.store.finish("shop/done", shop.clock.now_ms() + KEEP_MS)
-        messages = [keyed(key, offset) for offset, key in enumerate(["a", "done", "elsewhere", "b", "b"])]
-        with pytest.raises(PutOff):
-            await shop.handle(handle, *messages)
-        assert batches == [rest]
-        shop.clock.advance(LEASE_MS)
+    await shop.deduplicator.store.claim("shop/elsewhere", shop.clock.now_ms(), LEASE_MS)
+    await shop.deduplicator.store.finish("shop/done", shop.clock.now_ms() + KEEP_MS)
+    messages = [keyed(key, offset) for offset, key in enumerate(["a", "done", "elsewhere", "b", "b"])]
+    with pytest.raises(PutOff):
         await shop.handle(handle, *messages)
-        assert [offset for batch in batches for offset in batch] == ([0, 3, 2] if not ordered else [0, 2, 3])
+    assert batches == [rest]
+    shop.clock.advance(LEASE_MS)
+    await shop.handle(handle, *messages)
+    assert [offset for batch in batches for offset in batch] == ([0, 3, 2] if not ordered else [0, 2, 3])
 
-    asyncio.run(main())
 
+async def test_scopes_do_not_share_keys() -> None:
+    handled: list[list[StoredMessage]] = []
 
-def test_scopes_do_not_share_keys() -> None:
-    async def main() -> None:
-        handled: list[list[StoredMessage]] = []
+    async def handle(messages: list[StoredMessage]) -> None:
+        handled.append(messages)
 
-        async def handle(messages: list[StoredMessage]) -> None:
-            handled.append(messages)
-
-        deduplicator = Deduplicator(MemoryClaims())
-        for scope in ("billing/Orders", "billing/Invoices", "billing/Orders"):
-            await deduplicator.once(scope, "keys").handle([keyed("a")], handle)
-        assert len(handled) == 2
-
-    asyncio.run(main())
+    deduplicator = Deduplicator(MemoryClaims())
+    for scope in ("billing/Orders", "billing/Invoices", "billing/Orders"):
+        await deduplicator.once(scope, "keys").handle([keyed("a")], handle)
+    assert len(handled) == 2
 
 
 @pytest.mark.parametrize(("point", "effects"), KILLED_AT.items())

@@ -1,4 +1,3 @@
-import asyncio
 import sys
 from contextlib import closing
 
@@ -15,50 +14,41 @@ from cometmq.io.clock import ManualClock
 NOWHERE = "redis://127.0.0.1:1/0"
 
 
-def test_redis_forgets_a_mark_some_time_after_it_has_expired() -> None:
+async def test_redis_forgets_a_mark_some_time_after_it_has_expired() -> None:
     clock = ManualClock()
 
-    async def main() -> None:
-        now_ms = clock.now_ms()
-        with closing(FakeStrictRedis()) as client, closing(RedisClaims(client, clock=clock)) as store:
+    now_ms = clock.now_ms()
+    with closing(FakeStrictRedis()) as client, closing(RedisClaims(client, clock=clock)) as store:
 
-            def left_ms() -> int:
-                ms = client.pttl("cometmq:claim:a")
-                assert isinstance(ms, int)
-                return ms
+        def left_ms() -> int:
+            ms = client.pttl("cometmq:claim:a")
+            assert isinstance(ms, int)
+            return ms
 
-            claimed = await store.claim("a", now_ms, 3_600_000)
-            assert 3_600_000 < left_ms() <= 3_600_000 + LINGER_MS
-            assert await store.renew("a", claimed.mark, now_ms + 7_200_000)
-            assert 7_200_000 < left_ms() <= 7_200_000 + LINGER_MS
-            await store.finish("a", now_ms + 86_400_000)
-            assert 86_400_000 < left_ms() <= 86_400_000 + LINGER_MS
-            assert client.get("cometmq:claim:a") == b"1 %d" % (now_ms + 86_400_000)
-
-    asyncio.run(main())
+        claimed = await store.claim("a", now_ms, 3_600_000)
+        assert 3_600_000 < left_ms() <= 3_600_000 + LINGER_MS
+        assert await store.renew("a", claimed.mark, now_ms + 7_200_000)
+        assert 7_200_000 < left_ms() <= 7_200_000 + LINGER_MS
+        await store.finish("a", now_ms + 86_400_000)
+        assert 86_400_000 < left_ms() <= 86_400_000 + LINGER_MS
+        assert client.get("cometmq:claim:a") == b"1 %d" % (now_ms + 86_400_000)
 
 
-def test_a_client_that_decodes_will_do_as_well() -> None:
-    async def main() -> None:
-        with (
-            closing(FakeStrictRedis(decode_responses=True)) as client,
-            closing(RedisClaims(client, prefix="mine:")) as store,
-        ):
-            first = await store.claim("a", 0, 10)
-            assert first.ours and client.keys() == ["mine:a"]
-            assert (await store.claim("a", 9, 10)).mark == first.mark == Mark(State.IN_PROGRESS, 10)
-            await store.release("a", first.mark)
-            assert client.keys() == []
-
-    asyncio.run(main())
+async def test_a_client_that_decodes_will_do_as_well() -> None:
+    with (
+        closing(FakeStrictRedis(decode_responses=True)) as client,
+        closing(RedisClaims(client, prefix="mine:")) as store,
+    ):
+        first = await store.claim("a", 0, 10)
+        assert first.ours and client.keys() == ["mine:a"]
+        assert (await store.claim("a", 9, 10)).mark == first.mark == Mark(State.IN_PROGRESS, 10)
+        await store.release("a", first.mark)
+        assert client.keys() == []
 
 
-def test_a_server_that_is_not_there_is_told_when_it_is_asked() -> None:
-    async def main() -> None:
-        with closing(RedisClaims(NOWHERE)) as store, pytest.raises(redis.ConnectionError):
-            await store.claim("a", 0, 10)
-
-    asyncio.run(main())
+async def test_a_server_that_is_not_there_is_told_when_it_is_asked() -> None:
+    with closing(RedisClaims(NOWHERE)) as store, pytest.raises(redis.ConnectionError):
+        await store.claim("a", 0, 10)
 
 
 def test_without_the_extra_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,64 +42,55 @@ def keyed(key: str, queue_offset: int = 0) -> StoredMessage:
     return replace(stored(queue_offset), keys=(key,))
 
 
-def test_a_claim_is_renewed_while_its_handler_works() -> None:
-    async def main() -> None:
-        renewed, clock, may_end, begun = Renewed(), ManualClock(), asyncio.Event(), asyncio.Event()
-        deduplicator = Deduplicator(renewed, lease_ms=30, clock=clock)
-        handled: list[StoredMessage] = []
+async def test_a_claim_is_renewed_while_its_handler_works() -> None:
+    renewed, clock, may_end, begun = Renewed(), ManualClock(), asyncio.Event(), asyncio.Event()
+    deduplicator = Deduplicator(renewed, lease_ms=30, clock=clock)
+    handled: list[StoredMessage] = []
 
-        async def work(messages: list[StoredMessage]) -> None:
-            handled.extend(messages)
-            begun.set()
-            await may_end.wait()
+    async def work(messages: list[StoredMessage]) -> None:
+        handled.extend(messages)
+        begun.set()
+        await may_end.wait()
 
-        once = deduplicator.once("shop", "keys")
-        first = asyncio.create_task(once.handle([keyed("a")], work))
-        await begun.wait()
-        for _ in range(5):  # so two and a half leases pass
-            clock.advance(15)
-            await renewed.until(clock.now_ms() + 30)
-            with pytest.raises(PutOff):
-                await once.handle([keyed("a", 1)], work)
-        may_end.set()
-        await first
-        await once.handle([keyed("a", 2)], work)
-        assert [message.queue_offset for message in handled] == [0]
-
-    asyncio.run(main())
+    once = deduplicator.once("shop", "keys")
+    first = asyncio.create_task(once.handle([keyed("a")], work))
+    await begun.wait()
+    for _ in range(5):  # so two and a half leases pass
+        clock.advance(15)
+        await renewed.until(clock.now_ms() + 30)
+        with pytest.raises(PutOff):
+            await once.handle([keyed("a", 1)], work)
+    may_end.set()
+    await first
+    await once.handle([keyed("a", 2)], work)
+    assert [message.queue_offset for message in handled] == [0]
 
 
-def test_a_claim_that_was_renewed_is_given_back_and_a_renewal_that_fails_harms_nobody() -> None:
-    async def main() -> None:
-        renewed, clock = Renewed(failures=1), ManualClock()
-        once = Deduplicator(renewed, lease_ms=30, clock=clock).once("shop", "keys")
+async def test_a_claim_that_was_renewed_is_given_back_and_a_renewal_that_fails_harms_nobody() -> None:
+    renewed, clock = Renewed(failures=1), ManualClock()
+    once = Deduplicator(renewed, lease_ms=30, clock=clock).once("shop", "keys")
 
-        async def fail(_: list[StoredMessage]) -> None:
-            clock.advance(15)
-            await renewed.until(clock.now_ms() + 30)
-            raise ValueError("not yet")
+    async def fail(_: list[StoredMessage]) -> None:
+        clock.advance(15)
+        await renewed.until(clock.now_ms() + 30)
+        raise ValueError("not yet")
 
-        with pytest.raises(ValueError, match="not yet"):
-            await once.handle([keyed("a")], fail)
-        assert not len(renewed)
-
-    asyncio.run(main())
+    with pytest.raises(ValueError, match="not yet"):
+        await once.handle([keyed("a")], fail)
+    assert not len(renewed)
 
 
-def test_a_claim_that_was_lost_is_left_to_whoever_has_it() -> None:
-    async def main() -> None:
-        store, clock = Renewed(), ManualClock()
-        once = Deduplicator(store, lease_ms=30, clock=clock).once("shop", "keys")
+async def test_a_claim_that_was_lost_is_left_to_whoever_has_it() -> None:
+    store, clock = Renewed(), ManualClock()
+    once = Deduplicator(store, lease_ms=30, clock=clock).once("shop", "keys")
 
-        async def lose(_: list[StoredMessage]) -> None:
-            clock.advance(30)
-            await store.claim("shop/a", clock.now_ms(), 1_000)
-            clock.advance(1)
-            await store.until(clock.now_ms() + 30)
-            raise ValueError("not yet")
+    async def lose(_: list[StoredMessage]) -> None:
+        clock.advance(30)
+        await store.claim("shop/a", clock.now_ms(), 1_000)
+        clock.advance(1)
+        await store.until(clock.now_ms() + 30)
+        raise ValueError("not yet")
 
-        with pytest.raises(ValueError, match="not yet"):
-            await once.handle([keyed("a")], lose)
-        assert not (await store.claim("shop/a", clock.now_ms(), 1)).ours
-
-    asyncio.run(main())
+    with pytest.raises(ValueError, match="not yet"):
+        await once.handle([keyed("a")], lose)
+    assert not (await store.claim("shop/a", clock.now_ms(), 1)).ours

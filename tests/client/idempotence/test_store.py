@@ -57,47 +57,41 @@ each_store = pytest.mark.parametrize("stores", [memory, sqlite, redis])
 @each_store
 @settings(max_examples=20, deadline=None)
 @given(steps=STEPS)
-def test_it_does_what_a_dict_would(stores: Stores, steps: list[Step]) -> None:
-    async def main() -> None:
-        now_ms = 0
-        model: dict[str, Mark] = {}
-        claims: dict[str, list[Mark]] = {"a": [Mark(State.IN_PROGRESS, 0)], "b": [Mark(State.IN_PROGRESS, 0)]}
-        with stores() as opened:
-            for number, (step, key, pause_ms) in enumerate(steps):
-                store = opened[number % len(opened)]
-                now_ms += pause_ms
-                if step == "claim":
-                    expected = claim(model.get(key), now_ms, LEASE_MS)
-                    assert await store.claim(key, now_ms, LEASE_MS) == expected
-                    model[key] = expected.mark
-                    if expected.ours:
-                        claims[key].append(expected.mark)
-                elif step == "finish":
-                    model[key] = Mark(State.DONE, now_ms + KEEP_MS)
-                    await store.finish(key, now_ms + KEEP_MS)
-                elif step == "renew":
-                    renewed = claims[key][pause_ms % len(claims[key])]
-                    is_there = model.get(key) == renewed
-                    if is_there:
-                        model[key] = Mark(State.IN_PROGRESS, now_ms + LEASE_MS)
-                        claims[key].append(model[key])
-                    assert await store.renew(key, renewed, now_ms + LEASE_MS) == is_there
-                else:
-                    given_back = claims[key][pause_ms % len(claims[key])]
-                    if model.get(key) == given_back:
-                        del model[key]
-                    await store.release(key, given_back)
-
-    asyncio.run(main())
+async def test_it_does_what_a_dict_would(stores: Stores, steps: list[Step]) -> None:
+    now_ms = 0
+    model: dict[str, Mark] = {}
+    claims: dict[str, list[Mark]] = {"a": [Mark(State.IN_PROGRESS, 0)], "b": [Mark(State.IN_PROGRESS, 0)]}
+    with stores() as opened:
+        for number, (step, key, pause_ms) in enumerate(steps):
+            store = opened[number % len(opened)]
+            now_ms += pause_ms
+            if step == "claim":
+                expected = claim(model.get(key), now_ms, LEASE_MS)
+                assert await store.claim(key, now_ms, LEASE_MS) == expected
+                model[key] = expected.mark
+                if expected.ours:
+                    claims[key].append(expected.mark)
+            elif step == "finish":
+                model[key] = Mark(State.DONE, now_ms + KEEP_MS)
+                await store.finish(key, now_ms + KEEP_MS)
+            elif step == "renew":
+                renewed = claims[key][pause_ms % len(claims[key])]
+                is_there = model.get(key) == renewed
+                if is_there:
+                    model[key] = Mark(State.IN_PROGRESS, now_ms + LEASE_MS)
+                    claims[key].append(model[key])
+                assert await store.renew(key, renewed, now_ms + LEASE_MS) == is_there
+            else:
+                given_back = claims[key][pause_ms % len(claims[key])]
+                if model.get(key) == given_back:
+                    del model[key]
+                await store.release(key, given_back)
 
 
 @each_store
-def test_of_many_at_the_same_time_one_gets_a_key(stores: Stores) -> None:
-    async def main() -> None:
-        with stores() as opened:
-            for key in map(str, range(20)):
-                asked = [store.claim(key, 0, LEASE_MS) for store in opened * 4]
-                ours = [claimed.ours for claimed in await asyncio.gather(*asked)]
-                assert sorted(ours) == [False] * (len(ours) - 1) + [True]
-
-    asyncio.run(main())
+async def test_of_many_at_the_same_time_one_gets_a_key(stores: Stores) -> None:
+    with stores() as opened:
+        for key in map(str, range(20)):
+            asked = [store.claim(key, 0, LEASE_MS) for store in opened * 4]
+            ours = [claimed.ours for claimed in await asyncio.gather(*asked)]
+            assert sorted(ours) == [False] * (len(ours) - 1) + [True]

@@ -1,5 +1,3 @@
-import asyncio
-
 import pytest
 
 from cometmq.errors import NetworkError, NoRoute, RemoteError, SettingsError
@@ -7,7 +5,7 @@ from cometmq.spark.live.patience import is_retriable, patiently
 from cometmq.wire.codes import ResponseCode
 
 
-def test_asks_again_until_there_is_an_answer() -> None:
+async def test_asks_again_until_there_is_an_answer() -> None:
     answers = iter([NetworkError("away"), NoRoute("away"), RemoteError(ResponseCode.SYSTEM_BUSY, ""), None])
     retries = []
 
@@ -16,22 +14,22 @@ def test_asks_again_until_there_is_an_answer() -> None:
             raise error
         return "here"
 
-    assert asyncio.run(patiently("a", 60, ask, before_retry=lambda: retries.append(1))) == "here"
+    assert await patiently("a", 60, ask, before_retry=lambda: retries.append(1)) == "here"
     assert len(retries) == 3
 
 
-def test_gives_up_in_the_end_and_says_on_whom() -> None:
+async def test_gives_up_in_the_end_and_says_on_whom() -> None:
     async def ask() -> str:
         raise NetworkError("no connection")
 
     with pytest.raises(NetworkError, match=r"broker b: no success in 0\.2 s: no connection"):
-        asyncio.run(patiently("broker b", 0.2, ask))
+        await patiently("broker b", 0.2, ask)
 
 
-def test_does_not_ask_again_for_what_no_broker_would_do() -> None:
+async def test_does_not_ask_again_for_what_no_broker_would_do() -> None:
     async def ask() -> str:
         raise RemoteError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, "")
 
     with pytest.raises(RemoteError):
-        asyncio.run(patiently("broker b", 60, ask))
+        await patiently("broker b", 60, ask)
     assert not is_retriable(SettingsError("x"))
