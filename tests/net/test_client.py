@@ -2,118 +2,20 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+from tests.net.peer import ASK_BACK, CLOSE, ECHO, KEEP, connections, listener, peer_at
 
 from cometmq.errors import NetworkError, ProtocolError, RequestTimeout, SettingsError, WrongProtocol
 from cometmq.message import Buffer
 from cometmq.net.client import OPAQUE_MAX, UNREAD_S_MAX, Connection
-from cometmq.net.connections import Connections
-from cometmq.net.server import Server, Session
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.connection import FrameReader
-from cometmq.wire.frame import ONEWAY_FLAG, Command, encode, response
+from cometmq.wire.frame import Command, encode, response
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
-
-ECHO = 1
-KEEP = 2
-CLOSE = 3
-ASK_BACK = 4
-"""Requests of the test's own: answered, kept unanswered, answered by closing, answered by a request."""
-
-
-class Peer:
-    """A handler that does what the request's code says."""
-
-    def __init__(self) -> None:
-        self.address = ""
-        self.commands: list[Command] = []
-        self.sessions: list[Session] = []
-        self.sessions_seen = 0
-        self._changed = asyncio.Event()
-
-    def handle(self, session: Session, commands: list[Command]) -> None:
-        self.commands += commands
-        if session not in self.sessions:
-            self.sessions.append(session)
-            self.sessions_seen += 1
-        for command in commands:
-            if command.code == CLOSE:
-                session.close()
-            elif command.code == ASK_BACK:
-                session.send(Command(40, 1, ONEWAY_FLAG, ext_fields={"consumerGroup": "g"}))
-                session.send(Command(307, 7, body=command.body))
-            elif command.code == ECHO and not command.is_oneway:
-                session.send(response(command, body=command.body))
-        self._changed.set()
-
-    def closed(self, session: Session) -> None:
-        if session in self.sessions:
-            self.sessions.remove(session)
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        while not condition():
-            self._changed.clear()
-            await self._changed.wait()
-
-
-@asynccontextmanager
-async def peer_at(host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[Peer]:
-    peer = Peer()
-    server = Server(peer)
-    port = await server.start(host, port)
-    peer.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    try:
-        yield peer
-    finally:
-        await server.stop()
-
-
-@asynccontextmanager
-async def connections(**settings: Any) -> AsyncIterator[Connections]:
-    client = Connections(**settings)
-    try:
-        yield client
-    finally:
-        await client.close()
-
-
-@asynccontextmanager
-async def listener(on_connect: Callable[[asyncio.StreamWriter], None]) -> AsyncIterator[str]:
-    """Run a server that reads nothing and only does ``on_connect``; give its address."""
-    writers: list[asyncio.StreamWriter] = []
-
-    async def accept(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writers.append(writer)
-        on_connect(writer)
-
-    server = await asyncio.start_server(accept, "127.0.0.1", 0)
-    try:
-        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    finally:
-        for writer in writers:
-            writer.transport.abort()
-        server.close()
-        await server.wait_closed()
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_each_request_gets_its_own_answer_over_one_shared_connection(run: Run, host: str) -> None:
-    async def main() -> None:
-        async with peer_at(host) as peer, connections() as client:
-            bodies = [b"%d" % number for number in range(500)]
-            answers = await asyncio.gather(
-                *(client.request(peer.address, Command(ECHO, body=body)) for body in bodies)
-            )
-            assert [answer.body for answer in answers] == bodies
-            assert len(peer.sessions) == 1
-            assert len({command.opaque for command in peer.commands}) == 500
-
-    run(main())
 
 
 def test_answers_may_come_in_any_order(run: Run) -> None:
@@ -245,42 +147,6 @@ def test_each_request_ends_at_its_own_deadline_whatever_their_order() -> None:
     run_on_manual_time(main)
 
 
-def test_a_server_that_answers_nothing_at_all_is_left_and_connected_to_anew() -> None:
-    async def main(loop: ManualLoop) -> None:
-        async with peer_at() as peer, connections() as client:
-            first = await client.connect(peer.address)
-            long = first.request(Command(KEEP), 60_000)
-            short = first.request(Command(KEEP), 3_000)
-            loop.now += 3
-            with pytest.raises(RequestTimeout):
-                await short
-            with pytest.raises(NetworkError, match="answers nothing"):
-                await long
-            assert first.closed
-            assert await client.connect(peer.address) is not first
-
-    run_on_manual_time(main)
-
-
-def test_all_that_is_pending_fails_when_the_connection_is_lost_and_the_next_request_reconnects(
-    run: Run,
-) -> None:
-    async def main() -> None:
-        async with peer_at() as peer, connections() as client:
-            connection = await client.connect(peer.address)
-            answers = [connection.request(Command(code)) for code in (KEEP, KEEP, CLOSE)]
-            for answer in answers:
-                with pytest.raises(NetworkError, match=f"lost {peer.address}") as caught:
-                    await answer
-                assert caught.value.retriable
-            with pytest.raises(NetworkError, match="is closed"):
-                connection.request(Command(ECHO))
-            assert (await client.request(peer.address, Command(ECHO, body=b"again"))).body == b"again"
-            assert peer.sessions_seen == 2
-
-    run(main())
-
-
 def test_a_oneway_request_waits_for_nothing(run: Run) -> None:
     async def main() -> None:
         async with peer_at() as peer, connections() as client:
@@ -347,14 +213,6 @@ def test_nobody_listening_is_said_with_the_address(run: Run) -> None:
         async with connections() as client:
             with pytest.raises(NetworkError, match=f"no connection to {address}: "):
                 await client.request(address, Command(ECHO))
-
-    run(main())
-
-
-def test_a_server_that_does_not_accept_in_time_is_given_up(run: Run) -> None:
-    async def main() -> None:
-        with pytest.raises(NetworkError, match=r"no connection to 127.0.0.1:9 within 0 ms"):
-            await Connection.open("127.0.0.1:9", timeout_ms=0)
 
     run(main())
 
@@ -513,86 +371,18 @@ def test_a_host_that_can_be_nobodys_name_is_not_reached(host: str, run: Run) -> 
     run(main())
 
 
-def test_a_oneway_request_waits_until_the_server_has_read_what_came_before(run: Run) -> None:
-    async def main() -> None:
+def test_a_server_that_answers_nothing_at_all_is_left_and_connected_to_anew() -> None:
+    async def main(loop: ManualLoop) -> None:
         async with peer_at() as peer, connections() as client:
-            connection = await client.connect(peer.address)
-            connection.pause_writing()
-            told = asyncio.ensure_future(client.oneway(peer.address, Command(ECHO, body=b"told")))
-            await connection.request(Command(ECHO))
-            assert not told.done()
-            connection.resume_writing()
-            await told
-            await peer.until(lambda: len(peer.commands) == 2)
+            first = await client.connect(peer.address)
+            long = first.request(Command(KEEP), 60_000)
+            short = first.request(Command(KEEP), 3_000)
+            loop.now += 3
+            with pytest.raises(RequestTimeout):
+                await short
+            with pytest.raises(NetworkError, match="answers nothing"):
+                await long
+            assert first.closed
+            assert await client.connect(peer.address) is not first
 
-    run(main())
-
-
-def test_one_that_gives_up_does_not_spoil_the_connection_for_others(run: Run) -> None:
-    async def main() -> None:
-        async with peer_at() as peer, connections() as client:
-            first = asyncio.ensure_future(client.request(peer.address, Command(ECHO)))
-            second = asyncio.ensure_future(client.request(peer.address, Command(ECHO)))
-            asyncio.get_running_loop().call_soon(first.cancel)
-            assert (await second).code == 0
-            assert first.cancelled() and len(peer.sessions) == 1
-
-    run(main())
-
-
-def test_a_cancelled_request_is_forgotten(run: Run) -> None:
-    async def main() -> None:
-        async with peer_at() as peer, connections() as client:
-            connection = await client.connect(peer.address)
-            answer = connection.request(Command(ECHO))
-            answer.cancel()
-            await connection.request(Command(ECHO))
-            assert not connection._pending
-
-    run(main())
-
-
-def test_close_fails_what_waits_and_forbids_what_comes(run: Run) -> None:
-    async def main() -> None:
-        async with peer_at() as peer:
-            client = Connections()
-            connection = await client.connect(peer.address)
-            answer = connection.request(Command(KEEP))
-            await client.close()
-            with pytest.raises(NetworkError, match="closed here"):
-                await answer
-            with pytest.raises(NetworkError, match="this client is closed"):
-                await client.request(peer.address, Command(ECHO))
-            connection.send(Command(ECHO))  # into the void
-            await connection.close()
-
-    run(main())
-
-
-def test_close_does_not_wait_for_ever_for_a_server_that_does_not_read(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cometmq.net.client.CLOSE_MS_MAX", 10)
-
-    async def main() -> None:
-        async with listener(lambda _: None) as address:
-            connection = await Connection.open(address)
-            for _ in range(20):
-                connection.oneway(Command(ECHO, body=bytes(1 << 20)))
-                await asyncio.sleep(0)
-            await connection.close()
-
-    run(main())
-
-
-def test_close_while_connecting_ends_the_attempt(run: Run) -> None:
-    async def main() -> None:
-        async with peer_at() as peer:
-            client = Connections()
-            request = asyncio.ensure_future(client.request(peer.address, Command(ECHO)))
-            asyncio.get_running_loop().call_soon(request.get_loop().create_task, client.close())
-            with pytest.raises(NetworkError, match="closed"):
-                await request
-            await client.close()
-
-    run(main())
+    run_on_manual_time(main)
