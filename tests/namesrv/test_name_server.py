@@ -275,3 +275,34 @@ async def test_it_can_be_stopped_with_clients_connected_and_before_it_was_starte
         await here.name_server.stop()
         with pytest.raises(NetworkError):
             await client.request(Command(9_999))
+
+
+async def test_a_long_registration_is_taken_in_whole_and_one_that_is_too_long_is_refused() -> None:
+    name_server = NameServer(port=0)
+    await name_server.start()
+    connection = await Connection.open(name_server.address)
+    topics = [f"t{n}" for n in range(5_000)]
+    register = Command(RequestCode.REGISTER_BROKER, ext_fields=broker_fields(), body=registration(*topics))
+    assert (await connection.request(register)).code == ResponseCode.SUCCESS
+    assert name_server.routes.topics() == sorted(topics)
+    many = b'{"topicConfigSerializeWrapper":{"x":[' + b",".join([b"{}"] * 40_000) + b"]}}"
+    too_long = Command(RequestCode.REGISTER_BROKER, ext_fields=broker_fields(), body=many)
+    refused = await connection.request(too_long)
+    assert refused.code == ResponseCode.SYSTEM_ERROR
+    assert "40002 JSON objects, at most 40000 are read" in (refused.remark or "")
+    await connection.close()
+    await name_server.stop()
+
+
+async def test_the_rest_of_a_registration_is_dropped_whose_broker_is_gone() -> None:
+    name_server = NameServer(port=0)
+    await name_server.start()
+    connection = await Connection.open(name_server.address)
+    topics = [f"t{n}" for n in range(5_000)]
+    register = Command(RequestCode.REGISTER_BROKER, ext_fields=broker_fields(), body=registration(*topics))
+    answer = connection.request(register)
+    await connection.close()
+    with pytest.raises(NetworkError):
+        await answer
+    await name_server.stop()
+    assert name_server.routes.topics() == []
