@@ -96,7 +96,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory, fsspec_config: Path) -> "Ite
     work_dir = tmp_path_factory.mktemp("spark")
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("FSSPEC_CONFIG_DIR", str(fsspec_config))  # for the processes of the session
+        handler = signal.getsignal(signal.SIGINT)
         spark = session("local[2]", "tests", work_dir=work_dir, conf=SHORT_JOBS)
+        signal.signal(signal.SIGINT, handler)  # Spark's own would keep event loops from being interrupted
     with spark:
         yield spark
 

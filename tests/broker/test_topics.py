@@ -232,9 +232,10 @@ async def test_the_larger_of_read_and_write_queues_can_be_sent_to_and_the_read_q
         assert set(any_queue) == set(range(write))
 
 
-def test_what_is_a_pattern_follows_the_settings_and_not_the_file(tmp_path: Path) -> None:
+async def test_what_is_a_pattern_follows_the_settings_and_not_the_file(tmp_path: Path) -> None:
     topics = load(tmp_path)
     topics.put(TopicConfig(topic="T", read_queue_count=1, write_queue_count=1, perm=READ_WRITE))
+    await topics.settled()
     cluster = topics.find(SETTINGS.broker_cluster_name)
     assert cluster is not None and cluster.perm == 7
     off = replace(
@@ -275,5 +276,7 @@ def test_absurd_counts_and_perms_in_the_file_are_not_passed_on(
     assert f"topic T has readQueueNums {counts[0]}, writeQueueNums {counts[1]} and perm {perm}" in caplog.text
 
 
-def test_a_groups_absurd_count_makes_no_absurd_topic(tmp_path: Path) -> None:
-    assert load(tmp_path).find_or_create("%RETRY%g", 2_000_000_000).read_queue_count == 65_535
+async def test_a_groups_absurd_count_makes_no_absurd_topic(tmp_path: Path) -> None:
+    topics = load(tmp_path)
+    assert topics.find_or_create("%RETRY%g", 2_000_000_000).read_queue_count == 65_535
+    await topics.settled()
