@@ -282,3 +282,26 @@ async def test_an_idle_broker_does_nothing_about_delayed_and_timed_messages_unti
         assert bodies(await client.ask(PULL, pull_header("T", wait_ms=10_000))) == [b"late"]
         assert calls["deliver"] <= 4
         await client.connection.close()
+
+
+async def test_a_timed_message_that_comes_as_a_round_ends_begins_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, rounds, goes_on = TimedMessages.round, 0, asyncio.Event()
+
+    async def round_(timed: TimedMessages) -> None:
+        nonlocal rounds
+        rounds += 1
+        await real(timed)
+        if rounds == 1:
+            await client.send("T", b"second", TIMER_DELAY_SEC="100")
+        else:
+            goes_on.set()
+
+    monkeypatch.setattr(TimedMessages, "round", round_)
+    async with running(tmp_path) as broker:
+        client = await Client.open(broker.address)
+        await client.send("T", b"first", TIMER_DELAY_SEC="100")
+        async with asyncio.timeout(10):
+            await goes_on.wait()
+        await client.connection.close()

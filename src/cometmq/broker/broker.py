@@ -251,14 +251,9 @@ class Broker:
         if wait_ms != 0:
             return wait_ms
 
-        async def round_() -> None:
-            try:
-                await timed_messages.round()
-            finally:
-                again.ring()
-
         if TIMED not in self._tasks:
-            self._begin(TIMED, round_())
+            self._begin(TIMED, timed_messages.round())
+            self._tasks[TIMED].add_done_callback(lambda _: again.ring())  # once another round may begin
         return None
 
     def _write(self, name: str, table: ChangingTable) -> None:

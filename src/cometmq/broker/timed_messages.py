@@ -20,7 +20,7 @@ from cometmq.broker.deleted_topics import DeletedTopics
 from cometmq.broker.reads import read
 from cometmq.broker.timed import QUEUE_ID, facts, given_out, name_of, takes_back
 from cometmq.broker.topics import HALF_TOPIC, TIMER_TOPIC
-from cometmq.errors import MessageIllegal, StoreNotWritable
+from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
 from cometmq.format.record import Record, decode
 from cometmq.format.timer_log import DELETE, ROLL, Unit
 from cometmq.format.timer_wheel import Slot
@@ -35,7 +35,7 @@ AT_ONCE_MAX: Final = 32
 LOOK_AGAIN_MS: Final = 10_000
 """While messages wait, the wall clock, which may be set, is looked at again after so long at the latest."""
 PAUSE_MS: Final = 1_000
-"""So long nothing is tried after the disk has refused."""
+"""So long nothing is tried after a round that could not do what is due."""
 
 _log = logging.getLogger(__name__)
 
@@ -76,15 +76,15 @@ class TimedMessages:
     async def round(self) -> None:
         """Take in all that is new, and give out all that is due; where that fails, the next one goes on.
 
-        Raises OSError or StoreNotWritable.
+        Raises OSError or CometMQError.
         """
         try:
             while not self._stopped and await self._take_in():
                 pass
             while not self._stopped and await self._give_out():
                 pass
-        except (OSError, StoreNotWritable):
-            self._not_before_ms = self._clock.monotonic_ms() + PAUSE_MS
+        except (OSError, CometMQError):
+            self._pause()
             raise
 
     def stop(self) -> None:
@@ -116,6 +116,10 @@ class TimedMessages:
         finally:
             self._timer.close()
 
+    def _pause(self) -> None:
+        """Postpone the next round: what it is to read or write cannot be, for now."""
+        self._not_before_ms = self._clock.monotonic_ms() + PAUSE_MS
+
     @property
     def _end(self) -> int:
         return self._store.max_queue_offset(TIMER_TOPIC, QUEUE_ID)
@@ -130,6 +134,7 @@ class TimedMessages:
             return True
         found = await read(self._store, self._store.readings.get(TIMER_TOPIC, QUEUE_ID, offset, AT_ONCE_MAX))
         if found.status is not GetStatus.FOUND and found.next_offset <= offset:
+            self._pause()
             return False
         waiting = [facts(decode(data)) for data in found.records]
         self._timer.put(waiting, found.next_offset, self._clock.now_ms())
