@@ -39,6 +39,15 @@ def test_the_most_frequent_length_counts(disk: MemoryDisk) -> None:
     assert tell_settings(disk, ROOT).mapped_file_size_commit_log == 8_192
 
 
+def test_files_where_directories_should_be_are_left_to_the_checks(tmp_path: Path) -> None:
+    queue = layout.consume_queues_dir(tmp_path) / "T" / "0"
+    queue.mkdir(parents=True)
+    (queue / layout.offset_name(0)).write_bytes(bytes(200))
+    for stray in (queue.with_name("1"), queue.with_name("notes.txt"), queue.parent.with_name("U")):
+        stray.write_text("x")
+    assert tell_settings(Disk(), tmp_path).mapped_file_size_consume_queue == 200
+
+
 def test_index_files_of_another_proportion_ask_for_the_settings(
     disk: MemoryDisk, open_store: OpenStore
 ) -> None:

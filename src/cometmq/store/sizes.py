@@ -121,9 +121,15 @@ def _commit_log_files(layer: FileLayer, root: Path) -> Iterator[Path]:
 
 
 def _queue_files(layer: FileLayer, topics: Path) -> Iterator[Path]:
-    for topic in topics_in(layer, topics):
-        for queue in queues_in(layer, topics / topic):
-            yield from _named(layer, topics / topic / queue, layout.parse_offset_name)
+    for topic in _directories(layer, topics, topics_in(layer, topics)):
+        for queue in _directories(layer, topic, queues_in(layer, topic)):
+            yield from _named(layer, queue, layout.parse_offset_name)
+
+
+def _directories(layer: FileLayer, parent: Path, names: Iterable[str]) -> Iterator[Path]:
+    """Find those of the names that are directories: whoever checks the store says what is wrong with others."""
+    paths = (parent / name for name in names)
+    return (path for path in paths if layer.is_directory(path))
 
 
 def _named(layer: FileLayer, directory: Path, parse: Callable[[str], int]) -> Iterator[Path]:
