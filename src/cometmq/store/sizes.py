@@ -127,7 +127,7 @@ def _queue_files(layer: FileLayer, topics: Path) -> Iterator[Path]:
 
 
 def _directories(layer: FileLayer, parent: Path, names: Iterable[str]) -> Iterator[Path]:
-    """Find those of the names that are directories: whoever checks the store says what is wrong with others."""
+    """Find those of the names that are directories; what is wrong with others, checks of the store say."""
     paths = (parent / name for name in names)
     return (path for path in paths if layer.is_directory(path))
 
