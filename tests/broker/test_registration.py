@@ -202,6 +202,9 @@ async def test_where_a_topic_was_deleted_or_nothing_has_changed_everything_is_to
         await publish(topics)
         everything = {topic.topic for topic in topics}
         assert told[1:] == [everything, everything]
+        topics.put(TopicConfig(topic="B", perm=4))
+        await publish(topics)
+        assert told[3:] == [everything], "an operator asks for all, whatever else has changed"
 
 
 async def test_a_name_server_that_comes_again_is_told_everything(
@@ -226,6 +229,25 @@ async def test_a_name_server_that_is_away_delays_no_answer_for_long(tmp_path: Pa
         topics.put(TopicConfig(topic="T"))
         topics.when_published(["T"], lambda _: published.set())
         await asyncio.wait_for(published.wait(), INFORM_WAIT_S / 2)
+
+
+async def test_who_waits_as_the_broker_stops_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message is stored: without its answer a producer would send it again."""
+    answered: list[str] = []
+    async with name_server() as server:
+        async with registered(tmp_path, server.address) as (topics, _):
+            monkeypatch.setattr(NameServer, "_register", lambda *_: None)  # it takes none, and says nothing
+            topics.put(TopicConfig(topic="T"))
+            topics.when_published(["T"], lambda _: answered.append("T"))
+            await topics.settled()
+            assert answered == []
+        assert answered == ["T"]
+        topics.put(TopicConfig(topic="U"))
+        topics.when_published(["U"], lambda _: answered.append("U"))
+        await topics.settled()
+        assert answered == ["T", "U"], "nobody is told of it any more"
 
 
 async def test_what_is_no_address_is_refused_at_the_start(tmp_path: Path) -> None:

@@ -109,8 +109,10 @@ class NameServers:
         self._release()
 
     def inform_again(self, action: Callable[[], None]) -> None:
-        """Tell the name servers all topics once more; call ``action`` as ``when_informed`` does."""
+        """Register all topics once more; call ``action`` as ``when_informed`` does."""
         self._changes += 1
+        for server in self._servers:
+            server.untold = None
         self.when_informed(action)
 
     def register_soon(self) -> None:
@@ -119,13 +121,14 @@ class NameServers:
             server.due.set()
 
     async def stop(self) -> None:
-        """Tell those who can be reached that the broker goes, and end."""
+        """Unregister from those who can be reached; from now on nobody waits for any of them."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for wait in self._waits:
-            wait.timer.cancel()
+        for server in self._servers:
+            server.is_awaited = False
+        self._release()
         await asyncio.gather(*(self._unregister(server) for server in self._servers if server.reached))
         await self._connections.close()
 
@@ -135,7 +138,7 @@ class NameServers:
         task.add_done_callback(self._tasks.discard)
 
     def _tell(self, names: Collection[str]) -> None:
-        """Note that topics have changed; they are registered once that is saved."""
+        """Count a change of topics; they are registered once it is saved."""
         self._changes += 1
         deleted = [name for name in names if self._topics.find(name) is None]
         for name in deleted:
