@@ -122,3 +122,22 @@ def test_a_failed_sync_is_told_and_what_was_removed_is_no_failure(clock: ManualC
     with pytest.raises(FileNotFoundError):
         layer.sync(ROOT / "commitlog" / "gone")
     assert failures_of(layer) == []
+
+
+def test_syncs_of_many_files_at_once_show_what_fails_and_what_works_again(clock: ManualClock) -> None:
+    disk = Refusing()
+    layer = layer_on(disk, clock)
+    queues = [ROOT / "consumequeue" / "T" / str(number) / LOG.name for number in range(2)]
+    for path in [LOG, *queues]:
+        layer.make_directory(path.parent)
+        layer.create(path, 100)
+    disk.refused = "T/1"
+    with pytest.raises(OSError, match="Read-only"):
+        layer.sync_all(path for path in queues)
+    (failed,) = failures_of(layer)
+    assert (failed.place, failed.action, failed.path) == ("consumequeue", "sync", str(queues[1]))
+    disk.refused = ""
+    layer.sync_all([LOG])
+    assert failures_of(layer) == [failed], "that was another place"
+    layer.sync_all(path for path in queues)
+    assert failures_of(layer) == []

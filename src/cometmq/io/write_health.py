@@ -6,7 +6,7 @@ before it that notes there, in one place, what fails and what works again, whoev
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
@@ -65,12 +65,17 @@ class WriteHealth:
         self._clock = clock
         self._failures: dict[tuple[str, str], FailedWrites] = {}
 
+    @property
+    def is_failing(self) -> bool:
+        """Whether anything fails now."""
+        return bool(self._failures)
+
     def failures(self) -> list[FailedWrites]:
         """Return what fails now, the oldest first."""
         return sorted(self._failures.copy().values(), key=lambda failed: failed.since_ms)
 
     def note_failure(self, action: str, path: Path, error: OSError) -> None:
-        """Note that something could not be written."""
+        """Record that something could not be written."""
         place = self._place(path)
         why = os.strerror(error.errno) if error.errno else str(error)
         known = self._failures.get((action, place))
@@ -82,8 +87,8 @@ class WriteHealth:
         self._failures[action, place] = failed
 
     def note_success(self, action: str, path: Path) -> None:
-        """Note that something was written: its place works again."""
-        if self._failures and (failed := self._failures.pop((action, self._place(path)), None)) is not None:
+        """Record that something was written: its place works again."""
+        if (failed := self._failures.pop((action, self._place(path)), None)) is not None:
             _log.info("%s works again in %s", action, failed.place)
 
     def _place(self, path: Path) -> str:
@@ -127,16 +132,19 @@ class _Watched:
         own_path, health = self._path, self.health
 
         def call(*args: Any, **kwargs: Any) -> Any:
+            if own_path is None and not isinstance(args[0], Path):
+                args = (list(args[0]), *args[1:])  # the paths of ``sync_all``, which may be read once only
             try:
                 given = method(*args, **kwargs)
             except FileNotFoundError:
                 raise  # it was removed meanwhile, which is for the caller to judge
             except OSError as error:
                 path = own_path or (Path(error.filename) if error.filename else None)
-                health.note_failure(action, path or _first_path(args), error)
+                health.note_failure(action, path or next(iter(_paths(None, args)), Path("?")), error)
                 raise
-            if own_path is not None or isinstance(args[0], Path):
-                health.note_success(action, own_path or args[0])
+            if health.is_failing:
+                for path in _paths(own_path, args):
+                    health.note_success(action, path)
             return given
 
         return call
@@ -150,5 +158,9 @@ class _Watched:
         return call
 
 
-def _first_path(args: tuple[Any, ...]) -> Path:
-    return args[0] if args and isinstance(args[0], Path) else Path("?")
+def _paths(own_path: Path | None, args: tuple[Any, ...]) -> Sequence[Path]:
+    """Return what a call was about: a file's own path, the first argument of a layer's, or all of a list."""
+    if own_path is not None:
+        return (own_path,)
+    paths: Sequence[Path] = (args[0],) if isinstance(args[0], Path) else args[0]
+    return paths
