@@ -56,6 +56,7 @@ class Session(asyncio.Protocol):
         self._waits = False  # for the end of a turn
         self._is_read = True
         self._heard = False
+        self._is_head_known = False  # what the peer speaks
         self._commands_read = 0
         self._commands_at_sweep = 0
         self._frame_length = 0  # of a long frame that is unfinished
@@ -192,12 +193,19 @@ class Session(asyncio.Protocol):
         if not data:
             return None
         data = self._reader.joined(data)
-        if data and not self._commands_read and (name := foreign_protocol(data[:HEAD_SIZE])) is not None:
-            self._refuse(f"{name}; only RocketMQ's remoting protocol is spoken here, without TLS")
+        if data and not self._is_head_known and self._is_foreign(data):
             return None
         if 0 < self._frame_length <= len(data):  # else it is not finished, and keeps its room
             self._note_frame()
         return Read(self, data) if data else None
+
+    def _is_foreign(self, data: bytes) -> bool:
+        """Check the first bytes of the connection; refuse a peer that speaks another protocol."""
+        self._is_head_known = len(data) >= HEAD_SIZE
+        if (name := foreign_protocol(data[:HEAD_SIZE])) is None:
+            return False
+        self._refuse(f"{name}; only RocketMQ's remoting protocol is spoken here, without TLS")
+        return True
 
     def _take(self, size_max: int, *, is_last: bool) -> bytes:
         """Take so many bytes of what has been received; what is left waits for the next turn."""
