@@ -5,6 +5,7 @@ import pytest
 from msgspec.structs import replace
 from tests.broker.conftest import BROKER, pull_header, serving
 
+from cometmq.errors import StoreNotWritable
 from cometmq.message import MessageQueue
 from cometmq.wire.bodies import (
     GroupNames,
@@ -87,6 +88,29 @@ async def test_only_a_topic_of_users_can_be_deleted(tmp_path: Path, topic: str) 
         answer = await bench.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader(topic))
         assert answer.code == ResponseCode.INVALID_PARAMETER
         assert (tmp_path / "store").is_dir()
+
+
+async def test_a_deletion_whose_messages_cannot_be_deleted_says_so_and_can_be_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else they would be in the topic that is made anew."""
+    async with serving(tmp_path) as bench:
+        await bench.ask(CREATE, WANTED)
+        await bench.send("T", queue_id=1)
+
+        def refuse(_: str) -> None:
+            raise StoreNotWritable("the disk is read-only")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(bench.store, "delete_topic", refuse)
+            answer = await bench.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader("T"))
+        assert (answer.code, answer.remark) == (
+            ResponseCode.SERVICE_NOT_AVAILABLE,
+            "the disk is read-only",
+        )
+        assert (await bench.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader("T"))).code == 0
+        await bench.ask(CREATE, WANTED)
+        assert bench.store.max_queue_offset("T", 1) == 0
 
 
 async def test_many_topics_are_created_at_once(tmp_path: Path) -> None:

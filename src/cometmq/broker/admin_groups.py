@@ -11,7 +11,7 @@ from cometmq.broker.large_answers import TURN_MAX, encoded, made, with_body
 from cometmq.broker.offsets import Offsets
 from cometmq.broker.producers import Member, Producers
 from cometmq.broker.reads import Reads
-from cometmq.broker.refused import Refused, code_of
+from cometmq.broker.refused import Refused, outcome
 from cometmq.broker.request_body import decode_request
 from cometmq.broker.topics import QUEUE_COUNT_MAX, Topics
 from cometmq.errors import IllegalName, StoreNotWritable
@@ -87,15 +87,8 @@ class GroupAdmin:
 
     def _answer_when_saved(self, session: Session, command: Command, name: str) -> None:
         """Answer once the disk has a group as it is now, or why it refuses."""
-
-        def answer(error: StoreNotWritable | None) -> None:
-            if error is None:
-                session.send(response(command))
-            else:
-                session.send(response(command, code_of(error), str(error)))
-
         if not command.is_oneway:
-            self._groups.when_saved(name, answer)
+            self._groups.when_saved(name, lambda error: session.send(outcome(command, error)))
 
     def _changed(self, group: GroupConfig) -> dict[str, str]:
         """Give the attributes that a group has, changed by ``+name`` and ``-name``. Raises Refused."""

@@ -9,7 +9,7 @@ from cometmq.broker.consumers import Consumers
 from cometmq.broker.large_answers import TURN_MAX, encoded, with_body
 from cometmq.broker.offsets import Offsets
 from cometmq.broker.reads import Reads
-from cometmq.broker.refused import Refused, code_of
+from cometmq.broker.refused import Refused, outcome
 from cometmq.broker.request_body import LIST_SIZE_MAX, check_count, decode_request
 from cometmq.broker.topics import QUEUE_COUNT_MAX, Topics, is_system_topic
 from cometmq.errors import IllegalName, StoreNotWritable
@@ -99,14 +99,8 @@ class TopicAdmin:
         """DELETE_TOPIC_IN_BROKER: the topic, and once that is saved its queues and the offsets in it."""
         name = _checked_name(parse(TopicHeader, command.ext_fields).topic)
         self._topics.delete(name)
-
-        def delete_messages(error: StoreNotWritable | None) -> None:
-            if error is None:
-                self._store.delete_topic(name)
-                self._offsets.delete_topic(name)
-
-        self._topics.when_saved(name, lambda error: attempt(session, (), delete_messages, error))
-        self._answer_when_published(session, command, [name])
+        delete_messages = partial(self._delete_messages, session, command, name)
+        self._topics.when_saved(name, lambda error: attempt(session, (command,), delete_messages, error))
 
     def config(self, _: Session, command: Command) -> Command:
         """GET_TOPIC_CONFIG."""
@@ -147,15 +141,23 @@ class TopicAdmin:
 
     def _answer_when_published(self, session: Session, command: Command, names: list[str]) -> None:
         """Answer once the disk has these topics and the name servers know them, or why the disk refuses."""
-
-        def answer(error: StoreNotWritable | None) -> None:
-            if error is None:
-                session.send(response(command))
-            else:
-                session.send(response(command, code_of(error), str(error)))
-
         if not command.is_oneway:
-            self._topics.when_published(names, answer)
+            self._topics.when_published(names, lambda error: session.send(outcome(command, error)))
+
+    def _delete_messages(
+        self, session: Session, command: Command, name: str, error: StoreNotWritable | None
+    ) -> None:
+        """Delete what there is in a topic whose deletion is saved; answer that, or why it cannot be."""
+        try:
+            if error is not None:
+                raise error
+            self._store.delete_topic(name)
+        except StoreNotWritable as refused:
+            if not command.is_oneway:
+                session.send(outcome(command, refused))
+            return
+        self._offsets.delete_topic(name)
+        self._answer_when_published(session, command, [name])
 
     def _find(self, name: str) -> TopicConfig:
         topic = self._topics.find(name)

@@ -95,11 +95,7 @@ class Groups:
 
     def when_saved(self, name: str, action: Saved) -> None:
         """Call ``action`` once the disk has a group as it is now, or with the reason why it refuses."""
-        change = self._saved.unfinished(name)
-        if change is None:
-            action(None)
-        else:
-            change.when_saved(action)
+        self._saved.when_saved(name, action)
 
     async def settled(self) -> None:
         """Wait until nothing is left to save, or what is left cannot be saved now."""

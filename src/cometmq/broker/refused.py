@@ -2,6 +2,7 @@
 
 from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
 from cometmq.wire.codes import ResponseCode
+from cometmq.wire.frame import Command, response
 
 
 class Refused(CometMQError):
@@ -27,3 +28,8 @@ def code_of(error: CometMQError) -> ResponseCode:
     if isinstance(error, StoreNotWritable):
         return ResponseCode.SERVICE_NOT_AVAILABLE
     return ResponseCode.SYSTEM_ERROR
+
+
+def outcome(command: Command, error: CometMQError | None) -> Command:
+    """Return the answer to a request that was carried out, or failed: which error it was, and why."""
+    return response(command) if error is None else response(command, code_of(error), str(error))

@@ -13,7 +13,7 @@ from cometmq.broker.delays import Delays
 from cometmq.broker.groups import Groups
 from cometmq.broker.rates import Rates
 from cometmq.broker.reads import Reads
-from cometmq.broker.refused import Refused, code_of
+from cometmq.broker.refused import Refused, outcome
 from cometmq.broker.saved_entries import Change
 from cometmq.broker.topics import PERM_WRITE, Topics
 from cometmq.errors import CometMQError, StoreNotWritable
@@ -163,7 +163,7 @@ def _append_and_answer(
                 raise error
             appended = append()
         except CometMQError as refused:
-            appended = response(command, code_of(refused), str(refused))
+            appended = outcome(command, refused)
         if not command.is_oneway:
             creation.when_known(partial(session.send, appended))
 

@@ -149,8 +149,16 @@ class SavedEntries(Generic[BodyType]):
         """Return the last change of an entry, unless all who are to know of it do."""
         return self._unfinished.get(name)
 
+    def when_saved(self, name: str, action: Saved) -> None:
+        """Call ``action`` as the last change of an entry does, or at once if that is over."""
+        change = self._unfinished.get(name)
+        if change is None:
+            action(None)
+        else:
+            change.when_saved(action)
+
     def note_known(self, change: Change[BodyType]) -> None:
-        """Note that all who are to know of a change know of it."""
+        """Call those who wait until all who are to know of a change do."""
         for name in change.entries:
             if self._unfinished.get(name) is change:
                 del self._unfinished[name]

@@ -150,11 +150,7 @@ class Topics:
 
     def when_saved(self, name: str, action: Saved) -> None:
         """Call ``action`` once the disk has a topic as it is now, or with the reason why it refuses."""
-        change = self._saved.unfinished(name)
-        if change is None:
-            action(None)
-        else:
-            change.when_saved(action)
+        self._saved.when_saved(name, action)
 
     def when_published(self, names: Iterable[str], action: Saved) -> None:
         """Call ``action`` once the disk has topics as they are now and the name servers have been told.
