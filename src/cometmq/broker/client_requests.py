@@ -95,7 +95,7 @@ class ClientRequests:
         parts: list[list[ConsumerData]],
         creations: list[Change[TopicConfig]],
     ) -> Command | None:
-        """Take in the consumers of a heartbeat, one part in each turn of the loop; answer after the last."""
+        """Register the consumers of a heartbeat, one part in each turn of the loop; answer after the last."""
         if parts:
             taken = [self._take_consumer(session, consumer, member) for consumer in parts[0]]
             creations = [*creations, *dict.fromkeys(filter(None, taken))]
@@ -161,7 +161,7 @@ class ClientRequests:
     def _take_consumer(
         self, session: Session, data: ConsumerData, member: Member
     ) -> Change[TopicConfig] | None:
-        """Take in a consumer; return what creates its retry topic, if that is not known everywhere yet."""
+        """Register a consumer; return what creates its retry topic, if that is not known everywhere yet."""
         try:
             group = self._groups.find_or_create(data.group)
         except IllegalName:

@@ -72,7 +72,7 @@ class Groups:
         return self._groups.get(name)
 
     def find_or_create(self, name: str) -> GroupConfig | None:
-        """Give a group, created if that is allowed, though the disk may refuse it; None if not.
+        """Find a group, or create it if that is allowed, though the disk may refuse it; None if not.
 
         Raises IllegalName.
         """

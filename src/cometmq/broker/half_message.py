@@ -71,7 +71,7 @@ def whole(waiting: Record) -> NewMessage:
 
 
 def put_back(waiting: Record, *, is_asked: bool) -> NewMessage:
-    """Give a half message as it is put back: its producer is asked, which counts, or it waits on."""
+    """Build a half message as it is put back: its producer is asked, which counts, or it waits on."""
     named = properties.decode(waiting.properties)
     if is_asked:
         named[TRANSACTION_CHECK_TIMES] = str(_number(named, TRANSACTION_CHECK_TIMES) + 1)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from cometmq.store.reading import Reading, Work
+from cometmq.store.reading import InThread, Reading
 from cometmq.wire.bodies import Body, encode
 from cometmq.wire.frame import Command, response
 
@@ -25,7 +25,7 @@ def made(make: Callable[[], bytes], count: int) -> Reading[bytes]:
     """Return what is made of so many entries, in a thread if they are many."""
     if count <= TURN_MAX:
         return make()
-    data: bytes = yield Work(make)
+    data: bytes = yield InThread(make)
     return data
 
 

@@ -41,7 +41,7 @@ class MemberSubscriptions(Generic[KeyT]):
         self._by_topic: dict[str, dict[str, dict[str, None]]] = {}
 
     def update(self, channel: KeyT, client_id: str, subscriptions: Iterable[SubscriptionData]) -> bool:
-        """Take over a heartbeat's subscriptions; return whether they are other than before."""
+        """Store a heartbeat's subscriptions; return whether they are other than before."""
         wanted = {
             data.topic: _text(data) for data in subscriptions if not data.topic.startswith(RETRY_PREFIX)
         }

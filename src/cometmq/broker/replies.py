@@ -113,7 +113,7 @@ class Replies:
         return self._pass_on(session, command, header, named, {"queueId": str(queue_id)} | stored)
 
     def _take_later(self, session: Session, command: Command, creation: Change[TopicConfig]) -> None:
-        """Take a reply once its topic is known; refuse it if the disk refuses the topic."""
+        """Handle a reply once its topic is known; refuse it if the disk refuses the topic."""
 
         def again() -> None:
             answer = self.handle(session, command)

@@ -85,7 +85,7 @@ def _save(table: JsonTable, plain: dict[str, Any]) -> None:
 
 
 def _why(error: OSError, path: Path) -> str:
-    """Say what the disk refused, and what helps."""
+    """Describe what the disk refused, and what helps."""
     if error.errno in FULL:
         return f"{path} is not saved, disk full: free some space, then try again"
     return f"{path} is not saved: {os.strerror(error.errno or 0)}: make it writable, then try again"

@@ -138,7 +138,7 @@ class SavedEntries(Generic[BodyType]):
         return change
 
     def announce(self) -> None:
-        """Have all entries be made known, as if they had just been created and saved."""
+        """Publish all entries, as if they had just been created and saved."""
         change = Change[BodyType]()
         change.entries, change.created = dict(self.entries), set(self.entries)
         change.note_saved(None)
@@ -207,7 +207,7 @@ class SavedEntries(Generic[BodyType]):
                 self._retry = asyncio.get_running_loop().call_later(RETRY_S, self._write_soon)
 
     def _begin_write(self) -> tuple[Change[BodyType], Callable[[], StoreNotWritable | None]]:
-        """Take what has changed; return it and what writes it in any thread, and returns why it could not."""
+        """Return what has changed, and what writes it in any thread and returns why it could not."""
         change, self._next = self._next or Change(), None
         unwritten = dict(self.entries) if self._unwritten is None else self._unwritten | change.entries
         self._unwritten = {}
@@ -222,7 +222,7 @@ class SavedEntries(Generic[BodyType]):
         self._publish(change)
 
     def _note_refused(self, change: Change[BodyType], error: StoreNotWritable) -> None:
-        """Take a change back, but for what stays in memory."""
+        """Undo a change, but for what stays in memory."""
         if change.is_optional and not self._is_behind:
             _log.error("what reading needs is in memory only, and tried again: %s", error)
         self._is_behind |= change.is_optional

@@ -75,7 +75,7 @@ class Targets:
         return next(self._turn) % target.write_queue_count
 
     def learn(self, topic: str, queue_id: int, queue: int) -> None:
-        """Note the number of a queue, if its topic is a plain one; once that is known, if it is new."""
+        """Keep the number of a queue, if its topic is a plain one; once that is known, if it is new."""
         if (target := self._checked.get(topic)) is not None:
             self.table.put(topic, target.queue_count, queue_id, queue)
         elif _is_plain(topic) and (creation := self._topics.creation(topic)) is not None:
@@ -156,5 +156,5 @@ class Targets:
 
 
 def _is_plain(topic: str) -> bool:
-    """Tell whether sends to a topic are judged by the topic alone."""
+    """Check whether sends to a topic are judged by the topic alone."""
     return topic not in NOT_FOR_PRODUCERS and not topic.startswith(RETRY_PREFIX)

@@ -122,7 +122,7 @@ def takes_back(waiting: Record) -> frozenset[str]:
 
 
 def taking_back(topic: str, unique_key: str, settings: StoreSettings) -> str:
-    """Give how this broker writes which message is taken back: see ``takes_back``."""
+    """Return how this broker writes which message is taken back: see ``takes_back``."""
     return _name(topic, unique_key) if settings.append_topic_for_timer_delete_key else unique_key
 
 

@@ -165,7 +165,7 @@ class Topics:
             self.inform_again(partial(action, None))
 
     def publish_all(self) -> None:
-        """Have nobody answered who relies on a topic before the name servers know it: the broker starts."""
+        """Hold back answers that rely on any topic until the name servers know it: the broker starts."""
         self._saved.announce()
 
     async def settled(self) -> None:
@@ -251,7 +251,7 @@ class Topics:
         return TopicTable(self.data_version)
 
     def _publish(self, change: Change[TopicConfig]) -> None:
-        """Have the name servers told of a change."""
+        """Register a change with the name servers."""
         self.when_informed(partial(self._saved.note_known, change))
 
 

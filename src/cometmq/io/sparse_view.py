@@ -67,7 +67,7 @@ class SparseView:
         self._blocks = blocks
 
     def let_go(self) -> None:
-        """Let go of the memory that reading took."""
+        """Free the memory that reading took."""
         memory.unmap(memory.address_of(self.map), self._size)
 
     def _data(self) -> Iterator[tuple[int, int]]:

@@ -117,7 +117,7 @@ class NameServer:
     def _register(
         self, session: Session, command: Command, steps: Registering, given: Registration | None
     ) -> None:
-        """Take the next step of a registration in this turn of the loop; answer it after the last."""
+        """Carry out the next step of a registration in this turn of the loop; answer it after the last."""
         if session.closed:
             return
         try:

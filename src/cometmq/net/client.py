@@ -217,7 +217,7 @@ class Connection(asyncio.Protocol):
             raise NetworkError(f"{self.address} has left {self._outbox.unsent} bytes unread")
 
     def _is_foreign(self, data: bytes) -> bool:
-        """Give up a server whose first bytes are those of another protocol."""
+        """Check the first bytes that came; close the connection if they are those of another protocol."""
         assert self._head is not None
         self._head = (self._head + data[:HEAD_SIZE])[:HEAD_SIZE]
         if (name := foreign_protocol(self._head)) is None:
@@ -275,7 +275,7 @@ class Connection(asyncio.Protocol):
         self._timer = self._loop.call_at(deadline, self._expire)
 
     def _be_patient(self, now: float) -> None:
-        """Give requests to an address of ``patience`` more time."""
+        """Extend the deadlines of requests to an address of ``patience``."""
         if not (least_s := patience.least_s(self.address)):
             return
         for waiting in self._pending.values():

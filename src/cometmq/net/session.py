@@ -255,7 +255,7 @@ class Session(asyncio.Protocol):
         self.read_on()
 
     def _note_frame(self) -> None:
-        """See that there is room for the frame that is unfinished now; else no more of it is read."""
+        """Ask for room for the frame that is unfinished now; while there is none, no more of it is read."""
         length = self._reader.unfinished_length
         if length < LONG_FRAME_MIN:
             length = 0

@@ -30,7 +30,7 @@ class _Place(NamedTuple):
 
 
 class UnfinishedFrames:
-    """Gives room to frames.
+    """Shares out the room for frames.
 
     Attributes:
         size: bytes of the frames that have room.
@@ -54,7 +54,7 @@ class UnfinishedFrames:
         return False
 
     def end(self, session: "Session") -> None:
-        """Take back a session's room, or its place among those that wait: its frame is no more."""
+        """Free a session's room, or its place among those that wait: its frame is no more."""
         self._waiting.pop(session, None)
         self.size -= self._held.pop(session, 0)
         self._give()
@@ -87,7 +87,7 @@ class UnfinishedFrames:
         self.size += size
 
     def _give(self) -> None:
-        """Give room to those that wait, as long as there is some."""
+        """Hold room for those that wait, as long as there is some."""
         while self._waiting:
             session, place = next(iter(self._waiting.items()))
             if not self._is_anybody_impatient():

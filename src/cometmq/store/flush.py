@@ -217,7 +217,7 @@ class Flusher:
                 chain.files.release(self._files.pop(start))
 
     def _put_off(self, error: OSError) -> None:
-        """Have the sync tried again soon; those who wait for it go on waiting."""
+        """Postpone the sync a little; those who wait for it go on waiting."""
         if not self._is_put_off:
             log.warning("a sync has to wait, it is tried again: %s", error)
         self._is_put_off = True

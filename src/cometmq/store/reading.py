@@ -68,13 +68,13 @@ class Look(NamedTuple):
             return None
 
 
-class Work(NamedTuple):
+class InThread(NamedTuple):
     """A step that gives what a function makes of values that nobody changes: it would hold up the loop."""
 
     work: Callable[[], Any]
 
     def ready(self) -> Any:
-        """Give None: it is not made yet."""
+        """Return None: it is not made yet."""
         return None
 
     def fetch(self) -> Any:
@@ -82,10 +82,10 @@ class Work(NamedTuple):
         return self.work()
 
 
-PAUSE = Work(tuple)
+PAUSE = InThread(tuple)
 """A step that lets the loop go on before the reading does."""
 
-Step: TypeAlias = Bytes | Look | Work
+Step: TypeAlias = Bytes | Look | InThread
 Reading: TypeAlias = Generator[Step, Any, AnswerT]
 
 
