@@ -9,8 +9,6 @@ from cometmq.broker.refused import Refused
 from cometmq.broker.request_body import (
     ITEMS_MAX,
     LIST_SIZE_MAX,
-    NONSTANDARD_MAX,
-    SIZE_MAX,
     check_count,
     decode_request,
     slices,
@@ -22,6 +20,7 @@ from cometmq.wire.bodies import (
     TopicConfig,
     TopicConfigs,
 )
+from cometmq.wire.bodies.body import NONSTANDARD_LENGTH_MAX, USUAL_LENGTH_MAX
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 
@@ -33,26 +32,26 @@ def command(body: bytes) -> Command:
 
 
 def test_a_body_that_is_not_too_large_is_decoded() -> None:
-    assert decode_request(DataVersion, command(VERSION.ljust(SIZE_MAX))) == DataVersion(5)
+    assert decode_request(DataVersion, command(VERSION.ljust(USUAL_LENGTH_MAX))) == DataVersion(5)
     assert decode_request(DataVersion, command(VERSION.ljust(LIST_SIZE_MAX)), LIST_SIZE_MAX) == DataVersion(5)
 
 
 def test_a_body_that_is_too_large_is_refused_by_its_size_and_the_limit() -> None:
     with pytest.raises(Refused, match=r"request 34 has 98305 bytes, at most 98304 are taken: send less"):
-        decode_request(DataVersion, command(VERSION.ljust(SIZE_MAX + 1)))
+        decode_request(DataVersion, command(VERSION.ljust(USUAL_LENGTH_MAX + 1)))
 
 
 def test_no_more_is_read_leniently_than_of_a_usual_body() -> None:
     nonstandard, of_others = b"{counter:5", b'{"counter":[]'
-    assert decode_request(DataVersion, command(nonstandard.ljust(NONSTANDARD_MAX - 1) + b"}")) == DataVersion(
-        5
-    )
+    assert decode_request(
+        DataVersion, command(nonstandard.ljust(NONSTANDARD_LENGTH_MAX - 1) + b"}")
+    ) == DataVersion(5)
     with pytest.raises(FormatError, match="not standard JSON; otherwise at most 24576 bytes are read"):
-        decode_request(DataVersion, command(nonstandard.ljust(NONSTANDARD_MAX) + b"}"))
+        decode_request(DataVersion, command(nonstandard.ljust(NONSTANDARD_LENGTH_MAX) + b"}"))
     with pytest.raises(FormatError, match=r"body is not DataVersion: .*counter"):
-        decode_request(DataVersion, command(of_others.ljust(SIZE_MAX - 1) + b"}"))
+        decode_request(DataVersion, command(of_others.ljust(USUAL_LENGTH_MAX - 1) + b"}"))
     with pytest.raises(FormatError, match="not standard JSON of DataVersion; otherwise at most 98304 bytes"):
-        decode_request(DataVersion, command(of_others.ljust(SIZE_MAX) + b"}"), LIST_SIZE_MAX)
+        decode_request(DataVersion, command(of_others.ljust(USUAL_LENGTH_MAX) + b"}"), LIST_SIZE_MAX)
 
 
 def test_a_list_that_is_too_long_is_refused_by_its_length_and_the_limit() -> None:
@@ -87,10 +86,10 @@ async def test_a_long_heartbeat_is_taken_in_whole(tmp_path: Path) -> None:
         ),
         (
             RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
-            b'{"groupName":"g"}'.ljust(SIZE_MAX + 1),
+            b'{"groupName":"g"}'.ljust(USUAL_LENGTH_MAX + 1),
             "98305 bytes",
         ),
-        (RequestCode.LOCK_BATCH_MQ, b"{}".ljust(SIZE_MAX + 1), "98305 bytes"),
+        (RequestCode.LOCK_BATCH_MQ, b"{}".ljust(USUAL_LENGTH_MAX + 1), "98305 bytes"),
         (RequestCode.HEART_BEAT, b"{}".ljust(LIST_SIZE_MAX + 1), "524289 bytes"),
     ],
 )

@@ -17,6 +17,7 @@ from cometmq.net.client import Connection
 from cometmq.wire.bodies import DataVersion, Registration, TopicConfig, TopicNames, TopicRoute, TopicTable
 from cometmq.wire.bodies import decode as decode_body
 from cometmq.wire.bodies import encode as encode_body
+from cometmq.wire.bodies.body import USUAL_LENGTH_MAX
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import RESPONSE_FLAG, Command, SerializeType, encode
 
@@ -292,6 +293,20 @@ async def test_a_long_registration_is_taken_in_whole_and_one_that_is_too_long_is
     assert "40002 JSON objects, at most 40000 are read" in (refused.remark or "")
     await connection.close()
     await name_server.stop()
+
+
+async def test_what_has_no_reason_to_be_long_is_refused_with_its_size_and_the_limit() -> None:
+    async with scene() as here:
+        client = await here.connect()
+        header = {"topic": "T"}
+        body = b'{"queueDatas":[]}'.ljust(USUAL_LENGTH_MAX + 1)
+        refused = await client.request(
+            Command(RequestCode.REGISTER_TOPIC_IN_NAMESRV, ext_fields=header, body=body)
+        )
+        assert refused.code == ResponseCode.SYSTEM_ERROR
+        assert refused.remark == (
+            "the body of request 217 has 98305 bytes, at most 98304 are taken: send less at once"
+        )
 
 
 async def test_the_rest_of_a_registration_is_dropped_whose_broker_is_gone() -> None:

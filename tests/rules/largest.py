@@ -20,12 +20,13 @@ from tests.adversity.test_bad_fields import kinds, plain
 from tests.broker.conftest import serving
 from tests.broker.desk import USUAL, Wire
 
-from cometmq.broker.request_body import ITEMS_MAX, LIST_SIZE_MAX, SIZE_MAX
+from cometmq.broker.request_body import ITEMS_MAX, LIST_SIZE_MAX
 from cometmq.broker.send import HEADERS as SENDS
 from cometmq.broker.topics import QUEUE_COUNT_MAX
 from cometmq.namesrv.name_server import NameServer
 from cometmq.net.server import Server, Session
 from cometmq.wire.bodies import GroupConfig, TopicConfig
+from cometmq.wire.bodies.body import USUAL_LENGTH_MAX
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.connection import FrameReader
 from cometmq.wire.headers import HEADERS
@@ -125,7 +126,7 @@ def bodies(code: int) -> Iterator[bytes]:
     """
     yield b""
     for begin, item, end in BODIES.get(code, ()):
-        yield filled(SIZE_MAX, begin, item, end)
+        yield filled(USUAL_LENGTH_MAX, begin, item, end)
         yield filled(LIST_SIZE_MAX, begin, item, end)
         yield filled(LIST_SIZE_MAX, begin, item, end, ITEMS_MAX)
     if code in BODIES:

@@ -10,21 +10,17 @@ from typing import Final
 
 from cometmq.broker.refused import Refused
 from cometmq.wire.bodies import decode
-from cometmq.wire.bodies.body import BodyType
+from cometmq.wire.bodies.body import NONSTANDARD_LENGTH_MAX, USUAL_LENGTH_MAX, BodyType
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command
 
-SIZE_MAX: Final = 96 * 1024
-"""Bytes of a body, if nothing else is said; so many are read, too, that are not of their type."""
-NONSTANDARD_MAX: Final = 24 * 1024
-"""Bytes of a body that is not standard JSON at all."""
 LIST_SIZE_MAX: Final = 512 * 1024
 """Bytes of a heartbeat, or of a list of topics."""
 ITEMS_MAX: Final = 4_000
 """Groups or subscriptions in a heartbeat, topics in a list."""
 
 
-def decode_request(body_type: type[BodyType], command: Command, size_max: int = SIZE_MAX) -> BodyType:
+def decode_request(body_type: type[BodyType], command: Command, size_max: int = USUAL_LENGTH_MAX) -> BodyType:
     """Decode the body of a request. Raises FormatError, or Refused if it is too large."""
     if len(command.body) > size_max:
         raise Refused(
@@ -32,7 +28,9 @@ def decode_request(body_type: type[BodyType], command: Command, size_max: int = 
             f"the body of request {command.code} has {len(command.body)} bytes, at most "
             f"{size_max} are taken: send less at once",
         )
-    return decode(body_type, command.body, lenient_max=SIZE_MAX, nonstandard_max=NONSTANDARD_MAX)
+    return decode(
+        body_type, command.body, lenient_max=USUAL_LENGTH_MAX, nonstandard_max=NONSTANDARD_LENGTH_MAX
+    )
 
 
 def check_count(what: str, items: Sized, command: Command) -> None:

@@ -28,7 +28,7 @@ from cometmq.wire.bodies import (
     encode,
     registration,
 )
-from cometmq.wire.bodies.body import BodyType
+from cometmq.wire.bodies.body import NONSTANDARD_LENGTH_MAX, USUAL_LENGTH_MAX, BodyType
 from cometmq.wire.codes import RequestCode, ResponseCode, Version
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import (
@@ -59,10 +59,6 @@ IN_LOOP_MAX: Final = 64 * 1024
 """A registration of so many bytes is decoded in the loop, a larger one in a thread."""
 OBJECTS_MAX: Final = 40_000
 """So many objects, which are topics, may a registration in JSON have: while it is read no thread goes on."""
-SMALL_MAX: Final = 96 * 1024
-"""Bytes of the body of any other request."""
-NONSTANDARD_MAX: Final = 24 * 1024
-"""Bytes of one that is not standard JSON."""
 UNIT_FLAG: Final = 1
 UNIT_SUBSCRIPTION_FLAG: Final = 2
 
@@ -311,11 +307,12 @@ class _TopicQueues(Body):
 
 def _decode_small(body_type: type[BodyType], command: Command) -> BodyType:
     """Decode a body that has no reason to be large. Raises FormatError."""
-    if len(command.body) > SMALL_MAX:
+    if len(command.body) > USUAL_LENGTH_MAX:
         raise FormatError(
-            f"the body of request {command.code} has {len(command.body)} bytes, at most {SMALL_MAX} are taken"
+            f"the body of request {command.code} has {len(command.body)} bytes, at most {USUAL_LENGTH_MAX} "
+            "are taken: send less at once"
         )
-    return decode(body_type, command.body, nonstandard_max=NONSTANDARD_MAX)
+    return decode(body_type, command.body, nonstandard_max=NONSTANDARD_LENGTH_MAX)
 
 
 def _decode(command: Command, *, compressed: bool) -> Registration:

@@ -18,6 +18,11 @@ from cometmq.errors import FormatError
 from cometmq.format import fastjson
 from cometmq.message import Buffer, MessageQueue
 
+USUAL_LENGTH_MAX: Final = 96 * 1024
+"""Bytes of a request's body that a server reads in its loop, unless the code has reason to bring more; so
+many are read, too, that are not of their type."""
+NONSTANDARD_LENGTH_MAX: Final = 24 * 1024
+"""Bytes of one that is not standard JSON at all."""
 LENIENT_LENGTH_MAX: Final = 4 * 1024 * 1024
 """The longest body that is read when it is not standard JSON of its type, bytes.
 
