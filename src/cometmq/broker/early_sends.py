@@ -19,7 +19,9 @@ from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command
 
 WAITING_BYTES_MAX: Final = 64 * 1024 * 1024
-"""So many bytes of bodies wait in all; more sends to new topics are refused."""
+"""So many bytes wait in all; more sends to new topics are refused."""
+SEND_BYTES: Final = 2_048
+"""What a send counts beside its body, for its header and what is kept of it."""
 
 
 class EarlySends:
@@ -30,7 +32,7 @@ class EarlySends:
         refuse: answers a send whose topic cannot be saved.
 
     Attributes:
-        waiting_bytes: the bodies of those that wait.
+        waiting_bytes: what those that wait count.
     """
 
     def __init__(
@@ -45,13 +47,13 @@ class EarlySends:
 
     def add(self, creation: Change[TopicConfig], session: Session, command: Command) -> None:
         """Keep a send until its topic is saved. Raises Refused if too much waits."""
-        if self.waiting_bytes + len(command.body) > WAITING_BYTES_MAX:
+        if self.waiting_bytes + _size(command) > WAITING_BYTES_MAX:
             raise Refused(
                 ResponseCode.SYSTEM_BUSY,
                 f"[OVERLOAD]system busy: {self.waiting_bytes} bytes wait for new topics to be saved, at most "
                 f"{WAITING_BYTES_MAX} may: try again, or create the topic before",
             )
-        self.waiting_bytes += len(command.body)
+        self.waiting_bytes += _size(command)
         if (sends := self._waiting.get(creation)) is not None:
             sends.append((session, command))
             return
@@ -60,7 +62,7 @@ class EarlySends:
 
     def _go_on(self, creation: Change[TopicConfig], error: StoreNotWritable | None) -> None:
         sends = self._waiting.pop(creation)
-        self.waiting_bytes -= sum(len(command.body) for _, command in sends)
+        self.waiting_bytes -= sum(_size(command) for _, command in sends)
         for session, group in groupby(sends, itemgetter(0)):
             commands = [command for _, command in group]
             if error is None:
@@ -68,3 +70,7 @@ class EarlySends:
                 continue
             for command in commands:
                 self._refuse(session, command, ResponseCode.SERVICE_NOT_AVAILABLE, str(error))
+
+
+def _size(command: Command) -> int:
+    return SEND_BYTES + len(command.body)
