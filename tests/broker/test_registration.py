@@ -46,7 +46,8 @@ async def registered(
         JsonTable(Disk(), directory / "topics.json"), ManualClock(), boot_topics(settings), auto_create=True
     )
     name_servers = NameServers(topics, settings, ADDRESS)
-    await name_servers.start()
+    name_servers.begin()
+    await name_servers.wait_known()
     try:
         yield topics, name_servers
     finally:
@@ -58,7 +59,7 @@ async def test_a_change_in_the_moment_of_the_stop_does_not_hold_it_up(tmp_path: 
         async with asyncio.timeout(INFORM_WAIT_S * 4):
             while not await route(server.address, "TBW102"):
                 pass
-        name_servers.register_soon()  # the task is woken and cancelled at once
+        name_servers.inform_again(lambda: None)  # the task is woken and cancelled at once
 
 
 async def route(server: str, topic: str) -> TopicRoute | None:

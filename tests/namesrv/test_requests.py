@@ -10,8 +10,7 @@ import pytest
 from cometmq.errors import FormatError, HeaderError
 from cometmq.io.clock import ManualClock
 from cometmq.namesrv.kv_config import KvConfig
-from cometmq.namesrv.name_server import Registering
-from cometmq.namesrv.requests import Requests
+from cometmq.namesrv.requests import Registering, Requests
 from cometmq.namesrv.routes import Routes
 from cometmq.wire.bodies import DataVersion, Registration, TopicConfig, TopicTable, encode, registration
 from cometmq.wire.codes import RequestCode, ResponseCode, Version

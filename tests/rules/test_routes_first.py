@@ -64,7 +64,8 @@ async def registered(root: Path, store: dict[str, Any] | None = None) -> AsyncIt
     async with serving(root, store) as bench:
         settings = BrokerSettings(broker_name="broker-a", namesrv_addr=server.address)
         name_servers = NameServers(bench.parts.topics, settings, bench.address)
-        await name_servers.start()
+        name_servers.begin()
+        await name_servers.wait_known()
         try:
             yield Scene(bench, server, name_servers)
         finally:

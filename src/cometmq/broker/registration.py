@@ -80,11 +80,6 @@ class NameServers:
         topics.when_informed = self.when_informed
         topics.inform_again = self.inform_again
 
-    async def start(self) -> None:
-        """Begin to register; returns when each name server has been tried, or after a moment."""
-        self.begin()
-        await self.wait_known()
-
     async def wait_known(self) -> None:
         """Wait until the name servers know the topics as they are now, or for a moment."""
         known = asyncio.Event()
@@ -114,11 +109,6 @@ class NameServers:
         for server in self._servers:
             server.untold = None
         self.when_informed(action)
-
-    def register_soon(self) -> None:
-        """Register with all, at the end of this turn of the loop."""
-        for server in self._servers:
-            server.due.set()
 
     async def stop(self) -> None:
         """Unregister from those who can be reached; from now on nobody waits for any of them."""

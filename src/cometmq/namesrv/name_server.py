@@ -2,14 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Final
 
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import FileLayer
 from cometmq.namesrv.kv_config import KvConfig
-from cometmq.namesrv.requests import Requests
+from cometmq.namesrv.requests import Registering, Requests
 from cometmq.namesrv.routes import Routes
 from cometmq.net.address import address_text
 from cometmq.net.boundary import attempt
@@ -20,8 +19,6 @@ from cometmq.wire.frame import Command
 
 PORT: Final = 9876
 EXPIRY_INTERVAL_MS: Final = 5_000
-
-Registering = Generator[Callable[[], Registration] | None, Registration | None, Command]
 
 _log = logging.getLogger(__name__)
 

@@ -53,6 +53,9 @@ from cometmq.wire.headers import (
     parse,
 )
 
+Registering = Generator[Callable[[], Registration] | None, Registration | None, Command]
+"""The steps of a registration: see ``Requests.register``."""
+
 ZLIB: Final = b"\x78"
 """The first byte of a zlib stream; that of JSON's object is another."""
 IN_LOOP_MAX: Final = 64 * 1024
@@ -131,9 +134,7 @@ class Requests:
 
     # Brokers register and go.
 
-    def register(
-        self, command: Command, source: Hashable
-    ) -> Generator[Callable[[], Registration] | None, Registration | None, Command]:
+    def register(self, command: Command, source: Hashable) -> Registering:
         """Answer REGISTER_BROKER, which came over ``source``, in steps between which others are answered.
 
         It yields None, or what is to be done in a thread, and is sent what that gave. Raises like ``answer``.
