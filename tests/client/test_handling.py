@@ -14,7 +14,7 @@ from cometmq.client.handling import Handling
 from cometmq.client.outcome import DeadLetter, Retry
 from cometmq.client.send_back import DEAD_LETTER, SendBack
 from cometmq.client.subscription import Handler, Subscription
-from cometmq.errors import NetworkError
+from cometmq.errors import NetworkError, UndecodableBody
 from cometmq.message import MessageQueue, StoredMessage
 
 PATIENCE_S = 60
@@ -84,6 +84,31 @@ async def test_what_fails_is_sent_back_with_the_level_that_was_asked_for() -> No
             await handled.acquire()
     assert returned.levels == {0: 0, 1: 7, 2: DEAD_LETTER}
     assert queue.to_commit == 4
+
+
+async def test_a_body_that_cannot_be_decompressed_fails_alone_and_not_the_batch_it_is_in() -> None:
+    handled: list[list[int]] = []
+    all_came = asyncio.Semaphore(0)
+
+    async def handle(messages: list[StoredMessage]) -> None:
+        offsets = [message.queue_offset for message in messages]
+        for message in messages:
+            if message.queue_offset == 1:
+                if len(messages) == 1:
+                    all_came.release()
+                raise UndecodableBody(message, "no zlib")
+        handled.append(offsets)
+        all_came.release()
+
+    messages, returned = [stored(offset) for offset in range(5)], Returned()
+    queue = pulled(*messages)
+    async with working(handle, returned, workers=1, batch_size=3) as handling:
+        handling.put(queue, messages)
+        for _ in range(4):
+            await all_came.acquire()
+    assert handled == [[3, 4], [0], [2]]
+    assert returned.levels == {1: 0}
+    assert queue.to_commit == 5
 
 
 async def test_what_cannot_be_sent_back_is_handled_here_again(monkeypatch: Any) -> None:

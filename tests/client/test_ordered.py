@@ -12,6 +12,7 @@ from cometmq.client.pulling import Pulling
 from cometmq.client.send_back import SendBack
 from cometmq.client.subscription import Handler, Subscription
 from cometmq.cluster.process_queue import Pulled
+from cometmq.errors import UndecodableBody
 from cometmq.message import StoredMessage
 
 
@@ -65,6 +66,23 @@ async def test_messages_come_in_their_order_in_batches() -> None:
     assert [await batches.get() for _ in range(3)] == [[0, 1], [2, 3], [4]]
     await end(handling)
     assert queue.to_commit == 5
+
+
+async def test_a_body_that_cannot_be_decompressed_fails_alone_and_not_the_batch_it_is_in() -> None:
+    batches: asyncio.Queue[list[int]] = asyncio.Queue()
+
+    async def handle(messages: list[StoredMessage]) -> None:
+        for message in messages:
+            if message.queue_offset == 1:
+                raise UndecodableBody(message, "no zlib")
+        batches.put_nowait([message.queue_offset for message in messages])
+
+    dead, queue = Dead(), pulled(*map(stored, range(5)))
+    options = OrderedOptions(suspend_ms=0, max_reconsume_times=2)
+    handling = handling_of(queue, handle, dead=dead, options=options, batch_size=3)
+    assert [await batches.get() for _ in range(2)] == [[0], [2, 3, 4]]
+    await end(handling)
+    assert (dead.offsets, queue.to_commit) == ([1], 5)
 
 
 async def test_nothing_is_handled_while_somebody_else_may_hold_the_lock() -> None:

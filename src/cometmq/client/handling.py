@@ -18,7 +18,7 @@ from cometmq.client.outcome import DeadLetter, Retry
 from cometmq.client.pulling import Pulling
 from cometmq.client.send_back import DEAD_LETTER, SendBack
 from cometmq.client.subscription import Handle, Subscription, unhandled
-from cometmq.errors import CometMQError
+from cometmq.errors import CometMQError, UndecodableBody
 from cometmq.message import StoredMessage
 
 HERE_AGAIN_S: Final = 5.0
@@ -115,7 +115,10 @@ class Handling:
             delay_level = retry.delay_level
         except DeadLetter:
             delay_level = DEAD_LETTER
-        except Exception:  # noqa: BLE001 a handler is not ours: whatever it raises means that it failed
+        except Exception as error:  # noqa: BLE001 a handler is not ours: whatever it raises means that it failed
+            if isinstance(error, UndecodableBody) and len(work.messages) > 1:
+                self._put_singly(work)
+                return
             _log.warning("a handler failed, the message comes again: %s", _names(work), exc_info=True)
         else:
             work.pulling.done(work.messages)
@@ -126,6 +129,14 @@ class Handling:
         elif not work.pulling.stopped:  # else whoever has the queue now gets them anyway
             for message in work.messages:
                 await self._give_back(self._send_back, work, message, delay_level)
+
+    def _put_singly(self, work: Work) -> None:
+        """Handle the messages of a batch one by one: a body that is none must not fail those beside it.
+
+        So it is too with bodies that are too large together.
+        """
+        for message in work.messages:
+            self._work.put_nowait(work._replace(messages=[message]))
 
     async def _give_back(
         self, send_back: SendBack, work: Work, message: StoredMessage, delay_level: int

@@ -18,7 +18,7 @@ from cometmq.client.pulling import AFTER_FAILURE_S, Pulling
 from cometmq.client.send_back import DEAD_LETTER, SendBack
 from cometmq.client.subscription import Handle, Subscription, unhandled
 from cometmq.client.waiting import wait_within
-from cometmq.errors import CometMQError
+from cometmq.errors import CometMQError, UndecodableBody
 from cometmq.message import StoredMessage
 
 SUSPEND_MS: Final = 1_000
@@ -69,7 +69,7 @@ class OrderedHandling:
         self._stopped = asyncio.Event()
         self._failures = 0
         self._failed: list[int] = []
-        """The queue offsets of the messages that failed last, which come again together, and no others."""
+        """The queue offsets of those that come again, together and with no others: they failed last."""
         self._task = asyncio.create_task(self._run(), name=f"handle {pulling.queue}")
 
     def wake(self) -> None:
@@ -133,7 +133,10 @@ class OrderedHandling:
             return self._options.suspend_ms / 1000
         except Retry as retry:
             suspend_ms = retry.suspend_ms
-        except Exception:  # noqa: BLE001 a handler is not ours: whatever it raises means that it failed
+        except Exception as error:  # noqa: BLE001 a handler is not ours: whatever it raises means that it failed
+            if isinstance(error, UndecodableBody) and len(messages) > 1:
+                self._failed = offsets[:1]  # comes alone now: a bad body must not fail those beside it
+                return 0.0
             _log.warning("a handler failed, %s pauses", self._pulling.queue, exc_info=True)
         else:
             self._done(messages)
