@@ -10,7 +10,7 @@ from cometmq.arguments import (
     SHOWN_MAX,
     TEXT,
     TEXTS,
-    Kind,
+    ArgumentKind,
     check,
     instance_of,
     number,
@@ -37,7 +37,7 @@ from cometmq.errors import CometMQError, IllegalArgument, IllegalType, SettingsE
         (several(number(1), "ints"), [[1, 2]]),
     ],
 )
-def test_what_fits_is_taken(kind: Kind, right: list[object]) -> None:
+def test_what_fits_is_taken(kind: ArgumentKind, right: list[object]) -> None:
     for value in right:
         check(kind, it=value)
 
@@ -59,7 +59,7 @@ def test_what_fits_is_taken(kind: Kind, right: list[object]) -> None:
         (instance_of(list, tuple), 1, r"it 1 \(int\): give a list or a tuple"),
     ],
 )
-def test_another_type_is_refused_with_what_is_wanted(kind: Kind, value: object, text: str) -> None:
+def test_another_type_is_refused_with_what_is_wanted(kind: ArgumentKind, value: object, text: str) -> None:
     for error in (IllegalType, TypeError, SettingsError):
         with pytest.raises(error, match=text):
             check(kind, it=value)
@@ -74,7 +74,7 @@ def test_another_type_is_refused_with_what_is_wanted(kind: Kind, value: object, 
         (several(number(1), "ints"), [1, 0], r"it \[1, 0\]: give ints"),
     ],
 )
-def test_another_value_is_refused_with_what_is_wanted(kind: Kind, value: object, text: str) -> None:
+def test_another_value_is_refused_with_what_is_wanted(kind: ArgumentKind, value: object, text: str) -> None:
     for error in (IllegalArgument, ValueError, CometMQError):
         with pytest.raises(error, match=text):
             check(kind, it=value)

@@ -17,7 +17,7 @@ SHOWN_MAX: Final = 60
 """So many characters of a value are shown."""
 
 
-class Kind(NamedTuple):
+class ArgumentKind(NamedTuple):
     """What an argument may be.
 
     Attributes:
@@ -31,7 +31,7 @@ class Kind(NamedTuple):
     is_value: Callable[[Any], bool] = lambda _: True
 
 
-def check(kind: Kind, **arguments: object) -> None:
+def check(kind: ArgumentKind, **arguments: object) -> None:
     """Check arguments, which are given by their names.
 
     Raises:
@@ -56,30 +56,32 @@ def shown(value: object) -> str:
     return text if len(text) <= SHOWN_MAX else text[:SHOWN_MAX] + "…"
 
 
-def number(least: int | None = None) -> Kind:
+def number(least: int | None = None) -> ArgumentKind:
     """Return the kind of whole numbers, of at least ``least``."""
     if least is None:
-        return Kind("an int", _is_int)
-    return Kind(f"an int of at least {least}", _is_int, lambda value: value >= least)
+        return ArgumentKind("an int", _is_int)
+    return ArgumentKind(f"an int of at least {least}", _is_int, lambda value: value >= least)
 
 
-def instance_of(*types: type) -> Kind:
+def instance_of(*types: type) -> ArgumentKind:
     """Return the kind of the instances of some classes."""
-    return Kind(" or ".join(f"a {one.__name__}" for one in types), lambda value: isinstance(value, types))
+    return ArgumentKind(
+        " or ".join(f"a {one.__name__}" for one in types), lambda value: isinstance(value, types)
+    )
 
 
-def or_none(kind: Kind) -> Kind:
+def or_none(kind: ArgumentKind) -> ArgumentKind:
     """Return the kind of a value that may be left out."""
-    return Kind(
+    return ArgumentKind(
         f"{kind.wanted}, or None",
         lambda value: value is None or kind.is_type(value),
         lambda value: value is None or kind.is_value(value),
     )
 
 
-def several(kind: Kind, plural: str) -> Kind:
+def several(kind: ArgumentKind, plural: str) -> ArgumentKind:
     """Return the kind of collections of values; a str, which is one of letters, is none."""
-    return Kind(
+    return ArgumentKind(
         f"{plural}, as a tuple or a list",
         lambda value: _is_collection(value) and all(map(kind.is_type, value)),
         lambda value: all(map(kind.is_value, value)),
@@ -94,13 +96,13 @@ def _is_collection(value: object) -> bool:
     return isinstance(value, Collection) and not isinstance(value, str | bytes | bytearray | Mapping)
 
 
-TEXT: Final = Kind("a str", lambda value: isinstance(value, str))
-DATA: Final = Kind(
+TEXT: Final = ArgumentKind("a str", lambda value: isinstance(value, str))
+DATA: Final = ArgumentKind(
     "bytes, such as text.encode()", lambda value: isinstance(value, bytes | bytearray | memoryview)
 )
 COUNT: Final = number(0)
-FLAG: Final = Kind("True or False", lambda value: isinstance(value, bool))
-FUNCTION: Final = Kind("a function", callable)
-NUMBER: Final = Kind("a number", lambda value: isinstance(value, float) or _is_int(value))
-SECONDS: Final = Kind("a number of at least 0", NUMBER.is_type, lambda value: value >= 0)
+FLAG: Final = ArgumentKind("True or False", lambda value: isinstance(value, bool))
+FUNCTION: Final = ArgumentKind("a function", callable)
+NUMBER: Final = ArgumentKind("a number", lambda value: isinstance(value, float) or _is_int(value))
+SECONDS: Final = ArgumentKind("a number of at least 0", NUMBER.is_type, lambda value: value >= 0)
 TEXTS: Final = several(TEXT, "strs")

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import astuple
 
-from cometmq.arguments import DATA, TEXT, TEXTS, Kind, mismatch, number, or_none
+from cometmq.arguments import DATA, TEXT, TEXTS, ArgumentKind, mismatch, number, or_none
 from cometmq.errors import IllegalField
 
 Buffer = bytes | bytearray | memoryview
@@ -32,7 +32,7 @@ def _is_queue(value: object) -> bool:
     return TEXT.is_type(value.topic) and TEXT.is_type(value.broker_name) and number().is_type(value.queue_id)
 
 
-QUEUE: Final = Kind("a MessageQueue(topic, broker_name, queue_id) of two strs and an int", _is_queue)
+QUEUE: Final = ArgumentKind("a MessageQueue(topic, broker_name, queue_id) of two strs and an int", _is_queue)
 """What an argument must be that names a queue."""
 
 
@@ -101,12 +101,12 @@ class Message(msgspec.Struct, frozen=True, gc=False):
         return bool(self.delay_level or self.delay_ms or self.deliver_time)
 
 
-_KINDS: Final[Mapping[str, Kind]] = {
+_KINDS: Final[Mapping[str, ArgumentKind]] = {
     "topic": TEXT,
     "body": DATA,
     "tags": or_none(TEXT),
     "keys": TEXTS._replace(wanted="strs as a tuple, such as ('42',)"),
-    "properties": Kind("a dict of strs", lambda value: isinstance(value, Mapping)),
+    "properties": ArgumentKind("a dict of strs", lambda value: isinstance(value, Mapping)),
     "flag": number(),
     "delay_level": number(),
     "sharding_key": or_none(TEXT),

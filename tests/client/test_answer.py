@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from tests.live import serving
 
-from cometmq.client.answer import Kind, check_kind, successful
+from cometmq.client.answer import ServerKind, check_kind, successful
 from cometmq.errors import RemoteError, WrongServer
 from cometmq.net.connections import Connections
 from cometmq.wire.codes import ResponseCode
@@ -23,10 +23,10 @@ async def test_a_broker_and_a_name_server_are_told_apart_by_what_they_know(tmp_p
     async with serving(tmp_path) as live:
         broker, name_server = live.broker, live.name_server
         with pytest.raises(WrongServer, match=f"^{broker} is a broker, not a name server: give the address"):
-            await check_kind(connections, broker, unknown, Kind.NAME_SERVER)
+            await check_kind(connections, broker, unknown, ServerKind.NAME_SERVER)
         with pytest.raises(WrongServer, match=f"^{name_server} is a name server, not a broker: give the"):
-            await check_kind(connections, name_server, unknown, Kind.BROKER)
-        await check_kind(connections, broker, unknown, Kind.BROKER)  # an old one, that does not know it
-        await check_kind(connections, name_server, unknown, Kind.NAME_SERVER)
-        await check_kind(connections, broker, Command(ResponseCode.NO_PERMISSION), Kind.NAME_SERVER)
+            await check_kind(connections, name_server, unknown, ServerKind.BROKER)
+        await check_kind(connections, broker, unknown, ServerKind.BROKER)  # an old one, that does not know it
+        await check_kind(connections, name_server, unknown, ServerKind.NAME_SERVER)
+        await check_kind(connections, broker, Command(ResponseCode.NO_PERMISSION), ServerKind.NAME_SERVER)
         await connections.close()

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from cometmq.arguments import TEXT, check
-from cometmq.client.answer import Kind, check_kind, successful
+from cometmq.client.answer import ServerKind, check_kind, successful
 from cometmq.net.connections import Connections
 from cometmq.wire.bodies import TextTable, decode
 from cometmq.wire.codes import RequestCode
@@ -49,7 +49,7 @@ async def runtime_info(address: str) -> dict[str, str]:
 async def runtime_info_of(connections: Connections, address: str) -> dict[str, str]:
     """Do the same over connections that there are already. Raises WrongServer too, for a name server."""
     answer = await connections.request(address, Command(RequestCode.GET_BROKER_RUNTIME_INFO))
-    await check_kind(connections, address, answer, Kind.BROKER)
+    await check_kind(connections, address, answer, ServerKind.BROKER)
     successful(answer)
     return decode(TextTable, answer.body).table
 

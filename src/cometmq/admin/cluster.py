@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from typing import Final, NamedTuple, Self, TypeVar
 
 from cometmq.admin.broker_status import runtime_info_of
-from cometmq.client.answer import Kind, check_kind, successful
+from cometmq.client.answer import ServerKind, check_kind, successful
 from cometmq.client.routes import Routes, parse_name_servers
 from cometmq.cluster.route import MASTER, Route
 from cometmq.errors import NetworkError, NoRoute, NotFound, RemoteError
@@ -123,7 +123,7 @@ class Cluster:
         """
         command = Command(code, ext_fields=fields(header) if header is not None else {}, body=body)
         answer = await self.connections.request(address, command, timeout_ms)
-        await check_kind(self.connections, address, answer, Kind.BROKER)
+        await check_kind(self.connections, address, answer, ServerKind.BROKER)
         return successful(answer)
 
     async def ask_masters(

@@ -64,7 +64,7 @@ class Standing(NamedTuple):
 
     @property
     def ahead(self) -> int:
-        """How far the group has committed behind the queue's end: it misses the messages up to there."""
+        """How far the group has committed beyond the queue's end: it misses the messages up to there."""
         return max(self.committed - self.max_offset, 0)
 
     @property
@@ -77,7 +77,7 @@ class GroupLag(NamedTuple):
     """How far a group is behind as a whole: 0 members are there of one that is off line.
 
     Attributes:
-        ahead: by how much it has committed behind the ends of queues, which makes nothing up in others.
+        ahead: how far it has committed beyond the ends of queues; it makes up for no lag in others.
     """
 
     group: str

@@ -53,7 +53,7 @@ def cluster(context: click.Context, namesrv: str, as_json: bool) -> None:
 
 def _row(line: BrokerLine) -> list[str]:
     cells = line._asdict() | {"up": None if line.up is None else _short(line.up)}
-    cells["kernels"] = line.kernels and line.kernels.partition(":")[0]  # why they are plain tells --json
+    cells["kernels"] = line.kernels and line.kernels.partition(":")[0]  # --json has the reason, too
     del cells["trouble"], cells["warning"]
     return ["-" if cell is None else format(cell, FORMATS.get(name, "")) for name, cell in cells.items()]
 

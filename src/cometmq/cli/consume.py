@@ -115,7 +115,7 @@ class Printer:
         return pulled.next_offset
 
     def pass_over(self, error: UndecodableBody) -> int:
-        """Say that a message cannot be shown; return the queue offset behind it."""
+        """Print that a message cannot be shown; return the queue offset that follows it."""
         click.echo(f"passed over: {printable(str(error))}", err=True)
         return error.message.queue_offset + 1
 

@@ -21,7 +21,7 @@ def group() -> None:
 @namesrv_option
 @json_option
 def list_groups(namesrv: str, as_json: bool) -> None:
-    """List the groups, how many members each has, and how far it is behind."""
+    """List the groups, how many members each has, and how far it is behind, or ahead of a queue's end."""
     print_lags(ask(namesrv, lags), as_json=as_json)
 
 

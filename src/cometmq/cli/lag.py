@@ -48,7 +48,7 @@ class View(NamedTuple):
 
     @property
     def ahead(self) -> int:
-        """By how much the group has committed behind the ends of queues."""
+        """How far the group has committed beyond the ends of queues, in all."""
         return sum(queue.ahead for queue in self.queues)
 
 
@@ -72,8 +72,8 @@ def lag(
     """Tell how far GROUP is behind in each queue, and who consumes it; without GROUP, how far all groups are.
 
     Lag counts the messages that are not committed; of these, those in flight have been given to a member.
-    Behind is how long ago the message was stored that the group has come to; or by how much the group has
-    committed more than a queue holds: it misses the messages up to there.
+    Ahead is how far a group has committed beyond the end of a queue: it misses the messages up to there.
+    Behind is how long ago the message was stored that the group has come to, or how far it is ahead.
     """
     if group is None and topic is not None:
         raise SettingsError("--topic: give GROUP too, whose lag in the topic it is")

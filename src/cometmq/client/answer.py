@@ -8,7 +8,7 @@ from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 
 
-class Kind(Enum):
+class ServerKind(Enum):
     """A kind of server, and a request that only this kind knows."""
 
     NAME_SERVER = "name server", RequestCode.GET_NAMESRV_CONFIG
@@ -22,7 +22,7 @@ def successful(answer: Command) -> Command:
     return answer
 
 
-async def check_kind(connections: Connections, address: str, answer: Command, wanted: Kind) -> None:
+async def check_kind(connections: Connections, address: str, answer: Command, wanted: ServerKind) -> None:
     """Check that a server which does not know a request is not one of the other kind.
 
     Raises:
@@ -31,7 +31,7 @@ async def check_kind(connections: Connections, address: str, answer: Command, wa
     """
     if answer.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
         return
-    other = Kind.BROKER if wanted is Kind.NAME_SERVER else Kind.NAME_SERVER
+    other = ServerKind.BROKER if wanted is ServerKind.NAME_SERVER else ServerKind.NAME_SERVER
     other_name, request = other.value
     if (await connections.request(address, Command(request))).code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
         wanted_name, _ = wanted.value

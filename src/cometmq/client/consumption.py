@@ -150,7 +150,7 @@ class Consumption:
         return ConsumedQueue(pulling, self._handle_in_order if ordered else None)
 
     async def _handle(self, subscription: Subscription, messages: list[StoredMessage]) -> None:
-        """Let a handler have messages, their bodies decompressed only now, for so few are handled at once.
+        """Hand messages to a handler, their bodies decompressed only now, as few are handled at once.
 
         Raises what the handler raises, and UndecodableBody, which counts as if it had.
         """

@@ -78,14 +78,14 @@ class Lookup:
         """
         check(TEXT, topic=topic, key=key)
         check(number(), max_count=max_count, begin_time=begin_time, end_time=end_time)
-        return await self._find(_Search(topic, key, False, max_count, begin_time, end_time))
+        return await self._find(_KeySearch(topic, key, False, max_count, begin_time, end_time))
 
     async def by_unique_id(self, topic: str, unique_id: str) -> list[StoredMessage]:
         """Find the messages with the producer's id, the newest first: several if a send was tried again."""
         check(TEXT, topic=topic, unique_id=unique_id)
-        return await self._find(_Search(topic, unique_id, True, UNIQUE_COUNT_MAX, 0, TIME_MAX))
+        return await self._find(_KeySearch(topic, unique_id, True, UNIQUE_COUNT_MAX, 0, TIME_MAX))
 
-    async def _find(self, search: "_Search") -> list[StoredMessage]:
+    async def _find(self, search: "_KeySearch") -> list[StoredMessage]:
         """Ask one address of each broker of the topic."""
         route = await self._routes.get(search.topic)
         addresses = [route.any_broker(broker_name) for broker_name in route.addresses]
@@ -94,7 +94,7 @@ class Lookup:
         found.sort(key=lambda message: (message.store_time, message.physical_offset), reverse=True)
         return found[: max(search.max_count, 0)]
 
-    async def _find_at(self, address: str, search: "_Search") -> list[StoredMessage]:
+    async def _find_at(self, address: str, search: "_KeySearch") -> list[StoredMessage]:
         """Find the newest messages that one broker has.
 
         A broker's limit counts records that only share the hash. So it is asked again, for older ones, while
@@ -117,7 +117,7 @@ class Lookup:
             until = oldest if news else oldest - INDEX_TIME_MS  # else all of this second is seen
         return found
 
-    async def _page(self, address: str, search: "_Search", until: int, count: int) -> list[StoredMessage]:
+    async def _page(self, address: str, search: "_KeySearch", until: int, count: int) -> list[StoredMessage]:
         header = QueryMessageHeader(
             topic=search.topic,
             key=search.key,
@@ -135,7 +135,7 @@ class Lookup:
         return [readable_message(record) for record in decode_many(answer.body)]
 
 
-class _Search(NamedTuple):
+class _KeySearch(NamedTuple):
     """A search by key: see ``Lookup.by_key``.
 
     Attributes:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from cometmq.arguments import TEXT, check
-from cometmq.client.answer import Kind, check_kind, successful
+from cometmq.client.answer import ServerKind, check_kind, successful
 from cometmq.cluster.route import MASTER, QueueCounts, Route
 from cometmq.errors import (
     CometMQError,
@@ -208,7 +208,7 @@ class Routes:
             command = Command(code, ext_fields=dict(request_fields or {}))
             try:
                 answer = await self._connections.request(address, command)
-                await check_kind(self._connections, address, answer, Kind.NAME_SERVER)
+                await check_kind(self._connections, address, answer, ServerKind.NAME_SERVER)
             except (NetworkError, WrongServer) as error:
                 failures.append(error)
                 if self._name_servers[0] == address:  # else another request has found it out

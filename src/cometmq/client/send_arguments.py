@@ -3,18 +3,20 @@
 from collections.abc import Iterable
 from typing import Final
 
-from cometmq.arguments import Kind, check, instance_of
+from cometmq.arguments import ArgumentKind, check, instance_of
 from cometmq.client.sending import Where
 from cometmq.message import QUEUE, Message
 
 MESSAGE: Final = instance_of(Message)
-WHERE: Final = Kind(
+WHERE: Final = ArgumentKind(
     f"{QUEUE.wanted}, a function that chooses one, or None",
     lambda value: value is None or QUEUE.is_type(value) or callable(value),
 )
-TEXT_OR_FUNCTION: Final = Kind("a str or a function", lambda value: isinstance(value, str) or callable(value))
-_ITERABLE: Final = Kind("Messages, as a list", lambda value: isinstance(value, Iterable))
-_MESSAGES: Final = Kind(
+TEXT_OR_FUNCTION: Final = ArgumentKind(
+    "a str or a function", lambda value: isinstance(value, str) or callable(value)
+)
+_ITERABLE: Final = ArgumentKind("Messages, as a list", lambda value: isinstance(value, Iterable))
+_MESSAGES: Final = ArgumentKind(
     "Messages, as a list",
     lambda value: (
         isinstance(value, list)

@@ -11,7 +11,7 @@ from cometmq.wire.codes import ResponseCode
 
 
 class AsyncEmbeddedBroker:
-    """The methods of a started ``EmbeddedBroker``, which see, to be awaited: none holds up the event loop.
+    """The methods of a started ``EmbeddedBroker``, to be awaited: none holds up the event loop.
 
     Attributes:
         embedded: the broker itself.
@@ -69,7 +69,7 @@ class AsyncEmbeddedBroker:
         fault: Fault = Fault.REFUSE,
         answer: int = ResponseCode.SYSTEM_BUSY,
     ) -> None:
-        """Let the next requests to the broker fail, as ``EmbeddedBroker.fail_next`` does."""
+        """Make the next requests to the broker fail, as ``EmbeddedBroker.fail_next`` does."""
         options: dict[str, Any] = {"topic": topic, "request": request, "fault": fault, "answer": answer}
         await asyncio.to_thread(self.embedded.fail_next, times, **options)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Final, Self
 
-from cometmq.arguments import Kind, check, number
+from cometmq.arguments import ArgumentKind, check, number
 from cometmq.client.idempotence.key import IdempotentBy, key_by
 from cometmq.client.idempotence.renewal import Renewal, Taken
 from cometmq.client.idempotence.sqlite import SqliteClaims
@@ -29,7 +29,7 @@ from cometmq.message import StoredMessage
 LEASE_MS: Final = 60_000
 KEEP_MS: Final = 7 * 24 * 3_600_000
 
-_STORE: Final = Kind(
+_STORE: Final = ArgumentKind(
     "the path of a file, or a ClaimStore",
     lambda value: isinstance(value, Path | str) or hasattr(value, "claim"),
 )
