@@ -1,0 +1,57 @@
+"""The page of settings has all of them: ``python -m tests.docs.test_settings`` writes its tables anew."""
+
+import re
+from inspect import getdoc
+from typing import Final
+
+import msgspec
+import pytest
+from msgspec.structs import fields
+from tests.docs.test_pages import ROOT
+
+from cometmq.broker.settings import BrokerSettings
+from cometmq.store.settings import StoreSettings
+
+PAGE: Final = ROOT / "docs" / "settings.md"
+CLASSES: Final[tuple[type[msgspec.Struct], ...]] = (BrokerSettings, StoreSettings)
+TABLE: Final = re.compile(r"^\| setting \|.*?\n(?=\n|\Z)", re.MULTILINE | re.DOTALL)
+ATTRIBUTE: Final = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
+
+
+def table(settings: type[msgspec.Struct]) -> str:
+    """Build the table of a class's settings from its docstring."""
+    text = (getdoc(settings) or "").partition("Attributes:\n")[2]
+    meanings = {name: " ".join(meaning.split()) for name, meaning in ATTRIBUTE.findall(text)}
+    defaults = msgspec.to_builtins(settings()) | {"brokerName": "the host's name"}
+    in_files = {field.name: field.encode_name for field in fields(settings)}
+    lines = ["| setting | default | what it says |", "|---|---|---|"]
+    lines += [
+        f"| `{name}` | {_default(defaults[name])} | {_as_markdown(meanings[attribute], in_files)} |"
+        for attribute, name in in_files.items()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _default(value: object) -> str:
+    if value in (None, ""):
+        return "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _as_markdown(meaning: str, in_files: dict[str, str]) -> str:
+    """Write names in a docstring as they are in files."""
+    for attribute, name in in_files.items():
+        meaning = re.sub(rf"\b{attribute}\b(?=[^`]*``)", name, meaning) if "_" in attribute else meaning
+    return meaning.replace("``", "`").replace("|", "\\|")
+
+
+@pytest.mark.parametrize(("settings", "position"), [(BrokerSettings, 0), (StoreSettings, 1)])
+def test_the_page_has_each_setting_its_default_and_its_meaning(
+    settings: type[msgspec.Struct], position: int
+) -> None:
+    assert TABLE.findall(PAGE.read_text())[position] == table(settings), "python -m tests.docs.test_settings"
+
+
+if __name__ == "__main__":
+    tables = iter(map(table, CLASSES))
+    PAGE.write_text(TABLE.sub(lambda _: next(tables), PAGE.read_text()))
