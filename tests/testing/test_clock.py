@@ -1,5 +1,6 @@
 import pytest
 
+from cometmq.errors import IllegalType
 from cometmq.io.clock import SystemClock
 from cometmq.testing.clock import MovableClock
 
@@ -29,3 +30,5 @@ def test_the_wall_clock_can_be_set_wrong_and_no_time_passes_by_it() -> None:
     assert wall - 3_600_000 <= clock.now_ms() < wall
     assert monotonic <= clock.monotonic_ms() <= machine.monotonic_ms()
     assert moves == [1]
+    with pytest.raises(IllegalType, match="seconds 'an hour'"):
+        clock.set_wall("an hour")  # type: ignore[arg-type]

@@ -27,7 +27,7 @@ class AsyncEmbeddedBroker:
 
     @property
     def clock(self) -> MovableClock:
-        """The broker's time; to move it there is ``advance``."""
+        """The broker's time; to move or set it there are ``advance`` and ``set_wall``."""
         return self.embedded.clock
 
     @property
@@ -43,6 +43,10 @@ class AsyncEmbeddedBroker:
     async def advance(self, seconds: float) -> None:
         """Move the broker's time: what becomes due is there at the end."""
         await asyncio.to_thread(self.embedded.clock.advance, seconds)
+
+    async def set_wall(self, seconds: float) -> None:
+        """Set the broker's wall clock ahead, or back if ``seconds`` are below 0; no time passes by it."""
+        await asyncio.to_thread(self.embedded.clock.set_wall, seconds)
 
     async def create_topic(self, topic: str, queues: int = QUEUES) -> None:
         """Create a topic, known to the name server at the end. Raises IllegalName."""

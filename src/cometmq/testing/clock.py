@@ -30,6 +30,7 @@ class MovableClock:
 
     def set_wall(self, seconds: float) -> None:
         """Set the wall clock ahead by ``seconds``, or back if they are below 0; no time passes by it."""
+        check(NUMBER, seconds=seconds)
         self._wall_ahead_ms += round(seconds * 1000)
         self._on_move()
 
