@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.live import serving
 
-from cometmq.admin.broker_status import broker_status, pointers_of, runtime_info
+from cometmq.admin.broker_status import broker_status, pointers_of, runtime_info, status_of
 from cometmq.client import Producer
 from cometmq.errors import NetworkError, RemoteError
 from cometmq.message import Message
@@ -31,7 +31,7 @@ async def test_a_broker_tells_all_its_pointers_and_why_it_takes_no_messages(tmp_
         written = status.pointers["written"]
         assert written is not None and written > 100
         assert list(status.pointers.values()) == [0, written, written, 0, written, written]
-        assert (status.address, status.not_writable) == (live.broker, "")
+        assert (status.address, status.not_writable, status.failed_writes) == (live.broker, "", "")
         assert "seconds" in status.up and status.version.startswith("V")
 
 
@@ -41,6 +41,11 @@ async def test_who_is_no_broker_does_not_tell(tmp_path: Path) -> None:
     async with serving(tmp_path) as live:
         with pytest.raises(RemoteError, match="is a name server, not a broker"):
             await runtime_info(live.name_server)
+
+
+def test_what_a_java_broker_does_not_tell_is_not_known_and_not_well() -> None:
+    status = status_of("127.0.0.1:10911", JAVA)
+    assert (status.kernels, status.failed_writes) == (None, None)
 
 
 def test_of_a_java_broker_that_is_idle_all_pointers_are_known() -> None:

@@ -22,8 +22,8 @@ class BrokerStatus(NamedTuple):
     Attributes:
         up: how long it has run, in words.
         not_writable: why it takes no messages, empty if it does.
-        kernels: which bulk operations serve, ``compiled`` or ``plain`` and why; empty for a Java broker.
-        failed_writes: which writes to its disk fail, empty if none do.
+        kernels: which bulk operations serve, ``compiled`` or ``plain`` and why; a Java broker has no such.
+        failed_writes: which writes to its disk fail, empty if none do; a Java broker does not tell.
         pointers: as ``store.pointers.Pointers`` has them; None for what the broker does not tell.
     """
 
@@ -31,8 +31,8 @@ class BrokerStatus(NamedTuple):
     version: str
     up: str
     not_writable: str
-    kernels: str
-    failed_writes: str
+    kernels: str | None
+    failed_writes: str | None
     pointers: Mapping[str, int | None]
 
 
@@ -56,14 +56,18 @@ async def runtime_info_of(connections: Connections, address: str) -> dict[str, s
 
 async def broker_status(address: str) -> BrokerStatus:
     """Ask a broker. Raises NetworkError, RemoteError."""
-    info = await runtime_info(address)
+    return status_of(address, await runtime_info(address))
+
+
+def status_of(address: str, info: Mapping[str, str]) -> BrokerStatus:
+    """Build the status of a broker from its runtime info."""
     return BrokerStatus(
         address,
         info.get("brokerVersionDesc", ""),
         info.get("runtime", "").strip("[ ]"),
         info.get("storeNotWritable", ""),
-        info.get("kernels", ""),
-        info.get("storeFailedWrites", ""),
+        info.get("kernels"),
+        info.get("storeFailedWrites"),
         pointers_of(info),
     )
 

@@ -81,9 +81,10 @@ def _show_live(found: BrokerStatus, *, as_json: bool) -> None:
         return
     click.echo(f"{found.address}: {printable(found.version)}, up {printable(found.up)}")
     click.echo(f"takes messages: {'no, ' + printable(found.not_writable) if found.not_writable else 'yes'}")
-    if found.kernels:
+    if found.kernels is not None:
         click.echo(f"bulk operations: {printable(found.kernels)}")
-    click.echo(f"writes to the disk: {printable(found.failed_writes) or 'none fail'}")
+    if found.failed_writes is not None:
+        click.echo(f"writes to the disk: {printable(found.failed_writes) or 'none fail'}")
     _print_pointers(found.pointers)
 
 
