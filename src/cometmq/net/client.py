@@ -7,6 +7,7 @@ concurrent requests cost one system call.
 import asyncio
 import logging
 import math
+import os
 from collections.abc import Callable
 from typing import Final, cast
 
@@ -102,7 +103,7 @@ class Connection(asyncio.Protocol):
         except TimeoutError as error:
             raise NetworkError(f"no connection to {address} within {timeout_ms} ms") from error
         except OSError as error:
-            raise NetworkError(f"no connection to {address}: {error.strerror or error}") from error
+            raise NetworkError(f"no connection to {address}: {_reason(error)}") from error
         except UnicodeError as error:  # no name of a host is written so
             raise NetworkError(f"no connection to {address}: {error}") from error
         return connection
@@ -298,6 +299,13 @@ class Connection(asyncio.Protocol):
             self._set_timer(min(waiting.deadline for waiting in self._pending.values()))
         if any(self._heard_at < waiting.deadline - waiting.timeout_ms / 1000 for _, waiting in expired):
             self.abort("it answers nothing at all")  # the next request finds out whether it is there
+
+
+def _reason(error: OSError) -> str:
+    """Return why there is no connection, in the system's words: asyncio's repeat the address."""
+    if error.errno is not None and error.errno > 0:  # others are of looking a name up
+        return os.strerror(error.errno)
+    return error.strerror or str(error)
 
 
 class _Waiting(msgspec.Struct):
