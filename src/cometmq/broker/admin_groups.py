@@ -143,9 +143,7 @@ class GroupAdmin:
 
     def all_offsets(self, session: Session, command: Command) -> Command | None:
         """GET_ALL_CONSUMER_OFFSET."""
-        plain = self._offsets.as_plain()
-        reading = made(lambda: fastjson.dumps(plain).encode(), len(plain["offsetTable"]))
-        return self._reads.answer(session, command, reading, partial(with_body, command))
+        return self._reads.answer(session, command, self._all_offsets(), partial(with_body, command))
 
     def consumers(self, _: Session, command: Command) -> Command:
         """GET_CONSUMER_CONNECTION_LIST: the members of a group and what it subscribes to."""
@@ -208,6 +206,20 @@ class GroupAdmin:
                 pull_offset=max(committed, self._offsets.pulled(group, topic, queue_id) or 0),
             )
         return (yield from encoded(ConsumeStats(offsets=offsets), len(offsets)))
+
+    def _all_offsets(self) -> Reading[bytes]:
+        """Copy some in each turn of the loop: those of a group in a topic belong together, all do not."""
+        keys = self._offsets.keys()
+        copies: dict[str, dict[int, int]] = {}
+        for first in range(0, len(keys), TURN_MAX):
+            if first:
+                yield PAUSE
+            copies |= self._offsets.copies(keys[first : first + TURN_MAX])
+
+        def write() -> bytes:
+            return fastjson.dumps(self._offsets.as_table(copies)).encode()
+
+        return (yield from made(write, len(copies)))
 
 
 def _connections(members: Mapping[Session, Member]) -> list[ClientConnection]:

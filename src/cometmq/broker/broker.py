@@ -256,10 +256,10 @@ class Broker:
             self._tasks[TIMED].add_done_callback(lambda _: again.ring())  # once another round may begin
         return None
 
-    def _write(self, name: str, table: ChangingTable) -> None:
+    def _write(self, name: str, table: ChangingTable[Any, Any]) -> None:
         """Write a table that changes all the time, in a thread."""
-        if name not in self._tasks and (copy := table.take_changed()) is not None:
-            self._begin(name, asyncio.to_thread(table.write, copy))
+        if name not in self._tasks and (changes := table.take_changed()) is not None:
+            self._begin(name, asyncio.to_thread(table.write, changes))
 
     def _save_tables(self, parts: Assembly) -> None:
         """Write what changes all the time here and now: the broker stops."""

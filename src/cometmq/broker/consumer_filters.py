@@ -6,8 +6,9 @@ says which bitmaps can be asked. (RocketMQ: ConsumerFilterManager.java.)
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import takewhile
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -26,7 +27,6 @@ from cometmq.wire.bodies import (
     ConsumerFilterData,
     ConsumerFilterTable,
     SubscriptionData,
-    TopicFilters,
     to_plain,
 )
 
@@ -42,6 +42,10 @@ COMPILED_AT_LEAST: Final = 100
 """A short filter counts as one of so many characters."""
 
 _log = logging.getLogger(__name__)
+
+
+Name: TypeAlias = tuple[str, str]
+"""A topic and a group."""
 
 
 class ConsumerFilter(NamedTuple):
@@ -64,7 +68,7 @@ class ConsumerFilter(NamedTuple):
         return unpack(bitmap) & self.bits == self.bits
 
 
-class ConsumerFilters(ChangingTable):
+class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
     """All filters of one broker, by topic and group.
 
     Args:
@@ -75,6 +79,8 @@ class ConsumerFilters(ChangingTable):
     Attributes:
         bloom: says which bits a group has.
     """
+
+    entry_level = 4
 
     def __init__(
         self,
@@ -94,6 +100,7 @@ class ConsumerFilters(ChangingTable):
         self._may_compile = COMPILED_PER_SECOND
         self._may_compile_since_ms = clock.monotonic_ms()
         self._topics_of: dict[str, set[str]] = {}  # by group
+        self._dead: dict[Name, None] = {}  # in the order in which they died
 
     def load(self, *, trusted: bool = True) -> None:
         """Read the table; all are dead until they are heard of. Raises StoreDamaged if it holds no filters.
@@ -112,10 +119,13 @@ class ConsumerFilters(ChangingTable):
             _log.warning("%s: of another Bloom filter, forgotten", self._table.path)
             return
         oldest = self._clock.now_ms() - RESTART_MS
+        dead = []
         for data in loaded:
             born_time = data.born_time if trusted else self._birth_time()
             dead_time = max(data.dead_time or oldest, born_time)
-            self._put(replace(data, born_time=born_time, dead_time=dead_time))
+            dead.append(replace(data, born_time=born_time, dead_time=dead_time))
+        for data in sorted(dead, key=lambda data: data.dead_time):
+            self._put(data)
 
     def find(self, topic: str, group: str) -> ConsumerFilter | None:
         """Give a group's filter on a topic, or None."""
@@ -152,19 +162,24 @@ class ConsumerFilters(ChangingTable):
                 bits |= known.bits
         return self.bloom.pack(bits)
 
-    def take_changed(self) -> dict[str, Any] | None:
-        """Forget who has been dead for long; give a copy to write if anything changed since the last time."""
+    def take_changed(self) -> dict[Name, ConsumerFilter | None] | None:
+        """Forget who has been dead for long; return what has changed since the last time, if anything has."""
         self._forget_dead()
         return super().take_changed()
 
-    def as_plain(self) -> dict[str, Any]:
-        """Give a copy of the table in RocketMQ's form."""
-        table = ConsumerFilterTable()
-        for topic, filters in self._topics.items():
-            copies = {group: replace(known.data, dead=known.is_dead) for group, known in filters.items()}
-            table.topics[topic] = TopicFilters(topic, copies)
-        plain: dict[str, Any] = to_plain(table)
-        return plain
+    def _copy_of(self, name: Name) -> ConsumerFilter | None:
+        return self.find(*name)
+
+    def _plain(self, entry: ConsumerFilter) -> Any:
+        return to_plain(replace(entry.data, dead=entry.is_dead))
+
+    def _whole(self, entries: Mapping[Name, Any]) -> dict[str, Any]:
+        topics: dict[str, dict[str, Any]] = {}
+        for (topic, group), filter_ in entries.items():
+            if topic not in topics:
+                topics[topic] = {"groupFilterData": {}, "topic": topic}
+            topics[topic]["groupFilterData"][group] = filter_
+        return {"filterDataByTopic": topics}
 
     def _register(self, group: str, wanted: SubscriptionData) -> None:
         known = self.find(wanted.topic, group)
@@ -225,7 +240,11 @@ class ConsumerFilters(ChangingTable):
         known = ConsumerFilter(data, compiled, bits)
         self._topics.setdefault(data.topic, {})[data.group] = known
         self._topics_of.setdefault(data.group, set()).add(data.topic)
-        self._changed = True
+        name = data.topic, data.group
+        self._changes[name] = None
+        self._dead.pop(name, None)
+        if known.is_dead:
+            self._dead[name] = None
         return True
 
     def _die(self, known: ConsumerFilter) -> None:
@@ -240,16 +259,20 @@ class ConsumerFilters(ChangingTable):
 
     def _forget_dead(self) -> None:
         oldest = self._clock.now_ms() - self._keep_ms
-        for topic, filters in list(self._topics.items()):
-            for group, known in list(filters.items()):
-                if known.is_dead and known.data.dead_time <= oldest:
-                    self._forget(topic, group)
-                    self._changed = True
+
+        def is_old(name: Name) -> bool:
+            known = self.find(*name)
+            return known is None or known.data.dead_time <= oldest
+
+        for topic, group in list(takewhile(is_old, self._dead)):
+            self._forget(topic, group)
 
     def _forget(self, topic: str, group: str) -> None:
         filters, topics = self._topics[topic], self._topics_of[group]
         del filters[group]
         topics.remove(topic)
+        self._dead.pop((topic, group), None)
+        self._changes[topic, group] = None
         if not filters:
             del self._topics[topic]
         if not topics:

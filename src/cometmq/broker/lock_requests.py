@@ -60,8 +60,8 @@ class LockRequests:
         try:
             while self._waiting or self._locks.changed:
                 answers, self._waiting = self._waiting, []
-                if (copy := self._locks.take_changed()) is not None:
-                    await asyncio.to_thread(self._locks.write, copy)
+                if (changes := self._locks.take_changed()) is not None:
+                    await asyncio.to_thread(self._locks.write, changes)
                 for session, answer in answers:
                     session.send(answer)
         except (OSError, StoreNotWritable) as error:

@@ -9,7 +9,8 @@ restart the first client to come back would else get locks that others rely on. 
 not since when: each begins anew. (RocketMQ: RebalanceLockManager.java, which forgets; the file is our own.)
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from msgspec import field
@@ -30,13 +31,14 @@ class _Lock(NamedTuple):
     taken_ms: int
 
 
-class QueueLocks(ChangingTable):
+class QueueLocks(ChangingTable[str, dict[MessageQueue, _Lock]]):
     """Who holds which queue, by consumer group."""
 
     def __init__(self, table: JsonTable, clock: Clock) -> None:
         super().__init__(table)
         self._clock = clock
         self._groups: dict[str, dict[MessageQueue, _Lock]] = {}
+        self._by_time: dict[tuple[str, MessageQueue], None] = {}  # the one taken the longest ago first
 
     def load(self) -> None:
         """Read the table. Raises StoreDamaged if the file holds something else than locks."""
@@ -46,26 +48,27 @@ class QueueLocks(ChangingTable):
             self._groups[group] = {
                 queue: _Lock(client_id, now) for client_id, queues in by_client.items() for queue in queues
             }
-
-    def as_plain(self) -> dict[str, Any]:
-        """Give a copy of the table, without what has expired."""
-        now = self._clock.monotonic_ms()
-        table = _Table()
-        for group, locks in self._groups.items():
-            for queue, lock in locks.items():
-                if not self._expired(lock, now):
-                    table.locks.setdefault(group, {}).setdefault(lock.client_id, []).append(queue)
-        plain: dict[str, Any] = to_plain(table)
-        return plain
+        self._by_time = {(group, queue): None for group, locks in self._groups.items() for queue in locks}
+        self._note_loaded(self._groups)
 
     def lock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> list[MessageQueue]:
         """Lock or re-lock each of ``queues`` that is free, expired or the client's own; give these."""
         now = self._clock.monotonic_ms()
-        locks = self._groups.setdefault(group, {})
-        granted = [queue for queue in queues if self._free(locks.get(queue), client_id, now)]
+        self._forget_expired(now)
+        locks = self._groups.get(group, {})
+        granted = [
+            queue for queue in queues if (lock := locks.get(queue)) is None or lock.client_id == client_id
+        ]
+        taken, by_time = _Lock(client_id, now), self._by_time
         for queue in granted:
-            self._changed |= queue not in locks or locks[queue].client_id != client_id
-            locks[queue] = _Lock(client_id, now)
+            if queue in locks:
+                del by_time[group, queue]
+            else:
+                self._changes[group] = None
+            locks[queue] = taken
+            by_time[group, queue] = None
+        if granted:
+            self._groups[group] = locks
         return granted
 
     def unlock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
@@ -73,18 +76,40 @@ class QueueLocks(ChangingTable):
         locks = self._groups.get(group, {})
         for queue in queues:
             if queue in locks and locks[queue].client_id == client_id:
-                del locks[queue]
-                self._changed = True
-        if not locks:
-            self._groups.pop(group, None)
+                self._remove(group, queue)
 
     def is_orderly(self, group: str) -> bool:
         """Tell whether any client of ``group`` holds a live lock: it consumes in order then."""
         now = self._clock.monotonic_ms()
         return any(not self._expired(lock, now) for lock in self._groups.get(group, {}).values())
 
-    def _free(self, lock: _Lock | None, client_id: str, now: int) -> bool:
-        return lock is None or lock.client_id == client_id or self._expired(lock, now)
+    def _forget_expired(self, now: int) -> None:
+        def is_expired(name: tuple[str, MessageQueue]) -> bool:
+            group, queue = name
+            return self._expired(self._groups[group][queue], now)
+
+        for group, queue in list(takewhile(is_expired, self._by_time)):
+            self._remove(group, queue)
+
+    def _remove(self, group: str, queue: MessageQueue) -> None:
+        locks = self._groups[group]
+        del locks[queue], self._by_time[group, queue]
+        self._changes[group] = None
+        if not locks:
+            del self._groups[group]
+
+    def _copy_of(self, name: str) -> dict[MessageQueue, _Lock] | None:
+        locks = self._groups.get(name)
+        return None if locks is None else dict(locks)
+
+    def _plain(self, entry: dict[MessageQueue, _Lock]) -> Any:
+        by_client: dict[str, list[MessageQueue]] = {}
+        for queue, lock in entry.items():
+            by_client.setdefault(lock.client_id, []).append(queue)
+        return to_plain(by_client)
+
+    def _whole(self, entries: Mapping[str, Any]) -> dict[str, Any]:
+        return {"lockTable": dict(entries)}
 
     @staticmethod
     def _expired(lock: _Lock, now: int) -> bool:

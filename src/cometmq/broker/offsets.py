@@ -10,7 +10,7 @@ stop, so a killed broker may hand out messages again that a consumer had already
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from cometmq.broker import saved
@@ -28,7 +28,7 @@ SEPARATOR: Final = "@"
 """Between topic and group in a key; no name can hold it."""
 
 
-class Offsets(ChangingTable):
+class Offsets(ChangingTable[str, dict[int, int]]):
     """Committed offsets by group, topic and queue."""
 
     def __init__(self, table: JsonTable, clock: Clock) -> None:
@@ -63,22 +63,30 @@ class Offsets(ChangingTable):
                         "%s queue %d: committed %d, forgotten: no queue has that", key, queue_id, offset
                     )
                     del queues[queue_id]
-                    self._changed = True
+                    self._changes[key] = None
                 if offset > limit:
                     _log.warning(
                         "%s queue %d: committed %d, but the queue ends at %d", key, queue_id, offset, limit
                     )
                     queues[queue_id] = limit
-                    self._changed = True
+                    self._changes[key] = None
+        self._note_loaded(self._committed)
 
-    def as_plain(self) -> dict[str, Any]:
-        """Give a copy of the table in RocketMQ's form."""
+    def keys(self) -> list[str]:
+        """Return the keys of all groups in their topics."""
+        return list(self._committed)
+
+    def copies(self, keys: Iterable[str]) -> dict[str, dict[int, int]]:
+        """Return the offsets of these keys by queue, without keys that have none."""
+        return {key: dict(queues) for key in keys if (queues := self._committed.get(key)) is not None}
+
+    def as_table(self, offsets: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the table that has these offsets by key, in RocketMQ's form. Safe from any thread."""
         topics: dict[str, list[str]] = {}
-        for key in self._committed:
+        for key in offsets:
             topic, _, group = key.partition(SEPARATOR)
             topics.setdefault(group, []).append(topic)
-        offsets = {key: dict(queues) for key, queues in self._committed.items()}
-        return {"dataVersion": to_plain(self._version), "groupTopicMap": topics, "offsetTable": offsets}
+        return {"dataVersion": to_plain(self._version), "groupTopicMap": topics, "offsetTable": dict(offsets)}
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Note that ``group`` has consumed all before ``offset``; it may go back.
@@ -88,7 +96,7 @@ class Offsets(ChangingTable):
         key = key_of(group, topic)
         if self._reset and queue_id in self._reset.get(key, ()):
             return
-        self._changed = True
+        self._changes[key] = None
         self._committed.setdefault(key, {})[queue_id] = offset
         self.warn_if_ahead(key, queue_id, offset)
 
@@ -125,10 +133,10 @@ class Offsets(ChangingTable):
             pulls: of each the key of group and topic, the queue id, the offset to commit and the one that the
                 group has been given all before; -1 for none.
         """
-        committed, pulled = self._committed, self._pulled
+        committed, pulled, changes = self._committed, self._pulled, self._changes
         for key, queue_id, commit_offset, next_offset in pulls:
             if commit_offset >= 0:
-                self._changed = True
+                changes[key] = None
                 if (queues := committed.get(key)) is None:
                     queues = committed[key] = {}
                 queues[queue_id] = commit_offset
@@ -156,8 +164,9 @@ class Offsets(ChangingTable):
     def clone(self, source: str, target: str, topic: str) -> None:
         """Let a group begin in a topic where another one stands, if that one has offsets there."""
         if (queues := self._committed.get(f"{topic}{SEPARATOR}{source}")) is not None:
-            self._changed = True
-            self._committed[f"{topic}{SEPARATOR}{target}"] = dict(queues)
+            key = key_of(target, topic)
+            self._committed[key] = dict(queues)
+            self._changes[key] = None
 
     def committed(self, group: str, topic: str, queue_id: int) -> int | None:
         """Give the committed offset, or None if there is none."""
@@ -189,7 +198,7 @@ class Offsets(ChangingTable):
         for table in (self._committed, self._pulled, self._reset):
             for key, queues in table.items():
                 if key.startswith(topic + SEPARATOR) and queues.pop(queue_id, None) is not None:
-                    self._changed = True
+                    self._changes[key] = None
                     self._ahead.discard((key, queue_id))
 
     def delete_group(self, group: str) -> None:
@@ -203,7 +212,17 @@ class Offsets(ChangingTable):
         for table in (self._committed, self._pulled, self._reset):
             for key in [key for key in table if key.startswith(start) and key.endswith(end)]:
                 del table[key]
-                self._changed = True
+                self._changes[key] = None
+
+    def _copy_of(self, name: str) -> dict[int, int] | None:
+        queues = self._committed.get(name)
+        return None if queues is None else dict(queues)
+
+    def _plain(self, entry: dict[int, int]) -> dict[int, int]:
+        return entry
+
+    def _whole(self, entries: Mapping[str, Any]) -> dict[str, Any]:
+        return self.as_table(entries)
 
 
 def key_of(group: str, topic: str) -> str:

@@ -57,7 +57,7 @@ _Found: TypeAlias = tuple[GetResult, list[int]]
 _log = logging.getLogger(__name__)
 
 
-class Schedule(ChangingTable):
+class Schedule(ChangingTable[int, int]):
     """The levels' queues, and how far each has been given out.
 
     Attributes:
@@ -93,6 +93,7 @@ class Schedule(ChangingTable):
                 self._offsets[level] = max(
                     least, min(offset, self._store.max_queue_offset(SCHEDULE_TOPIC, queue_id))
                 )
+            self._note_loaded(self._offsets)
         self._find_levels_of_old()
 
     def deliver(self) -> bool:
@@ -120,25 +121,30 @@ class Schedule(ChangingTable):
         """Give out nothing any more."""
         self._stopped = True
 
-    def take_changed(self) -> dict[str, Any] | None:
-        """Give a copy to write if anything was given out since the last time."""
-        copy = super().take_changed()
-        if copy is not None:
+    def take_changed(self) -> dict[int, int | None] | None:
+        """Return what was given out since the last time, to be written, if anything was."""
+        changes = super().take_changed()
+        if changes is not None:
             self._synced = self._store.wait_flushed()
-        return copy
-
-    def as_plain(self) -> dict[str, Any]:
-        """Give a copy of the table in RocketMQ's form."""
-        return {"dataVersion": to_plain(self._version), "offsetTable": dict(sorted(self._offsets.items()))}
+        return changes
 
     def all_offsets(self, _: Session, command: Command) -> Command:
         """GET_ALL_DELAY_OFFSET."""
-        return response(command, body=fastjson.dumps(self.as_plain()).encode())
+        return response(command, body=fastjson.dumps(self._whole(self._offsets)).encode())
 
-    def _write(self, copy: dict[str, Any]) -> None:
-        """Write a copy once what was given out till then is on the disk."""
+    def _copy_of(self, name: int) -> int | None:
+        return self._offsets.get(name)
+
+    def _plain(self, entry: int) -> int:
+        return entry
+
+    def _whole(self, entries: Mapping[int, Any]) -> dict[str, Any]:
+        return {"dataVersion": to_plain(self._version), "offsetTable": dict(sorted(entries.items()))}
+
+    def _write(self, content: dict[str, Any]) -> None:
+        """Write the table once what was given out till then is on the disk."""
         self._synced.result()
-        super()._write(copy)
+        super()._write(content)
 
     def _find_levels_of_old(self) -> None:
         """Find the queues of levels that the setting has no more; what waits there comes when it is due."""
@@ -261,7 +267,7 @@ class Schedule(ChangingTable):
 
     def _move(self, level: int, offset: int) -> None:
         self._offsets[level] = offset
-        self._changed = True
+        self._changes[level] = None
 
 
 def _message_of(waiting: Record) -> list[NewMessage]:
