@@ -1,56 +1,93 @@
+import asyncio
+import threading
 from pathlib import Path
 
 import pytest
+from tests.broker.test_saved_entries import HeldDisk
 
 from cometmq.errors import StoreDamaged
-from cometmq.io.files import Disk
 from cometmq.namesrv.kv_config import KvConfig
+from cometmq.wire.bodies import TextTable, decode
 
 
-class FullDisk(Disk):
-    def save(self, path: Path, data: bytes) -> None:
-        raise OSError(28, "No space left on device", str(path), None, str(len(data)))
+class FullDisk(HeldDisk):
+    def __init__(self) -> None:
+        super().__init__()
+        self.refuses = True
 
 
-def test_what_was_put_is_there_after_a_restart(tmp_path: Path) -> None:
+PATH = Path("/namesrv/kvConfig.json")
+
+
+async def put(config: KvConfig, namespace: str, key: str, value: str | None) -> OSError | None:
+    """Set a text, or remove it; give why it could not be saved."""
+    saved: asyncio.Future[OSError | None] = asyncio.get_running_loop().create_future()
+    if value is None:
+        config.delete(namespace, key, saved.set_result)
+    else:
+        config.put(namespace, key, value, saved.set_result)
+    return await saved
+
+
+def table(config: KvConfig, namespace: str) -> dict[str, str] | None:
+    body = config.body(namespace)
+    return None if body is None else decode(TextTable, body).table
+
+
+async def test_what_was_put_is_there_after_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "namesrv" / "kvConfig.json"
     config = KvConfig(path)
-    config.put("ORDER_TOPIC_CONFIG", "T", "broker-a:4;broker-b:4")
-    config.put("n", "k", "v")
-    config.put("n", "k", "wü")
-    again = KvConfig(path)
-    assert again.get("ORDER_TOPIC_CONFIG", "T") == "broker-a:4;broker-b:4"
-    assert again.table("n") == {"k": "wü"}
+    assert await put(config, "ORDER_TOPIC_CONFIG", "T", "broker-a:4;broker-b:4") is None
+    await put(config, "n", "k", "v")
+    await put(config, "n", "k", "wü")
+    for seen in (config, KvConfig(path)):
+        assert seen.get("ORDER_TOPIC_CONFIG", "T") == "broker-a:4;broker-b:4"
+        assert table(seen, "n") == {"k": "wü"}
 
 
-def test_what_was_deleted_is_not(tmp_path: Path) -> None:
+async def test_what_was_deleted_is_not(tmp_path: Path) -> None:
     path = tmp_path / "kvConfig.json"
     config = KvConfig(path)
-    config.put("n", "k", "v")
-    config.delete("n", "k")
-    config.delete("n", "k")
-    config.delete("other", "k")
+    await put(config, "n", "k", "v")
+    for namespace in ("n", "n", "other"):
+        assert await put(config, namespace, "k", None) is None
     for seen in (config, KvConfig(path)):
         assert seen.get("n", "k") is None
-        assert seen.table("n") == {}, "the namespace stays, as in RocketMQ"
-        assert seen.table("other") is None
+        assert table(seen, "n") == {}, "the namespace stays, as in RocketMQ"
+        assert table(seen, "other") is None
 
 
-def test_a_table_that_was_given_out_does_not_change() -> None:
-    config = KvConfig()
-    config.put("n", "k", "v")
-    table = config.table("n")
-    config.put("n", "k2", "v")
-    assert table == {"k": "v"}
-
-
-def test_the_file_of_a_java_name_server_is_read_and_written_in_its_form(tmp_path: Path) -> None:
+async def test_the_file_of_a_java_name_server_is_read_and_written_in_its_form(tmp_path: Path) -> None:
     path = tmp_path / "kvConfig.json"
     path.write_text('{"configTable":{"ORDER_TOPIC_CONFIG":{"T":"broker-a:4"}}}')
     config = KvConfig(path)
     assert config.get("ORDER_TOPIC_CONFIG", "T") == "broker-a:4"
-    config.put("ORDER_TOPIC_CONFIG", "T", "broker-a:8")
+    await put(config, "ORDER_TOPIC_CONFIG", "T", "broker-a:8")
     assert path.read_text() == '{"configTable":{"ORDER_TOPIC_CONFIG":{"T":"broker-a:8"}}}'
+
+
+async def test_all_changes_of_a_turn_are_one_write_in_a_thread() -> None:
+    disk = HeldDisk()
+    disk.gate.clear()
+    config = KvConfig(PATH, disk)
+    told: list[OSError | None] = []
+    for n in range(800):
+        config.put("n", f"k{n}", "v", told.append)
+    assert told == [] and config.get("n", "k0") is None, "it is on the disk before it is seen"
+    disk.gate.set()
+    await config.settled()
+    assert told == [None] * 800 and disk.saved == [PATH]
+    assert threading.current_thread() not in disk.threads
+    assert len(table(KvConfig(PATH, disk), "n") or {}) == 800
+
+
+async def test_what_changes_nothing_is_not_written() -> None:
+    disk = HeldDisk()
+    config = KvConfig(PATH, disk)
+    await put(config, "n", "k", "v")
+    await put(config, "n", "k", "v")
+    await put(config, "n", "k2", None)
+    assert disk.saved == [PATH]
 
 
 @pytest.mark.parametrize("content", ["", '{"configTable":{"n":', "[]", '{"configTable":{"n":3}}'])
@@ -62,8 +99,7 @@ def test_a_damaged_file_is_named_with_the_remedy_and_left_alone(tmp_path: Path, 
     assert path.read_text() == content
 
 
-def test_what_cannot_be_saved_is_not_set(tmp_path: Path) -> None:
-    config = KvConfig(tmp_path / "kvConfig.json", FullDisk())
-    with pytest.raises(OSError, match="No space left"):
-        config.put("n", "k", "v")
-    assert config.get("n", "k") is None and config.table("n") is None
+async def test_what_cannot_be_saved_is_not_set() -> None:
+    config = KvConfig(PATH, FullDisk())
+    assert "No space left" in str(await put(config, "n", "k", "v"))
+    assert config.get("n", "k") is None and config.body("n") is None

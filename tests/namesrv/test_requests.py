@@ -1,5 +1,6 @@
 """Each request to a name server and its answer, without sockets."""
 
+import asyncio
 import json
 import logging
 import zlib
@@ -10,11 +11,12 @@ import pytest
 from cometmq.errors import FormatError, HeaderError
 from cometmq.io.clock import ManualClock
 from cometmq.namesrv.kv_config import KvConfig
+from cometmq.namesrv.name_server import CONFIG_CHANGES
 from cometmq.namesrv.requests import Registering, Requests
 from cometmq.namesrv.routes import Routes
 from cometmq.wire.bodies import DataVersion, Registration, TopicConfig, TopicTable, encode, registration
 from cometmq.wire.codes import RequestCode, ResponseCode, Version
-from cometmq.wire.frame import Command
+from cometmq.wire.frame import Command, response
 
 ADDR = "192.0.2.1:10911"
 BROKER = {"brokerName": "broker-a", "brokerAddr": ADDR, "clusterName": "c", "brokerId": "0"}
@@ -41,10 +43,18 @@ class Scene:
         command = Command(code, 7, version=version, ext_fields=dict(fields or {}), body=body)
         if command.code == RequestCode.REGISTER_BROKER:
             answer = last_of(self.requests.register(command, "link"))
+        elif command.code in CONFIG_CHANGES:
+            answer = asyncio.run(self.change_config(command))
         else:
             answer = self.requests.answer(command)
         assert answer.is_response and answer.opaque == 7
         return answer
+
+    async def change_config(self, command: Command) -> Command:
+        saved = asyncio.get_running_loop().create_future()
+        self.requests.change_config(command, saved.set_result)
+        assert await saved is None
+        return response(command)
 
     def ask_json(self, code: int, fields: Mapping[str, str] | None = None) -> object:
         answer = self.ask(code, fields)

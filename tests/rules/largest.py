@@ -23,7 +23,7 @@ from tests.broker.desk import USUAL, Wire
 from cometmq.broker.request_body import ITEMS_MAX, LIST_SIZE_MAX
 from cometmq.broker.send import HEADERS as SENDS
 from cometmq.broker.topics import QUEUE_COUNT_MAX
-from cometmq.namesrv.name_server import NameServer
+from cometmq.namesrv.name_server import CONFIG_CHANGES, NameServer
 from cometmq.net.server import Server, Session
 from cometmq.wire.bodies import GroupConfig, TopicConfig
 from cometmq.wire.bodies.body import USUAL_LENGTH_MAX
@@ -251,7 +251,8 @@ async def name_server_rows() -> AsyncIterator[tuple[str, int, Largest]]:
     await name_server.start()
     register = frame(RequestCode.REGISTER_BROKER, REGISTER, filled(LIST_SIZE_MAX, *TOPICS, MANY))
     await work_of(name_server._server, register, stays=True)
-    for code in sorted([*name_server._requests._answers, RequestCode.REGISTER_BROKER]):
+    codes = {*name_server._requests._answers, *CONFIG_CHANGES, RequestCode.REGISTER_BROKER}
+    for code in sorted(codes):
         yield "name server", code, await largest(name_server._server, code)
     for session in list(name_server._server.sessions):
         name_server._server.remove(session)

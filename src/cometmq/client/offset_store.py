@@ -79,7 +79,7 @@ class LocalOffsets:
         """Replace the file as a whole: after a crash it is the old one or the new one."""
         self._offsets |= offsets
         async with self._saving:
-            await asyncio.to_thread(self._save, encode(_Table(dict(self._offsets))))
+            await asyncio.to_thread(self._save, dict(self._offsets))
 
     def _load(self) -> dict[MessageQueue, int]:
         if not self._path.exists():  # a crash between two renames leaves the file of before
@@ -92,11 +92,11 @@ class LocalOffsets:
             _log.error("%s: %s; the offsets of before are used: %s", self._path, error, self._backup)
             return decode(_Table, self._backup.read_bytes()).offsets
 
-    def _save(self, content: bytes) -> None:
+    def _save(self, offsets: dict[MessageQueue, int]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         new = self._path.with_name(f"{self._path.name}.new")
         with new.open("wb") as file:
-            file.write(content)
+            file.write(encode(_Table(offsets)))
             file.flush()
             os.fsync(file.fileno())
         if self._path.exists():

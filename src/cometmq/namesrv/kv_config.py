@@ -4,20 +4,34 @@ RocketMQ uses the namespace ``ORDER_TOPIC_CONFIG``: topic → ``broker-a:4;broke
 RocketMQ: ``KVConfigManager.java``.
 """
 
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import field
 
 from cometmq.errors import FormatError, StoreDamaged
 from cometmq.io.files import Disk, FileLayer
-from cometmq.wire.bodies import Body, decode, encode
+from cometmq.wire.bodies import Body, TextTable, decode, encode
 
 ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"
+
+WhenSaved: TypeAlias = Callable[[OSError | None], None]
+"""Is called with None once the disk has a change, or with the reason why it does not take it."""
+
+
+class _TextChange(NamedTuple):
+    namespace: str
+    key: str
+    value: str | None
+    when_saved: WhenSaved
 
 
 class KvConfig:
     """The table; each change is on the disk before it is seen.
+
+    It is written in a thread, once for all changes of a turn of the loop.
 
     Args:
         path: the file, in which a Java name server may have left its table; None keeps the table in
@@ -31,41 +45,78 @@ class KvConfig:
     def __init__(self, path: Path | None = None, files: FileLayer | None = None) -> None:
         self._path = path
         self._files = files or Disk()
-        self._tables: dict[str, dict[str, str]] = {}
+        self._tables: dict[str, dict[str, str]] = {}  # replaced by each write, and never changed
+        self._waiting: list[_TextChange] = []
+        self._writing: asyncio.Task[None] | None = None
         if path is not None and self._files.exists(path):
             self._tables = _load(path, self._files)
+        self._bodies = {namespace: _body(table) for namespace, table in self._tables.items()}
 
     def get(self, namespace: str, key: str) -> str | None:
         """Give a text, None if there is none."""
         return self._tables.get(namespace, {}).get(key)
 
-    def table(self, namespace: str) -> dict[str, str] | None:
-        """Give all texts of a namespace by key, None if there never was one."""
-        table = self._tables.get(namespace)
-        return None if table is None else dict(table)
+    def body(self, namespace: str) -> bytes | None:
+        """Return all texts of a namespace as a ``TextTable``, ready made; None if there never was one."""
+        return self._bodies.get(namespace)
 
-    def put(self, namespace: str, key: str, value: str) -> None:
-        """Set a text. Raises OSError, and changes nothing, if it cannot be saved."""
-        self._replace(namespace, {**self._tables.get(namespace, {}), key: value})
+    def put(self, namespace: str, key: str, value: str, when_saved: WhenSaved) -> None:
+        """Set a text soon."""
+        self._change(_TextChange(namespace, key, value, when_saved))
 
-    def delete(self, namespace: str, key: str) -> None:
-        """Remove a text, if there is one. Raises OSError, and changes nothing, if that cannot be saved."""
-        table = self._tables.get(namespace, {})
-        if key in table:
-            self._replace(namespace, {other: value for other, value in table.items() if other != key})
+    def delete(self, namespace: str, key: str, when_saved: WhenSaved) -> None:
+        """Remove a text soon, if there is one."""
+        self._change(_TextChange(namespace, key, None, when_saved))
 
-    def _replace(self, namespace: str, table: dict[str, str]) -> None:
-        tables = {**self._tables, namespace: table}
-        if self._path is not None:
+    async def settled(self) -> None:
+        """Wait until all changes are saved, or refused."""
+        if self._writing is not None:
+            await self._writing
+
+    def _change(self, change: _TextChange) -> None:
+        self._waiting.append(change)
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write(), name="save kvConfig.json")
+
+    async def _write(self) -> None:
+        try:
+            while self._waiting:
+                changes, self._waiting = self._waiting, []
+                error: OSError | None = None
+                try:
+                    self._tables, self._bodies = await asyncio.to_thread(self._saved_with, changes)
+                except OSError as refused:
+                    error = refused
+                for change in changes:
+                    change.when_saved(error)
+        finally:
+            self._writing = None
+
+    def _saved_with(
+        self, changes: Iterable[_TextChange]
+    ) -> tuple[dict[str, dict[str, str]], dict[str, bytes]]:
+        """Return the table with these changes, and its bodies, once it is on the disk. Raises OSError."""
+        tables = {namespace: dict(table) for namespace, table in self._tables.items()}
+        for namespace, key, value, _ in changes:
+            if value is not None:
+                tables.setdefault(namespace, {})[key] = value
+            elif namespace in tables:
+                tables[namespace].pop(key, None)
+        if self._path is not None and tables != self._tables:
             self._files.make_directory(self._path.parent)
             self._files.save(self._path, encode(_File(tables)))
-        self._tables = tables
+        changed = {change.namespace for change in changes} & tables.keys()
+        return tables, self._bodies | {namespace: _body(tables[namespace]) for namespace in changed}
 
 
 class _File(Body):
     """The content of ``kvConfig.json``."""
 
     tables: dict[str, dict[str, str]] = field(default_factory=dict, name="configTable")
+
+
+def _body(table: Mapping[str, str]) -> bytes:
+    return encode(TextTable(dict(table)))
 
 
 def _load(path: Path, files: FileLayer) -> dict[str, dict[str, str]]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,10 +16,11 @@ from cometmq.net.boundary import attempt
 from cometmq.net.server import Server, Session
 from cometmq.wire.bodies import Registration
 from cometmq.wire.codes import RequestCode
-from cometmq.wire.frame import Command
+from cometmq.wire.frame import Command, response
 
 PORT: Final = 9876
 EXPIRY_INTERVAL_MS: Final = 5_000
+CONFIG_CHANGES: Final = frozenset({RequestCode.PUT_KV_CONFIG, RequestCode.DELETE_KV_CONFIG})
 
 _log = logging.getLogger(__name__)
 
@@ -56,9 +58,10 @@ class NameServer:
         self._clock = clock or SystemClock()
         self.routes = Routes()
         self._settings = _settings(order_messages=order_messages)
+        self._kv_config = KvConfig(kv_config_path, files)
         self._requests = Requests(
             self.routes,
-            KvConfig(kv_config_path, files),
+            self._kv_config,
             self._clock,
             self._settings,
             order_messages=order_messages,
@@ -83,6 +86,7 @@ class NameServer:
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
+        await self._kv_config.settled()
         await self._server.stop()
 
     def expire(self) -> None:
@@ -107,9 +111,22 @@ class NameServer:
         if command.code == RequestCode.REGISTER_BROKER:
             self._register(session, command, self._requests.register(command, session), None)
             return
+        if command.code in CONFIG_CHANGES:
+            answer_saved = partial(self._answer_saved, session, command)
+            self._requests.change_config(
+                command, lambda error: attempt(session, (command,), answer_saved, error)
+            )
+            return
         answer = self._requests.answer(command)
         if not command.is_oneway:
             session.send(answer)
+
+    def _answer_saved(self, session: Session, command: Command, error: OSError | None) -> None:
+        """Answer a change of texts that the disk has. Raises the OSError with which it has refused it."""
+        if error is not None:
+            raise error
+        if not (command.is_oneway or session.closed):
+            session.send(response(command))
 
     def _register(
         self, session: Session, command: Command, steps: Registering, given: Registration | None

@@ -12,7 +12,7 @@ from msgspec import field
 
 from cometmq.errors import FormatError
 from cometmq.io.clock import Clock
-from cometmq.namesrv.kv_config import ORDER_TOPIC_CONFIG, KvConfig
+from cometmq.namesrv.kv_config import ORDER_TOPIC_CONFIG, KvConfig, WhenSaved
 from cometmq.namesrv.routes import NAME_LENGTH_MAX, Routes
 from cometmq.wire import settings_text
 from cometmq.wire.bodies import (
@@ -22,7 +22,6 @@ from cometmq.wire.bodies import (
     DataVersion,
     QueueData,
     Registration,
-    TextTable,
     TopicNames,
     decode,
     encode,
@@ -110,27 +109,33 @@ class Requests:
             RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: self._unit_subscription_only_topics,
             RequestCode.REGISTER_TOPIC_IN_NAMESRV: self._add_topic,
             RequestCode.DELETE_TOPIC_IN_NAMESRV: self._delete_topic,
-            RequestCode.PUT_KV_CONFIG: self._put_config,
             RequestCode.GET_KV_CONFIG: self._get_config,
-            RequestCode.DELETE_KV_CONFIG: self._delete_config,
             RequestCode.GET_KVLIST_BY_NAMESPACE: self._config_table,
             RequestCode.GET_NAMESRV_CONFIG: self._get_settings,
             RequestCode.UPDATE_NAMESRV_CONFIG: self._refuse_settings,
         }
 
     def answer(self, command: Command) -> Command:
-        """Answer one request, but for REGISTER_BROKER.
+        """Answer one request, but for REGISTER_BROKER and those that ``change_config`` answers.
 
         Raises:
             ProtocolError: a field is missing or ill-typed.
             FormatError: the body cannot be read, or a name is illegal.
-            OSError: a change could not be saved.
         """
         answer = self._answers.get(command.code)
         if answer is None:
             remark = f" request type {command.code} not supported"
             return response(command, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
         return answer(command)
+
+    def change_config(self, command: Command, when_saved: WhenSaved) -> None:
+        """Answer PUT_KV_CONFIG or DELETE_KV_CONFIG, with success once it is saved. Raises ProtocolError."""
+        if command.code == RequestCode.PUT_KV_CONFIG:
+            header = parse(PutConfigHeader, command.ext_fields)
+            self._kv_config.put(header.namespace, header.key, header.value, when_saved)
+        else:
+            key = parse(ConfigKeyHeader, command.ext_fields)
+            self._kv_config.delete(key.namespace, key.key, when_saved)
 
     # Brokers register and go.
 
@@ -158,13 +163,12 @@ class Requests:
             _log.info("broker %s registered with %d topics", where, len(body.table.topics))
         for topic in registered.refused:
             _log.warning("broker %s has a topic whose name is illegal: %.80r", header.broker_name, topic)
-        order = self._kv_config.table(ORDER_TOPIC_CONFIG)
         return response(
             command,
             ext_fields=fields(
                 RegisterBrokerResponseHeader(registered.ha_server_addr, registered.master_addr)
             ),
-            body=b"" if order is None else encode(TextTable(order)),
+            body=self._kv_config.body(ORDER_TOPIC_CONFIG) or b"",
         )
 
     def _unregister(self, command: Command) -> Command:
@@ -265,11 +269,6 @@ class Requests:
         self._routes.delete_topic(header.topic, header.cluster_name or None)
         return response(command)
 
-    def _put_config(self, command: Command) -> Command:
-        header = parse(PutConfigHeader, command.ext_fields)
-        self._kv_config.put(header.namespace, header.key, header.value)
-        return response(command)
-
     def _get_config(self, command: Command) -> Command:
         header = parse(ConfigKeyHeader, command.ext_fields)
         value = self._kv_config.get(header.namespace, header.key)
@@ -278,18 +277,13 @@ class Requests:
             return response(command, ResponseCode.QUERY_NOT_FOUND, remark)
         return response(command, ext_fields=fields(GetConfigResponseHeader(value)))
 
-    def _delete_config(self, command: Command) -> Command:
-        header = parse(ConfigKeyHeader, command.ext_fields)
-        self._kv_config.delete(header.namespace, header.key)
-        return response(command)
-
     def _config_table(self, command: Command) -> Command:
         namespace = parse(NamespaceHeader, command.ext_fields).namespace
-        table = self._kv_config.table(namespace)
-        if table is None:
+        body = self._kv_config.body(namespace)
+        if body is None:
             remark = f"No config item, Namespace: {namespace}"
             return response(command, ResponseCode.QUERY_NOT_FOUND, remark)
-        return response(command, body=encode(TextTable(table)))
+        return response(command, body=body)
 
     def _get_settings(self, command: Command) -> Command:
         return response(command, body=settings_text.encode(self._settings))
