@@ -31,4 +31,4 @@ def test_the_wall_clock_can_be_set_wrong_and_no_time_passes_by_it() -> None:
     assert monotonic <= clock.monotonic_ms() <= machine.monotonic_ms()
     assert moves == [1]
     with pytest.raises(IllegalType, match="seconds 'an hour'"):
-        clock.set_wall("an hour")  # type: ignore[arg-type]
+        clock.set_wall("an hour")  # type: ignore[arg-type]  # what is refused
