@@ -39,12 +39,19 @@ class MemberSubscriptions(Generic[KeyT]):
         self._clients: dict[KeyT, str] = {}
         self._wanted: dict[str, Wanted] = {}
         self._by_topic: dict[str, dict[str, dict[str, None]]] = {}
+        self._counts: dict[str, int] = {}  # of the members that subscribe to a topic
 
     def update(self, channel: KeyT, client_id: str, subscriptions: Iterable[SubscriptionData]) -> bool:
         """Store a heartbeat's subscriptions; return whether they are other than before."""
-        wanted = {
-            data.topic: _text(data) for data in subscriptions if not data.topic.startswith(RETRY_PREFIX)
-        }
+        wanted: Wanted = {}
+        texts: dict[tuple[str, str], str] = {}  # thousands of subscriptions have few expressions
+        for data in subscriptions:
+            if data.topic.startswith(RETRY_PREFIX):
+                continue
+            expression = data.expression_type, data.expression
+            if expression not in texts:
+                texts[expression] = _text(*expression)
+            wanted[data.topic] = texts[expression]
         if self._clients.get(channel) == client_id and self._wanted.get(client_id, {}) == wanted:
             return False
         self.remove(channel)
@@ -60,11 +67,15 @@ class MemberSubscriptions(Generic[KeyT]):
 
     def differing(self) -> Differing:
         """Return where members differ: the same as before if only other members want the same."""
-        count = len(self._wanted)
-        return frozenset(
-            (topic, frozenset(by_text) | ({NOTHING} if total < count else frozenset()))
+        count, counts = len(self._wanted), self._counts
+        found = [
+            (topic, by_text)
             for topic, by_text in self._by_topic.items()
-            if (total := sum(map(len, by_text.values()))) < count or len(by_text) > 1
+            if counts[topic] < count or len(by_text) > 1
+        ]
+        return frozenset(
+            (topic, frozenset(by_text) | ({NOTHING} if counts[topic] < count else frozenset()))
+            for topic, by_text in found
         )
 
     def differences(self) -> list[SubscriptionDifference]:
@@ -90,12 +101,19 @@ class MemberSubscriptions(Generic[KeyT]):
             del by_text[text][client_id]
             if not by_text[text]:
                 del by_text[text]
+            self._counts[topic] -= 1
             if not by_text:
-                del self._by_topic[topic]
+                del self._by_topic[topic], self._counts[topic]
         if wanted:
             self._wanted[client_id] = wanted
         for topic, text in wanted.items():
-            self._by_topic.setdefault(topic, {}).setdefault(text, {})[client_id] = None
+            if topic not in self._by_topic:
+                self._by_topic[topic], self._counts[topic] = {}, 0
+            by_text = self._by_topic[topic]
+            if text not in by_text:
+                by_text[text] = {}
+            by_text[text][client_id] = None
+            self._counts[topic] += 1
 
 
 def as_text(difference: SubscriptionDifference) -> str:
@@ -107,12 +125,12 @@ def as_text(difference: SubscriptionDifference) -> str:
     return f"topic {difference.topic}: {'; '.join(wants)}"
 
 
-def _text(data: SubscriptionData) -> str:
+def _text(expression_type: str, expression: str) -> str:
     """Return an expression so that the same tags in another order make no difference."""
-    if not is_tag(data.expression_type):
-        return f"{data.expression_type}: {data.expression}"
-    if data.expression in {"", ALL}:
+    if not is_tag(expression_type):
+        return f"{expression_type}: {expression}"
+    if expression in {"", ALL}:
         return ALL
-    if SEPARATOR not in data.expression or len(data.expression) > LENGTH_MAX:
-        return data.expression.strip()
-    return f" {SEPARATOR} ".join(sorted({tag.strip() for tag in data.expression.split(SEPARATOR)} - {""}))
+    if SEPARATOR not in expression or len(expression) > LENGTH_MAX:
+        return expression.strip()
+    return f" {SEPARATOR} ".join(sorted({tag.strip() for tag in expression.split(SEPARATOR)} - {""}))
