@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 from tests.broker.conftest import serving
+from tests.broker.desk import Wire
 from tests.rules.largest import counted
 
 from cometmq.broker import consumer_filters
@@ -20,17 +21,21 @@ from cometmq.format import fastjson
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk
 from cometmq.message import MessageQueue
+from cometmq.net.server import Server, Session
 from cometmq.store.tables import JsonTable
-from cometmq.wire.bodies import SubscriptionData
+from cometmq.wire.bodies import ConsumerData, Heartbeat, ProducerData, SubscriptionData, encode
 from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import Command
+from cometmq.wire.headers import ConsumerGroupHeader, Header, ProducerGroupHeader
 
 GROUPS: Final = 10_000
 QUEUES: Final = 8
 FILTERS: Final = 5_000
 LOCKS: Final = 10_000
+MEMBERS: Final = 1_200
 WORK_MAX: Final = 50
 """So many calls may it cost the loop that one entry has changed."""
-TURN_WORK_MAX: Final = 5_000
+TURN_WORK_MAX: Final = 15_000
 
 
 @contextmanager
@@ -113,3 +118,28 @@ async def test_all_offsets_are_told_a_part_in_each_turn(tmp_path: Path) -> None:
         content = fastjson.loads(answer.body)
         assert len(content["offsetTable"]) == len(content["groupTopicMap"]) == GROUPS
         assert content["offsetTable"]["T@g7"] == dict.fromkeys(range(QUEUES), 7)
+
+
+@pytest.mark.parametrize(
+    ("code", "fields"),
+    [
+        (RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupHeader("cg")),
+        (RequestCode.GET_PRODUCER_CONNECTION_LIST, ProducerGroupHeader("pg")),
+    ],
+)
+async def test_many_members_are_told_a_part_in_each_turn(
+    tmp_path: Path, code: RequestCode, fields: Header
+) -> None:
+    async with serving(tmp_path) as bench:
+        server = Server(bench.parts.requests, clock=bench.clock)
+        for n in range(MEMBERS):
+            session = Session(server)
+            session.connection_made(Wire("127.0.0.1"))  # type: ignore[arg-type]  # as far as it cares
+            beat = Heartbeat(f"c{n}", consumers=[ConsumerData("cg")], producers=[ProducerData("pg")])
+            bench.parts.requests.handle(session, [Command(RequestCode.HEART_BEAT, body=encode(beat))])
+        await bench.ask(RequestCode.GET_BROKER_RUNTIME_INFO)  # by then all members know that others came
+        with counted() as turns:
+            answer = await bench.ask(code, fields)
+        assert max(turns) <= TURN_WORK_MAX
+        told = {member["clientId"] for member in fastjson.loads(answer.body)["connectionSet"]}
+        assert told == {f"c{n}" for n in range(MEMBERS)}

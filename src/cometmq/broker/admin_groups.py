@@ -5,7 +5,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from cometmq.broker.consumers import Consumers
+from cometmq.broker.consumers import ConsumerGroup, Consumers
 from cometmq.broker.groups import Groups
 from cometmq.broker.large_answers import TURN_MAX, encoded, made, with_body
 from cometmq.broker.offsets import Offsets
@@ -145,34 +145,28 @@ class GroupAdmin:
         """GET_ALL_CONSUMER_OFFSET."""
         return self._reads.answer(session, command, self._all_offsets(), partial(with_body, command))
 
-    def consumers(self, _: Session, command: Command) -> Command:
+    def consumers(self, session: Session, command: Command) -> Command | None:
         """GET_CONSUMER_CONNECTION_LIST: the members of a group and what it subscribes to."""
         name = parse(ConsumerGroupHeader, command.ext_fields).consumer_group
         group = self._consumers.find(name)
         if group is None or not group.members:
             raise Refused(ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{name}] not online")
-        answer = ConsumerConnections(
-            _connections(group.members),
-            group.consume_from_where,
-            group.consume_type,
-            group.message_model,
-            {topic: subscription.data for topic, subscription in group.subscriptions.items()},
-            group.of_members.differences() or None,
-        )
-        return response(command, body=encode(answer))
+        return self._reads.answer(session, command, _consuming(group), partial(with_body, command))
 
-    def producers(self, _: Session, command: Command) -> Command:
+    def producers(self, session: Session, command: Command) -> Command | None:
         """GET_PRODUCER_CONNECTION_LIST."""
         name = parse(ProducerGroupHeader, command.ext_fields).producer_group
         members = self._producers.members(name)
         if not members:
             raise Refused(ResponseCode.SYSTEM_ERROR, f"the producer group[{name}] not exist")
-        return response(command, body=encode(ProducerConnections(_connections(members))))
+        return self._reads.answer(session, command, _producing(members), partial(with_body, command))
 
-    def topics(self, _: Session, command: Command) -> Command:
+    def topics(self, session: Session, command: Command) -> Command | None:
         """QUERY_TOPICS_BY_CONSUMER: the topics in which a group has offsets."""
         name = parse(GroupHeader, command.ext_fields).group
-        return response(command, body=encode(TopicNames(topics=sorted(self._offsets.topics_of(name)))))
+        topics = sorted(self._offsets.topics_of(name))
+        reading = encoded(TopicNames(topics=topics), len(topics))
+        return self._reads.answer(session, command, reading, partial(with_body, command))
 
     def progress(self, session: Session, command: Command) -> Command | None:
         """GET_CONSUME_STATS: how far a group is behind in each queue."""
@@ -222,8 +216,29 @@ class GroupAdmin:
         return (yield from made(write, len(copies)))
 
 
-def _connections(members: Mapping[Session, Member]) -> list[ClientConnection]:
-    return [
-        ClientConnection(str(session), member.client_id, member.language, member.version)
-        for session, member in members.items()
-    ]
+def _consuming(group: ConsumerGroup[Session]) -> Reading[bytes]:
+    connections = yield from _connections(group.members)
+    answer = ConsumerConnections(
+        connections,
+        group.consume_from_where,
+        group.consume_type,
+        group.message_model,
+        {topic: subscription.data for topic, subscription in group.subscriptions.items()},
+        group.of_members.differences() or None,
+    )
+    return (yield from encoded(answer, len(connections) + len(group.subscriptions)))
+
+
+def _producing(members: Mapping[Session, Member]) -> Reading[bytes]:
+    connections = yield from _connections(members)
+    return (yield from encoded(ProducerConnections(connections), len(connections)))
+
+
+def _connections(members: Mapping[Session, Member]) -> Reading[list[ClientConnection]]:
+    """Describe some members in each turn of the loop: those that are there now."""
+    connections: list[ClientConnection] = []
+    for session, member in list(members.items()):
+        if len(connections) % TURN_MAX == TURN_MAX - 1:
+            yield PAUSE
+        connections.append(ClientConnection(str(session), member.client_id, member.language, member.version))
+    return connections

@@ -128,11 +128,12 @@ class TopicAdmin:
 
         return self._reads.answer(session, command, self._stats(topic), partial(with_body, command))
 
-    def groups(self, _: Session, command: Command) -> Command:
+    def groups(self, session: Session, command: Command) -> Command | None:
         """QUERY_TOPIC_CONSUME_BY_WHO: the groups that consume it now or have done so."""
         name = parse(TopicHeader, command.ext_fields).topic
-        groups = self._consumers.groups_of(name) | self._offsets.groups_of(name)
-        return response(command, body=encode(GroupNames(sorted(groups))))
+        groups = sorted(self._consumers.groups_of(name) | self._offsets.groups_of(name))
+        reading = encoded(GroupNames(groups), len(groups))
+        return self._reads.answer(session, command, reading, partial(with_body, command))
 
     def system_topics(self, _: Session, command: Command) -> Command:
         """GET_SYSTEM_TOPIC_LIST_FROM_BROKER."""
