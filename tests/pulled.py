@@ -7,7 +7,7 @@ from cometmq.client.routes import Routes
 from cometmq.client.start import Start
 from cometmq.cluster.process_queue import ProcessQueue, Pulled
 from cometmq.message import MessageQueue, StoredMessage
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
 
 QUEUE = MessageQueue("Orders", "broker-a", 0)
 

@@ -13,7 +13,7 @@ from cometmq.client import Consumer, Producer, PullConsumer, Start
 from cometmq.client.queue_requests import QueueRequests
 from cometmq.client.routes import Routes
 from cometmq.message import Message, MessageQueue
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
 from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.group import ConsumerConnections
 from cometmq.wire.codes import RequestCode

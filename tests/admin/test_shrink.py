@@ -16,7 +16,7 @@ from cometmq.broker.settings import BrokerSettings
 from cometmq.client import Producer, PullConsumer
 from cometmq.errors import NetworkError, NoRoute, RemoteError
 from cometmq.message import Message, MessageQueue
-from cometmq.net.client import REQUEST_TIMEOUT_MS
+from cometmq.net.connection import REQUEST_TIMEOUT_MS
 from cometmq.store.settings import StoreSettings
 from cometmq.wire.bodies.topic import TopicConfig
 from cometmq.wire.codes import RequestCode, ResponseCode

@@ -14,7 +14,7 @@ from cometmq.broker.settings import BrokerSettings, Settings
 from cometmq.format import properties, record
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk, FileLayer
-from cometmq.net.client import Connection
+from cometmq.net.connection import Connection
 from cometmq.net.server import Server
 from cometmq.store.settings import FlushDiskType, StoreSettings
 from cometmq.store.store import MessageStore

@@ -15,7 +15,7 @@ from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk
 from cometmq.namesrv.name_server import NameServer
 from cometmq.namesrv.routes import Routes
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import DataVersion, Registration, TopicConfig, TopicRoute, TopicTable, decode, encode
 from cometmq.wire.codes import RequestCode, ResponseCode

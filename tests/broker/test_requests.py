@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from cometmq.broker.refused import Refused
 from cometmq.broker.requests import Requests, Starting
 from cometmq.errors import MessageIllegal
-from cometmq.net.client import Connection
+from cometmq.net.connection import Connection
 from cometmq.net.server import RequestHandler, Server, Session
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.conftest import Process, Ran, Run
 
 from cometmq.cli.serve import NAME_SERVER_PORT
-from cometmq.net.client import Connection
+from cometmq.net.connection import Connection
 from cometmq.wire import settings_text
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command

@@ -5,7 +5,7 @@ from tests.live import serving
 
 from cometmq.client.answer import ServerKind, check_kind, successful
 from cometmq.errors import RemoteError, WrongServer
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command
 

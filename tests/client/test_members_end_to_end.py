@@ -6,7 +6,7 @@ from tests.shop import shop_at
 from cometmq.client.heartbeat import beat
 from cometmq.client.members import members
 from cometmq.errors import NoRoute, RemoteError
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
 from cometmq.wire.bodies.heartbeat import ConsumerData, Heartbeat
 
 

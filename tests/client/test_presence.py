@@ -12,7 +12,7 @@ from cometmq.client.presence import Presence
 from cometmq.client.routes import Routes
 from cometmq.errors import NetworkError
 from cometmq.net.address import free_port
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
 from cometmq.net.server import Server, Session
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response

@@ -10,7 +10,7 @@ from cometmq.client.queue_requests import QueueRequests
 from cometmq.client.routes import Routes
 from cometmq.format.record import decode_many
 from cometmq.net import inproc
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
 from cometmq.net.server import Server, Session
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response

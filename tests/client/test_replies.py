@@ -13,7 +13,7 @@ from cometmq.format import properties
 from cometmq.format.compression import compress
 from cometmq.format.sys_flag import CompressionType, compressed_with
 from cometmq.io.clock import ManualClock
-from cometmq.net.client import Connection
+from cometmq.net.connection import Connection
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import ONEWAY_FLAG, Command
 from cometmq.wire.headers import fields

@@ -11,7 +11,7 @@ from tests.live import serving
 from cometmq.client.routes import GONE_S, REFRESH_S, Routes, parse_name_servers
 from cometmq.errors import NetworkError, NoRoute, RemoteError, SettingsError, WrongServer
 from cometmq.net.address import free_port
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
 from cometmq.net.server import Server, Session
 from cometmq.wire.bodies.body import encode
 from cometmq.wire.bodies.route import BrokerData, QueueData, TopicRoute

@@ -13,7 +13,7 @@ from cometmq.errors import NetworkError, SettingsError, StoreDamaged
 from cometmq.io.clock import ManualClock
 from cometmq.namesrv.name_server import NameServer
 from cometmq.namesrv.routes import HEARTBEAT_TIMEOUT_MS
-from cometmq.net.client import Connection
+from cometmq.net.connection import Connection
 from cometmq.wire.bodies import DataVersion, Registration, TopicConfig, TopicNames, TopicRoute, TopicTable
 from cometmq.wire.bodies import decode as decode_body
 from cometmq.wire.bodies import encode as encode_body

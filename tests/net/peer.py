@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
 from cometmq.net.server import Server, Session
 from cometmq.wire.frame import ONEWAY_FLAG, Command, response
 

@@ -1,388 +1,142 @@
-"""The client against a real server, and against servers that misbehave."""
+"""Connections that are shared, lost, opened again and closed."""
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from tests.net.peer import ASK_BACK, CLOSE, ECHO, KEEP, connections, listener, peer_at
+from tests.net.peer import CLOSE, ECHO, KEEP, connections, listener, peer_at
 
-from cometmq.errors import NetworkError, ProtocolError, RequestTimeout, SettingsError, WrongProtocol
-from cometmq.message import Buffer
-from cometmq.net.client import OPAQUE_MAX, UNREAD_S_MAX, Connection
-from cometmq.wire.codes import ResponseCode
-from cometmq.wire.connection import FrameReader
-from cometmq.wire.frame import Command, encode, response
+from cometmq.errors import NetworkError
+from cometmq.net.client import Connections
+from cometmq.net.connection import Connection
+from cometmq.wire.frame import Command
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 
 
-def test_answers_may_come_in_any_order(run: Run) -> None:
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_each_request_gets_its_own_answer_over_one_shared_connection(run: Run, host: str) -> None:
     async def main() -> None:
-        async with peer_at() as peer, connections() as client:
-            connection = await client.connect(peer.address)
-            answers = [connection.request(Command(KEEP)) for _ in range(3)]
-            await peer.until(lambda: len(peer.commands) == 3)
-            for command in reversed(peer.commands):
-                peer.sessions[0].send(response(command, body=b"%d" % command.opaque))
-            assert [(await answer).body for answer in answers] == [b"1", b"2", b"3"]
+        async with peer_at(host) as peer, connections() as client:
+            bodies = [b"%d" % number for number in range(500)]
+            answers = await asyncio.gather(
+                *(client.request(peer.address, Command(ECHO, body=body)) for body in bodies)
+            )
+            assert [answer.body for answer in answers] == bodies
+            assert len(peer.sessions) == 1
+            assert len({command.opaque for command in peer.commands}) == 500
 
     run(main())
 
 
-class PlayedTransport(asyncio.Transport):
-    def __init__(self) -> None:
-        super().__init__()
-        self.writes: list[bytes] = []
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        pass
-
-    def is_closing(self) -> bool:
-        return False
-
-    def write(self, data: Buffer) -> None:
-        self.writes.append(bytes(data))
-
-
-async def test_concurrent_requests_leave_in_one_write() -> None:
-    transport = PlayedTransport()
-    connection = Connection("192.0.2.1:1")
-    connection.connection_made(transport)
-    answers = [connection.request(Command(ECHO)) for _ in range(1000)]
-    assert transport.writes == []
-    turned = asyncio.Event()
-    asyncio.get_running_loop().call_soon(turned.set)
-    await turned.wait()
-    (write,) = transport.writes
-    requests = FrameReader().receive_data(write)
-    assert len(requests) == 1000
-    connection.data_received(b"".join(encode(response(request)) for request in requests))
-    await asyncio.gather(*answers)
-    connection.connection_lost(None)
-
-
-def test_opaque_numbers_stay_positive_for_ever(run: Run) -> None:
-    async def main() -> None:
-        async with peer_at() as peer, connections() as client:
-            connection = await client.connect(peer.address)
-            connection._opaque = OPAQUE_MAX - 1
-            for _ in range(3):
-                await connection.request(Command(ECHO))
-            assert [command.opaque for command in peer.commands] == [OPAQUE_MAX, 0, 1]
-
-    run(main())
-
-
-def test_an_answer_that_says_no_is_an_answer(run: Run) -> None:
-    async def main() -> None:
-        async with peer_at() as peer, connections() as client:
-            connection = await client.connect(peer.address)
-            answer = connection.request(Command(KEEP))
-            await peer.until(lambda: bool(peer.commands))
-            peer.sessions[0].send(response(peer.commands[0], 17, "no such topic"))
-            assert (await answer).code == 17
-
-    run(main())
-
-
-class ManualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose time moves only when told to."""
-
-    now = 0.0
-
-    def time(self) -> float:
-        return self.now
-
-
-def run_on_manual_time(main: Callable[[ManualLoop], Coroutine[Any, Any, None]]) -> None:
-    loop = ManualLoop()
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        runner.run(main(loop))
-
-
-def test_a_request_without_an_answer_times_out_and_its_late_answer_harms_nobody() -> None:
-    async def main(loop: ManualLoop) -> None:
-        async with peer_at() as peer, connections() as client:
-            connection = await client.connect(peer.address)
-            long = connection.request(Command(KEEP), 60_000)
-            short = connection.request(Command(KEEP), 20)
-            loop.now += 0.019
-            await connection.request(Command(ECHO), 60_000)
-            assert not short.done()
-            loop.now += 0.001
-            with pytest.raises(RequestTimeout, match=f"no answer from {peer.address} within 20 ms"):
-                await short
-            for command in peer.commands:
-                peer.sessions[0].send(response(command))
-            assert (await long).is_response
-            assert not connection.closed
-
-    run_on_manual_time(main)
-
-
-def test_each_request_ends_at_its_own_deadline_whatever_their_order() -> None:
-    async def main(loop: ManualLoop) -> None:
-        async with peer_at() as peer, connections() as client:
-            connection = await client.connect(peer.address)
-            waits_ms = (3_000, 1_000, 2_000, 60_000)
-            answers = [connection.request(Command(KEEP), wait_ms) for wait_ms in waits_ms]
-            ended = []
-            for _ in range(6):
-                loop.now += 0.5
-                await connection.request(Command(ECHO), 60_000)
-                ended.append([answer.done() for answer in answers])
-            assert ended == [
-                [False, False, False, False],
-                [False, True, False, False],
-                [False, True, False, False],
-                [False, True, True, False],
-                [False, True, True, False],
-                [True, True, True, False],
-            ]
-            assert [type(answer.exception()) for answer in answers[:3]] == [RequestTimeout] * 3
-            assert len(connection._pending) == 1
-
-    run_on_manual_time(main)
-
-
-def test_a_oneway_request_waits_for_nothing(run: Run) -> None:
-    async def main() -> None:
-        async with peer_at() as peer, connections() as client:
-            await client.oneway(peer.address, Command(ECHO, body=b"told"))
-            await peer.until(lambda: bool(peer.commands))
-            assert peer.commands[0].is_oneway and peer.commands[0].body == b"told"
-            assert (await client.request(peer.address, Command(ECHO))).opaque == 2
-
-    run(main())
-
-
-def test_what_the_server_asks_is_given_to_the_client_and_answered(run: Run) -> None:
-    async def main() -> None:
-        asked: list[int] = []
-
-        def on_request(connection: Connection, command: Command) -> None:
-            asked.append(command.code)
-            if not command.is_oneway:
-                connection.send(response(command, body=command.body))
-
-        async with peer_at() as peer, connections(on_request=on_request) as client:
-            await client.oneway(peer.address, Command(ASK_BACK, body=b"how are you?"))
-            await peer.until(lambda: any(command.is_response for command in peer.commands))
-            assert asked == [40, 307]
-            assert (peer.commands[1].opaque, peer.commands[1].body) == (7, b"how are you?")
-
-    run(main())
-
-
-def test_what_the_client_does_not_know_is_answered_so(run: Run) -> None:
-    async def main() -> None:
-        async with peer_at() as peer, connections() as client:
-            await client.oneway(peer.address, Command(ASK_BACK))
-            await peer.until(lambda: any(command.is_response for command in peer.commands))
-            answer = peer.commands[1]
-            assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
-            assert answer.remark == " request type 307 not supported"
-
-    run(main())
-
-
-def test_a_failure_to_handle_what_the_server_asks_spares_the_connection(
-    run: Run, caplog: pytest.LogCaptureFixture
+def test_all_that_is_pending_fails_when_the_connection_is_lost_and_the_next_request_reconnects(
+    run: Run,
 ) -> None:
     async def main() -> None:
-        def on_request(connection: Connection, command: Command) -> None:
-            raise KeyError(connection, command)
+        async with peer_at() as peer, connections() as client:
+            connection = await client.connect(peer.address)
+            answers = [connection.request(Command(code)) for code in (KEEP, KEEP, CLOSE)]
+            for answer in answers:
+                with pytest.raises(NetworkError, match=f"lost {peer.address}") as caught:
+                    await answer
+                assert caught.value.retriable
+            with pytest.raises(NetworkError, match="is closed"):
+                connection.request(Command(ECHO))
+            assert (await client.request(peer.address, Command(ECHO, body=b"again"))).body == b"again"
+            assert peer.sessions_seen == 2
 
-        async with peer_at() as peer, connections(on_request=on_request) as client:
-            await client.oneway(peer.address, Command(ASK_BACK))
-            await peer.until(lambda: any(command.is_response for command in peer.commands))
-            assert peer.commands[1].code == ResponseCode.SYSTEM_ERROR
-            assert (await client.request(peer.address, Command(ECHO))).code == 0
-
-    with caplog.at_level(logging.ERROR):
-        run(main())
-    assert len(caplog.records) == 2
+    run(main())
 
 
-def test_nobody_listening_is_said_with_the_address(run: Run) -> None:
+def test_a_server_that_does_not_accept_in_time_is_given_up(run: Run) -> None:
+    async def main() -> None:
+        with pytest.raises(NetworkError, match=r"no connection to 127.0.0.1:9 within 0 ms"):
+            await Connection.open("127.0.0.1:9", timeout_ms=0)
+
+    run(main())
+
+
+def test_a_oneway_request_waits_until_the_server_has_read_what_came_before(run: Run) -> None:
+    async def main() -> None:
+        async with peer_at() as peer, connections() as client:
+            connection = await client.connect(peer.address)
+            connection.pause_writing()
+            told = asyncio.ensure_future(client.oneway(peer.address, Command(ECHO, body=b"told")))
+            await connection.request(Command(ECHO))
+            assert not told.done()
+            connection.resume_writing()
+            await told
+            await peer.until(lambda: len(peer.commands) == 2)
+
+    run(main())
+
+
+def test_one_that_gives_up_does_not_spoil_the_connection_for_others(run: Run) -> None:
+    async def main() -> None:
+        async with peer_at() as peer, connections() as client:
+            first = asyncio.ensure_future(client.request(peer.address, Command(ECHO)))
+            second = asyncio.ensure_future(client.request(peer.address, Command(ECHO)))
+            asyncio.get_running_loop().call_soon(first.cancel)
+            assert (await second).code == 0
+            assert first.cancelled() and len(peer.sessions) == 1
+
+    run(main())
+
+
+def test_a_cancelled_request_is_forgotten(run: Run) -> None:
+    async def main() -> None:
+        async with peer_at() as peer, connections() as client:
+            connection = await client.connect(peer.address)
+            answer = connection.request(Command(ECHO))
+            answer.cancel()
+            await connection.request(Command(ECHO))
+            assert not connection._pending
+
+    run(main())
+
+
+def test_close_fails_what_waits_and_forbids_what_comes(run: Run) -> None:
     async def main() -> None:
         async with peer_at() as peer:
-            address = peer.address
-        async with connections() as client:
-            with pytest.raises(NetworkError, match=f"no connection to {address}: Connection refused"):
-                await client.request(address, Command(ECHO))
-
-    run(main())
-
-
-def test_an_address_that_is_none_is_refused(run: Run) -> None:
-    async def main() -> None:
-        async with connections() as client:
-            with pytest.raises(SettingsError, match="host:port"):
-                await client.request("localhost", Command(ECHO))
-
-    run(main())
-
-
-def test_a_server_that_speaks_another_protocol_is_left(run: Run) -> None:
-    async def main() -> None:
-        async with listener(lambda writer: writer.write(b"SSH-2.0-OpenSSH_9.9\r\n")) as address:
-            connection = await Connection.open(address)
-            with pytest.raises(NetworkError, match="this is SSH"):
-                await connection.request(Command(ECHO))
+            client = Connections()
+            connection = await client.connect(peer.address)
+            answer = connection.request(Command(KEEP))
+            await client.close()
+            with pytest.raises(NetworkError, match="closed here"):
+                await answer
+            with pytest.raises(NetworkError, match="this client is closed"):
+                await client.request(peer.address, Command(ECHO))
+            connection.send(Command(ECHO))  # into the void
             await connection.close()
 
     run(main())
 
 
-@pytest.mark.parametrize(
-    ("answer", "name"),
-    [
-        ((b"HTTP/1.1 400 Bad Request\r\n",), "this is HTTP;"),
-        ((b"HT", b"TP/1.1 400 Bad Request\r\n"), "this is HTTP;"),
-        ((b"\x15\x03\x01\x00\x02\x02\x0a",), "this is TLS;"),
-        ((bytes.fromhex("000012040000000000000300000080"),), "this is HTTP/2, as gRPC speaks it;"),
-    ],
-)
-async def test_a_server_of_another_protocol_is_named(answer: tuple[bytes, ...], name: str) -> None:
-    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read(1)
-        for part in answer:
-            writer.write(part)
-            await writer.drain()
-        await reader.read()
-        writer.close()
-
-    server = await asyncio.start_server(accept, "127.0.0.1", 0)
-    async with server, connections() as client:
-        address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        with pytest.raises(WrongProtocol, match=f"no server of RocketMQ listens at {address}: {name}"):
-            await client.request(address, Command(ECHO))
-
-
-async def test_a_port_that_closes_at_once_or_says_nothing_is_perhaps_none_of_a_server() -> None:
-    async with listener(lambda writer: writer.close()) as address, connections() as client:
-        with pytest.raises(NetworkError, match=f"lost {address}: .* no name server or broker listens there"):
-            await client.request(address, Command(ECHO))
-    async with listener(lambda _: None) as address, connections() as client:
-        with pytest.raises(RequestTimeout, match="within 20 ms: it accepts connections and says nothing"):
-            await client.request(address, Command(ECHO), 20)
-
-
-async def test_a_server_that_has_answered_before_is_one() -> None:
-    async with peer_at() as peer, connections() as client:
-        await client.request(peer.address, Command(ECHO))
-        with pytest.raises(NetworkError, match=r"closed by the server$"):
-            await client.request(peer.address, Command(CLOSE))
-        await client.request(peer.address, Command(ECHO))
-        with pytest.raises(RequestTimeout, match=r"within 20 ms$"):
-            await client.request(peer.address, Command(KEEP), 20)
-
-
-def test_a_command_that_cannot_be_encoded_is_refused_and_costs_nothing(run: Run) -> None:
-    async def main() -> None:
-        async with peer_at() as peer, connections() as client:
-            with pytest.raises(ProtocolError, match="frame length"):
-                await client.request(peer.address, Command(ECHO, body=bytes(17 << 20)))
-            assert (await client.request(peer.address, Command(ECHO))).code == 0
-
-    run(main())
-
-
-def test_a_server_that_never_reads_costs_bounded_memory(run: Run) -> None:
-    async def flood(connection: Connection) -> None:
-        for _ in range(1000):
-            connection.oneway(Command(ECHO, body=bytes(1 << 20)))
-            await asyncio.sleep(0)
+def test_close_does_not_wait_for_ever_for_a_server_that_does_not_read(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cometmq.net.connection.CLOSE_MS_MAX", 10)
 
     async def main() -> None:
         async with listener(lambda _: None) as address:
             connection = await Connection.open(address)
-            with pytest.raises(NetworkError, match="unread"):
-                await flood(connection)
-            waiting = asyncio.ensure_future(connection.drained())
-            connection.abort("the test ends")
-            await waiting
+            for _ in range(20):
+                connection.oneway(Command(ECHO, body=bytes(1 << 20)))
+                await asyncio.sleep(0)
             await connection.close()
 
     run(main())
 
 
-class Unread(PlayedTransport):
-    """Of what was written so much is unread."""
-
-    size = 1 << 20
-
-    def get_write_buffer_size(self) -> int:
-        return self.size
-
-    def abort(self) -> None:
-        pass
-
-
-def test_a_server_that_reads_slowly_is_waited_for_and_one_that_reads_nothing_is_left() -> None:
-    """As one that was frozen: where all is one-way, no request is there to tell."""
-
-    async def main(loop: ManualLoop) -> None:
-        async def pass_time() -> None:
-            loop.now += UNREAD_S_MAX
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-
-        connection, transport = Connection("broker"), Unread()
-        connection.connection_made(transport)
-        connection.pause_writing()
-        waiting = asyncio.ensure_future(connection.drained())
-        for _ in range(3):
-            transport.size -= 1
-            await pass_time()
-            assert not waiting.done()
-        await pass_time()
-        await waiting
-        with pytest.raises(NetworkError, match="the connection to broker is closed"):
-            connection.oneway(Command(ECHO))
-
-    run_on_manual_time(main)
-
-
-def test_who_reads_again_in_time_is_kept() -> None:
-    async def main(loop: ManualLoop) -> None:
-        connection = Connection("broker")
-        connection.connection_made(Unread())
-        connection.pause_writing()
-        connection.resume_writing()
-        loop.now += UNREAD_S_MAX
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert not connection.closed
-
-    run_on_manual_time(main)
-
-
-@pytest.mark.parametrize("host", ["a..b", "a" * 64])
-def test_a_host_that_can_be_nobodys_name_is_not_reached(host: str, run: Run) -> None:
+def test_close_while_connecting_ends_the_attempt(run: Run) -> None:
     async def main() -> None:
-        async with connections() as client:
-            with pytest.raises(NetworkError, match=f"no connection to {host}:1: .*label"):
-                await client.request(f"{host}:1", Command(ECHO))
+        async with peer_at() as peer:
+            client = Connections()
+            request = asyncio.ensure_future(client.request(peer.address, Command(ECHO)))
+            asyncio.get_running_loop().call_soon(request.get_loop().create_task, client.close())
+            with pytest.raises(NetworkError, match="closed"):
+                await request
+            await client.close()
 
     run(main())
-
-
-def test_a_server_that_answers_nothing_at_all_is_left_and_connected_to_anew() -> None:
-    async def main(loop: ManualLoop) -> None:
-        async with peer_at() as peer, connections() as client:
-            first = await client.connect(peer.address)
-            long = first.request(Command(KEEP), 60_000)
-            short = first.request(Command(KEEP), 3_000)
-            loop.now += 3
-            with pytest.raises(RequestTimeout):
-                await short
-            with pytest.raises(NetworkError, match="answers nothing"):
-                await long
-            assert first.closed
-            assert await client.connect(peer.address) is not first
-
-    run_on_manual_time(main)

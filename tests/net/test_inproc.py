@@ -10,7 +10,7 @@ import pytest
 
 from cometmq.errors import NetworkError, SettingsError
 from cometmq.net import inproc
-from cometmq.net.client import Connection
+from cometmq.net.connection import Connection
 from cometmq.net.server import Server, Session
 from cometmq.wire.frame import Command, response
 

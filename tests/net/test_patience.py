@@ -5,7 +5,7 @@ import pytest
 
 from cometmq.errors import RequestTimeout
 from cometmq.io.clock import SystemClock
-from cometmq.net.client import Connection
+from cometmq.net.connection import Connection
 from cometmq.net.patience import least_s, lose_patience_with, patience_with
 from cometmq.net.server import Server, Session
 from cometmq.wire.frame import Command, response

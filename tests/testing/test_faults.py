@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from cometmq.errors import NetworkError, RequestTimeout
-from cometmq.net.client import Connection
+from cometmq.net.connection import Connection
 from cometmq.net.server import Server, Session
 from cometmq.testing.faults import REMARK, Fault, Faults
 from cometmq.wire.codes import RequestCode, ResponseCode

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from cometmq.arguments import TEXT, check
 from cometmq.client.answer import ServerKind, check_kind, successful
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
 from cometmq.wire.bodies import TextTable, decode
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command

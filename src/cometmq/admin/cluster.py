@@ -9,8 +9,8 @@ from cometmq.client.answer import ServerKind, check_kind, successful
 from cometmq.client.routes import Routes, parse_name_servers
 from cometmq.cluster.route import MASTER, Route
 from cometmq.errors import NetworkError, NoRoute, NotFound, RemoteError
-from cometmq.net.client import REQUEST_TIMEOUT_MS
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
+from cometmq.net.connection import REQUEST_TIMEOUT_MS
 from cometmq.wire.bodies.body import Body, decode
 from cometmq.wire.bodies.route import ClusterInfo
 from cometmq.wire.codes import RequestCode, ResponseCode

@@ -29,8 +29,8 @@ from cometmq.broker.topics import READ_WRITE, Topics
 from cometmq.errors import CometMQError, RemoteError, WrongServer
 from cometmq.format import fastjson
 from cometmq.net.address import address_text, parse_address
-from cometmq.net.client import Connection
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
+from cometmq.net.connection import Connection
 from cometmq.wire.bodies import DataVersion, Registration, TopicConfig, TopicTable, to_plain
 from cometmq.wire.bodies.body import wire_name
 from cometmq.wire.bodies.registration import body_crc

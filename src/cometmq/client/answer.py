@@ -3,7 +3,7 @@
 from enum import Enum
 
 from cometmq.errors import RemoteError, WrongServer
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 

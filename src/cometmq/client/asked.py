@@ -12,7 +12,7 @@ from cometmq.errors import CometMQError, FormatError
 from cometmq.format.record import decode as decode_record
 from cometmq.format.stored import message_as_stored
 from cometmq.message import MessageQueue, StoredMessage
-from cometmq.net.client import Connection, refuse_request
+from cometmq.net.connection import Connection, refuse_request
 from cometmq.wire.bodies.body import encode
 from cometmq.wire.bodies.heartbeat import ConsumeType, SubscriptionData
 from cometmq.wire.bodies.running import ConsumedDirectly, ConsumeStatus, RunningInfo, RunningQueue

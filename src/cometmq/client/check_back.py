@@ -21,7 +21,7 @@ from cometmq.format import properties
 from cometmq.format.record import decode as decode_record
 from cometmq.format.stored import stored_message
 from cometmq.message import StoredMessage
-from cometmq.net.client import Connection
+from cometmq.net.connection import Connection
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import CheckTransactionStateHeader, EndTransactionHeader, parse
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from cometmq.errors import CometMQError
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
 from cometmq.wire.bodies.body import encode
 from cometmq.wire.bodies.heartbeat import Heartbeat
 from cometmq.wire.codes import RequestCode, ResponseCode

@@ -11,7 +11,7 @@ from cometmq.client.answer import successful
 from cometmq.client.routes import Routes
 from cometmq.errors import CometMQError, FormatError
 from cometmq.message import MessageQueue
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
 from cometmq.wire.bodies.body import decode, encode
 from cometmq.wire.bodies.locks import LockRequest, LockResponse
 from cometmq.wire.codes import RequestCode

@@ -12,7 +12,7 @@ from cometmq.format.record import decode, decode_many
 from cometmq.format.stored import readable_message
 from cometmq.message import StoredMessage
 from cometmq.net.address import address_text
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import QueryMessageHeader, ViewMessageHeader, fields

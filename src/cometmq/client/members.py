@@ -2,7 +2,7 @@
 
 from cometmq.client.routes import Routes
 from cometmq.errors import NetworkError, NoRoute, RemoteError
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
 from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.group import ConsumerIds
 from cometmq.wire.codes import RequestCode, ResponseCode

@@ -26,8 +26,8 @@ from cometmq.cluster.rebalance import Strategy
 from cometmq.errors import CometMQError, NoRoute
 from cometmq.io.clock import Clock
 from cometmq.message import MessageQueue
-from cometmq.net.client import Connection
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
+from cometmq.net.connection import Connection
 from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.heartbeat import (
     ConsumeFromWhere,

@@ -12,8 +12,8 @@ from cometmq.client.routes import Routes
 from cometmq.client.waiting import wait_within
 from cometmq.cluster.route import MASTER
 from cometmq.errors import CometMQError, NetworkError
-from cometmq.net.client import Connection
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
+from cometmq.net.connection import Connection
 from cometmq.wire.bodies.heartbeat import Heartbeat, ProducerData
 
 GOODBYE_S_MAX: Final = 1.0

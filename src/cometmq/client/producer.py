@@ -39,8 +39,8 @@ from cometmq.format.properties import IDEMPOTENCE_KEY
 from cometmq.format.sys_flag import CompressionType
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.message import Message, MessageQueue, StoredMessage
-from cometmq.net.client import Connection, refuse_request
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
+from cometmq.net.connection import Connection, refuse_request
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 

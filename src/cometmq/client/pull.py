@@ -16,7 +16,7 @@ from cometmq.client.queue_requests import PullStatus, QueueRequests
 from cometmq.client.routes import Routes, parse_name_servers
 from cometmq.format.layout import valid_group
 from cometmq.message import MessageQueue, StoredMessage
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
 
 
 class PullConsumer(QueueRequests):

@@ -13,7 +13,7 @@ from cometmq.filter import tag
 from cometmq.format.record import decode_many
 from cometmq.format.stored import message_as_stored
 from cometmq.message import QUEUE, MessageQueue, StoredMessage
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import (

@@ -21,7 +21,7 @@ from cometmq.cluster.rebalance_state import Assignment, Moves
 from cometmq.errors import CometMQError
 from cometmq.io.clock import Clock
 from cometmq.message import MessageQueue
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
 
 REBALANCE_S: Final = 20.0
 UNSETTLED_S: Final = 1.0

@@ -12,7 +12,7 @@ from cometmq.format.properties import CORRELATION_ID
 from cometmq.format.stored import with_whole_body
 from cometmq.io.clock import Clock
 from cometmq.message import StoredMessage
-from cometmq.net.client import Connection
+from cometmq.net.connection import Connection
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import PushReplyHeader, parse
 

@@ -17,7 +17,7 @@ from cometmq.errors import (
 )
 from cometmq.message import MessageQueue
 from cometmq.net.address import parse_address
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
 from cometmq.wire.bodies.body import decode
 from cometmq.wire.bodies.route import ClusterInfo, TopicRoute
 from cometmq.wire.bodies.topic import TopicNames

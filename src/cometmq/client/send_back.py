@@ -17,7 +17,7 @@ from cometmq.format.layout import RETRY_PREFIX
 from cometmq.format.sys_flag import compression_bits
 from cometmq.io.clock import Clock
 from cometmq.message import MessageQueue, StoredMessage
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import DEFAULT_TOPIC, DEFAULT_TOPIC_QUEUES, SendBackHeader, SendHeaderV2, fields

@@ -19,7 +19,7 @@ from cometmq.cluster.route import Route, choose_queue, queue_of_key
 from cometmq.errors import CometMQError, MessageIllegal, NetworkError, NoRoute, RemoteError
 from cometmq.io.clock import Clock
 from cometmq.message import MessageQueue
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import SendResponseHeader, parse

@@ -19,7 +19,7 @@ from cometmq.client.sending import Sender, SendSettings
 from cometmq.errors import CometMQError
 from cometmq.io.clock import Clock
 from cometmq.message import Message
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
 from cometmq.wire.bodies.trace import GROUP_PREFIX, TRACE_TOPIC, Trace, encode
 
 FLUSH_COUNT: Final = 20

@@ -39,7 +39,7 @@ from cometmq.errors import CometMQError, SettingsError
 from cometmq.format.layout import valid_topic
 from cometmq.io.clock import Clock
 from cometmq.message import Message
-from cometmq.net.client import Connection
+from cometmq.net.connection import Connection
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command
 

@@ -15,7 +15,7 @@ from cometmq.client.routes import Routes
 from cometmq.errors import NoRoute, SettingsError
 from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
 from cometmq.message import MessageQueue
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
 from cometmq.spark.live.offsets import EARLIEST, LATEST, Offsets
 from cometmq.spark.live.options import (
     READER_GROUP,

@@ -17,7 +17,7 @@ from cometmq.client.queue_requests import PULL_COUNT, PulledRecords, PullStatus,
 from cometmq.client.routes import Routes
 from cometmq.errors import NetworkError
 from cometmq.filter import tag
-from cometmq.net.connections import Connections
+from cometmq.net.client import Connections
 from cometmq.spark.live.options import READER_GROUP, LiveOptions
 from cometmq.spark.live.patience import patiently
 from cometmq.spark.live.ranges import Range
