@@ -4,8 +4,8 @@
 
 Each round writes rows through a shuffle, as a batch and as a stream, on executors that are processes of their
 own. A task's first attempts get their rows in orders of their own; most of them fail after some rows, a few
-take their executor with them. What is in the topic then must be the rows exactly. A last frame per round has
-``rand()`` in its bodies, so each attempt makes other rows: there each row must be in the topic at least once.
+take their executor with them. What is in the topic then must be the rows exactly. In a third write of each
+round every attempt makes other rows, as ``rand()`` may: there each row must be in the topic at least once.
 """
 
 import argparse
@@ -18,12 +18,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event
 from typing import Final
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, SparkSession
 from tests.live import in_thread
 
 from cometmq.blocking import Producer, PullConsumer
@@ -36,7 +36,11 @@ FAILING_ATTEMPTS: Final = 2
 """How many attempts at a task may fail; ``spark.task.maxFailures`` allows more."""
 FAILS: Final = 0.6
 TAKES_EXECUTOR: Final = 0.03
+SENDS_WITHIN_S: Final = 0.5
+"""An attempt fails so long, at most, after its last rows: the sink may have sent all of them, or none."""
 BATCH: Final = 100
+PADDING: Final = b" " + b"x" * 1_000
+"""Makes rows so long that Spark's buffers do not hold a whole task's."""
 CONF: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -44,6 +48,7 @@ CONF: Final = {
     "spark.sql.adaptive.enabled": "false",  # it would make one task of so few rows
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH),
     "spark.sql.shuffle.partitions": str(TASKS),
+    "spark.stage.maxConsecutiveAttempts": "100",  # so many executors may be gone with what they had
     "spark.task.maxFailures": "8",
     "spark.ui.enabled": "false",
 }
@@ -102,20 +107,19 @@ class Campaign:
         self._folder = folder
         self._rows = Counter(b"%d" % (number // 2) for number in range(rows))  # each twice, as it is meant
         with Producer(name_server) as producer:
-            producer.send_many(Message("numbers", body) for body in self._rows.elements())
+            producer.send_many(Message("numbers", body + PADDING) for body in self._rows.elements())
 
     def round(self, number: int, seed: int) -> dict[str, Found]:
         """Write the rows in three ways; return what each topic holds then."""
-        kill = killer(seed)
+        kill, change_and_kill = killer(seed), killer(seed, changes=True)
         source = {"namesrv": self._name_server, "subscribe": "numbers", "startingOffsets": "earliest"}
         batch = self._spark.read.format("rocketmq").options(**source).load()
         stream = self._spark.readStream.format("rocketmq").options(**source).load()
-        names = {name: f"{name}-{number}" for name in ("batch", "stream", "rand")}
-        self._write(shuffled(batch, f.col("body")), kill, names["batch"])
-        noisy = f.concat_ws(" ", f.col("body").cast("string"), f.rand().cast("string"))
-        self._write(shuffled(batch, noisy.cast("binary")), kill, names["rand"])
+        names = {name: f"{name}-{number}" for name in ("batch", "stream", "changing")}
+        self._write(shuffled(batch), kill, names["batch"])
+        self._write(shuffled(batch), change_and_kill, names["changing"])
         query = started(
-            shuffled(stream, f.col("body"))
+            shuffled(stream)
             .mapInArrow(kill, "body binary")
             .writeStream.format("rocketmq")
             .options(namesrv=self._name_server, topic=names["stream"])
@@ -124,7 +128,7 @@ class Campaign:
             .start()
         )
         query.awaitTermination()
-        return {name: self._found(topic, may_differ=name == "rand") for name, topic in names.items()}
+        return {name: self._found(topic, may_differ=name == "changing") for name, topic in names.items()}
 
     def _write(self, frame: DataFrame, kill: Callable[..., Iterator[pa.RecordBatch]], topic: str) -> None:
         writer = frame.mapInArrow(kill, "body binary").write.format("rocketmq").mode("append")
@@ -137,26 +141,35 @@ class Campaign:
         return Found(self._rows, there, may_differ=may_differ)
 
 
-def shuffled(frame: DataFrame, body: Column) -> DataFrame:
+def shuffled(frame: DataFrame) -> DataFrame:
     """Send rows to other tasks by their hash."""
-    return frame.select(body.alias("body")).repartition(TASKS, "body")
+    return frame.select("body").repartition(TASKS, "body")
 
 
-def killer(seed: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what passes a task's rows on in another order at each attempt, and ends some attempts."""
+def killer(
+    seed: int, *, changes: bool = False
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return what passes a task's rows on in another order at each attempt, and ends some attempts.
+
+    Args:
+        changes: makes the rows of each attempt other rows.
+    """
 
     def passed_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = TaskContext.get()
         assert task is not None
         attempt = task.attemptNumber()
-        chance = random.Random(f"{seed} {task.partitionId()} {attempt} {task.stageId()}")
-        bodies = [body for batch in batches for body in batch.column("body").to_pylist()]
+        chance = random.Random(f"{seed} {task.taskAttemptId()}")
+        bodies: list[bytes] = [body for batch in batches for body in batch.column("body").to_pylist()]  # type: ignore[misc]  # none is null
         chance.shuffle(bodies)
+        if changes:
+            bodies = [b"%b %f" % (body, chance.random()) for body in bodies]
         fails = attempt < FAILING_ATTEMPTS and chance.random() < FAILS
         end = chance.randrange(len(bodies) + 1) if fails else len(bodies)
         for begin in range(0, end, BATCH):
             yield pa.RecordBatch.from_pydict({"body": bodies[begin : min(begin + BATCH, end)]})
         if fails:
+            Event().wait(chance.uniform(0, SENDS_WITHIN_S))  # the sink sends meanwhile
             if chance.random() < TAKES_EXECUTOR:
                 os.kill(executor(), signal.SIGKILL)
             raise InterruptedError(f"attempt {attempt} is to fail after {end} rows")
