@@ -1,4 +1,4 @@
-"""The client against a real server, and against servers that misbehave."""
+"""One connection to a real server, and to servers that misbehave."""
 
 import asyncio
 import logging
