@@ -14,7 +14,8 @@ from tests.broker.conftest import Client
 
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import ONEWAY_FLAG, Command
-from cometmq.wire.headers import HEADERS, Header
+from cometmq.wire.headers import Header
+from cometmq.wire.requests import REQUESTS
 
 HUGE = 100_000
 ILL_TYPED = ("", "x", "1.5", "1e400", "9" * 20, "9" * 5_000, "-", "0x10", "NaN", "null", "[]", " 1", "١٢")
@@ -100,7 +101,7 @@ async def answer(client: Client, code: int, ext_fields: dict[str, str], body: by
     return answer
 
 
-CODES = [code for code in HEADERS if code not in TO_CLIENTS]
+CODES = [code for code in REQUESTS if code not in TO_CLIENTS]
 
 
 async def test_a_field_that_is_missing_or_ill_typed_is_named(
@@ -112,7 +113,7 @@ async def test_a_field_that_is_missing_or_ill_typed_is_named(
             for address in scene.addresses:
                 client = await Client.open(address)
                 for code in CODES:
-                    header_type = HEADERS[code][0]
+                    header_type = REQUESTS[code].header
                     known = (await answer(client, code, plain(header_type))).code != NOT_SUPPORTED
                     for name, ext_fields in spoiled(header_type):
                         got = await answer(client, code, ext_fields)
@@ -136,7 +137,7 @@ async def test_an_odd_value_is_answered_too(tmp_path: Path, caplog: pytest.LogCa
         for address in scene.addresses:
             client = await Client.open(address)
             for code in CODES:
-                for ext_fields in odd(HEADERS[code][0]):
+                for ext_fields in odd(REQUESTS[code].header):
                     await answer(client, code, ext_fields)
             await client.connection.close()
     assert_log_is_sound(caplog)
@@ -149,7 +150,7 @@ async def test_a_body_that_is_garbage_is_answered(tmp_path: Path, caplog: pytest
             client = await Client.open(address)
             for code in CODES:
                 for body in GARBAGE_BODIES:
-                    await answer(client, code, plain(HEADERS[code][0]), body)
+                    await answer(client, code, plain(REQUESTS[code].header), body)
             await client.connection.close()
     assert_log_is_sound(caplog)
 
@@ -161,7 +162,7 @@ async def test_who_wants_no_answer_gets_none_even_for_nonsense(tmp_path: Path) -
             client = await Client.open(address)
             client.told = told
             for code in CODES:
-                for _, ext_fields in spoiled(HEADERS[code][0]):
+                for _, ext_fields in spoiled(REQUESTS[code].header):
                     client.connection.send(Command(code, 0, flag=ONEWAY_FLAG, ext_fields=ext_fields))
             await answer(client, 9_999, {})
             assert told.empty()

@@ -18,7 +18,8 @@ from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue
 from cometmq.wire import bodies
 from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.headers import HEADERS, Header
+from cometmq.wire.headers import Header
+from cometmq.wire.requests import REQUESTS
 
 ILLEGAL: Final = {
     "empty": "",
@@ -95,13 +96,13 @@ async def test_no_name_in_any_request_makes_a_path_outside_of_what_it_names(
             client = await Client.open(address)
             for what, name in ILLEGAL.items():
                 for code in CODES:
-                    good, fields = plain(HEADERS[code][0]), list(named(HEADERS[code][0]))
+                    good, fields = plain(REQUESTS[code].header), list(named(REQUESTS[code].header))
                     for field in fields if what in WORST else ():
                         await answer(client, code, good | {field: name}, b"body")
                     if fields:
                         await answer(client, code, good | dict.fromkeys(fields, name), b"body")
                 for code, body in bodies_with(name):
-                    await answer(client, code, plain(HEADERS[code][0]), bodies.encode(body))
+                    await answer(client, code, plain(REQUESTS[code].header), bodies.encode(body))
             await client.connection.close()
         after = {path for path in paths(tmp_path) if not path.startswith("a/b/store/")}
         assert after - before <= {"kv", "kv/kvConfig.json"}
@@ -123,6 +124,6 @@ async def test_a_send_or_a_new_topic_with_an_illegal_name_says_what_is_legal(tmp
             (RequestCode.UPDATE_AND_CREATE_TOPIC, RequestCode.DELETE_TOPIC_IN_BROKER), "topic"
         )
         for (code, field), name in product(codes.items(), ILLEGAL.values()):
-            got = await answer(scene.client, code, plain(HEADERS[code][0]) | {field: name}, b"body")
+            got = await answer(scene.client, code, plain(REQUESTS[code].header) | {field: name}, b"body")
             assert got.code == ResponseCode.INVALID_PARAMETER, (code, name, got)
             assert any(word in (got.remark or "") for word in ("a-z A-Z 0-9", "shorten it", "is empty"))

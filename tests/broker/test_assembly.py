@@ -1,12 +1,14 @@
 import re
 import shutil
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from tests.broker.conftest import bodies, pull_header, serving
 
 from cometmq.filter import sql92
 from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.requests import SENDS, TO_BROKERS
 
 NOT_YET = {RequestCode.POP_MESSAGE}
 
@@ -17,6 +19,16 @@ async def test_what_is_not_offered_yet_is_answered_as_not_supported(tmp_path: Pa
             answer = await bench.ask(code)
             assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
             assert answer.remark == f" request type {code} not supported"
+
+
+async def test_each_handler_takes_the_header_that_the_table_of_requests_has(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bench:
+        handlers = bench.parts.requests._handlers
+    for code, handler in handlers.items():
+        annotated = get_type_hints(handler)
+        header = next(annotated[name] for name in ("header", "_header") if name in annotated)
+        assert issubclass(TO_BROKERS[code].header, header), code.name
+    assert TO_BROKERS.keys() - handlers.keys() == SENDS.keys()
 
 
 async def test_every_request_answers_even_one_without_fields_or_body(tmp_path: Path) -> None:

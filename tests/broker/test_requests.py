@@ -2,14 +2,16 @@ import asyncio
 from collections.abc import Sequence
 
 from cometmq.broker.refused import Refused
-from cometmq.broker.requests import Requests, Starting
+from cometmq.broker.requests import Handlers, Requests, Starting
 from cometmq.errors import MessageIllegal
 from cometmq.net.connection import Connection
 from cometmq.net.server import RequestHandler, Server, Session
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import GetMaxOffsetHeader, Header
 
 SEND, OTHER = RequestCode.SEND_MESSAGE_V2, RequestCode.GET_MAX_OFFSET
+OTHER_FIELDS = {"topic": "TopicA", "queueId": "0"}
 
 
 async def answers(handler: RequestHandler, *codes: int) -> list[Command]:
@@ -18,10 +20,16 @@ async def answers(handler: RequestHandler, *codes: int) -> list[Command]:
     server = Server(handler)
     port = await server.start("127.0.0.1", 0)
     connection = await Connection.open(f"127.0.0.1:{port}")
-    got = await asyncio.gather(*[connection.request(Command(code)) for code in codes])
+    got = await asyncio.gather(
+        *[connection.request(Command(code, ext_fields=OTHER_FIELDS)) for code in codes]
+    )
     await connection.close()
     await server.stop()
     return got
+
+
+def succeed(_: Session, command: Command, __: Header) -> Command:
+    return response(command)
 
 
 async def test_sends_that_follow_each_other_are_handled_together_and_all_in_order() -> None:
@@ -32,8 +40,9 @@ async def test_sends_that_follow_each_other_are_handled_together_and_all_in_orde
         for command in commands:
             session.send(response(command))
 
-    def other(_: Session, command: Command) -> Command:
+    def other(_: Session, command: Command, header: GetMaxOffsetHeader) -> Command:
         log.append([command.code])
+        assert header.topic == "TopicA"
         return response(command)
 
     requests = Requests(sends, {OTHER: other}, _no_answers, [])
@@ -42,7 +51,7 @@ async def test_sends_that_follow_each_other_are_handled_together_and_all_in_orde
 
 
 async def test_an_unknown_request_gets_rocketmqs_answer_and_the_connection_lives_on() -> None:
-    requests = Requests(_no_sends, {OTHER: lambda _, command: response(command)}, _no_answers, [])
+    requests = Requests(_no_sends, {OTHER: succeed}, _no_answers, [])
     unknown, known = await answers(requests, 9999, OTHER)
     assert (unknown.code, unknown.remark) == (
         ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
@@ -52,17 +61,18 @@ async def test_an_unknown_request_gets_rocketmqs_answer_and_the_connection_lives
 
 
 async def test_an_error_is_answered_and_harms_no_other_command() -> None:
-    def refuse(_: Session, __: Command) -> Command:
+    def refuse(_: Session, __: Command, ___: Header) -> Command:
         raise Refused(ResponseCode.NO_PERMISSION, "not you")
 
-    def break_a_limit(_: Session, __: Command) -> Command:
+    def break_a_limit(_: Session, __: Command, ___: Header) -> Command:
         raise MessageIllegal("too long")
 
-    def fail(_: Session, __: Command) -> Command:
+    def fail(_: Session, __: Command, ___: Header) -> Command:
         raise ZeroDivisionError
 
-    table = {1: refuse, 2: break_a_limit, 3: fail, 4: lambda _, command: response(command)}
-    got = await answers(Requests(_no_sends, table, _no_answers, []), 1, 2, 3, 4)
+    codes = (RequestCode.GET_MIN_OFFSET, RequestCode.HEART_BEAT, RequestCode.GET_BROKER_CONFIG, OTHER)
+    table: Handlers = dict(zip(codes, (refuse, break_a_limit, fail, succeed), strict=True))
+    got = await answers(Requests(_no_sends, table, _no_answers, []), *codes)
     assert [answer.code for answer in got] == [
         ResponseCode.NO_PERMISSION,
         ResponseCode.MESSAGE_ILLEGAL,
@@ -70,6 +80,16 @@ async def test_an_error_is_answered_and_harms_no_other_command() -> None:
         ResponseCode.SUCCESS,
     ]
     assert got[0].remark == "not you"
+
+
+async def test_a_header_that_cannot_be_read_is_answered_with_the_field_and_reaches_no_handler() -> None:
+    def never(_: Session, __: Command, ___: Header) -> Command:
+        raise AssertionError
+
+    requests = Requests(_no_sends, {RequestCode.QUERY_CONSUMER_OFFSET: never}, _no_answers, [])
+    (answer,) = await answers(requests, RequestCode.QUERY_CONSUMER_OFFSET)
+    assert answer.code == ResponseCode.SYSTEM_ERROR
+    assert "header field consumerGroup: missing" in (answer.remark or "")
 
 
 async def test_all_who_care_are_told_of_a_closed_session() -> None:
@@ -81,7 +101,7 @@ async def test_all_who_care_are_told_of_a_closed_session() -> None:
 
     requests = Requests(
         _no_sends,
-        {OTHER: lambda _, command: response(command)},
+        {OTHER: succeed},
         _no_answers,
         [fails, lambda _: told.append("second")],
     )

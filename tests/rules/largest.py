@@ -21,7 +21,6 @@ from tests.broker.conftest import serving
 from tests.broker.desk import USUAL, Wire
 
 from cometmq.broker.request_body import ITEMS_MAX, LIST_SIZE_MAX
-from cometmq.broker.send import HEADERS as SENDS
 from cometmq.broker.topics import QUEUE_COUNT_MAX
 from cometmq.namesrv.name_server import CONFIG_CHANGES, NameServer
 from cometmq.net.server import Server, Session
@@ -29,7 +28,7 @@ from cometmq.wire.bodies import GroupConfig, TopicConfig
 from cometmq.wire.bodies.body import USUAL_LENGTH_MAX
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.connection import FrameReader
-from cometmq.wire.headers import HEADERS
+from cometmq.wire.requests import REQUESTS, SENDS
 
 WORK_MAX: Final = 150_000
 """What a turn may take: 50 ms of a slow machine's time, where a call takes a third of a microsecond."""
@@ -137,7 +136,7 @@ def bodies(code: int) -> Iterator[bytes]:
 def frames(code: int) -> Iterator[bytes]:
     """Give the largest requests of a code: each text as long as it can be, and each body."""
     name = RequestCode(code)
-    header_type = HEADERS[name][0] if name in HEADERS else None
+    header_type = REQUESTS[name].header if name in REQUESTS else None
     good = plain(header_type) if header_type is not None else {}
     if "SEND" in name.name and "a" in good:
         good |= USUAL | {"b": "T"}

@@ -9,6 +9,7 @@ from cometmq.broker.member_subscriptions import as_text
 from cometmq.broker.rates import Rates, sum_text
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
+from cometmq.broker.requests import Handlers
 from cometmq.broker.settings import Settings, as_properties
 from cometmq.format import layout
 from cometmq.format.fastjson import dumps
@@ -20,9 +21,9 @@ from cometmq.store.seek import record_store_time
 from cometmq.store.store import MessageStore
 from cometmq.wire import settings_text
 from cometmq.wire.bodies import DataVersion, TextTable, encode, to_plain
-from cometmq.wire.codes import VERSION, ResponseCode, version_name
+from cometmq.wire.codes import VERSION, RequestCode, ResponseCode, version_name
 from cometmq.wire.frame import Command, response
-from cometmq.wire.headers import GetBrokerConfigResponseHeader, fields
+from cometmq.wire.headers import GetBrokerConfigResponseHeader, NoFields, fields
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -80,20 +81,28 @@ class BrokerAdmin:
         self._started_ms = clock.now_ms()
         self._started_monotonic_ms = clock.monotonic_ms()
 
-    def settings(self, _: Session, command: Command) -> Command:
+    def handlers(self) -> Handlers:
+        """Return what answers which request."""
+        return {
+            RequestCode.GET_BROKER_CONFIG: self.settings,
+            RequestCode.UPDATE_BROKER_CONFIG: self.change_settings,
+            RequestCode.GET_BROKER_RUNTIME_INFO: self.runtime_info,
+        }
+
+    def settings(self, _session: Session, command: Command, _header: NoFields) -> Command:
         """GET_BROKER_CONFIG: all settings as text."""
         header = GetBrokerConfigResponseHeader(dumps(to_plain(DataVersion(timestamp=self._started_ms))))
         body = settings_text.encode(as_properties(self._settings))
         return response(command, ext_fields=fields(header), body=body)
 
-    def change_settings(self, _: Session, __: Command) -> Command:
+    def change_settings(self, _session: Session, _command: Command, _header: NoFields) -> Command:
         """UPDATE_BROKER_CONFIG: refused, nothing can be changed from afar."""
         raise Refused(
             ResponseCode.NO_PERMISSION,
             "no setting of this broker can be changed while it runs: change its file and restart it",
         )
 
-    def runtime_info(self, session: Session, command: Command) -> Command | None:
+    def runtime_info(self, session: Session, command: Command, _header: NoFields) -> Command | None:
         """GET_BROKER_RUNTIME_INFO: how it is doing, by RocketMQ's keys."""
 
         def make(oldest: bytes | None) -> Command:

@@ -13,6 +13,7 @@ from cometmq.broker.producers import Member, Producers
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused, outcome
 from cometmq.broker.request_body import decode_request
+from cometmq.broker.requests import Handlers
 from cometmq.broker.topics import QUEUE_COUNT_MAX, Topics
 from cometmq.errors import IllegalName, StoreNotWritable
 from cometmq.format import fastjson
@@ -31,7 +32,7 @@ from cometmq.wire.bodies import (
     TopicNames,
     encode,
 )
-from cometmq.wire.codes import ResponseCode
+from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import (
     ConsumerGroupHeader,
@@ -40,9 +41,9 @@ from cometmq.wire.headers import (
     GetAllGroupConfigResponseHeader,
     GetConsumeStatsHeader,
     GroupHeader,
+    NoFields,
     ProducerGroupHeader,
     fields,
-    parse,
 )
 
 
@@ -70,7 +71,21 @@ class GroupAdmin:
         self._reads = reads
         self._broker_name = broker_name
 
-    def create(self, session: Session, command: Command) -> None:
+    def handlers(self) -> Handlers:
+        """Return what answers which request."""
+        return {
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: self.create,
+            RequestCode.DELETE_SUBSCRIPTIONGROUP: self.delete,
+            RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: self.config,
+            RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self.all_configs,
+            RequestCode.GET_ALL_CONSUMER_OFFSET: self.all_offsets,
+            RequestCode.GET_CONSUMER_CONNECTION_LIST: self.consumers,
+            RequestCode.GET_PRODUCER_CONNECTION_LIST: self.producers,
+            RequestCode.GET_CONSUME_STATS: self.progress,
+            RequestCode.QUERY_TOPICS_BY_CONSUMER: self.topics,
+        }
+
+    def create(self, session: Session, command: Command, _header: NoFields) -> None:
         """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP; answered once that is saved."""
         group = decode_request(GroupConfig, command)
         if not 0 <= group.retry_queue_count <= QUEUE_COUNT_MAX:
@@ -106,9 +121,8 @@ class GroupAdmin:
                 )
         return changed
 
-    def delete(self, session: Session, command: Command) -> None:
+    def delete(self, session: Session, command: Command, header: DeleteGroupHeader) -> None:
         """DELETE_SUBSCRIPTIONGROUP, and once that is saved its offsets, if so ordered."""
-        header = parse(DeleteGroupHeader, command.ext_fields)
         self._groups.delete(valid_group(header.group))
 
         def delete_offsets(error: StoreNotWritable | None) -> None:
@@ -118,17 +132,18 @@ class GroupAdmin:
         self._groups.when_saved(header.group, delete_offsets)
         self._answer_when_saved(session, command, header.group)
 
-    def config(self, _: Session, command: Command) -> Command:
+    def config(self, _session: Session, command: Command, header: GroupHeader) -> Command:
         """GET_SUBSCRIPTIONGROUP_CONFIG."""
-        name = parse(GroupHeader, command.ext_fields).group
+        name = header.group
         group = self._groups.find(name)
         if group is None:
             raise Refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"No group in this broker. group:{name}")
         return response(command, body=encode(group))
 
-    def all_configs(self, session: Session, command: Command) -> Command | None:
+    def all_configs(
+        self, session: Session, command: Command, header: GetAllGroupConfigHeader
+    ) -> Command | None:
         """GET_ALL_SUBSCRIPTIONGROUP_CONFIG: all of them, or a page."""
-        header = parse(GetAllGroupConfigHeader, command.ext_fields)
         table = self._groups.as_table()
         total = len(table.groups)
         if header.max_count is not None:
@@ -141,36 +156,35 @@ class GroupAdmin:
         make = partial(with_body, command, ext_fields=answer)
         return self._reads.answer(session, command, encoded(table, len(table.groups)), make)
 
-    def all_offsets(self, session: Session, command: Command) -> Command | None:
+    def all_offsets(self, session: Session, command: Command, _header: NoFields) -> Command | None:
         """GET_ALL_CONSUMER_OFFSET."""
         return self._reads.answer(session, command, self._all_offsets(), partial(with_body, command))
 
-    def consumers(self, session: Session, command: Command) -> Command | None:
+    def consumers(self, session: Session, command: Command, header: ConsumerGroupHeader) -> Command | None:
         """GET_CONSUMER_CONNECTION_LIST: the members of a group and what it subscribes to."""
-        name = parse(ConsumerGroupHeader, command.ext_fields).consumer_group
+        name = header.consumer_group
         group = self._consumers.find(name)
         if group is None or not group.members:
             raise Refused(ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{name}] not online")
         return self._reads.answer(session, command, _consuming(group), partial(with_body, command))
 
-    def producers(self, session: Session, command: Command) -> Command | None:
+    def producers(self, session: Session, command: Command, header: ProducerGroupHeader) -> Command | None:
         """GET_PRODUCER_CONNECTION_LIST."""
-        name = parse(ProducerGroupHeader, command.ext_fields).producer_group
+        name = header.producer_group
         members = self._producers.members(name)
         if not members:
             raise Refused(ResponseCode.SYSTEM_ERROR, f"the producer group[{name}] not exist")
         return self._reads.answer(session, command, _producing(members), partial(with_body, command))
 
-    def topics(self, session: Session, command: Command) -> Command | None:
+    def topics(self, session: Session, command: Command, header: GroupHeader) -> Command | None:
         """QUERY_TOPICS_BY_CONSUMER: the topics in which a group has offsets."""
-        name = parse(GroupHeader, command.ext_fields).group
+        name = header.group
         topics = sorted(self._offsets.topics_of(name))
         reading = encoded(TopicNames(topics=topics), len(topics))
         return self._reads.answer(session, command, reading, partial(with_body, command))
 
-    def progress(self, session: Session, command: Command) -> Command | None:
+    def progress(self, session: Session, command: Command, header: GetConsumeStatsHeader) -> Command | None:
         """GET_CONSUME_STATS: how far a group is behind in each queue."""
-        header = parse(GetConsumeStatsHeader, command.ext_fields)
         name = header.consumer_group
         topics = {topic for topic in (header.topics or "").split(";") if topic}  # these in any case
         if not topics:

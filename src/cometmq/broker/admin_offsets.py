@@ -11,15 +11,16 @@ from cometmq.broker.offsets import Offsets
 from cometmq.broker.pull import Pulls
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
+from cometmq.broker.requests import Handlers
 from cometmq.broker.topics import Topics
 from cometmq.message import MessageQueue
 from cometmq.net.server import Session
 from cometmq.store.reading import PAUSE, Reading
 from cometmq.store.store import MessageStore
 from cometmq.wire.bodies import QueueOffsets
-from cometmq.wire.codes import ResponseCode
+from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
-from cometmq.wire.headers import CloneOffsetHeader, ResetOffsetHeader, parse
+from cometmq.wire.headers import CloneOffsetHeader, ResetOffsetHeader
 
 _log = logging.getLogger(__name__)
 
@@ -48,13 +49,19 @@ class OffsetAdmin:
         self._reads = reads
         self._broker_name = broker_name
 
-    def reset(self, session: Session, command: Command) -> Command | None:
+    def handlers(self) -> Handlers:
+        """Return what answers which request."""
+        return {
+            RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.reset,
+            RequestCode.CLONE_GROUP_OFFSET: self.clone,
+        }
+
+    def reset(self, session: Session, command: Command, header: ResetOffsetHeader) -> Command | None:
         """INVOKE_BROKER_TO_RESET_OFFSET: by time in all queues, or in one; or to an offset in one.
 
         It holds whether members are there or not. Those that are hear of it by their next pull, which is
         answered with where to go on, and at once if it is held: any client follows such an answer.
         """
-        header = parse(ResetOffsetHeader, command.ext_fields)
         group, topic = header.group, header.topic
         config = self._topics.find(topic)
         if config is None:
@@ -79,9 +86,8 @@ class OffsetAdmin:
 
         return self._reads.answer(session, command, reset_all(), partial(with_body, command))
 
-    def clone(self, _: Session, command: Command) -> Command:
+    def clone(self, _session: Session, command: Command, header: CloneOffsetHeader) -> Command:
         """CLONE_GROUP_OFFSET: of topics that are there, and that the source wants unless it is offline."""
-        header = parse(CloneOffsetHeader, command.ext_fields)
         source, target = header.source_group, header.target_group
         for topic in [header.topic] if header.topic else sorted(self._offsets.topics_of(source)):
             if self._topics.find(topic) is None:

@@ -1,10 +1,13 @@
 """What operators order to be removed from the store. (RocketMQ: AdminBrokerProcessor.java.)"""
 
 from cometmq.broker.offsets import Offsets
+from cometmq.broker.requests import Handlers
 from cometmq.broker.topics import Topics, is_system_topic
 from cometmq.net.server import Session
 from cometmq.store.store import MessageStore
+from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import NoFields
 
 
 class StoreAdmin:
@@ -15,12 +18,20 @@ class StoreAdmin:
         self._store = store
         self._offsets = offsets
 
-    def delete_expired(self, _: Session, command: Command) -> Command:
+    def handlers(self) -> Handlers:
+        """Return what answers which request."""
+        return {
+            RequestCode.DELETE_EXPIRED_COMMITLOG: self.delete_expired,
+            RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: self.clean_queues,
+            RequestCode.CLEAN_UNUSED_TOPIC: self.clean_topics,
+        }
+
+    def delete_expired(self, _session: Session, command: Command, _header: NoFields) -> Command:
         """DELETE_EXPIRED_COMMITLOG: files past fileReservedTime go in the next rounds, whatever the hour."""
         self._store.retention.ask()
         return response(command)
 
-    def clean_queues(self, _: Session, command: Command) -> Command:
+    def clean_queues(self, _session: Session, command: Command, _header: NoFields) -> Command:
         """CLEAN_EXPIRED_CONSUMEQUEUE: remove the queues whose messages are all gone.
 
         A Java broker removes those in use too. They then begin anew at 0, and consumers that stand further
@@ -30,7 +41,7 @@ class StoreAdmin:
             self._offsets.delete_queue(topic, queue_id)
         return response(command)
 
-    def clean_topics(self, _: Session, command: Command) -> Command:
+    def clean_topics(self, _session: Session, command: Command, _header: NoFields) -> Command:
         """CLEAN_UNUSED_TOPIC: remove the queues of topics that do not exist."""
         for topic in sorted({topic for topic, _ in self._store.queues()}):
             if self._topics.find(topic) is None and not is_system_topic(topic):

@@ -11,6 +11,7 @@ from cometmq.broker.offsets import Offsets
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused, outcome
 from cometmq.broker.request_body import LIST_SIZE_MAX, check_count, decode_request
+from cometmq.broker.requests import Handlers
 from cometmq.broker.topics import QUEUE_COUNT_MAX, Topics, is_system_topic
 from cometmq.errors import IllegalName, StoreNotWritable
 from cometmq.format.layout import valid_topic
@@ -29,15 +30,15 @@ from cometmq.wire.bodies import (
     TopicStats,
     encode,
 )
-from cometmq.wire.codes import ResponseCode
+from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import (
     CreateTopicHeader,
     GetAllTopicConfigHeader,
     GetAllTopicConfigResponseHeader,
+    NoFields,
     TopicHeader,
     fields,
-    parse,
 )
 
 PERM_MAX: Final = 7
@@ -72,9 +73,21 @@ class TopicAdmin:
         self._consumers = consumers
         self._broker_name = broker_name
 
-    def create(self, session: Session, command: Command) -> None:
+    def handlers(self) -> Handlers:
+        """Return what answers which request."""
+        return {
+            RequestCode.UPDATE_AND_CREATE_TOPIC: self.create,
+            RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: self.create_many,
+            RequestCode.DELETE_TOPIC_IN_BROKER: self.delete,
+            RequestCode.GET_TOPIC_CONFIG: self.config,
+            RequestCode.GET_ALL_TOPIC_CONFIG: self.all_configs,
+            RequestCode.GET_TOPIC_STATS_INFO: self.stats,
+            RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: self.groups,
+            RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: self.system_topics,
+        }
+
+    def create(self, session: Session, command: Command, header: CreateTopicHeader) -> None:
         """UPDATE_AND_CREATE_TOPIC; answered once the name servers know, so that the topic can be used."""
-        header = parse(CreateTopicHeader, command.ext_fields)
         wanted = TopicConfig(
             order=header.order,
             perm=header.perm,
@@ -87,7 +100,7 @@ class TopicAdmin:
         self._topics.put(self._checked(wanted, header.attributes or ""))
         self._answer_when_published(session, command, [wanted.topic])
 
-    def create_many(self, session: Session, command: Command) -> None:
+    def create_many(self, session: Session, command: Command, _header: NoFields) -> None:
         """UPDATE_AND_CREATE_TOPIC_LIST."""
         wanted = decode_request(TopicConfigs, command, LIST_SIZE_MAX).topics
         check_count("topics", wanted, command)
@@ -95,20 +108,21 @@ class TopicAdmin:
         self._topics.put_all(topics)
         self._answer_when_published(session, command, [topic.topic for topic in topics])
 
-    def delete(self, session: Session, command: Command) -> None:
+    def delete(self, session: Session, command: Command, header: TopicHeader) -> None:
         """DELETE_TOPIC_IN_BROKER: the topic, and once that is saved its queues and the offsets in it."""
-        name = _checked_name(parse(TopicHeader, command.ext_fields).topic)
+        name = _checked_name(header.topic)
         self._topics.delete(name)
         delete_messages = partial(self._delete_messages, session, command, name)
         self._topics.when_saved(name, lambda error: attempt(session, (command,), delete_messages, error))
 
-    def config(self, _: Session, command: Command) -> Command:
+    def config(self, _session: Session, command: Command, header: TopicHeader) -> Command:
         """GET_TOPIC_CONFIG."""
-        return response(command, body=encode(self._find(parse(TopicHeader, command.ext_fields).topic)))
+        return response(command, body=encode(self._find(header.topic)))
 
-    def all_configs(self, session: Session, command: Command) -> Command | None:
+    def all_configs(
+        self, session: Session, command: Command, header: GetAllTopicConfigHeader
+    ) -> Command | None:
         """GET_ALL_TOPIC_CONFIG: all of them, or a page."""
-        header = parse(GetAllTopicConfigHeader, command.ext_fields)
         table = self._topics.as_table()
         total = len(table.topics)
         if header.max_count is not None:
@@ -122,20 +136,20 @@ class TopicAdmin:
         make = partial(with_body, command, ext_fields=answer)
         return self._reads.answer(session, command, encoded(table, len(table.topics)), make)
 
-    def stats(self, session: Session, command: Command) -> Command | None:
+    def stats(self, session: Session, command: Command, header: TopicHeader) -> Command | None:
         """GET_TOPIC_STATS_INFO: the ends of each queue."""
-        topic = self._find(parse(TopicHeader, command.ext_fields).topic)
+        topic = self._find(header.topic)
 
         return self._reads.answer(session, command, self._stats(topic), partial(with_body, command))
 
-    def groups(self, session: Session, command: Command) -> Command | None:
+    def groups(self, session: Session, command: Command, header: TopicHeader) -> Command | None:
         """QUERY_TOPIC_CONSUME_BY_WHO: the groups that consume it now or have done so."""
-        name = parse(TopicHeader, command.ext_fields).topic
+        name = header.topic
         groups = sorted(self._consumers.groups_of(name) | self._offsets.groups_of(name))
         reading = encoded(GroupNames(groups), len(groups))
         return self._reads.answer(session, command, reading, partial(with_body, command))
 
-    def system_topics(self, _: Session, command: Command) -> Command:
+    def system_topics(self, _session: Session, command: Command, _header: NoFields) -> Command:
         """GET_SYSTEM_TOPIC_LIST_FROM_BROKER."""
         names = [topic.topic for topic in self._topics if is_system_topic(topic.topic)]
         return response(command, body=encode(TopicNames(topics=sorted(names))))

@@ -30,7 +30,7 @@ from cometmq.broker.reads import Reads
 from cometmq.broker.recalls import Recalls
 from cometmq.broker.relay import Relay
 from cometmq.broker.replies import Replies
-from cometmq.broker.requests import Handler, Requests
+from cometmq.broker.requests import Requests, merged
 from cometmq.broker.retry import Retries
 from cometmq.broker.schedule import Schedule
 from cometmq.broker.send import Sends
@@ -55,7 +55,6 @@ from cometmq.net.server import Session
 from cometmq.store.store import MessageStore
 from cometmq.store.tables import JsonTable
 from cometmq.store.timer import Timer
-from cometmq.wire.codes import RequestCode
 
 PORT_SIZE = 4
 
@@ -164,7 +163,7 @@ class Assembly:
         )
         queries = Queries(store, self.reads, self.topics, groups, self.offsets)
         self.asking = asking = Asking()
-        handlers = _handlers(
+        parts = (
             self.pulls,
             self.clients,
             Relay(consumers, store, self.reads, asking, broker_name=own.broker_name),
@@ -230,7 +229,7 @@ class Assembly:
         self.bulk = Bulk(sends.bulk, self.pulls.bulk, queries.bulk)
         self.requests = Requests(
             sends.handle,
-            handlers,
+            merged(part.handlers() for part in parts),
             asking.answered,
             [self.pulls.closed, self.reads.closed, self.clients.closed, asking.closed],
         )
@@ -239,77 +238,6 @@ class Assembly:
         """Save what topics and groups have changed to."""
         await self.topics.stop()
         await self.groups.stop()
-
-
-def _handlers(
-    pulls: Pulls,
-    clients: ClientRequests,
-    relay: Relay,
-    replies: Replies,
-    recalls: Recalls,
-    locks: LockRequests,
-    queries: Queries,
-    retries: Retries,
-    transactions: Transactions,
-    topics: TopicAdmin,
-    groups: GroupAdmin,
-    offsets: OffsetAdmin,
-    broker: BrokerAdmin,
-    store: StoreAdmin,
-    schedule: Schedule,
-) -> dict[int, Handler]:
-    """Say who answers what; any other request is answered as not supported."""
-    return {
-        RequestCode.PULL_MESSAGE: pulls.handle,
-        RequestCode.LITE_PULL_MESSAGE: pulls.handle,
-        RequestCode.CONSUMER_SEND_MSG_BACK: retries.send_back,
-        RequestCode.SEND_REPLY_MESSAGE: replies.handle,
-        RequestCode.SEND_REPLY_MESSAGE_V2: replies.handle,
-        RequestCode.RECALL_MESSAGE: recalls.handle,
-        RequestCode.END_TRANSACTION: transactions.end,
-        RequestCode.HEART_BEAT: clients.heartbeat,
-        RequestCode.UNREGISTER_CLIENT: clients.unregister,
-        RequestCode.CHECK_CLIENT_CONFIG: clients.check_config,
-        RequestCode.GET_CONSUMER_LIST_BY_GROUP: clients.consumer_ids,
-        RequestCode.LOCK_BATCH_MQ: locks.lock,
-        RequestCode.UNLOCK_BATCH_MQ: locks.unlock,
-        RequestCode.QUERY_CONSUMER_OFFSET: queries.committed_offset,
-        RequestCode.UPDATE_CONSUMER_OFFSET: queries.commit_offset,
-        RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: queries.offset_by_time,
-        RequestCode.GET_MAX_OFFSET: queries.max_offset,
-        RequestCode.GET_MIN_OFFSET: queries.min_offset,
-        RequestCode.GET_EARLIEST_MSG_STORETIME: queries.earliest_store_time,
-        RequestCode.VIEW_MESSAGE_BY_ID: queries.message_by_id,
-        RequestCode.QUERY_MESSAGE: queries.messages_by_key,
-        RequestCode.UPDATE_AND_CREATE_TOPIC: topics.create,
-        RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: topics.create_many,
-        RequestCode.DELETE_TOPIC_IN_BROKER: topics.delete,
-        RequestCode.GET_TOPIC_CONFIG: topics.config,
-        RequestCode.GET_ALL_TOPIC_CONFIG: topics.all_configs,
-        RequestCode.GET_TOPIC_STATS_INFO: topics.stats,
-        RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: topics.groups,
-        RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: topics.system_topics,
-        RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: groups.create,
-        RequestCode.DELETE_SUBSCRIPTIONGROUP: groups.delete,
-        RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: groups.config,
-        RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: groups.all_configs,
-        RequestCode.GET_ALL_CONSUMER_OFFSET: groups.all_offsets,
-        RequestCode.GET_ALL_DELAY_OFFSET: schedule.all_offsets,
-        RequestCode.GET_CONSUMER_CONNECTION_LIST: groups.consumers,
-        RequestCode.GET_PRODUCER_CONNECTION_LIST: groups.producers,
-        RequestCode.GET_CONSUME_STATS: groups.progress,
-        RequestCode.QUERY_TOPICS_BY_CONSUMER: groups.topics,
-        RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: offsets.reset,
-        RequestCode.CLONE_GROUP_OFFSET: offsets.clone,
-        RequestCode.GET_CONSUMER_RUNNING_INFO: relay.running_info,
-        RequestCode.CONSUME_MESSAGE_DIRECTLY: relay.consume_directly,
-        RequestCode.DELETE_EXPIRED_COMMITLOG: store.delete_expired,
-        RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: store.clean_queues,
-        RequestCode.CLEAN_UNUSED_TOPIC: store.clean_topics,
-        RequestCode.GET_BROKER_CONFIG: broker.settings,
-        RequestCode.UPDATE_BROKER_CONFIG: broker.change_settings,
-        RequestCode.GET_BROKER_RUNTIME_INFO: broker.runtime_info,
-    }
 
 
 def _tables(files: FileLayer, root: Path) -> Callable[[str], JsonTable]:

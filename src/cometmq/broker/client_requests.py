@@ -14,6 +14,7 @@ from cometmq.broker.groups import Groups
 from cometmq.broker.producers import Member, Producers
 from cometmq.broker.refused import Refused
 from cometmq.broker.request_body import LIST_SIZE_MAX, check_count, decode_request, slices
+from cometmq.broker.requests import Handlers
 from cometmq.broker.saved_entries import Change, when_all_known
 from cometmq.broker.subscriptions import Subscriptions
 from cometmq.broker.topics import Topics
@@ -35,9 +36,9 @@ from cometmq.wire.frame import ONEWAY_FLAG, Command, response
 from cometmq.wire.headers import (
     ConsumerGroupHeader,
     HeartbeatResponseHeader,
+    NoFields,
     UnregisterClientHeader,
     fields,
-    parse,
 )
 
 SLICE_WEIGHT: Final = 4_000
@@ -71,7 +72,16 @@ class ClientRequests:
         self._notify_enabled = notify
         self._opaque = count()
 
-    def heartbeat(self, session: Session, command: Command) -> Command | None:
+    def handlers(self) -> Handlers:
+        """Return what answers which request."""
+        return {
+            RequestCode.HEART_BEAT: self.heartbeat,
+            RequestCode.UNREGISTER_CLIENT: self.unregister,
+            RequestCode.CHECK_CLIENT_CONFIG: self.check_config,
+            RequestCode.GET_CONSUMER_LIST_BY_GROUP: self.consumer_ids,
+        }
+
+    def heartbeat(self, session: Session, command: Command, _header: NoFields) -> Command | None:
         """HEART_BEAT: the client lives, is in these groups and wants these topics.
 
         It is answered once the name servers know the groups' retry topics: the client looks for them then.
@@ -123,24 +133,23 @@ class ClientRequests:
         if answer is not None and not command.is_oneway:
             session.send(answer)
 
-    def unregister(self, session: Session, command: Command) -> Command:
+    def unregister(self, session: Session, command: Command, header: UnregisterClientHeader) -> Command:
         """UNREGISTER_CLIENT: the client leaves its groups."""
-        header = parse(UnregisterClientHeader, command.ext_fields)
         if header.producer_group:
             self._producers.unregister(session, header.producer_group)
         if header.consumer_group:
             self._notify(self._consumers.unregister(session, header.consumer_group))
         return response(command)
 
-    def check_config(self, _: Session, command: Command) -> Command:
+    def check_config(self, _session: Session, command: Command, _header: NoFields) -> Command:
         """CHECK_CLIENT_CONFIG: would the broker understand a subscription."""
         check = decode_request(ClientConfigCheck, command)
         self._subscriptions.check(check.subscription.expression_type, check.subscription.expression)
         return response(command)
 
-    def consumer_ids(self, _: Session, command: Command) -> Command:
+    def consumer_ids(self, _session: Session, command: Command, header: ConsumerGroupHeader) -> Command:
         """GET_CONSUMER_LIST_BY_GROUP: the client ids of a group's members."""
-        name = parse(ConsumerGroupHeader, command.ext_fields).consumer_group
+        name = header.consumer_group
         group = self._consumers.find(name)
         if group is None or not group.members:
             raise Refused(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {name}")

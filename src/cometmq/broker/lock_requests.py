@@ -6,11 +6,13 @@ import logging
 from cometmq.broker.locks import QueueLocks
 from cometmq.broker.refused import Refused
 from cometmq.broker.request_body import decode_request
+from cometmq.broker.requests import Handlers
 from cometmq.errors import StoreNotWritable
 from cometmq.net.server import Session
 from cometmq.wire.bodies import LockRequest, LockResponse, encode
-from cometmq.wire.codes import ResponseCode
+from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import NoFields
 
 _log = logging.getLogger(__name__)
 
@@ -24,7 +26,14 @@ class LockRequests:
         self._saving: asyncio.Task[None] | None = None
         self._stopping = False
 
-    def lock(self, session: Session, command: Command) -> Command | None:
+    def handlers(self) -> Handlers:
+        """Return what answers which request."""
+        return {
+            RequestCode.LOCK_BATCH_MQ: self.lock,
+            RequestCode.UNLOCK_BATCH_MQ: self.unlock,
+        }
+
+    def lock(self, session: Session, command: Command, _header: NoFields) -> Command | None:
         """LOCK_BATCH_MQ: a client takes queues, or keeps them for longer."""
         if self._stopping:
             raise Refused(ResponseCode.SYSTEM_BUSY, "the broker is stopping: try again")
@@ -37,7 +46,7 @@ class LockRequests:
         self._save_soon()
         return None
 
-    def unlock(self, _: Session, command: Command) -> Command:
+    def unlock(self, _session: Session, command: Command, _header: NoFields) -> Command:
         """UNLOCK_BATCH_MQ: it gives them back."""
         released = decode_request(LockRequest, command)
         self._locks.unlock(released.consumer_group, released.client_id, released.queues)

@@ -19,6 +19,7 @@ from cometmq.broker.offsets import Offsets
 from cometmq.broker.rates import Rates
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused, code_of
+from cometmq.broker.requests import Handlers
 from cometmq.broker.subscriptions import Subscriptions
 from cometmq.cluster.hold import PullHold
 from cometmq.errors import CometMQError
@@ -30,7 +31,7 @@ from cometmq.store.get_result import GetResult, GetStatus
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
-from cometmq.wire.headers import PullFlag, PullHeader, PullResponseHeader, fields, parse
+from cometmq.wire.headers import PullFlag, PullHeader, PullResponseHeader, fields
 from cometmq.wire.template import NumbersTemplate
 
 SUSPEND_MS_MAX: Final = 120_000
@@ -105,14 +106,20 @@ class Pulls:
         """How many pulls wait."""
         return len(self._hold)
 
-    def handle(self, session: Session, command: Command) -> None:
+    def handlers(self) -> Handlers:
+        """Return what answers which request."""
+        return {
+            RequestCode.PULL_MESSAGE: self.handle,
+            RequestCode.LITE_PULL_MESSAGE: self.handle,
+        }
+
+    def handle(self, session: Session, command: Command, header: PullHeader) -> None:
         """Answer a pull, or hold it. Raises CometMQError if it must be refused."""
         if command.code == RequestCode.LITE_PULL_MESSAGE and not self._lite_pull:
             raise Refused(
                 ResponseCode.NO_PERMISSION,
                 "LITE_PULL_MESSAGE is switched off here: set litePullMessageEnable, or send PULL_MESSAGE",
             )
-        header = parse(PullHeader, command.ext_fields)
         pull = AskedPull(session, command, header, self._subscriptions.wanted(header), header.queue_offset)
         if command.is_oneway:
             return  # nobody would take what it finds

@@ -8,13 +8,14 @@ from cometmq.broker.groups import Groups
 from cometmq.broker.offsets import Offsets
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
+from cometmq.broker.requests import Handlers
 from cometmq.broker.topics import Topics
 from cometmq.format.dispatch import KeyKind
 from cometmq.net.server import Session
 from cometmq.store.query import QueryResult
 from cometmq.store.reading import Reading
 from cometmq.store.store import MessageStore
-from cometmq.wire.codes import ResponseCode
+from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import (
     GetEarliestStoreTimeHeader,
@@ -29,7 +30,6 @@ from cometmq.wire.headers import (
     UpdateConsumerOffsetHeader,
     ViewMessageHeader,
     fields,
-    parse,
 )
 from cometmq.wire.template import NumbersTemplate
 
@@ -57,9 +57,21 @@ class Queries:
         self._offsets = offsets
         self.bulk = BulkQueries(store.readings.finds, _FOUND_BY_ID, _FOUND_BY_KEY, UNIQUE_KEY_COUNT_MAX)
 
-    def message_by_id(self, session: Session, command: Command) -> Command | None:
+    def handlers(self) -> Handlers:
+        """Return what answers which request."""
+        return {
+            RequestCode.QUERY_CONSUMER_OFFSET: self.committed_offset,
+            RequestCode.UPDATE_CONSUMER_OFFSET: self.commit_offset,
+            RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: self.offset_by_time,
+            RequestCode.GET_MAX_OFFSET: self.max_offset,
+            RequestCode.GET_MIN_OFFSET: self.min_offset,
+            RequestCode.GET_EARLIEST_MSG_STORETIME: self.earliest_store_time,
+            RequestCode.VIEW_MESSAGE_BY_ID: self.message_by_id,
+            RequestCode.QUERY_MESSAGE: self.messages_by_key,
+        }
+
+    def message_by_id(self, session: Session, command: Command, header: ViewMessageHeader) -> Command | None:
         """VIEW_MESSAGE_BY_ID: the record that begins at a CommitLog offset."""
-        header = parse(ViewMessageHeader, command.ext_fields)
 
         def make(record: bytes | None) -> None:
             if record is None:
@@ -72,12 +84,13 @@ class Queries:
         reading = self._store.readings.record(header.physical_offset)
         return self._reads.answer(session, command, reading, make)
 
-    def messages_by_key(self, session: Session, command: Command) -> Command | None:
+    def messages_by_key(
+        self, session: Session, command: Command, header: QueryMessageHeader
+    ) -> Command | None:
         """QUERY_MESSAGE: the records of a topic with a key or a unique key, stored within a time range.
 
         RocketMQ's broker also returns records of which only the hash of topic and key is the same.
         """
-        header = parse(QueryMessageHeader, command.ext_fields)
 
         def make(result: QueryResult) -> Command | None:
             records, *last_update = result
@@ -99,26 +112,26 @@ class Queries:
         )
         return self._reads.answer(session, command, reading, make)
 
-    def offset_by_time(self, session: Session, command: Command) -> Command | None:
+    def offset_by_time(
+        self, session: Session, command: Command, header: SearchOffsetHeader
+    ) -> Command | None:
         """SEARCH_OFFSET_BY_TIMESTAMP."""
-        header = parse(SearchOffsetHeader, command.ext_fields)
         upper = (header.boundary or "").upper() == "UPPER"
         reading = self._store.readings.offset_by_time(header.topic, header.queue_id, header.time, upper=upper)
         return self._reads.answer(session, command, reading, partial(_offset, command))
 
-    def max_offset(self, _: Session, command: Command) -> Command:
+    def max_offset(self, _session: Session, command: Command, header: GetMaxOffsetHeader) -> Command:
         """GET_MAX_OFFSET."""
-        header = parse(GetMaxOffsetHeader, command.ext_fields)
         return _offset(command, self._store.max_queue_offset(header.topic, header.queue_id))
 
-    def min_offset(self, _: Session, command: Command) -> Command:
+    def min_offset(self, _session: Session, command: Command, header: GetMinOffsetHeader) -> Command:
         """GET_MIN_OFFSET."""
-        header = parse(GetMinOffsetHeader, command.ext_fields)
         return _offset(command, self._store.min_queue_offset(header.topic, header.queue_id))
 
-    def earliest_store_time(self, session: Session, command: Command) -> Command | None:
+    def earliest_store_time(
+        self, session: Session, command: Command, header: GetEarliestStoreTimeHeader
+    ) -> Command | None:
         """GET_EARLIEST_MSG_STORETIME."""
-        header = parse(GetEarliestStoreTimeHeader, command.ext_fields)
         first = self._store.min_queue_offset(header.topic, header.queue_id)
         reading = self._store.readings.store_time_at(header.topic, header.queue_id, first)
 
@@ -127,9 +140,10 @@ class Queries:
 
         return self._reads.answer(session, command, reading, make)
 
-    def committed_offset(self, session: Session, command: Command) -> Command | None:
+    def committed_offset(
+        self, session: Session, command: Command, header: QueryConsumerOffsetHeader
+    ) -> Command | None:
         """QUERY_CONSUMER_OFFSET: what was committed, or 0 for a new group at a young queue."""
-        header = parse(QueryConsumerOffsetHeader, command.ext_fields)
         offset = self._offsets.committed(header.consumer_group, header.topic, header.queue_id)
         if offset is not None:
             return _offset(command, offset)
@@ -145,9 +159,10 @@ class Queries:
 
         return self._reads.answer(session, command, self._is_young(header.topic, header.queue_id), make)
 
-    def commit_offset(self, _: Session, command: Command) -> Command:
+    def commit_offset(
+        self, _session: Session, command: Command, header: UpdateConsumerOffsetHeader
+    ) -> Command:
         """UPDATE_CONSUMER_OFFSET."""
-        header = parse(UpdateConsumerOffsetHeader, command.ext_fields)
         group, topic = header.consumer_group, header.topic
         if self._groups.find_or_create(group) is None:
             raise Refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} not exist!")

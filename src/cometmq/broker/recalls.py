@@ -11,6 +11,7 @@ from cometmq.broker.delays import Delays
 from cometmq.broker.disk_wait import DiskWaits
 from cometmq.broker.rates import Rates
 from cometmq.broker.refused import Refused, code_of
+from cometmq.broker.requests import Handlers
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.timed import taking_back
 from cometmq.broker.topics import PERM_WRITE, TIMER_TOPIC, Topics
@@ -32,9 +33,9 @@ from cometmq.io.clock import Clock
 from cometmq.net.server import Session
 from cometmq.store.append import NewMessage
 from cometmq.store.store import MessageStore
-from cometmq.wire.codes import ResponseCode
+from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
-from cometmq.wire.headers import RecallHeader, RecallResponseHeader, fields, parse
+from cometmq.wire.headers import RecallHeader, RecallResponseHeader, fields
 from cometmq.wire.recall_handle import RecallHandle
 from cometmq.wire.recall_handle import parse as parse_handle
 
@@ -85,10 +86,15 @@ class Recalls:
         self._store_host = store_host
         self._constants = {"MSG_REGION": settings.region_id}
 
-    def handle(self, session: Session, command: Command) -> Command | None:
+    def handlers(self) -> Handlers:
+        """Return what answers which request."""
+        return {
+            RequestCode.RECALL_MESSAGE: self.handle,
+        }
+
+    def handle(self, session: Session, command: Command, header: RecallHeader) -> Command | None:
         """RECALL_MESSAGE; under SYNC_FLUSH it is answered when the disk has what was stored."""
         try:
-            header = parse(RecallHeader, command.ext_fields)
             handle = self._check(header)
             self._append(session, header, handle)
         except CometMQError as error:

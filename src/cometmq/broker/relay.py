@@ -10,13 +10,14 @@ from cometmq.broker.asking import Asking, NoAnswer
 from cometmq.broker.consumers import Consumers
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
+from cometmq.broker.requests import Handlers
 from cometmq.errors import FormatError
 from cometmq.format.message_id import parse_offset_message_id
 from cometmq.net.server import Session
 from cometmq.store.store import MessageStore
-from cometmq.wire.codes import ResponseCode
+from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
-from cometmq.wire.headers import ConsumeDirectlyHeader, RunningInfoHeader, parse
+from cometmq.wire.headers import ConsumeDirectlyHeader, RunningInfoHeader
 
 
 class Relay:
@@ -37,14 +38,21 @@ class Relay:
         self._asking = asking
         self._broker_name = broker_name
 
-    def running_info(self, session: Session, command: Command) -> None:
+    def handlers(self) -> Handlers:
+        """Return what answers which request."""
+        return {
+            RequestCode.GET_CONSUMER_RUNNING_INFO: self.running_info,
+            RequestCode.CONSUME_MESSAGE_DIRECTLY: self.consume_directly,
+        }
+
+    def running_info(self, session: Session, command: Command, header: RunningInfoHeader) -> None:
         """GET_CONSUMER_RUNNING_INFO: how is it doing."""
-        header = parse(RunningInfoHeader, command.ext_fields)
         self._pass_on(session, command, header.consumer_group, header.client_id, b"")
 
-    def consume_directly(self, session: Session, command: Command) -> Command | None:
+    def consume_directly(
+        self, session: Session, command: Command, header: ConsumeDirectlyHeader
+    ) -> Command | None:
         """CONSUME_MESSAGE_DIRECTLY: handle this message now, whatever the group has committed."""
-        header = parse(ConsumeDirectlyHeader, command.ext_fields)
         group, client_id = header.consumer_group, header.client_id or ""
         self._member(group, client_id)
         try:

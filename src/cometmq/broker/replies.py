@@ -14,6 +14,7 @@ from cometmq.broker.asking import Asking, NoAnswer
 from cometmq.broker.producers import Producers
 from cometmq.broker.rates import Rates
 from cometmq.broker.refused import code_of
+from cometmq.broker.requests import Handlers
 from cometmq.broker.saved_entries import Change
 from cometmq.broker.targets import Targets
 from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
@@ -30,12 +31,8 @@ from cometmq.store.store import MessageStore
 from cometmq.wire.bodies import TopicConfig
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
-from cometmq.wire.headers import PushReplyHeader, SendHeader, SendHeaderV2, fields, parse
+from cometmq.wire.headers import PushReplyHeader, SendHeader, fields
 
-HEADERS: Final[dict[int, type[SendHeader]]] = {
-    RequestCode.SEND_REPLY_MESSAGE: SendHeader,
-    RequestCode.SEND_REPLY_MESSAGE_V2: SendHeaderV2,
-}
 NOT_STORED: Final = {"msgId": "0", "queueOffset": "0"}
 """What is answered of a reply that is passed on only: clients want these fields."""
 
@@ -74,17 +71,23 @@ class Replies:
         self._constants = constants
         self._stores = stores
 
-    def handle(self, session: Session, command: Command) -> Command | None:
+    def handlers(self) -> Handlers:
+        """Return what answers which request."""
+        return {
+            RequestCode.SEND_REPLY_MESSAGE: self.handle,
+            RequestCode.SEND_REPLY_MESSAGE_V2: self.handle,
+        }
+
+    def handle(self, session: Session, command: Command, header: SendHeader) -> Command | None:
         """SEND_REPLY_MESSAGE and SEND_REPLY_MESSAGE_V2."""
         try:
-            return self._take(session, command)
+            return self._take(session, command, header)
         except CometMQError as error:
             self._rates.refused.total += 1
             return response(command, code_of(error), str(error), self._constants)
 
-    def _take(self, session: Session, command: Command) -> Command | None:
+    def _take(self, session: Session, command: Command, header: SendHeader) -> Command | None:
         """Check a reply, store its copy and pass it on. Raises CometMQError: see ``code_of``."""
-        header = parse(HEADERS[command.code], command.ext_fields)
         target = self._targets.find(header, command.version)
         queue_id = self._targets.queue_id(header.queue_id, target)
         size_max = self._store.settings.max_message_size
@@ -93,7 +96,7 @@ class Replies:
                 f"the reply's body has {len(command.body)} bytes: send 1 to {size_max} (maxMessageSize)"
             )
         if target.creation is not None:
-            self._take_later(session, command, target.creation)
+            self._take_later(session, command, header, target.creation)
             return None
         named = parse_properties(header.properties) | self._constants
         message = NewMessage(
@@ -112,11 +115,13 @@ class Replies:
         stored = self._store_copy(message) if self._stores else {}
         return self._pass_on(session, command, header, named, {"queueId": str(queue_id)} | stored)
 
-    def _take_later(self, session: Session, command: Command, creation: Change[TopicConfig]) -> None:
+    def _take_later(
+        self, session: Session, command: Command, header: SendHeader, creation: Change[TopicConfig]
+    ) -> None:
         """Handle a reply once its topic is known; refuse it if the disk refuses the topic."""
 
         def again() -> None:
-            answer = self.handle(session, command)
+            answer = self.handle(session, command, header)
             if answer is not None and not command.is_oneway:
                 session.send(answer)
 

@@ -1,17 +1,24 @@
 """From the commands of one socket read to the handlers that answer them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from cometmq.broker.refused import code_of
-from cometmq.broker.send import HEADERS as SEND_HEADERS
 from cometmq.errors import CometMQError
 from cometmq.net.boundary import attempt
 from cometmq.net.server import Session
-from cometmq.wire.codes import ResponseCode
+from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import parse
+from cometmq.wire.requests import SENDS, TO_BROKERS
 
-Handler = Callable[[Session, Command], Command | None]
-"""Gives the answer, or None if it has answered or will. Raises CometMQError: see ``refused.code_of``."""
+Handler: TypeAlias = Callable[[Session, Command, Any], Command | None]
+"""Answers a request whose header is parsed as the type that ``wire.requests`` has for its code.
+
+Returns the answer, or None if it has answered or will. Raises CometMQError: see ``refused.code_of``.
+"""
+
+Handlers: TypeAlias = Mapping[RequestCode, Handler]
 
 SendsHandler = Callable[[Session, Sequence[Command]], None]
 """Answers many sends at once."""
@@ -33,7 +40,7 @@ class Requests:
     def __init__(
         self,
         sends: SendsHandler,
-        handlers: Mapping[int, Handler],
+        handlers: Handlers,
         answered: Callable[[Session, Command], None],
         on_closed: Sequence[Callable[[Session], None]],
     ) -> None:
@@ -46,7 +53,7 @@ class Requests:
         """Answer, now or later, the commands that one socket read completed."""
         run: list[Command] = []
         for command in commands:
-            if command.code in SEND_HEADERS and not command.is_response:
+            if command.code in SENDS and not command.is_response:
                 run.append(command)
                 continue
             if run:
@@ -63,13 +70,23 @@ class Requests:
             attempt(session, (), forget, session)
 
     def _handle_one(self, session: Session, command: Command) -> None:
-        handler = self._handlers.get(command.code, _not_supported)
         try:
-            answer = handler(session, command)
+            answer = self._answer(session, command)
         except CometMQError as error:
             answer = response(command, code_of(error), str(error))
         if answer is not None and not command.is_oneway:
             session.send(answer)
+
+    def _answer(self, session: Session, command: Command) -> Command | None:
+        """Parse a request's header and answer it. Raises CometMQError."""
+        if command.code not in self._handlers:
+            return response(
+                command,
+                ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+                f" request type {command.code} not supported",
+            )
+        code = RequestCode(command.code)
+        return self._handlers[code](session, command, parse(TO_BROKERS[code].header, command.ext_fields))
 
 
 class Starting:
@@ -85,6 +102,10 @@ class Starting:
         """Do nothing: nothing is known of the session."""
 
 
-def _not_supported(_: Session, command: Command) -> Command:
-    code = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
-    return response(command, code, f" request type {command.code} not supported")
+def merged(parts: Iterable[Handlers]) -> Handlers:
+    """Return the handlers of all parts; each request has one."""
+    handlers: dict[RequestCode, Handler] = {}
+    for part in parts:
+        assert handlers.keys().isdisjoint(part), handlers.keys() & part.keys()
+        handlers |= part
+    return handlers

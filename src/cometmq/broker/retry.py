@@ -14,6 +14,7 @@ from cometmq.broker.groups import Groups
 from cometmq.broker.rates import Rates
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused, outcome
+from cometmq.broker.requests import Handlers
 from cometmq.broker.saved_entries import Change
 from cometmq.broker.topics import PERM_WRITE, Topics
 from cometmq.errors import CometMQError, StoreNotWritable
@@ -27,9 +28,9 @@ from cometmq.net.server import Session
 from cometmq.store.append import NewMessage
 from cometmq.store.store import MessageStore
 from cometmq.wire.bodies import GroupConfig, TopicConfig
-from cometmq.wire.codes import ResponseCode, Version
+from cometmq.wire.codes import RequestCode, ResponseCode, Version
 from cometmq.wire.frame import Command, response
-from cometmq.wire.headers import SendBackHeader, parse
+from cometmq.wire.headers import SendBackHeader
 
 FIRST_DELAY_LEVEL: Final = 3
 """Of the first retry, when the consumer leaves it to the broker; each further one is higher."""
@@ -63,9 +64,14 @@ class Retries:
         self._turn = count()
         self._delays = delays
 
-    def send_back(self, session: Session, command: Command) -> Command | None:
+    def handlers(self) -> Handlers:
+        """Return what answers which request."""
+        return {
+            RequestCode.CONSUMER_SEND_MSG_BACK: self.send_back,
+        }
+
+    def send_back(self, session: Session, command: Command, header: SendBackHeader) -> Command | None:
         """Append the message once more, under the group's retry or dead letter topic."""
-        header = parse(SendBackHeader, command.ext_fields)
         group = self._groups.find_or_create(header.group)
         if group is None:
             raise Refused(

@@ -27,6 +27,7 @@ from cometmq.broker import saved
 from cometmq.broker.changing_table import ChangingTable
 from cometmq.broker.delayed import due
 from cometmq.broker.deleted_topics import DeletedTopics
+from cometmq.broker.requests import Handlers
 from cometmq.broker.topics import HALF_TOPIC
 from cometmq.errors import MessageIllegal, StoreNotWritable
 from cometmq.format import fastjson
@@ -40,7 +41,9 @@ from cometmq.store.reading import Reading, Run
 from cometmq.store.store import MessageStore
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import DataVersion, DelayOffsets, to_plain
+from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import NoFields
 
 AT_ONCE_MAX: Final = 32
 """So many messages of a level are given out before others have their turn."""
@@ -128,7 +131,13 @@ class Schedule(ChangingTable[int, int]):
             self._synced = self._store.wait_flushed()
         return changes
 
-    def all_offsets(self, _: Session, command: Command) -> Command:
+    def handlers(self) -> Handlers:
+        """Return what answers which request."""
+        return {
+            RequestCode.GET_ALL_DELAY_OFFSET: self.all_offsets,
+        }
+
+    def all_offsets(self, _session: Session, command: Command, _header: NoFields) -> Command:
         """GET_ALL_DELAY_OFFSET."""
         return response(command, body=fastjson.dumps(self._whole(self._offsets)).encode())
 

@@ -47,15 +47,9 @@ from cometmq.wire import batch
 from cometmq.wire.bodies import TopicConfig
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
-from cometmq.wire.headers import SendHeader, SendHeaderV2, parse
+from cometmq.wire.headers import SendHeader, parse
+from cometmq.wire.requests import SENDS
 from cometmq.wire.template import ResponseTemplate
-
-HEADERS: Final[dict[int, type[SendHeader]]] = {
-    RequestCode.SEND_MESSAGE: SendHeader,
-    RequestCode.SEND_MESSAGE_V2: SendHeaderV2,
-    RequestCode.SEND_BATCH_MESSAGE: SendHeaderV2,
-}
-"""The codes that are sends."""
 
 _RARE: Final = frozenset({TRANSACTION_PREPARED, DELAY, *TIMER_ASKS})
 _NOT_IN_BATCH: Final = (
@@ -169,7 +163,7 @@ class Sends:
 
         Raises CometMQError: see ``code_of``.
         """
-        header = parse(HEADERS[command.code], command.ext_fields)
+        header = parse(SENDS[command.code], command.ext_fields)
         target = self._targets.find(header, command.version)
         queue_id = self._targets.queue_id(header.queue_id, target)
         body = command.body

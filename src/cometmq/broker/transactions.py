@@ -16,6 +16,7 @@ from cometmq.broker.op_queue import OpQueue
 from cometmq.broker.rates import Rates
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
+from cometmq.broker.requests import Handlers
 from cometmq.broker.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC
 from cometmq.cluster.transaction import Rules
 from cometmq.errors import CometMQError
@@ -25,9 +26,9 @@ from cometmq.format.record import Record, decode
 from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_NOT, TRANSACTION_ROLLBACK
 from cometmq.net.server import Session
 from cometmq.store.store import MessageStore
-from cometmq.wire.codes import ResponseCode
+from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
-from cometmq.wire.headers import EndTransactionHeader, parse
+from cometmq.wire.headers import EndTransactionHeader
 
 _log = logging.getLogger(__name__)
 
@@ -52,9 +53,14 @@ class Transactions:
         self._delays = delays
         self._deleted_topics = DeletedTopics(store)
 
-    def end(self, session: Session, command: Command) -> Command | None:
+    def handlers(self) -> Handlers:
+        """Return what answers which request."""
+        return {
+            RequestCode.END_TRANSACTION: self.end,
+        }
+
+    def end(self, session: Session, command: Command, header: EndTransactionHeader) -> Command | None:
         """END_TRANSACTION; a producer that does not know yet is asked later."""
-        header = parse(EndTransactionHeader, command.ext_fields)
         if header.decision == TRANSACTION_NOT:
             return response(command)
         if header.decision not in (TRANSACTION_COMMIT, TRANSACTION_ROLLBACK):

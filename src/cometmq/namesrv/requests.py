@@ -6,7 +6,7 @@ RocketMQ: ``DefaultRequestProcessor.java``, ``ClientRequestProcessor.java`` (of 
 import logging
 from collections.abc import Callable, Generator, Hashable, Mapping
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from msgspec import field
 
@@ -42,6 +42,7 @@ from cometmq.wire.headers import (
     GetConfigResponseHeader,
     GetRouteHeader,
     NamespaceHeader,
+    NoFields,
     PutConfigHeader,
     QueryDataVersionResponseHeader,
     RegisterBrokerHeader,
@@ -51,6 +52,7 @@ from cometmq.wire.headers import (
     fields,
     parse,
 )
+from cometmq.wire.requests import TO_NAME_SERVERS
 
 Registering = Generator[Callable[[], Registration] | None, Registration | None, Command]
 """The steps of a registration: see ``Requests.register``."""
@@ -92,7 +94,7 @@ class Requests:
         self._clock = clock
         self._settings = settings
         self._order_messages = order_messages
-        self._answers: dict[int, Callable[[Command], Command]] = {
+        self._answers: dict[int, Callable[[Command, Any], Command]] = {
             RequestCode.GET_ROUTEINFO_BY_TOPIC: self._route,
             RequestCode.GET_BROKER_CLUSTER_INFO: self._cluster_info,
             RequestCode.UNREGISTER_BROKER: self._unregister,
@@ -126,7 +128,7 @@ class Requests:
         if answer is None:
             remark = f" request type {command.code} not supported"
             return response(command, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
-        return answer(command)
+        return answer(command, parse(TO_NAME_SERVERS[RequestCode(command.code)].header, command.ext_fields))
 
     def change_config(self, command: Command, when_saved: WhenSaved) -> None:
         """Answer PUT_KV_CONFIG or DELETE_KV_CONFIG, with success once it is saved. Raises ProtocolError."""
@@ -171,19 +173,16 @@ class Requests:
             body=self._kv_config.body(ORDER_TOPIC_CONFIG) or b"",
         )
 
-    def _unregister(self, command: Command) -> Command:
-        header = parse(BrokerHeader, command.ext_fields)
+    def _unregister(self, command: Command, header: BrokerHeader) -> Command:
         self._routes.unregister(header)
         _log.info("broker %.80r at %.80r unregistered", header.broker_name, header.broker_addr)
         return response(command)
 
-    def _heartbeat(self, command: Command) -> Command:
-        header = parse(BrokerHeartbeatHeader, command.ext_fields)
+    def _heartbeat(self, command: Command, header: BrokerHeartbeatHeader) -> Command:
         self._routes.heartbeat(header.cluster_name, header.broker_addr, self._clock.monotonic_ms())
         return response(command)
 
-    def _data_version(self, command: Command) -> Command:
-        header = parse(BrokerHeader, command.ext_fields)
+    def _data_version(self, command: Command, header: BrokerHeader) -> Command:
         theirs = _decode_small(DataVersion, command) if command.body else None
         ours = self._routes.data_version(header.cluster_name, header.broker_addr)
         self._routes.heartbeat(header.cluster_name, header.broker_addr, self._clock.monotonic_ms())
@@ -192,8 +191,7 @@ class Requests:
 
     # Clients and brokers ask.
 
-    def _route(self, command: Command) -> Command:
-        header = parse(GetRouteHeader, command.ext_fields)
+    def _route(self, command: Command, header: GetRouteHeader) -> Command:
         route = self._routes.route(header.topic)
         if route is None:
             return response(command, ResponseCode.TOPIC_NOT_EXIST, self._no_route(header.topic))
@@ -212,83 +210,79 @@ class Requests:
         hint = f"; did you mean {nearest}?" if nearest else "."
         return remark + f"{count} {'topic is' if count == 1 else 'topics are'} known here{hint}"
 
-    def _cluster_info(self, command: Command) -> Command:
+    def _cluster_info(self, command: Command, _: NoFields) -> Command:
         return response(command, body=encode(self._routes.cluster_info()))
 
-    def _member_group(self, command: Command) -> Command:
-        header = parse(BrokerMemberGroupHeader, command.ext_fields)
+    def _member_group(self, command: Command, header: BrokerMemberGroupHeader) -> Command:
         broker = self._routes.broker(header.broker_name)
         members = BrokerMembers(broker.addrs if broker else {}, header.broker_name, header.cluster_name)
         return response(command, body=encode(BrokerMemberGroup(members)))
 
-    def _topics(self, command: Command) -> Command:
+    def _topics(self, command: Command, _: NoFields) -> Command:
         return _names(command, self._routes.topics())
 
-    def _topics_of_cluster(self, command: Command) -> Command:
-        return _names(command, self._routes.topics(parse(ClusterHeader, command.ext_fields).cluster))
+    def _topics_of_cluster(self, command: Command, header: ClusterHeader) -> Command:
+        return _names(command, self._routes.topics(header.cluster))
 
-    def _system_topics(self, command: Command) -> Command:
+    def _system_topics(self, command: Command, _: NoFields) -> Command:
         info = self._routes.cluster_info()
         names = [name for cluster, brokers in info.clusters.items() for name in (cluster, *brokers)]
         addr = next((addr for broker in info.brokers.values() for addr in broker.addrs.values()), None)
         return _names(command, names, addr)
 
-    def _unit_topics(self, command: Command) -> Command:
+    def _unit_topics(self, command: Command, _: NoFields) -> Command:
         return _names(command, self._routes.topics_with_flags(wanted=UNIT_FLAG))
 
-    def _unit_subscription_topics(self, command: Command) -> Command:
+    def _unit_subscription_topics(self, command: Command, _: NoFields) -> Command:
         return _names(command, self._routes.topics_with_flags(wanted=UNIT_SUBSCRIPTION_FLAG))
 
-    def _unit_subscription_only_topics(self, command: Command) -> Command:
+    def _unit_subscription_only_topics(self, command: Command, _: NoFields) -> Command:
         topics = self._routes.topics_with_flags(wanted=UNIT_SUBSCRIPTION_FLAG, unwanted=UNIT_FLAG)
         return _names(command, topics)
 
     # Operators change things.
 
-    def _wipe_write_perm(self, command: Command) -> Command:
-        name = parse(BrokerNameHeader, command.ext_fields).broker_name
+    def _wipe_write_perm(self, command: Command, header: BrokerNameHeader) -> Command:
+        name = header.broker_name
         count = self._routes.set_writable(name, writable=False)
         _log.info("broker %.80r: %d topics can no longer be written to", name, count)
         return response(command, ext_fields=fields(WipeWritePermResponseHeader(count)))
 
-    def _add_write_perm(self, command: Command) -> Command:
-        name = parse(BrokerNameHeader, command.ext_fields).broker_name
+    def _add_write_perm(self, command: Command, header: BrokerNameHeader) -> Command:
+        name = header.broker_name
         count = self._routes.set_writable(name, writable=True)
         _log.info("broker %.80r: %d topics can be written to again", name, count)
         return response(command, ext_fields=fields(AddWritePermResponseHeader(count)))
 
-    def _add_topic(self, command: Command) -> Command:
-        header = parse(TopicHeader, command.ext_fields)
+    def _add_topic(self, command: Command, header: TopicHeader) -> Command:
         queues = _decode_small(_TopicQueues, command).queues if command.body else []
         if not self._routes.add_topic(header.topic, queues):
             _log.warning("topic %s not noted: it names no broker, or one that is not known", header.topic)
         return response(command)
 
-    def _delete_topic(self, command: Command) -> Command:
-        header = parse(DeleteTopicInNamesrvHeader, command.ext_fields)
+    def _delete_topic(self, command: Command, header: DeleteTopicInNamesrvHeader) -> Command:
         self._routes.delete_topic(header.topic, header.cluster_name or None)
         return response(command)
 
-    def _get_config(self, command: Command) -> Command:
-        header = parse(ConfigKeyHeader, command.ext_fields)
+    def _get_config(self, command: Command, header: ConfigKeyHeader) -> Command:
         value = self._kv_config.get(header.namespace, header.key)
         if value is None:
             remark = f"No config item, Namespace: {header.namespace} Key: {header.key}"
             return response(command, ResponseCode.QUERY_NOT_FOUND, remark)
         return response(command, ext_fields=fields(GetConfigResponseHeader(value)))
 
-    def _config_table(self, command: Command) -> Command:
-        namespace = parse(NamespaceHeader, command.ext_fields).namespace
+    def _config_table(self, command: Command, header: NamespaceHeader) -> Command:
+        namespace = header.namespace
         body = self._kv_config.body(namespace)
         if body is None:
             remark = f"No config item, Namespace: {namespace}"
             return response(command, ResponseCode.QUERY_NOT_FOUND, remark)
         return response(command, body=body)
 
-    def _get_settings(self, command: Command) -> Command:
+    def _get_settings(self, command: Command, _: NoFields) -> Command:
         return response(command, body=settings_text.encode(self._settings))
 
-    def _refuse_settings(self, command: Command) -> Command:
+    def _refuse_settings(self, command: Command, _: NoFields) -> Command:
         # In RocketMQ this request could write any file (CVE-2023-37582).
         remark = "A name server's settings cannot be changed remotely: start it again with others."
         return response(command, ResponseCode.NO_PERMISSION, remark)

@@ -1,12 +1,9 @@
 """The header fields of each command: what a request must say and what its answer says.
 
-:data:`HEADERS` is the table. :func:`parse` reads a command's ``ext_fields`` as one of its types,
-:func:`fields` writes them.
+``wire.requests`` is the table that says which request has which. :func:`parse` reads a command's
+``ext_fields`` as one of these types, :func:`fields` writes them.
 """
 
-from typing import Final
-
-from cometmq.wire.codes import RequestCode
 from cometmq.wire.headers.admin import (
     CreateTopicHeader,
     DeleteGroupHeader,
@@ -78,87 +75,9 @@ from cometmq.wire.headers.offset import (
     UpdateConsumerOffsetHeader,
 )
 
-HEADERS: Final[dict[RequestCode, tuple[type[Header], type[Header]]]] = {
-    # Producers and consumers ask a broker.
-    RequestCode.SEND_MESSAGE: (SendHeader, SendResponseHeader),
-    RequestCode.SEND_MESSAGE_V2: (SendHeaderV2, SendResponseHeader),
-    RequestCode.SEND_BATCH_MESSAGE: (SendHeaderV2, SendResponseHeader),
-    RequestCode.SEND_REPLY_MESSAGE: (SendHeader, SendResponseHeader),
-    RequestCode.SEND_REPLY_MESSAGE_V2: (SendHeaderV2, SendResponseHeader),
-    RequestCode.RECALL_MESSAGE: (RecallHeader, RecallResponseHeader),
-    RequestCode.PULL_MESSAGE: (PullHeader, PullResponseHeader),
-    RequestCode.LITE_PULL_MESSAGE: (PullHeader, PullResponseHeader),
-    RequestCode.QUERY_MESSAGE: (QueryMessageHeader, QueryMessageResponseHeader),
-    RequestCode.VIEW_MESSAGE_BY_ID: (ViewMessageHeader, NoFields),
-    RequestCode.CONSUMER_SEND_MSG_BACK: (SendBackHeader, NoFields),
-    RequestCode.END_TRANSACTION: (EndTransactionHeader, NoFields),
-    RequestCode.QUERY_CONSUMER_OFFSET: (QueryConsumerOffsetHeader, OffsetResponseHeader),
-    RequestCode.UPDATE_CONSUMER_OFFSET: (UpdateConsumerOffsetHeader, NoFields),
-    RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: (SearchOffsetHeader, OffsetResponseHeader),
-    RequestCode.GET_MAX_OFFSET: (GetMaxOffsetHeader, OffsetResponseHeader),
-    RequestCode.GET_MIN_OFFSET: (GetMinOffsetHeader, OffsetResponseHeader),
-    RequestCode.GET_EARLIEST_MSG_STORETIME: (GetEarliestStoreTimeHeader, GetEarliestStoreTimeResponseHeader),
-    RequestCode.HEART_BEAT: (NoFields, HeartbeatResponseHeader),
-    RequestCode.UNREGISTER_CLIENT: (UnregisterClientHeader, NoFields),
-    RequestCode.GET_CONSUMER_LIST_BY_GROUP: (ConsumerGroupHeader, NoFields),
-    RequestCode.LOCK_BATCH_MQ: (NoFields, NoFields),
-    RequestCode.UNLOCK_BATCH_MQ: (NoFields, NoFields),
-    RequestCode.CHECK_CLIENT_CONFIG: (NoFields, NoFields),
-    # A broker tells a client.
-    RequestCode.CHECK_TRANSACTION_STATE: (CheckTransactionStateHeader, NoFields),
-    RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: (ConsumerGroupHeader, NoFields),
-    RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: (PushReplyHeader, NoFields),
-    # An operator asks a broker.
-    RequestCode.UPDATE_AND_CREATE_TOPIC: (CreateTopicHeader, NoFields),
-    RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: (NoFields, NoFields),
-    RequestCode.DELETE_TOPIC_IN_BROKER: (TopicHeader, NoFields),
-    RequestCode.GET_TOPIC_CONFIG: (TopicHeader, NoFields),
-    RequestCode.GET_ALL_TOPIC_CONFIG: (GetAllTopicConfigHeader, GetAllTopicConfigResponseHeader),
-    RequestCode.GET_TOPIC_STATS_INFO: (TopicHeader, NoFields),
-    RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: (TopicHeader, NoFields),
-    RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: (NoFields, NoFields),
-    RequestCode.UPDATE_BROKER_CONFIG: (NoFields, NoFields),
-    RequestCode.GET_BROKER_CONFIG: (NoFields, GetBrokerConfigResponseHeader),
-    RequestCode.GET_BROKER_RUNTIME_INFO: (NoFields, NoFields),
-    RequestCode.GET_ALL_CONSUMER_OFFSET: (NoFields, NoFields),
-    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: (NoFields, NoFields),
-    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: (GetAllGroupConfigHeader, GetAllGroupConfigResponseHeader),
-    RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: (GroupHeader, NoFields),
-    RequestCode.DELETE_SUBSCRIPTIONGROUP: (DeleteGroupHeader, NoFields),
-    RequestCode.GET_CONSUMER_CONNECTION_LIST: (ConsumerGroupHeader, NoFields),
-    RequestCode.GET_PRODUCER_CONNECTION_LIST: (ProducerGroupHeader, NoFields),
-    RequestCode.GET_CONSUME_STATS: (GetConsumeStatsHeader, NoFields),
-    RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: (ResetOffsetHeader, NoFields),
-    RequestCode.CLONE_GROUP_OFFSET: (CloneOffsetHeader, NoFields),
-    RequestCode.GET_CONSUMER_RUNNING_INFO: (RunningInfoHeader, NoFields),
-    RequestCode.CONSUME_MESSAGE_DIRECTLY: (ConsumeDirectlyHeader, NoFields),
-    # Anybody asks a name server.
-    RequestCode.PUT_KV_CONFIG: (PutConfigHeader, NoFields),
-    RequestCode.GET_KV_CONFIG: (ConfigKeyHeader, GetConfigResponseHeader),
-    RequestCode.DELETE_KV_CONFIG: (ConfigKeyHeader, NoFields),
-    RequestCode.GET_KVLIST_BY_NAMESPACE: (NamespaceHeader, NoFields),
-    RequestCode.REGISTER_BROKER: (RegisterBrokerHeader, RegisterBrokerResponseHeader),
-    RequestCode.UNREGISTER_BROKER: (BrokerHeader, NoFields),
-    RequestCode.QUERY_DATA_VERSION: (BrokerHeader, QueryDataVersionResponseHeader),
-    RequestCode.BROKER_HEARTBEAT: (BrokerHeartbeatHeader, NoFields),
-    RequestCode.GET_BROKER_MEMBER_GROUP: (BrokerMemberGroupHeader, NoFields),
-    RequestCode.GET_ROUTEINFO_BY_TOPIC: (GetRouteHeader, NoFields),
-    RequestCode.GET_BROKER_CLUSTER_INFO: (NoFields, NoFields),
-    RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: (NoFields, NoFields),
-    RequestCode.GET_TOPICS_BY_CLUSTER: (ClusterHeader, NoFields),
-    RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS: (NoFields, NoFields),
-    RequestCode.DELETE_TOPIC_IN_NAMESRV: (DeleteTopicInNamesrvHeader, NoFields),
-    RequestCode.WIPE_WRITE_PERM_OF_BROKER: (BrokerNameHeader, WipeWritePermResponseHeader),
-    RequestCode.ADD_WRITE_PERM_OF_BROKER: (BrokerNameHeader, AddWritePermResponseHeader),
-    RequestCode.UPDATE_NAMESRV_CONFIG: (NoFields, NoFields),
-    RequestCode.GET_NAMESRV_CONFIG: (NoFields, NoFields),
-}
-"""RequestCode → (header of the request, header of a successful answer)."""
-
 __all__ = [
     "DEFAULT_TOPIC",
     "DEFAULT_TOPIC_QUEUES",
-    "HEADERS",
     "AddWritePermResponseHeader",
     "BrokerHeader",
     "BrokerHeartbeatHeader",

@@ -1,0 +1,273 @@
+"""The one table of requests: what each code's request and answer carry, and what its sender must be allowed.
+
+Brokers, name servers, clients, tests and the reference page of the docs read this table. A handler is called
+with its header parsed as the type that stands here. A new request is a line here, its headers in
+``wire.headers``, and a handler in the part that answers it.
+
+What a request needs follows RocketMQ's ``DefaultAuthorizationContextBuilder.java`` and the annotations of its
+headers; where 5.5.0 checks nothing though it could (LITE_PULL_MESSAGE, UPDATE_BROKER_CONFIG, …), the table
+names what the request does.
+"""
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from cometmq.wire.bodies import (
+    Body,
+    ClientConfigCheck,
+    GroupConfig,
+    Heartbeat,
+    LockRequest,
+    TopicConfigs,
+)
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.headers import (
+    AddWritePermResponseHeader,
+    BrokerHeader,
+    BrokerHeartbeatHeader,
+    BrokerMemberGroupHeader,
+    BrokerNameHeader,
+    CheckTransactionStateHeader,
+    CloneOffsetHeader,
+    ClusterHeader,
+    ConfigKeyHeader,
+    ConsumeDirectlyHeader,
+    ConsumerGroupHeader,
+    CreateTopicHeader,
+    DeleteGroupHeader,
+    DeleteTopicInNamesrvHeader,
+    EndTransactionHeader,
+    GetAllGroupConfigHeader,
+    GetAllGroupConfigResponseHeader,
+    GetAllTopicConfigHeader,
+    GetAllTopicConfigResponseHeader,
+    GetBrokerConfigResponseHeader,
+    GetConfigResponseHeader,
+    GetConsumeStatsHeader,
+    GetEarliestStoreTimeHeader,
+    GetEarliestStoreTimeResponseHeader,
+    GetMaxOffsetHeader,
+    GetMinOffsetHeader,
+    GetRouteHeader,
+    GroupHeader,
+    Header,
+    HeartbeatResponseHeader,
+    NamespaceHeader,
+    NoFields,
+    OffsetResponseHeader,
+    ProducerGroupHeader,
+    PullHeader,
+    PullResponseHeader,
+    PushReplyHeader,
+    PutConfigHeader,
+    QueryConsumerOffsetHeader,
+    QueryDataVersionResponseHeader,
+    QueryMessageHeader,
+    QueryMessageResponseHeader,
+    RecallHeader,
+    RecallResponseHeader,
+    RegisterBrokerHeader,
+    RegisterBrokerResponseHeader,
+    ResetOffsetHeader,
+    RunningInfoHeader,
+    SearchOffsetHeader,
+    SendBackHeader,
+    SendHeader,
+    SendHeaderV2,
+    SendResponseHeader,
+    TopicHeader,
+    UnregisterClientHeader,
+    UpdateConsumerOffsetHeader,
+    ViewMessageHeader,
+    WipeWritePermResponseHeader,
+)
+
+
+class Resource(StrEnum):
+    """What a permission is about."""
+
+    TOPIC = "Topic"
+    GROUP = "Group"
+    CLUSTER = "Cluster"
+
+
+class Action(StrEnum):
+    """What a permission allows."""
+
+    PUB = "Pub"
+    SUB = "Sub"
+    CREATE = "Create"
+    UPDATE = "Update"
+    DELETE = "Delete"
+    GET = "Get"
+
+
+class Access(NamedTuple):
+    """A permission that a request needs: any one of ``actions`` on the topics, groups or cluster it names."""
+
+    resource: Resource
+    actions: tuple[Action, ...]
+
+    def __str__(self) -> str:
+        return f"{self.resource} {'|'.join(self.actions)}"
+
+
+class Request(NamedTuple):
+    """What one request code means.
+
+    Attributes:
+        header: the type of the request's header.
+        answer: the type of a successful answer's header.
+        access: the permissions that its sender needs, all of them.
+        body: the type of the request's body; None if it has none, or one that is no JSON.
+    """
+
+    header: type[Header] = NoFields
+    answer: type[Header] = NoFields
+    access: tuple[Access, ...] = ()
+    body: type[Body] | None = None
+
+
+def _topic(*actions: Action) -> Access:
+    return Access(Resource.TOPIC, actions)
+
+
+def _group(*actions: Action) -> Access:
+    return Access(Resource.GROUP, actions)
+
+
+_PUB: Final = (_topic(Action.PUB),)
+_SUB: Final = (_group(Action.SUB), _topic(Action.SUB))
+_TOPIC_GET: Final = (_topic(Action.GET),)
+_GROUP_GET: Final = (_group(Action.GET),)
+_BOTH_GET: Final = (_group(Action.GET), _topic(Action.GET))
+_BOTH_UPDATE: Final = (_group(Action.UPDATE), _topic(Action.UPDATE))
+_SUB_OR_GET: Final = (_group(Action.SUB, Action.GET), _topic(Action.SUB, Action.GET))
+_CLUSTER_GET: Final = (Access(Resource.CLUSTER, (Action.GET,)),)
+_CLUSTER_UPDATE: Final = (Access(Resource.CLUSTER, (Action.UPDATE,)),)
+
+SENDS: Final[dict[int, type[SendHeader]]] = {
+    RequestCode.SEND_MESSAGE: SendHeader,
+    RequestCode.SEND_MESSAGE_V2: SendHeaderV2,
+    RequestCode.SEND_BATCH_MESSAGE: SendHeaderV2,
+}
+"""The requests that store messages of producers, which brokers handle many at a time, and their headers."""
+
+TO_BROKERS: Final = {
+    RequestCode(code): Request(header, SendResponseHeader, _PUB) for code, header in SENDS.items()
+} | {
+    RequestCode.SEND_REPLY_MESSAGE: Request(SendHeader, SendResponseHeader, _PUB),
+    RequestCode.SEND_REPLY_MESSAGE_V2: Request(SendHeaderV2, SendResponseHeader, _PUB),
+    RequestCode.RECALL_MESSAGE: Request(RecallHeader, RecallResponseHeader, _PUB),
+    RequestCode.END_TRANSACTION: Request(EndTransactionHeader, NoFields, _PUB),
+    RequestCode.PULL_MESSAGE: Request(PullHeader, PullResponseHeader, _SUB),
+    RequestCode.LITE_PULL_MESSAGE: Request(PullHeader, PullResponseHeader, _SUB),
+    RequestCode.CONSUMER_SEND_MSG_BACK: Request(SendBackHeader, NoFields, (_group(Action.SUB),)),
+    RequestCode.QUERY_MESSAGE: Request(
+        QueryMessageHeader, QueryMessageResponseHeader, (_topic(Action.SUB, Action.GET),)
+    ),
+    RequestCode.VIEW_MESSAGE_BY_ID: Request(ViewMessageHeader, NoFields, _TOPIC_GET),
+    RequestCode.QUERY_CONSUMER_OFFSET: Request(QueryConsumerOffsetHeader, OffsetResponseHeader, _SUB_OR_GET),
+    RequestCode.UPDATE_CONSUMER_OFFSET: Request(
+        UpdateConsumerOffsetHeader,
+        NoFields,
+        (_group(Action.SUB, Action.UPDATE), _topic(Action.SUB, Action.UPDATE)),
+    ),
+    RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: Request(SearchOffsetHeader, OffsetResponseHeader, _TOPIC_GET),
+    RequestCode.GET_MAX_OFFSET: Request(GetMaxOffsetHeader, OffsetResponseHeader, _TOPIC_GET),
+    RequestCode.GET_MIN_OFFSET: Request(GetMinOffsetHeader, OffsetResponseHeader, _TOPIC_GET),
+    RequestCode.GET_EARLIEST_MSG_STORETIME: Request(
+        GetEarliestStoreTimeHeader, GetEarliestStoreTimeResponseHeader, _TOPIC_GET
+    ),
+    RequestCode.HEART_BEAT: Request(NoFields, HeartbeatResponseHeader, _SUB, Heartbeat),
+    RequestCode.UNREGISTER_CLIENT: Request(UnregisterClientHeader, NoFields, (_group(Action.SUB),)),
+    RequestCode.GET_CONSUMER_LIST_BY_GROUP: Request(
+        ConsumerGroupHeader, NoFields, (_group(Action.SUB, Action.GET),)
+    ),
+    RequestCode.LOCK_BATCH_MQ: Request(NoFields, NoFields, _SUB, LockRequest),
+    RequestCode.UNLOCK_BATCH_MQ: Request(NoFields, NoFields, _SUB, LockRequest),
+    RequestCode.CHECK_CLIENT_CONFIG: Request(NoFields, NoFields, (_group(Action.SUB),), ClientConfigCheck),
+    # An operator asks a broker.
+    RequestCode.UPDATE_AND_CREATE_TOPIC: Request(CreateTopicHeader, NoFields, (_topic(Action.CREATE),)),
+    RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: Request(
+        NoFields, NoFields, (_topic(Action.CREATE),), TopicConfigs
+    ),
+    RequestCode.DELETE_TOPIC_IN_BROKER: Request(TopicHeader, NoFields, (_topic(Action.DELETE),)),
+    RequestCode.GET_TOPIC_CONFIG: Request(TopicHeader, NoFields, _TOPIC_GET),
+    RequestCode.GET_ALL_TOPIC_CONFIG: Request(
+        GetAllTopicConfigHeader, GetAllTopicConfigResponseHeader, _CLUSTER_GET
+    ),
+    RequestCode.GET_TOPIC_STATS_INFO: Request(TopicHeader, NoFields, _TOPIC_GET),
+    RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: Request(TopicHeader, NoFields, _TOPIC_GET),
+    RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: Request(access=_CLUSTER_GET),
+    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: Request(
+        NoFields, NoFields, (_group(Action.UPDATE),), GroupConfig
+    ),
+    RequestCode.DELETE_SUBSCRIPTIONGROUP: Request(DeleteGroupHeader, NoFields, (_group(Action.DELETE),)),
+    RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: Request(GroupHeader, NoFields, _GROUP_GET),
+    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: Request(
+        GetAllGroupConfigHeader, GetAllGroupConfigResponseHeader, _CLUSTER_GET
+    ),
+    RequestCode.GET_ALL_CONSUMER_OFFSET: Request(access=_CLUSTER_GET),
+    RequestCode.GET_ALL_DELAY_OFFSET: Request(access=_CLUSTER_GET),
+    RequestCode.GET_CONSUMER_CONNECTION_LIST: Request(ConsumerGroupHeader, NoFields, _GROUP_GET),
+    RequestCode.GET_PRODUCER_CONNECTION_LIST: Request(ProducerGroupHeader, NoFields, _CLUSTER_GET),
+    RequestCode.GET_CONSUME_STATS: Request(GetConsumeStatsHeader, NoFields, _BOTH_GET),
+    RequestCode.QUERY_TOPICS_BY_CONSUMER: Request(GroupHeader, NoFields, _GROUP_GET),
+    RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: Request(ResetOffsetHeader, NoFields, _BOTH_UPDATE),
+    RequestCode.CLONE_GROUP_OFFSET: Request(CloneOffsetHeader, NoFields, _BOTH_UPDATE),
+    RequestCode.GET_CONSUMER_RUNNING_INFO: Request(RunningInfoHeader, NoFields, _GROUP_GET),
+    RequestCode.CONSUME_MESSAGE_DIRECTLY: Request(ConsumeDirectlyHeader, NoFields, _SUB),
+    RequestCode.DELETE_EXPIRED_COMMITLOG: Request(access=_CLUSTER_UPDATE),
+    RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: Request(access=_CLUSTER_UPDATE),
+    RequestCode.CLEAN_UNUSED_TOPIC: Request(access=_CLUSTER_UPDATE),
+    RequestCode.GET_BROKER_CONFIG: Request(NoFields, GetBrokerConfigResponseHeader, _CLUSTER_GET),
+    RequestCode.UPDATE_BROKER_CONFIG: Request(access=_CLUSTER_UPDATE),
+    RequestCode.GET_BROKER_RUNTIME_INFO: Request(access=_CLUSTER_GET),
+}
+"""What a broker answers."""
+
+TO_CLIENTS: Final = {
+    RequestCode.CHECK_TRANSACTION_STATE: Request(CheckTransactionStateHeader),
+    RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: Request(ConsumerGroupHeader),
+    RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: Request(PushReplyHeader),
+    RequestCode.GET_CONSUMER_RUNNING_INFO: Request(RunningInfoHeader),
+    RequestCode.CONSUME_MESSAGE_DIRECTLY: Request(ConsumeDirectlyHeader),
+}
+"""What a broker tells or asks a client."""
+
+TO_NAME_SERVERS: Final = {
+    RequestCode.PUT_KV_CONFIG: Request(PutConfigHeader, NoFields, _CLUSTER_UPDATE),
+    RequestCode.GET_KV_CONFIG: Request(ConfigKeyHeader, GetConfigResponseHeader, _CLUSTER_GET),
+    RequestCode.DELETE_KV_CONFIG: Request(ConfigKeyHeader, NoFields, _CLUSTER_UPDATE),
+    RequestCode.GET_KVLIST_BY_NAMESPACE: Request(NamespaceHeader, NoFields, _CLUSTER_GET),
+    RequestCode.REGISTER_BROKER: Request(RegisterBrokerHeader, RegisterBrokerResponseHeader, _CLUSTER_UPDATE),
+    RequestCode.UNREGISTER_BROKER: Request(BrokerHeader, NoFields, _CLUSTER_UPDATE),
+    RequestCode.QUERY_DATA_VERSION: Request(BrokerHeader, QueryDataVersionResponseHeader, _CLUSTER_GET),
+    RequestCode.BROKER_HEARTBEAT: Request(BrokerHeartbeatHeader, NoFields, _CLUSTER_UPDATE),
+    RequestCode.GET_BROKER_MEMBER_GROUP: Request(BrokerMemberGroupHeader, NoFields, _CLUSTER_GET),
+    RequestCode.GET_ROUTEINFO_BY_TOPIC: Request(
+        GetRouteHeader, NoFields, (_topic(Action.PUB, Action.SUB, Action.GET),)
+    ),
+    RequestCode.GET_BROKER_CLUSTER_INFO: Request(access=_CLUSTER_GET),
+    RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: Request(access=_CLUSTER_GET),
+    RequestCode.GET_TOPICS_BY_CLUSTER: Request(ClusterHeader, NoFields, _CLUSTER_GET),
+    RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS: Request(access=_CLUSTER_GET),
+    RequestCode.GET_UNIT_TOPIC_LIST: Request(access=_CLUSTER_GET),
+    RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: Request(access=_CLUSTER_GET),
+    RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: Request(access=_CLUSTER_GET),
+    RequestCode.REGISTER_TOPIC_IN_NAMESRV: Request(TopicHeader, NoFields, _CLUSTER_UPDATE),
+    RequestCode.DELETE_TOPIC_IN_NAMESRV: Request(DeleteTopicInNamesrvHeader, NoFields, _CLUSTER_UPDATE),
+    RequestCode.WIPE_WRITE_PERM_OF_BROKER: Request(
+        BrokerNameHeader, WipeWritePermResponseHeader, _CLUSTER_UPDATE
+    ),
+    RequestCode.ADD_WRITE_PERM_OF_BROKER: Request(
+        BrokerNameHeader, AddWritePermResponseHeader, _CLUSTER_UPDATE
+    ),
+    RequestCode.UPDATE_NAMESRV_CONFIG: Request(access=_CLUSTER_UPDATE),
+    RequestCode.GET_NAMESRV_CONFIG: Request(access=_CLUSTER_GET),
+}
+"""What a name server answers."""
+
+REQUESTS: Final = TO_CLIENTS | TO_NAME_SERVERS | TO_BROKERS
+"""All of them; of one that a broker answers by asking a client the broker's own line."""
