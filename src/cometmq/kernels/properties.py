@@ -18,15 +18,21 @@ from cometmq.kernels.jit import (
     kernel,
     longs_in,
     longs_out,
+    lowest_bit,
     none,
     types,
     uint32,
+    uint64,
+    word_at,
 )
 from cometmq.kernels.text import MALFORMED, REPLACEMENT, code_point, hash_text
 
 _NAME_END: Final = ord(properties.NAME_END)
 _VALUE_END: Final = ord(properties.VALUE_END)
 _BLANK: Final = ord(properties.KEY_SEPARATOR)
+_ONES: Final = uint64(0x0101010101010101)
+_HIGHS: Final = uint64(0x8080808080808080)
+_VALUE_ENDS: Final = _ONES * uint64(_VALUE_END)
 _CODED_MAX: Final = 8
 _PIECE_MIN: Final = 3
 """Bytes of the shortest property but for its end: name, separator, value."""
@@ -45,6 +51,23 @@ _DELAY: Final = _code(properties.DELAY)
 
 
 @inlined
+def _next_value_end(buffer: Bytes, position: int, end: int) -> Any:
+    """Find the next byte that ends a value, eight bytes at a time; ``end`` if there is none.
+
+    (S. E. Anderson, "Bit Twiddling Hacks": haszero. A borrow may mark bytes behind the first, never before.)
+    """
+    while position + 8 <= end:
+        others = word_at(buffer, position) ^ _VALUE_ENDS
+        found = (others - _ONES) & ~others & _HIGHS
+        if found:
+            return position + (int64(lowest_bit(found)) >> 3)
+        position += 8
+    while position < end and byte_at(buffer, position) != _VALUE_END:
+        position += 1
+    return position
+
+
+@inlined
 def next_property(buffer: Bytes, position: int, end: int) -> Any:
     """Read the piece at ``position``: its name's code, where the name ends, where the value ends.
 
@@ -60,9 +83,7 @@ def next_property(buffer: Bytes, position: int, end: int) -> Any:
             break
         code = code << 8 | byte
         name_end += 1
-    value_end = name_end
-    while value_end < end and byte_at(buffer, value_end) != _VALUE_END:
-        value_end += 1
+    value_end = _next_value_end(buffer, name_end, end)
     return code if name_end - position <= _CODED_MAX else int64(-1), name_end, value_end
 
 

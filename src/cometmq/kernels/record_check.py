@@ -17,7 +17,7 @@ from cometmq.format.record import (
 )
 from cometmq.format.sys_flag import BORN_HOST_V6, STORE_HOST_V6
 from cometmq.kernels.crc import crc32_of
-from cometmq.kernels.jit import Bytes, byte_at, inlined, int64, int_at, long_at, uint32
+from cometmq.kernels.jit import Bytes, byte_at, inlined, int64, int_at, long_at, uint32, word_at
 from cometmq.kernels.properties import known_properties
 
 _V1: Final = MAGIC_V1
@@ -68,12 +68,18 @@ def is_message(file: Bytes, position: int, size: int, physical_offset: int, queu
 
 @inlined
 def _same(file: Bytes, begin: int, end: int, texts: Bytes, at: int, size: int) -> bool:
-    """Compare the bytes from ``begin`` to ``end`` with ``size`` bytes of ``texts``."""
+    """Compare the bytes from ``begin`` to ``end`` with ``size`` bytes of ``texts``, eight at a time."""
     if end - begin != size:
         return False
-    for i in range(size):
+    i = 0
+    while i + 8 <= size:
+        if word_at(file, begin + i) != word_at(texts, at + i):
+            return False
+        i += 8
+    while i < size:
         if byte_at(file, begin + i) != byte_at(texts, at + i):
             return False
+        i += 1
     return True
 
 
