@@ -27,7 +27,14 @@ def table(requests: Mapping[RequestCode, Request]) -> str:
         request = requests[code]
         body = "" if request.body is None else f"`{request.body.__name__}`"
         needs = ", ".join(map(str, request.access)).replace("|", " or ")
-        cells = (str(int(code)), f"`{code.name}`", _names(request.header), body, _names(request.answer), needs)
+        cells = (
+            str(int(code)),
+            f"`{code.name}`",
+            _names(request.header),
+            body,
+            _names(request.answer),
+            needs,
+        )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

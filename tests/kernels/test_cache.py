@@ -64,11 +64,10 @@ def test_the_name_changes_with_what_the_machine_code_depends_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cache, "PACKAGE", tmp_path / "kernels")
-    for name in cache.SOURCES:
-        path = tmp_path / f"{name}.py"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("a = 1")
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels" / "compiled.py").write_text("from cometmq.kernels.scan import scan\n")
     source = tmp_path / "kernels" / "scan.py"
+    source.write_text("a = 1")
     digests = {cache.read_sources().digest}
     source.write_text("a = 2")
     digests.add(cache.read_sources().digest)
@@ -84,7 +83,7 @@ def test_the_name_does_not_change_with_times_and_paths(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = cache.read_sources()
-    for name in cache.SOURCES:
+    for name in cache._sources():
         copy = tmp_path / f"{name}.py"
         copy.parent.mkdir(exist_ok=True)
         shutil.copy(cache.PACKAGE.parent / f"{name}.py", copy)
@@ -106,7 +105,8 @@ def test_the_sources_are_all_that_the_compiled_operations_import() -> None:
                 for imported in (path, *(f"{path}/{each.name}" for each in node.names)):
                     if path.startswith(("format", "kernels")) and (package / f"{imported}.py").exists():
                         waiting |= {imported} - found
-    assert found == set(cache.SOURCES)
+    assert found <= cache._sources().keys()
+    assert {"kernels/scan", "kernels/pull", "format/record"} <= found
 
 
 def test_old_caches_are_forgotten(cache_parent: Path) -> None:

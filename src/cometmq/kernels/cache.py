@@ -13,6 +13,7 @@ import fcntl
 import hashlib
 import importlib
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -29,63 +30,14 @@ if TYPE_CHECKING:
     from cometmq.kernels.machine_code import Processor
 
 PACKAGE: Final = Path(__file__).parent
-SOURCES: Final = (
-    "format/checksum",
-    "format/consume_queue_ext",
-    "format/delay_level",
-    "format/host",
-    "format/index",
-    "format/java_hash",
-    "format/java_numbers",
-    "format/properties",
-    "format/property_crc",
-    "format/queue_entry",
-    "format/record",
-    "format/scan",
-    "format/sys_flag",
-    "kernels/compiled",
-    "kernels/crc",
-    "kernels/crc_folding",
-    "kernels/dispatch",
-    "kernels/gather",
-    "kernels/grouping",
-    "kernels/index",
-    "kernels/jit",
-    "kernels/json_text",
-    "kernels/keys",
-    "kernels/machine_code",
-    "kernels/named_fields",
-    "kernels/numbering",
-    "kernels/ops",
-    "kernels/places",
-    "kernels/properties",
-    "kernels/pull",
-    "kernels/pull_answers",
-    "kernels/pull_asks",
-    "kernels/pull_frames",
-    "kernels/pull_header",
-    "kernels/pull_table",
-    "kernels/pulls",
-    "kernels/queries",
-    "kernels/query",
-    "kernels/query_frames",
-    "kernels/record_check",
-    "kernels/scan",
-    "kernels/selection",
-    "kernels/send",
-    "kernels/send_answers",
-    "kernels/send_batches",
-    "kernels/send_frames",
-    "kernels/send_header",
-    "kernels/send_properties",
-    "kernels/send_records",
-    "kernels/sends",
-    "kernels/text",
-    "kernels/topic_table",
+_IMPORT: Final = re.compile(
+    r"^from cometmq\.(format|kernels)(?:\.(\w+))? import (\([^)]*\)|[^\n]*)", re.MULTILINE
 )
-"""What the compiled operations are made of: themselves, and where their constants come from."""
+"""An import at the top of a module: of names from a module, or of modules."""
+_WORD: Final = re.compile(r"\w+")
 KEPT_MAX: Final = 8
 """So many caches are kept in a place, the newest ones: others are of earlier versions."""
+_MAIN: Final = "kernels/compiled"
 _COMPILED: Final = "cometmq.kernels.compiled"
 _PREFIX: Final = "cometmq-"
 _BUILDING: Final = "building-"
@@ -186,11 +138,29 @@ def read_sources() -> Sources:
     python = f"{sys.implementation.cache_tag} {sys.version_info}"
     digest = hashlib.sha256("\0".join((python, *versions)).encode())
     kernel_count = 0
-    for name in SOURCES:
-        text = (PACKAGE.parent / f"{name}.py").read_bytes()
+    for name, text in sorted(_sources().items()):
         digest.update(f"\0{name} {len(text)}\0".encode() + text)
         kernel_count += text.count(b"\n@kernel(")
     return Sources(digest.hexdigest()[:16], kernel_count)
+
+
+def _sources() -> dict[str, bytes]:
+    """Read what the compiled operations are made of: themselves, and all in ``format`` that they import.
+
+    (Of what they import elsewhere, such as errors, nothing gets into machine code.)
+    """
+    found: dict[str, bytes] = {}
+    waiting = [_MAIN]
+    while waiting:
+        name = waiting.pop()
+        path = PACKAGE.parent / f"{name}.py"
+        if name in found or not path.exists():
+            continue
+        found[name] = path.read_bytes()
+        for package, module, names in _IMPORT.findall(found[name].decode()):
+            modules = [module] if module else _WORD.findall(names)
+            waiting += [f"{package}/{each}" for each in modules]
+    return found
 
 
 def _usable_processors() -> "list[Processor]":
