@@ -1,6 +1,6 @@
 """CometMQ: a RocketMQ-compatible message log in Python, with its data pipeline on Spark.
 
-The clients are imported when they are first named: ``from cometmq import Message, Producer``.
+The clients are imported when they are first used: ``from cometmq import Message, Producer``.
 """
 
 from typing import TYPE_CHECKING, Final

@@ -1,11 +1,11 @@
-"""Checking the arguments of public functions, where they are given and not deep within.
+"""Check the arguments of public functions where they are passed, not deep within.
 
 ::
 
     check(TEXT, name_servers=name_servers, group=group)
     check(or_none(number(0)), linger_ms=linger_ms)
 
-An error names the argument, what was given, its type, and what is wanted.
+An error names the argument, its value, its type, and what to give.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -14,16 +14,16 @@ from typing import Any, Final, NamedTuple
 from cometmq.errors import IllegalArgument, IllegalType
 
 SHOWN_MAX: Final = 60
-"""So many characters of a value are shown."""
+"""Longest text of a value in an error, in characters."""
 
 
 class ArgumentKind(NamedTuple):
-    """What an argument may be.
+    """A kind of arguments: the test that they must pass, and its name.
 
     Attributes:
-        wanted: the same in words, behind "give".
+        wanted: the kind in words, for an error that ends in "give …".
         is_type: checks the type.
-        is_value: checks the value, once the type is right.
+        is_value: checks the value, if the type is right.
     """
 
     wanted: str
@@ -32,11 +32,11 @@ class ArgumentKind(NamedTuple):
 
 
 def check(kind: ArgumentKind, **arguments: object) -> None:
-    """Check arguments, which are given by their names.
+    """Check arguments, which are passed by name.
 
     Raises:
-        IllegalType: one is of another type (also a ``TypeError``).
-        IllegalArgument: one has a value that cannot be (also a ``ValueError``).
+        IllegalType: one has the wrong type (also a ``TypeError``).
+        IllegalArgument: one has a value that is not allowed (also a ``ValueError``).
     """
     for name, value in arguments.items():
         if not kind.is_type(value):
@@ -46,32 +46,32 @@ def check(kind: ArgumentKind, **arguments: object) -> None:
 
 
 def mismatch(name: str, value: object, wanted: str) -> str:
-    """Return the text of an error about a value of another type than is wanted."""
+    """Return the text of an error about a value of the wrong type."""
     return f"{name} {shown(value)} ({type(value).__name__}): give {wanted}"
 
 
 def shown(value: object) -> str:
-    """Return a value as errors show it: a long one is cut."""
+    """Return the ``repr`` of a value for an error; a long one is cut."""
     text = repr(value)
     return text if len(text) <= SHOWN_MAX else text[:SHOWN_MAX] + "…"
 
 
 def number(least: int | None = None) -> ArgumentKind:
-    """Return the kind of whole numbers, of at least ``least``."""
+    """Return the kind of whole numbers, optionally with a minimum."""
     if least is None:
         return ArgumentKind("an int", _is_int)
     return ArgumentKind(f"an int of at least {least}", _is_int, lambda value: value >= least)
 
 
 def instance_of(*types: type) -> ArgumentKind:
-    """Return the kind of the instances of some classes."""
+    """Return the kind of instances of the classes."""
     return ArgumentKind(
         " or ".join(f"a {one.__name__}" for one in types), lambda value: isinstance(value, types)
     )
 
 
 def or_none(kind: ArgumentKind) -> ArgumentKind:
-    """Return the kind of a value that may be left out."""
+    """Return the kind of values that may also be None."""
     return ArgumentKind(
         f"{kind.wanted}, or None",
         lambda value: value is None or kind.is_type(value),
@@ -80,7 +80,7 @@ def or_none(kind: ArgumentKind) -> ArgumentKind:
 
 
 def several(kind: ArgumentKind, plural: str) -> ArgumentKind:
-    """Return the kind of collections of values; a str, which is one of letters, is none."""
+    """Return the kind of collections whose elements have a kind; a str does not count as a collection."""
     return ArgumentKind(
         f"{plural}, as a tuple or a list",
         lambda value: _is_collection(value) and all(map(kind.is_type, value)),

@@ -1,4 +1,4 @@
-"""The clients for programs without asyncio: the same ones, run by a loop in a background thread.
+"""The clients for programs without asyncio: the same clients, run by an event loop in a background thread.
 
 ::
 
@@ -7,12 +7,12 @@
     with Producer("127.0.0.1:9876", group="orders") as producer:
         producer.send(Message("orders", b"paid"))
 
-Any number of threads may share a client. One loop serves all clients of a process: it is started when the
-first is opened and ends with the last. What threads ask at the same time goes to it together, so that sends
-of many threads share writes as those of many tasks do.
+Any number of threads may share a client. One loop serves all clients of a process: it starts when the first
+client is opened and ends when the last one is closed. Calls that threads make at the same time reach the loop
+together, so the sends of many threads share writes as those of many tasks do.
 
-Outside its ``with`` statement a client raises NetworkError, also to threads that still wait when it is closed
-and in processes that were forked from the one that opened it: each process opens its own.
+Outside its ``with`` statement a client raises NetworkError; so do calls that still wait when it is closed,
+and calls in a process that was forked from the one that opened it: each process opens its own clients.
 """
 
 import inspect
@@ -49,14 +49,14 @@ _ClientT = TypeVar("_ClientT", bound=_Client)
 
 
 class _Blocking(Generic[_ClientT]):
-    """A client that is opened and closed by ``with``."""
+    """An asyncio client that ``with`` opens and closes and whose methods wait for the result."""
 
     def __init__(self, asyncio_client: _ClientT) -> None:
         self._client = asyncio_client
         self._thread: LoopThread | None = None
 
     def __enter__(self) -> Self:
-        """Open it. Raises SettingsError if it is open already."""
+        """Open the client. Raises SettingsError if it is open already."""
         if self._is_open:
             raise SettingsError(f"this {type(self).__name__} is open already: threads may share it as it is")
         thread = SHARED.join()
@@ -69,7 +69,7 @@ class _Blocking(Generic[_ClientT]):
         return self
 
     def __exit__(self, kind: object, *failure: object) -> None:
-        """Close it; nothing happens if it is closed. Raises RuntimeError in the loop, by an async handler."""
+        """Close the client, if it is open. Raises RuntimeError when an async handler calls it in the loop."""
         thread = self._thread
         if thread is None or not self._is_open:
             return
@@ -88,7 +88,7 @@ class _Blocking(Generic[_ClientT]):
         return self._thread is not None and self._thread.ended is None
 
     def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Do something in the loop. Raises NetworkError if the client is not open."""
+        """Run a coroutine in the loop, return its result. Raises NetworkError if the client is not open."""
         if (thread := self._thread) is None:
             work.close()
             raise NetworkError(CLOSED)
@@ -102,7 +102,7 @@ class _Blocking(Generic[_ClientT]):
 
 
 class Producer(_Blocking[client.Producer]):
-    """Sends messages; takes the arguments of ``cometmq.Producer``, whose methods these are."""
+    """A producer for threads, with the arguments and methods of ``cometmq.Producer``."""
 
     def __init__(self, name_servers: str, group: str = "DEFAULT_PRODUCER_GROUP", **options: Any) -> None:
         super().__init__(client.Producer(name_servers, group, **options))
@@ -112,7 +112,7 @@ class Producer(_Blocking[client.Producer]):
         return self._run(self._client.send(message, queue))
 
     def send_many(self, messages: Iterable[Message]) -> list[client.SendResult]:
-        """Send any number of messages of any topics, in as few requests as will do."""
+        """Send any number of messages of any topics in as few requests as possible."""
         return self._run(self._client.send_many(list(messages)))
 
     def send_batch(self, messages: Sequence[Message], queue: Where = None) -> client.SendResult:
@@ -126,7 +126,7 @@ class Producer(_Blocking[client.Producer]):
     def request(
         self, message: Message, timeout_ms: int = REPLY_TIMEOUT_MS, queue: Where = None
     ) -> StoredMessage:
-        """Send a message, and wait for the reply of who consumes it."""
+        """Send a message and wait for the reply of the consumer that receives it."""
         return self._run(self._client.request(message, timeout_ms, queue))
 
     def reply(
@@ -138,22 +138,22 @@ class Producer(_Blocking[client.Producer]):
         keys: tuple[str, ...] = (),
         properties: Mapping[str, str] = {},
     ) -> client.SendResult:
-        """Reply to a message that was sent by ``request``; wait until the producer that asked has it."""
+        """Reply to a message sent by ``request``; wait until the requesting producer has the reply."""
         return self._run(self._client.reply(request, body, tags=tags, keys=keys, properties=properties))
 
     def recall(self, topic: str, handle: str | None) -> str:
-        """Take back a message that waits for its time, so that nobody gets it; give the message's id."""
+        """Recall a delayed message before it is delivered to any consumer; return the message's id."""
         return self._run(self._client.recall(topic, handle))
 
     def queues(self, topic: str) -> list[MessageQueue]:
-        """Give the queues that a topic's messages are sent to."""
+        """Return the queues to which messages of a topic are sent."""
         return self._run(self._client.queues(topic))
 
 
 class TransactionProducer(Producer):
-    """Sends messages, also in transactions; takes the arguments of ``cometmq.TransactionProducer``.
+    """A transaction producer for threads, with the arguments of ``cometmq.TransactionProducer``.
 
-    A plain ``check`` runs in a thread, as there; an async one runs in the background loop.
+    A ``check`` that is a plain function runs in a thread, an async one in the background loop.
     """
 
     def __init__(self, name_servers: str, group: str, *, check: Check, **options: Any) -> None:
@@ -163,9 +163,10 @@ class TransactionProducer(Producer):
     def send_in_transaction(
         self, message: Message, execute: Execute, queue: Where = None
     ) -> client.TransactionResult:
-        """Send a message that consumers get if the local transaction is committed.
+        """Send a half message, run the local transaction, and commit or roll back by its result.
 
-        A plain ``execute`` runs in the calling thread, an async one in the background loop.
+        An ``execute`` that is a plain function runs in the calling thread, an async one in the background
+        loop.
         """
         if inspect.iscoroutinefunction(execute):
             return self._run(self._transactions.send_in_transaction(message, execute, queue))
@@ -186,17 +187,19 @@ class TransactionProducer(Producer):
         try:
             self._run(self._transactions.end_transaction(sent, state, failure))
         except NetworkError as error:  # it was closed meanwhile, which undoes no local transaction
-            _log.warning("%s of message %s could not be told: %s", state.name, sent.message_id, error)
+            _log.warning(
+                "%s of message %s could not be sent to the broker: %s", state.name, sent.message_id, error
+            )
 
 
 class PullConsumer(_Blocking[client.PullConsumer]):
-    """Reads queues; takes the arguments of ``cometmq.PullConsumer``, whose methods these are."""
+    """A pull consumer for threads, with the arguments and methods of ``cometmq.PullConsumer``."""
 
     def __init__(self, name_servers: str, group: str, **options: Any) -> None:
         super().__init__(client.PullConsumer(name_servers, group, **options))
 
     def queues(self, topic: str) -> list[MessageQueue]:
-        """Give a topic's queues that can be read."""
+        """Return the queues of a topic that can be read."""
         return self._run(self._client.queues(topic))
 
     def pull(self, queue: MessageQueue, queue_offset: int, **options: Any) -> client.Pulled:
@@ -204,7 +207,7 @@ class PullConsumer(_Blocking[client.PullConsumer]):
         return self._run(self._client.pull(queue, queue_offset, **options))
 
     def messages(self, queue: MessageQueue, queue_offset: int = 0, **options: Any) -> Iterator[StoredMessage]:
-        """Go through a queue's messages from ``queue_offset`` to its end."""
+        """Iterate over a queue's messages from ``queue_offset`` to its end."""
         messages = self._client.messages(queue, queue_offset, **options)
 
         async def following() -> StoredMessage | None:
@@ -214,7 +217,7 @@ class PullConsumer(_Blocking[client.PullConsumer]):
             yield message
 
     def committed(self, queue: MessageQueue) -> int | None:
-        """Give the offset that the group has committed, or None."""
+        """Return the queue offset that the group has committed, or None."""
         return self._run(self._client.committed(queue))
 
     def commit(self, queue: MessageQueue, queue_offset: int) -> None:
@@ -222,69 +225,69 @@ class PullConsumer(_Blocking[client.PullConsumer]):
         self._run(self._client.commit(queue, queue_offset))
 
     def min_offset(self, queue: MessageQueue) -> int:
-        """Give the first queue offset that can be read."""
+        """Return the lowest queue offset that can be read."""
         return self._run(self._client.min_offset(queue))
 
     def max_offset(self, queue: MessageQueue) -> int:
-        """Give the queue offset behind the last message."""
+        """Return the queue offset behind the last message."""
         return self._run(self._client.max_offset(queue))
 
     def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
-        """Give the queue offset of the first message stored at or after ``time_ms`` since the epoch."""
+        """Return the queue offset of the first message stored at or after ``time_ms``, ms since the epoch."""
         return self._run(self._client.offset_by_time(queue, time_ms))
 
 
 class LitePullConsumer(_Blocking[client.LitePullConsumer]):
-    """Polls messages; takes the arguments of ``cometmq.LitePullConsumer``, whose methods these are."""
+    """A lite pull consumer for threads, with the arguments and methods of ``cometmq.LitePullConsumer``."""
 
     def __init__(self, name_servers: str, group: str, **options: Any) -> None:
         super().__init__(client.LitePullConsumer(name_servers, group, **options))
 
     def subscribe(self, topic: str, tags: str = "*", **options: Any) -> None:
-        """Share a topic's queues with the group."""
+        """Subscribe to a topic, sharing its queues with the other members of the group."""
         self._run(self._client.subscribe(topic, tags, **options))
 
     def assign(self, queues: Iterable[MessageQueue]) -> None:
-        """Read these queues and no others, whoever else does."""
+        """Read these queues and no others, whether or not other consumers read them."""
         self._run(self._client.assign(list(queues)))
 
     def poll(self, timeout_ms: int = POLL_TIMEOUT_MS, **options: Any) -> list[StoredMessage]:
-        """Give the next messages of one queue; what the poll before gave is done."""
+        """Return the next messages of one queue. The messages of the previous poll then count as handled."""
         return self._run(self._client.poll(timeout_ms, **options))
 
     def commit(self) -> None:
-        """Commit all that polls have given."""
+        """Commit the offsets of all messages that polls have returned."""
         self._run(self._client.commit())
 
     def seek(self, queue: MessageQueue, queue_offset: int) -> None:
-        """Go on in a queue at another offset."""
+        """Continue reading a queue at another offset."""
         self._call(self._client.seek, queue, queue_offset)
 
     def pause(self, *queues: MessageQueue) -> None:
-        """Give no messages of these queues until they are resumed."""
+        """Return no messages of these queues from ``poll`` until they are resumed."""
         self._call(self._client.pause, *queues)
 
     def resume(self, *queues: MessageQueue) -> None:
-        """Give messages of these queues again."""
+        """Return messages of these queues from ``poll`` again."""
         self._call(self._client.resume, *queues)
 
     @property
     def queues(self) -> list[MessageQueue]:
-        """The queues that are consumed."""
+        """The queues that are read now."""
         return self._call(lambda: self._client.queues)
 
 
 class Consumer(_Blocking[client.Consumer]):
-    """Handles messages as a member of a group; takes the arguments of ``cometmq.Consumer``.
+    """A push consumer for threads, with the arguments and methods of ``cometmq.Consumer``.
 
-    Plain handlers run in threads, as there; async ones run in the background loop.
+    Handlers that are plain functions run in threads, async ones in the background loop.
     """
 
     def __init__(self, name_servers: str, group: str, **options: Any) -> None:
         super().__init__(client.Consumer(name_servers, group, **options))
 
     def on(self, topic: str, tags: str = "*", **options: Any) -> Callable[[HandlerT], HandlerT]:
-        """Make the function below it the handler of a topic."""
+        """Register the decorated function as the handler of a topic."""
 
         def decorate(handler: HandlerT) -> HandlerT:
             self.subscribe(topic, handler, tags, **options)
@@ -293,20 +296,20 @@ class Consumer(_Blocking[client.Consumer]):
         return decorate
 
     def subscribe(self, topic: str, handler: Handler, tags: str = "*", **options: Any) -> None:
-        """Let ``handler`` get the messages of a topic, at once if the consumer has started."""
+        """Register the handler of a topic; a consumer that has started calls it at once."""
         self._change(partial(self._client.subscribe, topic, handler, tags, **options))
 
     def unsubscribe(self, topic: str) -> None:
-        """Let nobody get the messages of a topic any more: its queues are given up soon."""
+        """Unregister the handler of a topic; the consumer releases the topic's queues soon after."""
         self._change(partial(self._client.unsubscribe, topic))
 
     def stop(self) -> None:
-        """Begin no more handlers, wait for those that run, commit, and leave the group."""
+        """Stop: start no more handlers, wait for the running ones, commit and leave the group."""
         if self._is_open:
             self._run(self._client.stop())
 
     def wait(self) -> None:
-        """Wait until the consumer is stopped, by ``stop`` in another thread or by Ctrl-C."""
+        """Wait until the consumer is stopped by ``stop`` in another thread or by Ctrl-C."""
         self._run(self._client.wait())
 
     def _change(self, subscriptions: Callable[[], None]) -> None:

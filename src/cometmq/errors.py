@@ -3,31 +3,33 @@
 ::
 
     CometMQError
-    ├── FormatError            bytes that are not what a format says they are
-    │   ├── DamagedRecord      … in a CommitLog record: says where and why
-    │   ├── UndecodableBody    … in a message's body that claims to be compressed: has the message as stored
+    ├── FormatError            bytes that do not follow their format
+    │   ├── DamagedRecord      … in a CommitLog record: has the position and the failed check
+    │   │   └── CutRecord      … of which the buffer holds only the beginning
+    │   ├── UndecodableBody    … in a compressed message body: has the message as stored
+    │   ├── HeaderError        a header field of a command that is missing or ill-typed: has its name
     │   └── IllegalName        a topic or group name that breaks the rules for names
     ├── SettingsError          a setting or a command line value that cannot be used
     │   ├── MissingExtra       an optional part whose packages are not installed: names them and the extra
-    │   ├── IllegalType        … an argument of another type than is wanted; also a TypeError
-    │   └── IllegalArgument    … an argument whose value cannot be; also a ValueError
+    │   ├── IllegalType        … an argument of the wrong type; also a TypeError
+    │   └── IllegalArgument    … an argument with a wrong value; also a ValueError
     ├── StoreError             the store cannot do what was asked
     │   ├── StoreLocked        another process has the directory open
-    │   ├── StoreDamaged       a file that cannot be used as it is: says which, and the remedy
+    │   ├── StoreDamaged       a file that cannot be used as it is: names the file and the remedy
     │   ├── StoreNotWritable   full disk, failed sync, closed: nothing was stored
-    │   └── MessageIllegal     the message itself breaks a limit: retrying will not help
-    │       └── IllegalField   … a part of it is of another type than is wanted; also a TypeError
+    │   └── MessageIllegal     the message itself breaks a limit: a retry will not help
+    │       └── IllegalField   … one of its fields has the wrong type; also a TypeError
     ├── ProtocolError          the peer broke the remoting protocol; the connection is closed
     ├── RemoteError            the peer answered with a code other than success
     │   └── WrongServer        … because it is a server of another kind: says which
-    ├── PartlySent             of many messages some were not stored, or may not be: says which
-    ├── NetworkError           no connection, connection lost
-    │   ├── RequestTimeout     no answer within the time given
-    │   └── WrongProtocol      no server of RocketMQ's protocol listens there: says what does
-    └── NotFound               what was asked for is not there: says what is, and the remedy
-        └── NoRoute            no name server knows a queue for the topic
+    ├── PartlySent             some of several messages were not stored, or may not be: has each outcome
+    ├── NetworkError           no connection, or the connection was lost
+    │   ├── RequestTimeout     no answer within the timeout
+    │   └── WrongProtocol      the server at the address does not speak RocketMQ: says what it speaks
+    └── NotFound               a topic, group, member or message does not exist: has the remedy
+        └── NoRoute            no name server knows a queue of the topic
 
-``retriable`` tells a client's retry loop whether the same request may succeed on another try.
+``retriable`` says whether the same request may succeed if it is sent again; clients' retry loops read it.
 """
 
 from collections.abc import Sequence
@@ -38,13 +40,13 @@ if TYPE_CHECKING:
 
 
 class CometMQError(Exception):
-    """The root: catch this to catch everything that CometMQ raises on purpose."""
+    """The root of all exceptions that CometMQ raises on purpose."""
 
     retriable: ClassVar[bool] = False
 
 
 class FormatError(CometMQError):
-    """Bytes that are not what the format says they are."""
+    """Bytes that do not follow their format."""
 
 
 class DamagedRecord(FormatError):
@@ -62,10 +64,10 @@ class DamagedRecord(FormatError):
 
 
 class UndecodableBody(FormatError):
-    """A message whose body is marked as compressed and cannot be decompressed: damaged, or too large then.
+    """A message whose body is marked as compressed but cannot be decompressed, or would become too large.
 
-    Another try would end the same way. In a handler's place it counts as the handler's failure; who pulls can
-    go on behind ``message.queue_offset``.
+    A retry fails the same way. A consumer handles it like a failure of its handler; after a pull the reader
+    can go on behind ``message.queue_offset``.
 
     Attributes:
         message: the message, with its body as it is stored.
@@ -82,7 +84,7 @@ class UndecodableBody(FormatError):
 
 
 class IllegalName(FormatError):
-    """A topic or group name that cannot be used: says which, the limit and the remedy."""
+    """A topic or group name that cannot be used; the text has the name, the limit and the remedy."""
 
 
 class HeaderError(FormatError):
@@ -98,29 +100,29 @@ class HeaderError(FormatError):
 
 
 class CutRecord(DamagedRecord):
-    """A CommitLog record that goes on where the buffer ends; nothing seen of it is wrong.
+    """A CommitLog record of which the buffer holds only the beginning; no check of that part failed.
 
     A reader of pieces tries again with more bytes. At the end of all bytes it is a torn record.
     """
 
 
 class SettingsError(CometMQError):
-    """A setting or command line value that cannot be used: names it, its limit and the remedy."""
+    """A setting or command line value that cannot be used; the text has its name, limit and remedy."""
 
 
 class MissingExtra(SettingsError, ModuleNotFoundError):
-    """An optional part of the package that cannot be used: names what is not installed, and the remedy.
+    """An optional part whose dependencies are not installed; the text names them and the extra.
 
-    It is an ImportError, too, for programs that try an import.
+    It is also an ImportError, for programs that try an import.
     """
 
 
 class IllegalType(SettingsError, TypeError):
-    """An argument of another type than is wanted: names it, what was given, and what is wanted."""
+    """An argument of the wrong type; the text has its name, its value and the type to give."""
 
 
 class IllegalArgument(SettingsError, ValueError):
-    """An argument whose value cannot be: names it, what was given, and what is wanted."""
+    """An argument with a value that is not allowed; the text has its name, its value and what to give."""
 
 
 class StoreError(CometMQError):
@@ -132,11 +134,11 @@ class StoreLocked(StoreError):
 
 
 class StoreDamaged(StoreError):
-    """A store file that cannot be used as it is: names the file, what is wrong and the remedy."""
+    """A store file that cannot be used as it is; the text has the file, what is wrong and the remedy."""
 
 
 class StoreNotWritable(StoreError):
-    """The store takes no messages now (full disk, failed sync, closed) or cannot open; nothing was stored."""
+    """The store cannot append now (full disk, failed sync, closed) or cannot open; nothing was stored."""
 
     retriable = True
 
@@ -146,7 +148,7 @@ class MessageIllegal(StoreError):
 
 
 class IllegalField(MessageIllegal, TypeError):
-    """A part of a message of another type than is wanted: names it, what was given, and what is wanted."""
+    """A field of a message with the wrong type; the text has its name, its value and the type to give."""
 
 
 class ProtocolError(CometMQError):
@@ -158,7 +160,7 @@ class RemoteError(CometMQError):
 
     Attributes:
         code: RocketMQ's response code.
-        remark: the peer's own text, and behind it in brackets what a client knows of the cause and remedy.
+        remark: the peer's own text; a client may add the cause and the remedy in brackets.
     """
 
     def __init__(self, code: int, remark: str) -> None:
@@ -168,17 +170,17 @@ class RemoteError(CometMQError):
 
 
 class WrongServer(RemoteError):
-    """A server of another kind than was asked for: a broker where a name server was meant, or the reverse."""
+    """The peer is another kind of server than expected: a broker instead of a name server, or the reverse."""
 
     def __str__(self) -> str:
         return self.remark
 
 
 class PartlySent(CometMQError):
-    """Of many messages some were not stored, or may not be.
+    """Some of several messages were not stored, or may not be.
 
     Attributes:
-        outcomes: the result, or the error, of each message in their order.
+        outcomes: the result or the error of each message, in the order of the messages.
     """
 
     def __init__(self, outcomes: Sequence[object]) -> None:
@@ -194,24 +196,24 @@ class NetworkError(CometMQError):
 
 
 class RequestTimeout(NetworkError):
-    """No answer within the time given."""
+    """No answer came within the timeout."""
 
 
 class WrongProtocol(NetworkError):
-    """What listens at an address does not speak RocketMQ's protocol: says what it speaks."""
+    """The server at an address does not speak RocketMQ's protocol; the text says what it speaks."""
 
     retriable = False
 
 
 class NotFound(CometMQError):
-    """What was asked for is not there: a topic, a group, a member, a message."""
+    """A topic, a group, a member or a message does not exist."""
 
 
 class NoRoute(NotFound):
-    """No name server knows a queue for the topic.
+    """No name server knows a queue of the topic.
 
     Attributes:
-        topic: the topic that is not known; None where the topic is, and no broker that could be asked.
+        topic: the unknown topic; None if the topic is known but none of its brokers can be asked.
     """
 
     retriable = True

