@@ -71,5 +71,5 @@ def test_a_damaged_body_is_nothing_but_a_format_error(compression: CompressionTy
 
 
 def test_an_unknown_type_is_an_error() -> None:
-    with pytest.raises(FormatError, match="way 7"):
+    with pytest.raises(FormatError, match="type 7"):
         decompress(BODY, COMPRESSED | 0x700)

@@ -154,7 +154,7 @@ def test_half_a_pair_is_no_character() -> None:
         ('"abc', 'character 0: expected a string that ends in "'),
         ("'\\q'", "character 0: unknown escape \\q in a string"),
         ("[1e999]", "character 1: 1e999 is too large a number"),
-        ("9" * 5000, "character 0: more digits than the interpreter takes"),
+        ("9" * 5000, "character 0: number has more digits than Python converts"),
         ("[,]", "character 1: expected a value"),
     ],
 )

@@ -49,7 +49,7 @@ def test_refuses_what_is_no_port(port: int) -> None:
 
 @pytest.mark.parametrize("size", [0, 4, 7, 9, 16, 21])
 def test_refuses_other_sizes(size: int) -> None:
-    with pytest.raises(FormatError, match=f"8 or 20 bytes, got {size}"):
+    with pytest.raises(FormatError, match=f"host of {size} bytes: must have 8 or 20"):
         host_text(bytes(size))
 
 

@@ -12,7 +12,7 @@ from cometmq.format.checksum import Crc
 from cometmq.format.host import pack_host
 from cometmq.format.layout import commitlog_path
 from cometmq.format.properties import MAX_LENGTH
-from cometmq.format.property_crc import SIZE, is_sealed, is_without, reserve, seal
+from cometmq.format.property_crc import SIZE, is_complete_without_crc, is_sealed, reserve, seal
 from cometmq.format.record import Record, decode, encode, record_at
 from cometmq.format.scan import StopReason, scan
 
@@ -40,7 +40,7 @@ def test_every_record_of_a_real_broker_is_sealed_as_here(golden: Golden) -> None
     assert len(records) == 12
     for data, record in records:
         assert is_sealed(data)
-        assert not is_without(record.properties)
+        assert not is_complete_without_crc(record.properties)
         assert seal(encode(record._replace(properties=record.properties[:-SIZE] + bytes(SIZE)))) == data
 
 
@@ -120,7 +120,7 @@ def test_a_record_without_it_is_damage_only_where_it_is_asked_for() -> None:
         assert decode(encode(record), crc=Crc.BODY).topic == "TopicA"
         with pytest.raises(DamagedRecord, match="record at 0: the record does not end in the property CRC"):
             decode(encode(record), crc=Crc.RECORD)
-        assert is_without(record.properties)
+        assert is_complete_without_crc(record.properties)
 
 
 def test_it_counts_against_the_limit_of_properties() -> None:
@@ -134,5 +134,5 @@ def test_it_counts_against_the_limit_of_properties() -> None:
 def test_damage_to_it_does_not_look_like_a_record_that_never_had_it(flipped: int) -> None:
     data = bytearray(decode(sealed(PLAIN)).properties)
     data[-1 - flipped] ^= 0x40
-    assert not is_without(bytes(data))
-    assert not is_without(bytes(data[:-5] + bytes(5)))
+    assert not is_complete_without_crc(bytes(data))
+    assert not is_complete_without_crc(bytes(data[:-5] + bytes(5)))

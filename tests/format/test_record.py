@@ -248,12 +248,12 @@ SIZE = size_of(PLAIN)
     [
         (patched(record.MAGIC_AT, encode_blank(0)[4:]), "magic 0xcbd43194 is not that of a record"),
         (patched(record.MAGIC_AT, bytes(4)), "magic 0x00000000 is not"),
-        (patched(record.SIZE_AT, bytes(4)), "TOTALSIZE 0 is below the least of 91"),
+        (patched(record.SIZE_AT, bytes(4)), "TOTALSIZE 0 is below the minimum of 91"),
         (patched(record.SIZE_AT, b"\xff\xff\xff\xff"), "TOTALSIZE -1 is below"),
         (patched(record.SIZE_AT, b"\0\0\0\x5a"), "TOTALSIZE 90 is below"),
         (
             patched(record.SIZE_AT, b"\0\0\0\x5b", PLAIN._replace(born_host=V6, store_host=V6)),
-            "TOTALSIZE 91 is below the least of 115",
+            "TOTALSIZE 91 is below the minimum of 115",
         ),
         (
             patched(record.SIZE_AT, (SIZE - 1).to_bytes(4, "big")),

@@ -79,7 +79,7 @@ def test_a_delay_and_a_sharding_key_must_be_ones(message: Message, said: str) ->
 
 def test_a_body_is_taken_up_to_the_limit() -> None:
     check(Message("Orders", b"1234"), body_size_max=4)
-    with pytest.raises(MessageIllegal, match="body of 5 bytes: at most 4 are taken"):
+    with pytest.raises(MessageIllegal, match="body of 5 bytes: at most 4 are allowed"):
         check(Message("Orders", b"12345"), body_size_max=4)
 
 

@@ -1,1 +1,1 @@
-"""Every byte layout on the disk, and the only place that knows it: pure functions over bytes."""
+"""The byte layouts on the disk, as pure functions over bytes. No other package knows a layout."""

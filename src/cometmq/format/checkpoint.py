@@ -1,4 +1,4 @@
-"""The checkpoint file: up to which store time each part of the store was on the disk.
+"""The checkpoint file: the store time up to which each part of the store is on the disk.
 
 ====== ==== ===================== ========================================================
 Offset Size Field                 What it is for
@@ -8,7 +8,7 @@ Offset Size Field                 What it is for
 16     8    index msg timestamp   … the index files that are full
 24     8    master flushed offset CommitLog offset that the master had on its disk (a slave's)
 32     8    confirm phy offset    CommitLog offset that all in-sync replicas have
-40     4056                       zeros up to one page; CometMQ keeps a copy there, see ``guarded``
+40     4056                       zeros up to one page; CometMQ keeps a copy there: ``pack_with_copy``
 ====== ==== ===================== ========================================================
 
 Big-endian, signed, 4096 bytes. The last two fields came with RocketMQ 5; older files hold zeros there.
@@ -25,10 +25,10 @@ from cometmq.message import Buffer
 
 SIZE: Final = 4096
 RECOVERY_MARGIN_MS: Final = 3000
-"""Recovery begins this much earlier than the checkpoint says."""
+"""Recovery begins this much earlier than the checkpoint's times."""
 
 COPY_AT: Final = 256
-"""Where CometMQ keeps its copy, in the same disk sector as the fields."""
+"""Position of CometMQ's copy in the file, in the same disk sector as the fields."""
 
 _FIELDS: Final = struct.Struct(">qqqqq")
 _CHECKPOINT: Final = struct.Struct(">qqqqq4056x")
@@ -37,7 +37,7 @@ assert (_FIELDS.size, _CHECKPOINT.size) == (40, SIZE)
 
 
 class Checkpoint(NamedTuple):
-    """What the checkpoint file says; the names are RocketMQ's."""
+    """The fields of the checkpoint file, by RocketMQ's names."""
 
     physic_msg_timestamp: int = 0
     logics_msg_timestamp: int = 0
@@ -46,19 +46,19 @@ class Checkpoint(NamedTuple):
     confirm_phy_offset: int = 0
 
     def pack(self) -> bytes:
-        """Make the 4096 bytes of the file."""
+        """Encode the 4096 bytes of the file."""
         return _CHECKPOINT.pack(*self)
 
-    def guarded(self) -> bytes:
-        """Make the 4096 bytes of the file, with a copy of the fields and its CRC-32: Java leaves it alone."""
+    def pack_with_copy(self) -> bytes:
+        """Encode the 4096 bytes of the file with a copy of the fields and its CRC-32, which Java ignores."""
         data, fields = bytearray(self.pack()), _FIELDS.pack(*self)
         copy = fields + _CRC.pack(crc32(fields))
         data[COPY_AT : COPY_AT + len(copy)] = copy
         return bytes(data)
 
     @classmethod
-    def copy_in(cls, buffer: Buffer) -> "Checkpoint | None":
-        """Read the copy that ``guarded`` made; None if there is none, or its CRC is not right."""
+    def unpack_copy(cls, buffer: Buffer) -> "Checkpoint | None":
+        """Decode the copy that ``pack_with_copy`` wrote; None if there is none or its CRC differs."""
         fields = bytes(buffer[COPY_AT : COPY_AT + _FIELDS.size])
         crc = bytes(buffer[COPY_AT + _FIELDS.size :][: _CRC.size])
         if len(crc) < _CRC.size or _CRC.pack(crc32(fields)) != crc:
@@ -67,16 +67,16 @@ class Checkpoint(NamedTuple):
 
     @classmethod
     def unpack(cls, buffer: Buffer) -> "Checkpoint":
-        """Read the fields at the beginning of ``buffer``. Raises FormatError if it is too short."""
+        """Decode the fields at the beginning of ``buffer``. Raises FormatError if it is too short."""
         if len(buffer) < _FIELDS.size:
             raise FormatError(f"checkpoint: needs {_FIELDS.size} bytes, got {len(buffer)}")
         return cls._make(_FIELDS.unpack_from(buffer))
 
     def recovery_time(self, *, with_index: bool = False) -> int:
-        """Give the store time, ms, from which an unclean stop must be recovered.
+        """Return the store time, ms since the epoch, from which recovery after an unclean stop must begin.
 
         Args:
-            with_index: whether the index must be whole too (RocketMQ: ``messageIndexSafe``).
+            with_index: whether the index must be complete too (RocketMQ: ``messageIndexSafe``).
         """
         times = self[:3] if with_index else self[:2]
         return max(min(times) - RECOVERY_MARGIN_MS, 0)

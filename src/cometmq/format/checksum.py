@@ -1,4 +1,4 @@
-"""The checksums of a record, and which of them a reader compares."""
+"""The checksums of a record, and their comparison by a reader."""
 
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -17,18 +17,18 @@ class Crc(IntEnum):
 
     NONE = 0
     BODY = 1
-    """BODYCRC; that of an empty body is not looked at, as RocketMQ does."""
+    """BODYCRC; that of an empty body is not compared, as in RocketMQ."""
     RECORD = 2
-    """The property CRC, over all that is before it; a record without it counts as damaged."""
+    """The property CRC over all bytes before it; a record without one counts as damaged."""
 
 
 def body_crc(body: Buffer) -> int:
-    """Give the CRC-32 of ``body`` without its highest bit, as records hold it; 0 of an empty body."""
+    """Return the CRC-32 of ``body`` without its highest bit, as records hold it; 0 for an empty body."""
     return crc32(body) & property_crc.MASK
 
 
 def verify(buffer: Buffer, head: "RecordHead", crc: Crc) -> None:
-    """Compare a checksum of the record whose head has been read from ``buffer``.
+    """Compare a checksum of a record in ``buffer`` whose head has been read.
 
     Raises:
         DamagedRecord: it differs.

@@ -1,7 +1,7 @@
-"""Compressed bodies: what a producer made smaller, a consumer makes whole again.
+"""Compress and decompress message bodies.
 
-Which way is said by the record's ``sys_flag``: a zlib stream, an LZ4 frame or a Zstandard frame. The
-libraries for LZ4 and Zstandard are loaded when the first such body is met.
+The record's ``sys_flag`` says how a body is compressed: as a zlib stream, an LZ4 frame or a Zstandard frame.
+The libraries for LZ4 and Zstandard are imported when the first such body is read.
 
 Source: RocketMQ: ZlibCompressor.java, Lz4Compressor.java, ZstdCompressor.java; RFC 1950, RFC 8878, LZ4 frame
 format 1.6.
@@ -16,15 +16,15 @@ from cometmq.format.sys_flag import CompressionType, compression_type, is_compre
 from cometmq.message import Buffer
 
 DECOMPRESSED_MAX: Final = 64 * 1024 * 1024
-"""Largest body in bytes that is made whole unless the caller says otherwise: a few bytes can stand for
-gigabytes. RocketMQ's own clients refuse to send more than 4 MiB."""
+"""Largest decompressed body in bytes, unless the caller sets another limit: a few compressed bytes can expand
+to gigabytes. RocketMQ's own clients refuse to send more than 4 MiB."""
 
 LEVEL: Final = 5
-"""RocketMQ's default level. LZ4 has none there."""
+"""RocketMQ's default level, for zlib and Zstandard."""
 
 
 def compress(body: Buffer, compression: CompressionType, level: int = LEVEL) -> bytes:
-    """Give ``body`` compressed; ``sys_flag.compressed_with`` marks a message so."""
+    """Compress ``body``; mark its message by ``sys_flag.compressed_with``."""
     if compression is CompressionType.ZLIB:
         return zlib.compress(body, level)
     if compression is CompressionType.LZ4:
@@ -34,16 +34,16 @@ def compress(body: Buffer, compression: CompressionType, level: int = LEVEL) -> 
 
 
 def decompress(body: Buffer, sys_flag: int, *, size_max: int = DECOMPRESSED_MAX) -> bytes:
-    """Give a stored body as its producer had it: as it is, if it is not compressed.
+    """Decompress a stored body; one that is not compressed is returned unchanged.
 
     Args:
         body: the body as stored.
-        sys_flag: the record's; says whether and how the body is compressed.
-        size_max: most bytes that may come out of a compressed body.
+        sys_flag: the record's SYSFLAG, which says whether and how the body is compressed.
+        size_max: largest decompressed body, in bytes.
 
     Raises:
-        FormatError: the body is damaged or cut off, is larger than ``size_max``, or is compressed in
-            an unknown way.
+        FormatError: the body is damaged or cut off, is larger than ``size_max`` when decompressed, or has
+            an unknown compression type.
     """
     if not is_compressed(sys_flag):
         return bytes(body)
@@ -60,7 +60,7 @@ def decompress(body: Buffer, sys_flag: int, *, size_max: int = DECOMPRESSED_MAX)
 
 
 class _Decompressor(Protocol):
-    """What the three libraries have in common."""
+    """The interface that the decompressors of the three libraries share."""
 
     @property
     def eof(self) -> bool: ...
@@ -69,7 +69,7 @@ class _Decompressor(Protocol):
 
 
 def _decompressor(number: int) -> tuple[_Decompressor, type[Exception]]:
-    """Give what decompresses one body, and what it raises for a damaged one."""
+    """Return a decompressor for one body, and the exception that it raises for damaged data."""
     match number:
         case CompressionType.ZLIB:
             return zlib.decompressobj(), zlib.error
@@ -78,7 +78,7 @@ def _decompressor(number: int) -> tuple[_Decompressor, type[Exception]]:
         case CompressionType.ZSTD:
             return _zstd().ZstdDecompressor(), _zstd().ZstdError
         case _:
-            raise FormatError(f"body compressed in way {number}: 1 (LZ4), 2 (ZSTD) and 3 (ZLIB) are known")
+            raise FormatError(f"unknown compression type {number}: known are 1 (LZ4), 2 (ZSTD) and 3 (ZLIB)")
 
 
 def _lz4_frame() -> Any:

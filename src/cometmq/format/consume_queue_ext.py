@@ -1,19 +1,19 @@
-"""One unit of a ConsumeQueueExt file: what a queue knows of a message beyond its 20-byte entry.
+"""One unit of a ConsumeQueueExt file: details of a message that its 20-byte queue entry has no room for.
 
 ====== ==== ============ ==================================================================
 Offset Size Field        What it is for
 ====== ==== ============ ==================================================================
 0      2    size         length of the unit, this field included
-2      8    tags code    what the entry would hold: its place is taken by the unit's address
-10     8    store time   when the message was stored, ms: whose filters were known then
-18     2    bitmap size  0 if nobody filtered the topic
+2      8    tags code    the entry's tags code: in the entry, the unit's address replaces it
+10     8    store time   when the message was stored, ms: filters registered later are not in the bitmap
+18     2    bitmap size  0 if no group filtered the topic
 20     n    bitmap       by a Bloom filter, the groups whose filters the message passed
 ====== ==== ============ ==================================================================
 
 Big-endian, signed. A unit does not cross the end of a file: where the next one does not fit before the last
 4 bytes, a size of -1 sends the reader to the next file. A size of 0 ends the data.
 
-An entry points to its unit by an *address* in its tags code: the unit's offset in the files, less 2**63. No
+An entry points to its unit by an *address* in its tags code: the unit's offset in the files, minus 2**63. No
 hash is so small.
 
 Source: RocketMQ ``store/ConsumeQueueExt.java``.
@@ -32,19 +32,19 @@ BITMAP_SIZE_MAX: Final = UNIT_SIZE_MAX - HEAD_SIZE
 BLANK: Final = b"\xff\xff"
 """The size that sends a reader to the next file."""
 BLANK_SIZE: Final = 4
-"""So many bytes stay free for it at the end of a file."""
+"""Bytes that stay free for ``BLANK`` at the end of a file."""
 
 ADDRESS_MAX: Final = -(2**31) - 1
-"""The greatest address; tags codes above it are hashes or times."""
+"""Highest address; tags codes above it are hashes or times."""
 OFFSET_MAX: Final = ADDRESS_MAX + 2**63
-"""The offset with that address."""
+"""Highest offset, in bytes, that an address can hold."""
 
 _HEAD: Final = struct.Struct(">hqqh")
 assert _HEAD.size == HEAD_SIZE
 
 
 class ExtUnit(NamedTuple):
-    """What a unit says about its message."""
+    """The fields of a unit."""
 
     tags_code: int
     store_time: int
@@ -52,19 +52,19 @@ class ExtUnit(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Its length in the file."""
+        """Length of the unit in the file, in bytes."""
         return HEAD_SIZE + len(self.bitmap)
 
 
 def pack(tags_code: int, store_time: int, bitmap: bytes = b"") -> bytes:
-    """Make the bytes of a unit. Raises FormatError for a bitmap of more than 32,747 bytes."""
+    """Encode a unit. Raises FormatError for a bitmap of more than 32,747 bytes."""
     if len(bitmap) > BITMAP_SIZE_MAX:
         raise FormatError(f"bitmap of {len(bitmap)} bytes: a unit has room for {BITMAP_SIZE_MAX}")
     return _HEAD.pack(HEAD_SIZE + len(bitmap), tags_code, store_time, len(bitmap)) + bitmap
 
 
 def unpack(buffer: Buffer, position: int = 0) -> ExtUnit | None:
-    """Read the unit at ``position``; None if none is there, or not the whole of it."""
+    """Decode the unit at ``position``; None if there is no complete unit."""
     if position + HEAD_SIZE > len(buffer):
         return None
     size, tags_code, store_time, bitmap_size = _HEAD.unpack_from(buffer, position)
@@ -75,10 +75,10 @@ def unpack(buffer: Buffer, position: int = 0) -> ExtUnit | None:
 
 
 def address_of(offset: int) -> int:
-    """Give the address of the unit at an offset in the files."""
+    """Return the address of the unit at ``offset``, in bytes, of the files."""
     return offset - 2**63
 
 
 def offset_of(address: int) -> int:
-    """Give where the unit with an address lies in the files."""
+    """Return the offset in the files, in bytes, of the unit with an address."""
     return address + 2**63

@@ -2,9 +2,9 @@
 
 The broker setting ``messageDelayLevel`` lists them: numbers with a unit, between single blanks.
 
-When a message is due is computed once, as it is stored, and noted in its queue entry. From then on that is a
-fact: the setting may be another one by now, so an entry is judged against the store time in its record alone
-(``may_be_due``), and delivery goes by what the entry says.
+The time at which a message is due is computed once, when it is stored, and written to its queue entry.
+Delivery goes by the entry. The setting may have changed since, so recovery checks an entry only against the
+store time of its record (``may_be_due``).
 
 Source: RocketMQ: ScheduleMessageService.java (parseDelayLevel, computeDeliverTimestamp).
 """
@@ -16,11 +16,11 @@ from cometmq.errors import SettingsError
 from cometmq.format.java_numbers import NoNumber, to_integer
 
 SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
-"""Where delayed messages wait: the messages of level n in queue n − 1."""
+"""The topic in which delayed messages wait: those of level n in queue n − 1."""
 DEFAULT_LEVELS: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 
 DELAY_MS_MAX: Final = 3650 * 86_400_000
-"""No level has a longer delay: ten years."""
+"""Longest delay of a level: ten years."""
 
 _UNIT_MS: Final = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _NUMBER: Final = re.compile(r"\+?[0-9]+")
@@ -28,13 +28,13 @@ _LEVEL: Final = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
 
 
 class DelayLevels(NamedTuple):
-    """The delays by level, in ms: ``delays_ms[0]`` is that of level 1."""
+    """The delay of each level in ms: ``delays_ms[0]`` is that of level 1."""
 
     delays_ms: tuple[int, ...]
 
     @classmethod
     def parse(cls, text: str = DEFAULT_LEVELS) -> "DelayLevels":
-        """Read ``messageDelayLevel``.
+        """Parse the setting ``messageDelayLevel``.
 
         Raises:
             SettingsError: a part is not a number with one of the units s, m, h, d.
@@ -43,13 +43,13 @@ class DelayLevels(NamedTuple):
 
     @property
     def max_level(self) -> int:
-        """The highest level; a message that asks for more gets this one."""
+        """The highest level; messages that ask for a higher one get this one."""
         return len(self.delays_ms)
 
     def level(self, delay: str) -> int:
-        """Return the level that a stored DELAY property chooses: 0 for none, also if it is no number above 0.
+        """Return the level that a stored DELAY property chooses; 0 if it is not a number above 0.
 
-        Java reads digits of other scripts, too; a broker stores those of the level that was chosen by them.
+        Java also reads digits of other scripts; a broker stores the chosen level in ASCII digits.
         """
         if not _NUMBER.fullmatch(delay):
             return 0
@@ -59,18 +59,19 @@ class DelayLevels(NamedTuple):
             return 0
 
     def nearest(self, number: int) -> int:
-        """Return the level that a number chooses: at most the highest, 0 for none."""
+        """Return the level that a number chooses: at most the highest one, 0 for none."""
         return min(max(number, 0), self.max_level)
 
     def deliver_time(self, level: int, store_time: int) -> int:
-        """Give when a message of ``level`` stored at ``store_time`` is due, ms since the epoch."""
+        """Return when a message of ``level`` stored at ``store_time`` is due, ms since the epoch."""
         return store_time + self.delays_ms[level - 1]
 
 
 def may_be_due(due: Any, store_time: Any) -> Any:
-    """Check whether a delayed message stored at ``store_time`` may be due at ``due``, both ms; arrays too.
+    """Check whether a delayed message stored at ``store_time`` can be due at ``due``.
 
-    Each level's delay is a number of whole seconds, so no single bit that flips leaves another such time.
+    Both are ms since the epoch: ints, or int64 arrays of one shape, for which an array of bools is returned.
+    Each level's delay is a whole number of seconds, so a time with one flipped bit never passes.
     """
     delay_ms = due - store_time
     return (delay_ms >= 0) & (delay_ms <= DELAY_MS_MAX) & (delay_ms % 1000 == 0)
@@ -80,7 +81,7 @@ def _delay_ms(part: str, text: str) -> int:
     match = _LEVEL.fullmatch(part)
     if match is None:
         raise SettingsError(
-            f"messageDelayLevel {text!r}: {part!r} is no delay; write numbers with s, m, h or d between"
+            f"messageDelayLevel {text!r}: {part!r} is not a delay; write numbers with s, m, h or d between"
             " single blanks, such as '1s 5s 2h'"
         )
     number, unit = match.groups()

@@ -1,4 +1,4 @@
-"""What a record puts into the ConsumeQueue and the Index: the plain definition.
+"""What a record adds to the ConsumeQueue and the Index: the plain definition.
 
 ====================  =====================  ===========
 transaction type      gets a queue entry     gets indexed
@@ -9,13 +9,13 @@ ROLLBACK              no                     no
 ====================  =====================  ===========
 
 The index holds the record under UNIQ_KEY, then under each key of KEYS, then under ``T#`` and TAGS, in
-this order. RocketMQ adds the last one since 5.4; older brokers do not mind it.
+this order. RocketMQ adds the last one since 5.4; older brokers ignore it.
 
-The queue entry's tags code is the hash of TAGS, 0 without. In SCHEDULE_TOPIC_XXXX a DELAY above 0
-replaces it by the time at which the message is due, so that the schedule need not read records that
-still wait. That time is computed once, by the levels of then: see ``delay_level.may_be_due``.
+The queue entry's tags code is the hash of TAGS, or 0 without TAGS. In SCHEDULE_TOPIC_XXXX a DELAY above 0
+replaces it by the time at which the message is due, so that the schedule need not read the records of
+messages that still wait. That time is computed once, when the message is stored: see ``delay_level``.
 
-Half messages of RocketMQ 4.3 and later are NOT messages of a topic of their own.
+Half messages of RocketMQ 4.3 and later have the transaction type NOT and a topic of their own.
 Source: RocketMQ: CommitLog.java (checkMessageAndReturnSize), CommitLogDispatcherBuildConsumeQueue
 in DefaultMessageStore.java, IndexService.java (buildIndex).
 """
@@ -37,11 +37,11 @@ from cometmq.format.sys_flag import (
 )
 
 TAG_KEY_PREFIX: Final = "T#"
-"""Tells tags from keys in the index. Keys have no prefix of their own: a key ``T#x`` finds tag x too."""
+"""Marks tags in the index. Keys have no prefix, so a look-up of key ``T#x`` also finds messages of tag x."""
 
 
 class KeyKind(Enum):
-    """Which keys of a message count: any that the index holds, those of KEYS, or its unique key."""
+    """The keys that a look-up compares: all that the index holds, those of KEYS, or the unique key."""
 
     ANY = auto()
     KEY = auto()
@@ -49,14 +49,15 @@ class KeyKind(Enum):
 
 
 class DispatchEntry(NamedTuple):
-    """What a record puts into the ConsumeQueue and the Index.
+    """What a record adds to the ConsumeQueue and the Index.
 
     Attributes:
-        size: bytes of the record.
-        tags_code: the queue entry's: hash of the tags, or the time due in the schedule topic, ms.
-        keys: what the index holds it under, in the order of the file; doubles are held twice.
-        in_queue: whether it gets a queue entry.
-        in_index: whether it is indexed.
+        size: length of the record in bytes.
+        tags_code: the queue entry's tags code: hash of the tags, or in the schedule topic the due time in ms.
+        keys: the keys under which the index holds the record, in the order of the file; a key that occurs
+            twice is held twice.
+        in_queue: whether the record gets a queue entry.
+        in_index: whether the record is indexed.
     """
 
     topic: str
@@ -73,7 +74,7 @@ class DispatchEntry(NamedTuple):
 
 
 def dispatch_of(record: Record, delay_levels: DelayLevels) -> DispatchEntry:
-    """Give what ``record`` puts into the ConsumeQueue and the Index."""
+    """Return what ``record`` adds to the ConsumeQueue and the Index."""
     by_name = properties.decode(record.properties)
     transaction = transaction_type(record.sys_flag)
     return DispatchEntry(
@@ -94,9 +95,9 @@ def dispatch_of(record: Record, delay_levels: DelayLevels) -> DispatchEntry:
 def queue_tags_code(
     topic: str, by_name: Mapping[str, str], store_time: int, delay_levels: DelayLevels
 ) -> int:
-    """Give the queue entry's tags code for a message with these properties.
+    """Return the queue entry's tags code of a message with these properties.
 
-    A DELAY that is not a number counts as none; RocketMQ does not dispatch such a message at all.
+    A DELAY that is not a number counts as absent; RocketMQ does not dispatch such a message at all.
     """
     if topic == SCHEDULE_TOPIC:
         level = delay_levels.level(by_name.get(properties.DELAY, ""))
@@ -106,7 +107,7 @@ def queue_tags_code(
 
 
 def index_keys(by_name: Mapping[str, str]) -> tuple[str, ...]:
-    """Give the keys under which the index holds a message with these properties."""
+    """Return the keys under which the index holds a message with these properties."""
     keys = split_keys(by_name.get(properties.KEYS, ""))
     if unique_key := by_name.get(properties.UNIQ_KEY):
         keys.insert(0, unique_key)
@@ -116,7 +117,7 @@ def index_keys(by_name: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def has_key(record: Record, topic: str, key: str, kind: KeyKind = KeyKind.ANY) -> bool:
-    """Check that a record is of a topic and has a key: the index compares only a hash of both."""
+    """Check that a record has a topic and a key; the index compares only a hash of both."""
     if record.topic != topic:
         return False
     by_name = properties.decode(record.properties)

@@ -1,4 +1,4 @@
-"""JSON as RocketMQ writes and reads it: through fastjson, which goes beyond the standard.
+"""JSON as fastjson reads and writes it for RocketMQ, which goes beyond the standard.
 
 Written as fastjson 2.0 does for RocketMQ 5.4: members of objects in the order given; ``null`` members left
 out; integer keys without quotes; no blanks; the pretty form with one tab per level and one member per line::
@@ -19,7 +19,8 @@ Read, besides standard JSON: integer keys without quotes, objects as keys (``{{"
 without quotes, single quotes, a comma before a closing bracket, raw control characters in strings, and
 anything at all after the first value. Older versions' layouts read the same.
 
-In Python an integer key is an int and an object as a key an ``ObjectKey``; all else is as in ``json``.
+In Python an integer key is an int and an object as a key an ``ObjectKey``; all other values are as in
+``json``.
 
 Source: fastjson 2.0: JSONWriterUTF16.java, ObjectWriterImplMap.java; fastjson 1.2: JSONScanner.java.
 """
@@ -35,57 +36,57 @@ from cometmq.errors import FormatError
 from cometmq.message import Buffer
 
 DEPTH_MAX: Final = 128
-"""Deepest nesting that is read beyond the standard; standard JSON may nest as deep as the interpreter can."""
+"""Deepest nesting of non-standard JSON; standard JSON may nest as deep as the interpreter allows."""
 
 
 class ObjectKey(tuple[tuple[Any, Any], ...]):
-    """An object that is the key of a member: its own members as pairs, in order.
+    """An object as the key of a member: its own members as pairs, in order.
 
-    ``ObjectKey({"topic": "T"}.items())`` makes one, ``dict(key)`` gives the object back.
+    Create one by ``ObjectKey({"topic": "T"}.items())``; ``dict(key)`` returns the object.
     """
 
     __slots__ = ()
 
 
 class Written(str):
-    """A value that is written already: ``dumps`` puts it as it is, in the form in which it was written."""
+    """JSON text of a value that is already encoded: ``dumps`` inserts it unchanged."""
 
     __slots__ = ()
 
 
 def dumps(value: Any, *, pretty: bool = False, level: int = 0) -> str:
-    """Write a value as RocketMQ does: pretty for files, else for the wire.
+    """Encode a value as RocketMQ does: in the pretty form for files, else for the wire.
 
-    Lists take a line per element in the pretty form; tuples stay on one, as Java's arrays of numbers do.
-    Numbers that JSON lacks (NaN, infinity) become ``null``. Raises TypeError for a type that JSON lacks.
+    In the pretty form lists take one line per element; tuples stay on one line, as Java's arrays of numbers
+    do. Numbers that JSON lacks (NaN, infinity) become ``null``. Raises TypeError for a type that JSON lacks.
 
     Args:
-        level: how deep in a pretty form the value will stand, as ``Written``.
+        level: nesting level at which the text will be inserted as ``Written`` into a pretty form.
     """
     return _written(value, "\n" + "\t" * level if pretty else "")
 
 
 def without_lines(text: str) -> str:
-    """Give what ``dumps`` writes without lines, of what it has written in the pretty form, be it in parts.
+    """Remove the lines and indents of text in the pretty form, which may be in parts.
 
-    In strings line breaks and tabs are escaped, so that all that there are can go.
+    Strings hold no line breaks and tabs, only their escapes, so all that occur can be removed.
     """
     return text.replace("\n", "").replace("\t", "")
 
 
 def loads(data: str | Buffer) -> Any:
-    """Read the value at the beginning of ``data``, which is UTF-8 if it is bytes.
+    """Decode the value at the beginning of ``data``, which is UTF-8 if it is bytes.
 
     Raises FormatError with the position in characters if there is none or if it is nested too deep.
     """
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        pass  # not standard JSON: the lenient way reads it, or says what is wrong
+        pass  # not standard JSON: the lenient reader decodes it or raises the error
     if isinstance(data, str):
-        return _Reader(data).value()
+        return _JsonReader(data).value()
     try:
-        return _Reader(str(data, "utf-8")).value()
+        return _JsonReader(str(data, "utf-8")).value()
     except UnicodeDecodeError as error:
         raise FormatError(f"JSON is not UTF-8 at byte {error.start}: {error.reason}") from None
 
@@ -94,7 +95,7 @@ _quoted = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def _written(value: Any, line: str) -> str:
-    """Write a value; ``line`` begins a new line at its level, or is empty in the form without lines."""
+    """Encode a value; ``line`` is the line break and indent of its level, or empty in the compact form."""
     if isinstance(value, str):
         return value if isinstance(value, Written) else _quoted(value)
     if value is None:
@@ -145,8 +146,8 @@ _WORD: Final = re.compile(r"(?:true|false|null)\b")
 _WORDS: Final = {"true": True, "false": False, "null": None}
 
 
-class _Reader:
-    """Reads one value, lenient as fastjson is."""
+class _JsonReader:
+    """A decoder of one value, as lenient as fastjson."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -218,13 +219,13 @@ class _Reader:
         try:
             number = int(found[1]) if found[0] == found[1] else float(found[0])
         except ValueError:
-            raise _error(found.start(), "more digits than the interpreter takes") from None
+            raise _error(found.start(), "number has more digits than Python converts") from None
         if isinstance(number, float) and math.isinf(number):
             raise _error(found.start(), f"{found[0]:.40} is too large a number")
         return number
 
     def _next(self) -> str:
-        """Pass over blanks and give the character there; an empty string at the end."""
+        """Skip blanks and return the character there, or an empty string at the end."""
         character = self._text[self._position : self._position + 1]
         if character not in _BLANK:
             return character
@@ -269,7 +270,7 @@ def _error(position: int, reason: str) -> FormatError:
 
 
 def _as_key(value: Any) -> Any:
-    """Make a value that can be a key of one that cannot."""
+    """Return a hashable form of a value, to be a key."""
     if isinstance(value, dict):
         return ObjectKey((name, _as_key(member)) for name, member in value.items())
     return tuple(map(_as_key, value)) if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""Host addresses as records hold them: IP address (4 or 16 bytes), then the port (4 bytes, big-endian).
+"""Host addresses as records hold them: the IP address (4 or 16 bytes), then the port (4 bytes, big-endian).
 
 Source: RocketMQ: MessageExt.java (socketAddress2ByteBuffer).
 """
@@ -15,17 +15,17 @@ IPV6_SIZE: Final = 20
 _PORT_SIZE: Final = 4
 _PORT_MAX: Final = 0xFFFF
 _TEXTS_KEPT: Final = 1_024
-"""How many hosts' texts are kept: messages come by the thousand from the same few hosts."""
+"""Number of hosts whose texts are cached: many messages come from the same few hosts."""
 
 
 def pack_host(ip: str, port: int) -> bytes:
-    """Give the 8 bytes of an IPv4 host or the 20 of an IPv6 host.
+    """Encode a host: 8 bytes for IPv4, 20 for IPv6.
 
     An IPv4 address that is mapped into IPv6 (``::ffff:127.0.0.1``, a peer of a dual-stack socket)
-    packs as IPv4, as it does in Java. A scope (``fe80::1%eth0``) is left out.
+    is encoded as IPv4, as in Java. A scope (``fe80::1%eth0``) is left out.
 
     Raises:
-        FormatError: ``ip`` is no address in digits, or ``port`` is not in 0–65535.
+        FormatError: ``ip`` is not a numeric address, or ``port`` is not in 0–65535.
     """
     if not 0 <= port <= _PORT_MAX:
         raise FormatError(f"port {port} is not in 0–{_PORT_MAX}")
@@ -33,7 +33,7 @@ def pack_host(ip: str, port: int) -> bytes:
 
 
 def unpack_host(data: Buffer) -> tuple[str, int]:
-    """Give address and port; the port of a damaged host may lie outside 0–65535.
+    """Decode a host to address and port; the port of a damaged host may lie outside 0–65535.
 
     Raises:
         FormatError: ``data`` is neither 8 nor 20 bytes.
@@ -43,12 +43,12 @@ def unpack_host(data: Buffer) -> tuple[str, int]:
         return ".".join(map(str, data[:-_PORT_SIZE])), port
     if len(data) == IPV6_SIZE:
         return IPv6Address(bytes(data[:-_PORT_SIZE])).compressed, port
-    raise FormatError(f"a host takes {IPV4_SIZE} or {IPV6_SIZE} bytes, got {len(data)}")
+    raise FormatError(f"host of {len(data)} bytes: must have {IPV4_SIZE} or {IPV6_SIZE}")
 
 
 @lru_cache(_TEXTS_KEPT)
 def host_text(data: bytes) -> str:
-    """Give ``ip:port``, or ``[ip]:port`` for IPv6.
+    """Return ``ip:port``, or ``[ip]:port`` for IPv6.
 
     Raises:
         FormatError: ``data`` is neither 8 nor 20 bytes.

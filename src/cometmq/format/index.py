@@ -13,11 +13,11 @@ Offset Size Field                 What it is for
 8      8    end time              store time of the last record in it
 16     8    begin physical offset CommitLog offset of the first record in it
 24     8    end physical offset   … of the last: older records are not indexed again
-32     4    used slots            slots with at least one entry; only informative
-36     4    next entry            number that the next entry gets; begins at 1
+32     4    used slots            slots with at least one entry; only for information
+36     4    next entry            number of the next entry to append; begins at 1
 ====== ==== ===================== ======================================================
 
-Slot: the number of the newest entry whose key falls into it; 0 when there is none.
+Slot: the number of the newest entry whose key hashes to it; 0 if there is none.
 
 Entry:
 
@@ -30,8 +30,8 @@ Offset Size Field                 What it is for
 16     4    previous              entry before this one in the same slot; 0 ends the chain
 ====== ==== ===================== ======================================================
 
-All big-endian, signed. Entry 0 exists but is never used, so a file takes ``entry_count - 1`` entries.
-Since RocketMQ 5.4 the tags are indexed too, after the keys, as if ``T#<tags>`` were a key.
+All big-endian, signed. Entry 0 exists but is never used, so a file holds at most ``entry_count - 1`` entries.
+Since RocketMQ 5.4 the tags are indexed too, after the keys, as the key ``T#<tags>``.
 
 Source: RocketMQ ``store/index/IndexHeader.java``, ``store/index/IndexFile.java``.
 """
@@ -47,11 +47,11 @@ SLOT_SIZE: Final = 4
 ENTRY_SIZE: Final = 20
 
 NO_ENTRY: Final = 0
-"""What an empty slot and the end of a chain hold."""
+"""The entry number in an empty slot and at the end of a chain."""
 FIRST_ENTRY: Final = 1
 TIME_DIFF_MAX_S: Final = 0x7FFF_FFFF
 TAGS_KEY_PREFIX: Final = "T#"
-"""Goes before the tags to make them a key."""
+"""Prefix that makes a key of the tags."""
 
 _HEADER: Final = struct.Struct(">qqqqii")
 _SLOT: Final = struct.Struct(">i")
@@ -60,7 +60,7 @@ assert (_HEADER.size, _SLOT.size, _ENTRY.size) == (HEADER_SIZE, SLOT_SIZE, ENTRY
 
 
 class IndexHeader(NamedTuple):
-    """What an index file says about itself. Times in ms since the epoch, offsets in the CommitLog."""
+    """The header of an index file. Times in ms since the epoch, offsets in the CommitLog in bytes."""
 
     begin_time: int = 0
     end_time: int = 0
@@ -70,15 +70,15 @@ class IndexHeader(NamedTuple):
     next_entry: int = FIRST_ENTRY
 
     def pack(self) -> bytes:
-        """Make the 40 bytes of the header."""
+        """Encode the 40 bytes of the header."""
         return _HEADER.pack(*self)
 
     @classmethod
     def unpack(cls, buffer: Buffer) -> "IndexHeader":
-        """Read the header at the beginning of ``buffer``.
+        """Decode the header at the beginning of ``buffer``.
 
-        A file that was made but never written to holds 0 as its next entry: it is read as 1.
-        Raises FormatError if fewer than 40 bytes are there.
+        A file that was created but never written holds 0 as its next entry, which is returned as 1.
+        Raises FormatError if there are fewer than 40 bytes.
         """
         if len(buffer) < HEADER_SIZE:
             raise FormatError(f"index header: needs {HEADER_SIZE} bytes, got {len(buffer)}")
@@ -87,7 +87,7 @@ class IndexHeader(NamedTuple):
 
 
 class IndexEntry(NamedTuple):
-    """One key of one record."""
+    """The entry of one key of one record."""
 
     key_hash: int
     physical_offset: int
@@ -95,12 +95,12 @@ class IndexEntry(NamedTuple):
     previous: int
 
     def pack(self) -> bytes:
-        """Make the 20 bytes of the entry."""
+        """Encode the 20 bytes of the entry."""
         return _ENTRY.pack(*self)
 
     @classmethod
     def unpack(cls, buffer: Buffer, position: int = 0) -> "IndexEntry":
-        """Read the entry at ``position``. Raises FormatError if fewer than 20 bytes are there."""
+        """Decode the entry at ``position``. Raises FormatError if there are fewer than 20 bytes."""
         try:
             return cls._make(_ENTRY.unpack_from(buffer, position))
         except struct.error:
@@ -109,24 +109,24 @@ class IndexEntry(NamedTuple):
             ) from None
 
     def store_time(self, begin_time: int) -> int:
-        """Give the record's store time to the second, ms, from the header's begin time."""
+        """Return the record's store time to the second, ms since the epoch, by the header's begin time."""
         return begin_time + self.time_diff_s * 1000
 
 
 def time_diff_s(store_time: int, begin_time: int) -> int:
-    """Give what an entry holds of a store time: seconds since the file's begin time, 0 if earlier."""
+    """Return the time diff of an entry: seconds from the file's begin time to the store time, at least 0."""
     if begin_time <= 0:
         return 0
     return min(max(store_time - begin_time, 0) // 1000, TIME_DIFF_MAX_S)
 
 
 def pack_slot(entry: int) -> bytes:
-    """Make the 4 bytes of a slot that points to ``entry``."""
+    """Encode the 4 bytes of a slot that holds the number ``entry``."""
     return _SLOT.pack(entry)
 
 
 def unpack_slot(buffer: Buffer, position: int = 0) -> int:
-    """Read the slot at ``position``. Raises FormatError if fewer than 4 bytes are there."""
+    """Decode the slot at ``position``. Raises FormatError if there are fewer than 4 bytes."""
     try:
         entry: int = _SLOT.unpack_from(buffer, position)[0]
     except struct.error:
@@ -137,22 +137,22 @@ def unpack_slot(buffer: Buffer, position: int = 0) -> int:
 
 
 def slot_of(key_hash: int, slot_count: int) -> int:
-    """Give the slot that a (non-negative) key hash falls into."""
+    """Return the number of the slot that a (non-negative) key hash belongs to."""
     return key_hash % slot_count
 
 
 def slot_position(slot: int) -> int:
-    """Give where a slot begins in the file, in bytes."""
+    """Return the position of a slot in the file, in bytes."""
     return HEADER_SIZE + slot * SLOT_SIZE
 
 
 def entry_position(number: int, slot_count: int) -> int:
-    """Give where an entry begins in the file, in bytes."""
+    """Return the position of an entry in the file, in bytes."""
     return HEADER_SIZE + slot_count * SLOT_SIZE + number * ENTRY_SIZE
 
 
 def file_size(slot_count: int, entry_count: int) -> int:
-    """Give the length of an index file, in bytes."""
+    """Return the length of an index file, in bytes."""
     return entry_position(entry_count, slot_count)
 
 

@@ -1,4 +1,4 @@
-"""Java's ``String.hashCode``: what RocketMQ finds tags and keys by.
+"""Java's ``String.hashCode``, by which RocketMQ finds tags and keys.
 
 The hash runs over UTF-16 code units ``c``: ``h = 31*h + c``, wrapped to a signed 32-bit number.
 
@@ -16,23 +16,23 @@ _SIGN: Final = 0x80000000
 _CHUNK: Final = 512
 _POWERS: Final = [pow(31, exponent, _MASK + 1) for exponent in range(_CHUNK + 1)]
 _CACHED: Final = 1024
-"""Topics and tags are few and come again and again; keys are many and come once: they are not cached."""
+"""Size of the caches of topics and tags, which are few and repeat. Keys rarely repeat and are not cached."""
 
 
 def java_hash(text: str) -> int:
-    """Give ``text.hashCode()`` of Java: a signed 32-bit number."""
+    """Return Java's ``text.hashCode()``: a signed 32-bit number."""
     return _signed(_extend(0, text))
 
 
 def index_key_hash(topic: str, key: str) -> int:
-    """Give the hash under which the index files hold ``key`` of ``topic``: 0 … 2³¹−1."""
+    """Return the hash under which the index files hold ``key`` of ``topic``: 0 … 2³¹−1."""
     value = abs(_signed(_extend(_topic_prefix(topic), key)))
-    return 0 if value == _SIGN else value  # Java's abs leaves the least number negative: RocketMQ takes 0
+    return 0 if value == _SIGN else value  # Java's abs leaves the lowest number negative: RocketMQ takes 0
 
 
 @lru_cache(_CACHED)
 def tags_code(tags: str | None) -> int:
-    """Give what a ConsumeQueue entry holds of ``tags``: their hash; 0 when there are none."""
+    """Return the hash of ``tags``, which is the tags code of a ConsumeQueue entry; 0 without tags."""
     return java_hash(tags) if tags else 0
 
 
@@ -42,7 +42,7 @@ def _topic_prefix(topic: str) -> int:
 
 
 def _extend(value: int, text: str) -> int:
-    """Give the unsigned hash of a string that hashes to ``value``, followed by ``text``."""
+    """Return the unsigned hash of a string that hashes to ``value``, followed by ``text``."""
     units = _units(text)
     for start in range(0, len(units), _CHUNK):
         chunk = units[start : start + _CHUNK]

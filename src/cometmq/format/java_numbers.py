@@ -1,7 +1,7 @@
-"""Numbers as Java reads them from text and orders them, so that filters and properties mean the same.
+"""Numbers as Java parses and orders them, so that filters and properties mean the same as in RocketMQ.
 
-Java tells the number types apart: ``3000000000`` is no Integer, ``1.0`` is no Long, `` 1.0 `` and ``0x1p3``
-are Doubles, ``1_0`` is none of them.
+Java distinguishes the number types: ``3000000000`` is not an Integer, ``1.0`` is not a Long, `` 1.0 `` and
+``0x1p3`` are Doubles, ``1_0`` is none of them.
 (Java: ``Integer.parseInt``, ``Long.parseLong``, ``Double.valueOf``, ``Double.compareTo``.)
 """
 
@@ -16,7 +16,7 @@ LONG_MAX: Final = 2**63 - 1
 
 _LONG_DIGITS: Final = len(str(LONG_MAX))
 _CHUNK: Final = 1_000
-"""Zeros before a number are read by so many: reading all at once would take time that grows faster."""
+"""Leading zeros are read in chunks of this many digits: reading all at once would take quadratic time."""
 
 _WHOLE: Final = re.compile(r"[+-]?\d+")
 _DECIMAL: Final = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)")
@@ -27,21 +27,21 @@ _BLANKS: Final = "".join(map(chr, range(33)))
 
 
 class NoNumber(FormatError):
-    """Text that is no number of the type that it is compared with."""
+    """Text that is not a number of the expected type."""
 
 
 def to_integer(text: str) -> int:
-    """Read a Java Integer. Raises NoNumber."""
+    """Parse a Java Integer. Raises NoNumber."""
     return _whole(text, INTEGER_MAX)
 
 
 def to_long(text: str) -> int:
-    """Read a Java Long. Raises NoNumber."""
+    """Parse a Java Long. Raises NoNumber."""
     return _whole(text, LONG_MAX)
 
 
 def to_double(text: str) -> float:
-    """Read a Java Double. Raises NoNumber."""
+    """Parse a Java Double. Raises NoNumber."""
     trimmed = text.strip(_BLANKS)
     if _DECIMAL.fullmatch(trimmed):
         return float(trimmed.rstrip("fFdD"))
@@ -50,11 +50,14 @@ def to_double(text: str) -> float:
             return float.fromhex(found[1])
         except OverflowError:
             return -math.inf if trimmed.startswith("-") else math.inf
-    raise NoNumber(f"{text[:50]!r} is no number")
+    raise NoNumber(f"{text[:50]!r} is not a number")
 
 
 def order(left: float, right: float) -> int:
-    """Compare two whole numbers, or two doubles as Java sorts them: -0.0 before 0.0, NaN last."""
+    """Compare two whole numbers, or two doubles as Java sorts them: -0.0 before 0.0, NaN last.
+
+    Returns -1, 0 or 1.
+    """
     if left < right:
         return -1
     if left > right:
@@ -65,22 +68,22 @@ def order(left: float, right: float) -> int:
 
 def _whole(text: str, largest: int) -> int:
     if not _WHOLE.fullmatch(text) or max(text) > "\uffff":
-        raise NoNumber(f"{text[:50]!r} is no whole number")
+        raise NoNumber(f"{text[:50]!r} is not a whole number")
     digits = text.lstrip("+-")
     head, tail = digits[:-_LONG_DIGITS], digits[-_LONG_DIGITS:]
     number = -int(tail) if text.startswith("-") else int(tail)
     if not -largest - 1 <= number <= largest or not _is_zero(head):
-        raise NoNumber(f"{text[:50]} is beyond {largest}")
+        raise NoNumber(f"{text[:50]} is outside {-largest - 1} to {largest}")
     return number
 
 
 def _is_zero(digits: str) -> bool:
-    """Return whether all digits are zeros, those of other scripts included."""
+    """Check whether all digits are zeros, also those of other scripts."""
     return all(int(digits[at : at + _CHUNK]) == 0 for at in range(0, len(digits), _CHUNK))
 
 
 def _rank(number: float) -> int:
-    """Rank what ``<`` and ``>`` find equal."""
+    """Return the order of numbers that ``<`` and ``>`` find equal."""
     if math.isnan(number):
         return 2
     return 1 if math.copysign(1, number) > 0 else 0

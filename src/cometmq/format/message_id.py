@@ -1,11 +1,11 @@
 """The two ids of a message, as upper-case hex.
 
-Offset id: made by the broker, tells where the record lies. 16 bytes, 28 when the host is IPv6.
+Offset id: made by the broker from the location of the record. 16 bytes, 28 if the host is IPv6.
 
 ====== ===== =============== ================================================================
 Offset Size  Field           What it is for
 ====== ===== =============== ================================================================
-0      8, 20 store host      the broker to ask: address and port (see ``host``)
+0      8, 20 store host      the broker that stores it: address and port (see ``host``)
 8, 20  8     physical offset first byte of the record in that broker's CommitLog
 ====== ===== =============== ================================================================
 
@@ -17,12 +17,12 @@ Offset Size  Field           What it is for
 ====== ===== =============== ================================================================
 0      4, 16 address         the producer's machine
 4, 16  2     pid             the process there (its low 16 bits)
-6, 18  4     loader hash     tells apart what shares a process id: any number of the process's own
+6, 18  4     loader hash     any number that separates producers within one process id
 10, 22 4     time            ms since the month began in local time
-14, 26 2     counter         tells apart the messages of one ms; wraps
+14, 26 2     counter         distinguishes the messages of one ms; wraps
 ====== ===== =============== ================================================================
 
-Numbers are big-endian. The two kinds cannot be told apart by their looks.
+Numbers are big-endian. An id itself does not say which of the two kinds it is.
 
 Source: RocketMQ ``MessageDecoder.java`` (createMessageId, decodeMessageId), ``MessageClientIDSetter.java``.
 """
@@ -47,38 +47,38 @@ assert IPV4_SIZE + _OFFSET.size == ID_SIZE == _IPV4 + _PROCESS.size + _TIME_AND_
 assert IPV6_SIZE + _OFFSET.size == ID_SIZE_V6 == _IPV6 + _PROCESS.size + _TIME_AND_COUNTER.size
 
 _HEX: Final = tuple(f"{byte:02X}" for byte in range(256))
-"""Bytes as text: a number is looked up for half of what formatting it costs."""
+"""Bytes as hex text: a look-up costs half of formatting the number."""
 _CLOCK_STEP_MAX_MS: Final = 1_000_000
-"""A clock set back by less than this across the month's beginning counts as the beginning."""
+"""A clock set back by less than this across the beginning of a month counts as at the beginning."""
 
 
 class OffsetMessageId(NamedTuple):
-    """What an offset id says: ``host.unpack_host`` reads the host."""
+    """The fields of an offset id; ``host.unpack_host`` decodes the host."""
 
     store_host: bytes
     physical_offset: int
 
 
 def offset_message_id(store_host: bytes, physical_offset: int) -> str:
-    """Make the offset id of a record, from its store host (8 or 20 bytes) and its physical offset."""
+    """Build the offset id of a record from its store host (8 or 20 bytes) and its physical offset."""
     return (store_host + _OFFSET.pack(physical_offset)).hex().upper()
 
 
 def parse_offset_message_id(text: str) -> OffsetMessageId:
-    """Read an offset id, in upper or lower case. Raises FormatError if it is none."""
+    """Decode an offset id in upper or lower case. Raises FormatError if it is not an offset id."""
     data = _from_hex("offset message id", text)
     host, offset = data[: -_OFFSET.size], data[-_OFFSET.size :]
     return OffsetMessageId(host, _OFFSET.unpack(offset)[0])
 
 
 class UniqueIdMaker:
-    """Makes the unique ids of one process. Threads may share it.
+    """Create the unique ids of one process. Threads may share it.
 
     Args:
         address: the machine's IP address, 4 or 16 bytes.
-        pid: the process id, of which the low 16 bits count.
-        loader_hash: any number that tells this maker apart from another one in the same process.
-        tz: the zone whose months count, local time by default.
+        pid: the process id; its low 16 bits are used.
+        loader_hash: any number that distinguishes this maker from others in the same process.
+        tz: the time zone in which months begin, local time by default.
     """
 
     def __init__(self, address: bytes, pid: int, loader_hash: int, tz: tzinfo | None = None) -> None:
@@ -90,7 +90,7 @@ class UniqueIdMaker:
         self._made = (-1, "")  # ms of the last id, and all of it but the counter
 
     def make(self, now_ms: int) -> str:
-        """Make the next id, at ``now_ms`` since the epoch."""
+        """Create the next id, at ``now_ms`` since the epoch."""
         made_ms, head = self._made
         if made_ms != now_ms:
             head = f"{self._process}{self._since_month_began(now_ms):08X}"
@@ -99,7 +99,7 @@ class UniqueIdMaker:
         return f"{head}{_HEX[counter >> 8 & 0xFF]}{_HEX[counter & 0xFF]}"
 
     def make_many(self, now_ms: int, number: int) -> list[str]:
-        """Make some ids, far fewer than the 65,536 that can be told apart within a millisecond."""
+        """Create ``number`` ids, far fewer than the 65,536 that the counter distinguishes within a ms."""
         head = self.make(now_ms)[:-4]
         counters = islice(self._counter, number)
         return [f"{head}{_HEX[counter >> 8 & 0xFF]}{_HEX[counter & 0xFF]}" for counter in counters]
@@ -112,15 +112,15 @@ class UniqueIdMaker:
 
 
 def unique_id_time(text: str, now_ms: int, tz: tzinfo | None = None) -> int:
-    """Give when a unique id was made, ms since the epoch, if that was within the month before ``now_ms``.
+    """Return when a unique id was made, ms since the epoch, if that was within the month before ``now_ms``.
 
     Args:
         text: the id.
-        now_ms: when it is read: the id itself does not tell the month.
-        tz: the zone of the producer, local time by default.
+        now_ms: when it is read, ms since the epoch: the id itself does not contain the month.
+        tz: the time zone of the producer, local time by default.
 
     Raises:
-        FormatError: it is no unique id.
+        FormatError: ``text`` is not a unique id.
     """
     data = _from_hex("unique message id", text)
     since_month_began, _ = _TIME_AND_COUNTER.unpack_from(data, len(data) - _TIME_AND_COUNTER.size)
@@ -131,7 +131,7 @@ def unique_id_time(text: str, now_ms: int, tz: tzinfo | None = None) -> int:
 
 
 def _month_of(time_ms: int, tz: tzinfo | None) -> tuple[int, int]:
-    """Give where the month of ``time_ms`` begins and where the next one does, ms since the epoch."""
+    """Return the beginnings of the month of ``time_ms`` and of the next month, ms since the epoch."""
     begin = datetime.fromtimestamp(time_ms // 1000, tz).replace(day=1, hour=0, minute=0, second=0)
     year, month = divmod(begin.year * 12 + begin.month, 12)
     end = begin.replace(year=year, month=month + 1)
@@ -147,6 +147,6 @@ def _from_hex(kind: str, text: str) -> bytes:
         data = bytes.fromhex(text)
     except ValueError:
         raise FormatError(f"{kind} {text!r}: must be hexadecimal digits only") from None
-    if len(data) * 2 != len(text):  # fromhex passes over blanks
+    if len(data) * 2 != len(text):  # fromhex ignores blanks
         raise FormatError(f"{kind} {text!r}: must be hexadecimal digits only")
     return data

@@ -1,13 +1,13 @@
-r"""The properties string of a record: ``name \x01 value \x02`` again and again, in UTF-8.
+r"""The properties string of a record: ``name \x01 value \x02`` repeated, in UTF-8.
 
-Reading is as lenient as RocketMQ's own parser:
+Decoding is as lenient as RocketMQ's own parser:
 
 * pieces end at ``\x02``; the last one may lack it,
 * the first ``\x01`` of a piece ends its name; a value may hold further ones,
-* a piece without ``\x01``, with an empty name or with an empty value is passed over,
-* of several pieces of the same name the last one counts,
-* bytes that are not UTF-8 read as U+FFFD, so that every value can be printed, hashed and sent on.
-  Whoever must not lose them keeps the bytes, as ``record.Record.properties`` does.
+* a piece without ``\x01``, with an empty name or with an empty value is ignored,
+* of several pieces with the same name the last one counts,
+* bytes that are not UTF-8 decode to U+FFFD, so that every value can be printed, hashed and sent on.
+  Code that must not lose them keeps the bytes, as ``record.Record.properties`` does.
 
 Source: RocketMQ: MessageDecoder.java (messageProperties2String, string2messageProperties), MessageConst.java.
 """
@@ -19,7 +19,7 @@ from cometmq.errors import MessageIllegal
 from cometmq.message import Buffer
 
 MAX_LENGTH: Final = 32767
-"""Longest properties string in bytes: the record counts it in a signed 16-bit number."""
+"""Longest properties string in bytes: the record holds its length in a signed 16-bit number."""
 
 NAME_END: Final = "\x01"
 VALUE_END: Final = "\x02"
@@ -84,16 +84,16 @@ TIMER_DEL_UNIQKEY: Final = "TIMER_DEL_UNIQKEY"
 TIMER_DELAY_LEVEL: Final = "TIMER_DELAY_LEVEL"
 TIMER_DELAY_MS: Final = "TIMER_DELAY_MS"
 TIMER_ASKS: Final = (TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS)
-"""With which a message asks for a time; the first that it has counts."""
+"""The properties that ask for a delivery time; the first one that a message has counts."""
 CRC32: Final = "__CRC32#"
 DLQ_ORIGIN_TOPIC: Final = "DLQ_ORIGIN_TOPIC"
 DLQ_ORIGIN_MESSAGE_ID: Final = "DLQ_ORIGIN_MESSAGE_ID"
 
 IDEMPOTENCE_KEY: Final = "IDEMPOTENCE_KEY"
-"""CometMQ's own: the same in each copy of a message that its producer had to send again."""
+"""CometMQ's own: the same in each copy of a message that its producer sends again."""
 
 TRANSIENT_PREFIX: Final = "__RMQ.TRANSIENT."
-"""What begins so is a note between parts of a broker and is never stored."""
+"""Prefix of properties that parts of a broker exchange and that are never stored."""
 
 RESERVED: Final[frozenset[str]] = frozenset(
     {
@@ -149,17 +149,18 @@ RESERVED: Final[frozenset[str]] = frozenset(
         DLQ_ORIGIN_MESSAGE_ID,
     }
 )
-"""Names that an application may not give to a property of its own, the same as in RocketMQ's Java client.
+"""Names that an application must not use for its own properties, the same as in RocketMQ's Java client.
 
-The other names above have a meaning too, but some are set in just this way: CHECK_IMMUNITY_TIME, say.
+The other names above have a meaning too, but an application may set some of them, such as
+CHECK_IMMUNITY_TIME.
 """
 
 
 def encode(properties: Mapping[str, str]) -> bytes:
-    r"""Give the properties string, in the order of the mapping.
+    r"""Encode properties to a properties string, in the order of the mapping.
 
     Half a surrogate pair becomes ``?``, as in Java. An empty name or value is written, but no reader
-    will see it.
+    returns it.
 
     Raises:
         MessageIllegal: a name holds ``\x01`` or ``\x02``, a value holds ``\x02``, or the string is
@@ -169,7 +170,7 @@ def encode(properties: Mapping[str, str]) -> bytes:
 
 
 def text_of(properties: Mapping[str, str]) -> str:
-    """Give the properties string as text; others can be put behind it. Raises MessageIllegal: see above."""
+    """Join properties to a properties string, as text. Raises MessageIllegal for a separator in one."""
     text = "".join([f"{name}{NAME_END}{value}{VALUE_END}" for name, value in properties.items()])
     if text.count(VALUE_END) != len(properties) or NAME_END in "".join(properties):
         raise MessageIllegal(f"a property holds a separator (\\x01 or \\x02): {text[:200]!r}")
@@ -177,7 +178,7 @@ def text_of(properties: Mapping[str, str]) -> str:
 
 
 def encode_text(text: str) -> bytes:
-    """Give the bytes of a properties string. Raises MessageIllegal if it is too long."""
+    """Encode a properties string to UTF-8. Raises MessageIllegal if it is too long."""
     data = text.encode("utf-8", "replace")
     if len(data) > MAX_LENGTH:
         raise MessageIllegal(
@@ -187,7 +188,7 @@ def encode_text(text: str) -> bytes:
 
 
 def decode(data: Buffer) -> dict[str, str]:
-    """Give the properties by name; never fails (see above for what is passed over)."""
+    """Decode a properties string to a dict by name; ignores what the list above says, and never fails."""
     found = {}
     for piece in str(data, "utf-8", "replace").split(VALUE_END):
         name, _, value = piece.partition(NAME_END)
@@ -197,5 +198,5 @@ def decode(data: Buffer) -> dict[str, str]:
 
 
 def split_keys(keys: str) -> list[str]:
-    """Give the keys of a KEYS property: its parts between single blanks, without the empty ones."""
+    """Return the keys of a KEYS property: its parts between single blanks, without the empty ones."""
     return [key for key in keys.split(KEY_SEPARATOR) if key]

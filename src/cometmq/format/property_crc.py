@@ -10,13 +10,13 @@ offset  size  field         meaning
 19      1     value's end   ``\x02``
 ======  ====  ============  ==============================================================
 
-It is a property like any other: PROPLEN and TOTALSIZE, under the checksum themselves, count it. It is
-written with ``enabledAppendPropCRC``, and looked at with ``forceVerifyPropCRC`` alone: a record without it
-then counts as damaged. What a producer sent under its name is removed; a last property that lacks its
-``\x02`` gets it.
+It is a property like any other: PROPLEN and TOTALSIZE, which the checksum covers, count it. It is
+written with ``enabledAppendPropCRC`` and verified only with ``forceVerifyPropCRC``: a record without it
+then counts as damaged. A property of this name that a producer sent is removed; a last property that lacks
+its ``\x02`` gets one.
 
-RocketMQ does neither for the members of a batch: of two properties of the name the last counts, but without
-the ``\x02`` it finds none, and later discards the message. Here both are done for every message.
+RocketMQ does neither for the members of a batch: of two properties of the name the last one counts, but
+without the ``\x02`` it finds none, and later discards the message. CometMQ does both for every message.
 
 Source: RocketMQ: CommitLog.java (CRC32_RESERVED_LEN, doAppend, checkMessageAndReturnSize),
 MessageExtEncoder.java, MessageDecoder.java (createCrc32), MessageUtils.java (deleteProperty).
@@ -30,11 +30,11 @@ from cometmq.format.properties import CRC32, NAME_END, VALUE_END
 from cometmq.message import Buffer
 
 NAME: Final = f"{CRC32}{NAME_END}".encode()
-"""With which the property begins."""
+"""The beginning of the property: its name and the name's end."""
 DIGITS: Final = 10
 SIZE: Final = len(NAME) + DIGITS + len(VALUE_END)
 MASK: Final = 0x7FFFFFFF
-"""The highest bit of a checksum is left out."""
+"""Clears the highest bit of a checksum."""
 
 _END: Final = VALUE_END.encode()
 _SENT: Final = re.compile(rb"(^|(?<=\x02))" + re.escape(NAME) + rb"[^\x02]*(\x02|$)", re.DOTALL)
@@ -42,7 +42,7 @@ assert SIZE == 20
 
 
 def reserve(properties: bytes) -> bytes:
-    """Give a properties string with room for the property CRC, which ``seal`` fills."""
+    """Return a properties string with 20 zero bytes appended for the property CRC, which ``seal`` fills."""
     if NAME in properties:
         properties = _SENT.sub(b"", properties)
     if properties and not properties.endswith(_END):
@@ -51,21 +51,21 @@ def reserve(properties: bytes) -> bytes:
 
 
 def seal(record: bytes) -> bytes:
-    """Give a record, whose properties have room for it, with its property CRC."""
+    """Return a record with its property CRC filled in; its properties must end in room for it."""
     covered = record[:-SIZE]
     return covered + _property(crc32(covered))
 
 
 def is_sealed(record: Buffer) -> bool:
-    """Tell whether a record ends in the property CRC that its other bytes ask for."""
+    """Check whether a record ends in the property CRC of its other bytes."""
     end = len(record) - SIZE
     return end >= 0 and record[end:] == _property(crc32(record[:end]))
 
 
-def is_without(properties: bytes) -> bool:
-    """Tell whether a properties string is whole and never had a property CRC.
+def is_complete_without_crc(properties: bytes) -> bool:
+    r"""Check whether a properties string is complete and was written without a property CRC.
 
-    A flipped bit cannot take away its name and its digits both, and a torn string does not end as others do.
+    One flipped bit cannot remove both its name and its digits, and a torn string lacks the last ``\x02``.
     """
     name, digits = properties[-SIZE : len(NAME) - SIZE], properties[len(NAME) - SIZE : -len(_END)]
     is_there = name == NAME or (len(digits) == DIGITS and digits.isdigit())

@@ -1,11 +1,11 @@
-"""Properties whose value is a number or a flag: read as Java reads it.
+"""Properties whose value is a number or a flag, parsed as Java parses them.
 
-Java's ``Integer.parseInt`` and ``Long.parseLong`` take a sign, zeros before the number and digits of any
-script, but no blanks, fractions or exponents. ``Boolean.parseBoolean`` takes ``true`` in any case of letters
-for true, and anything else for false.
+Java's ``Integer.parseInt`` and ``Long.parseLong`` accept a sign, leading zeros and digits of any script, but
+no blanks, fractions or exponents. ``Boolean.parseBoolean`` accepts ``true`` in any case as true, and reads
+anything else as false.
 
-A producer's number that is none, or too large for its type, is refused: where RocketMQ reads it, it fails
-with an error that names no property, or reads it as none. What a store holds is read as far as it goes.
+A producer's value that is not a number, or too large for its type, is refused: RocketMQ fails with an error
+that does not name the property, or ignores it. In stored messages such a value counts as absent.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,13 +37,13 @@ _SHOWN_LENGTH: Final = 40
 
 
 def check(named: Mapping[str, str]) -> None:
-    """Check the properties that are numbers. Raises MessageIllegal, with the property and its value."""
+    """Check the properties that must be numbers. Raises MessageIllegal with the property and its value."""
     for name in _READ.keys() & named.keys():
         number(name, named[name])
 
 
 def number(name: str, value: str) -> int:
-    """Return the number that a property holds. Raises MessageIllegal if it is none of its type."""
+    """Return the number in a property. Raises MessageIllegal if it is not a number of its type."""
     read = _READ[name]
     try:
         return read(value)
@@ -56,7 +56,7 @@ def number(name: str, value: str) -> int:
 
 
 def number_or(name: str, value: str | None, default: int) -> int:
-    """Return the number that a stored property holds; ``default`` if it is missing or none."""
+    """Return the number in a stored property; ``default`` if it is missing or not a number."""
     if value is None:
         return default
     try:
@@ -66,5 +66,5 @@ def number_or(name: str, value: str | None, default: int) -> int:
 
 
 def is_true(value: str | None) -> bool:
-    """Return whether a property is a flag that is set."""
+    """Return whether a flag property is set."""
     return value is not None and value.lower() == "true"

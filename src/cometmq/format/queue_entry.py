@@ -1,16 +1,16 @@
-"""One entry of a ConsumeQueue file: where in the CommitLog the queue's next message lies.
+"""One entry of a ConsumeQueue file: where the queue's next message lies in the CommitLog.
 
 ====== ==== ================ ==========================================================
 Offset Size Field            What it is for
 ====== ==== ================ ==========================================================
 0      8    physical offset  first byte of the record in the CommitLog
-8      4    size             length of the record: read in one go, no need to look inside
+8      4    size             length of the record in bytes, so that it can be read with one call
 12     8    tags code        Java hash of the tags, to skip messages without reading them;
                              in a delay queue the time of delivery, ms since the epoch
 ====== ==== ================ ==========================================================
 
 Big-endian, signed, 20 bytes. A file is an array of entries, so queue offset = byte offset / 20.
-A size of 0 ends the data: the file behind it was never written.
+A size of 0 ends the data: the rest of the file was never written.
 
 Source: RocketMQ ``store/ConsumeQueue.java``.
 """
@@ -29,7 +29,7 @@ assert _ENTRY.size == SIZE
 
 
 class QueueEntry(NamedTuple):
-    """What a ConsumeQueue says about one message."""
+    """The fields of a ConsumeQueue entry."""
 
     physical_offset: int
     size: int
@@ -42,21 +42,21 @@ class QueueEntry(NamedTuple):
 
     @property
     def is_filler(self) -> bool:
-        """Whether it stands for a queue offset whose message was lost together with its file."""
+        """Whether the entry fills the place of a message that was lost together with its file."""
         return self == FILLER
 
 
 FILLER: Final = QueueEntry(0, 0x7FFF_FFFF, 0)
-"""Fills a queue's first file up to its first entry when earlier files were lost."""
+"""Fills a queue's first file up to its first entry if earlier files were lost."""
 
 
 def pack(physical_offset: int, size: int, tags_code: int) -> bytes:
-    """Make the 20 bytes of an entry."""
+    """Encode the 20 bytes of an entry."""
     return _ENTRY.pack(physical_offset, size, tags_code)
 
 
 def unpack(buffer: Buffer, position: int = 0) -> QueueEntry:
-    """Read the entry at ``position``. Raises FormatError if fewer than 20 bytes are there."""
+    """Decode the entry at ``position``. Raises FormatError if there are fewer than 20 bytes."""
     try:
         return QueueEntry._make(_ENTRY.unpack_from(buffer, position))
     except struct.error:
@@ -66,15 +66,15 @@ def unpack(buffer: Buffer, position: int = 0) -> QueueEntry:
 
 
 def unpack_many(buffer: Buffer) -> Iterator[QueueEntry]:
-    """Read all entries of ``buffer``, also those past the end of the data.
+    """Iterate over all entries of ``buffer``, also those behind the end of the data.
 
-    Raises FormatError if its length is no multiple of 20.
+    Raises FormatError if its length is not a multiple of 20.
     """
     return map(QueueEntry._make, unpack_tuples(buffer))
 
 
 def unpack_tuples(buffer: Buffer) -> Iterator[tuple[int, int, int]]:
-    """Read them as plain tuples, in half the time. Raises FormatError like ``unpack_many``."""
+    """Iterate over entries as plain tuples, in half the time. Raises FormatError like ``unpack_many``."""
     if len(buffer) % SIZE:
         raise FormatError(f"ConsumeQueue data of {len(buffer)} bytes: must be a multiple of {SIZE}")
     return _ENTRY.iter_unpack(buffer)

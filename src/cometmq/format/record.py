@@ -1,27 +1,27 @@
-"""The CommitLog record, the one form in which a message is stored and in which consumers pull it.
+"""The CommitLog record: the form in which a message is stored and in which consumers pull it.
 
-All numbers are big-endian and signed, but for MAGIC. Offsets are those with both hosts IPv4; each
-IPv6 host moves what follows it by 12.
+All numbers are big-endian and signed, except MAGIC. The offsets below hold if both hosts are IPv4; each
+IPv6 host moves the fields behind it by 12.
 
 ======  ======  ===========================  =========================================================
 offset  size    field                        meaning
 ======  ======  ===========================  =========================================================
 0       4       TOTALSIZE                    bytes of the whole record, these 4 included
-4       4       MAGIC                        V1, V2 or BLANK: where a reader looks for a record's start
+4       4       MAGIC                        V1, V2 or BLANK: by it a reader finds a record's start
 8       4       BODYCRC                      CRC-32 of the stored body, 31 bits; protects the body alone
 12      4       QUEUEID                      which queue of the topic
 16      4       FLAG                         the application's own number
 20      8       QUEUEOFFSET                  index of the message in its queue
-28      8       PHYSICALOFFSET               CommitLog offset of byte 0: tells a record from a copy of one
+28      8       PHYSICALOFFSET               CommitLog offset of byte 0: distinguishes a record from a copy
 36      4       SYSFLAG                      transaction, compression, host sizes: see ``sys_flag``
-40      8       BORNTIMESTAMP                when the producer made it, ms
+40      8       BORNTIMESTAMP                when the producer created it, ms
 48      8, 20   BORNHOST                     the producer's address: see ``host``
 56      8       STORETIMESTAMP               when the broker appended it, ms
 64      8, 20   STOREHOST                    the broker's address
-72      4       RECONSUMETIMES               how often a consumer gave it back
-76      8       PREPARED TRANSACTION OFFSET  CommitLog offset of the half message of a committed one
+72      4       RECONSUMETIMES               how often a consumer group failed on it
+76      8       PREPARED TRANSACTION OFFSET  of a committed message, CommitLog offset of its half message
 84      4       BODYLEN
-88      n       body                         as sent, maybe compressed
+88      n       body                         as sent, possibly compressed
 88 + n  1, 2    TOPICLEN                     1 byte in V1 (at most 127), 2 bytes in V2
 …       n       topic                        UTF-8
 …       2       PROPLEN                      at most 32767
@@ -29,11 +29,11 @@ offset  size    field                        meaning
 ======  ======  ===========================  =========================================================
 
 V2 is written for topics of more than 127 characters. A CommitLog file ends in a BLANK of 8 bytes:
-how many bytes are left in the file, and BLANK's magic; what follows up to the end means nothing.
+the number of bytes left in the file, and BLANK's magic; the bytes behind it mean nothing.
 
-A damaged record is told by DamagedRecord and nothing else. A topic that is not UTF-8 is no damage: it is
-read with the escapes of ``surrogateescape``, and properties stay bytes, so that encoding what was
-decoded gives back the very same bytes.
+Damage raises DamagedRecord and nothing else. A topic that is not UTF-8 is not damage: it is decoded
+with the escapes of ``surrogateescape``, and properties stay bytes, so that encoding a decoded record
+returns the very same bytes.
 
 Source: RocketMQ: MessageExtEncoder.java, CommitLog.java, MessageDecoder.java, MessageVersion.java.
 """
@@ -75,13 +75,13 @@ BODY_AT: Final = 88
 HOST_GROWTH: Final = IPV6_SIZE - IPV4_SIZE
 
 HEAD_MAX_SIZE: Final = BODY_AT + 2 * HOST_GROWTH
-"""Bytes before the body with both hosts IPv6: of so many bytes one can tell what a record claims to be."""
+"""Bytes before the body if both hosts are IPv6: this many are enough to read any record's fixed fields."""
 MIN_SIZE: Final = BODY_AT + 1 + 2
-"""Bytes of a V1 record with IPv4 hosts and nothing in it."""
+"""Bytes of an empty V1 record with IPv4 hosts."""
 START_SIZE: Final = 8
-"""TOTALSIZE and MAGIC, with which records and blanks begin."""
+"""Bytes of TOTALSIZE and MAGIC, with which records and blanks begin."""
 END_FILE_MIN_BLANK: Final = START_SIZE
-"""So many bytes an append leaves free in a file, so that a blank always fits."""
+"""Bytes that an append leaves free in a file, so that a blank always fits."""
 TOPIC_MAX_LENGTH_V1: Final = 127
 TOPIC_MAX_LENGTH_V2: Final = 32767
 
@@ -93,14 +93,14 @@ _REST_MAX: Final = {
     MAGIC_V1: 1 + TOPIC_MAX_LENGTH_V1 + 2 + PROPERTIES_MAX_LENGTH,
     MAGIC_V2: 2 + TOPIC_MAX_LENGTH_V2 + 2 + PROPERTIES_MAX_LENGTH,
 }
-"""The most that can follow the body."""
+"""Most bytes that can follow the body."""
 _HOSTS_SHIFT: Final = 4
 _HEADS: Final = [
     Struct(f">iIIiiqqiq{born}sq{store}siqi")
     for store in (IPV4_SIZE, IPV6_SIZE)
     for born in (IPV4_SIZE, IPV6_SIZE)
 ]
-"""All before the body, by the two host bits of SYSFLAG."""
+"""The fields before the body, by the two host bits of SYSFLAG."""
 _PHYSICAL_OFFSET_FIELD: Final = 6
 _BODY_LENGTH_FIELD: Final = 14
 _HOST_FLAGS: Final = {
@@ -120,14 +120,14 @@ assert MIN_SIZE == 91
 
 
 class Record(NamedTuple):
-    """A record's fields.
+    """The fields of a record.
 
     Attributes:
         properties: the properties string as stored: see ``properties.decode``.
         born_time: ms since the epoch, as is ``store_time``.
         born_host: 8 or 20 bytes, as is ``store_host``: see ``host.unpack_host``.
-        body_crc: as stored; None lets ``encode`` compute it.
-        magic: MAGIC_V1 or MAGIC_V2; None lets ``encode`` choose by the topic's length.
+        body_crc: as stored; if None, ``encode`` computes it.
+        magic: MAGIC_V1 or MAGIC_V2; if None, ``encode`` chooses by the topic's length.
     """
 
     topic: str
@@ -149,7 +149,7 @@ class Record(NamedTuple):
 
 
 class RecordHead(NamedTuple):
-    """All before the body, as stored, and where the other parts lie; positions are those in the buffer."""
+    """The fields before the body, as stored, and the positions of the other parts, in bytes of the buffer."""
 
     position: int
     size: int
@@ -175,17 +175,17 @@ class RecordHead(NamedTuple):
 
     @property
     def born_host_position(self) -> int:
-        """Where BORNHOST lies."""
+        """Position of BORNHOST in the buffer."""
         return self.position + BORN_HOST_AT
 
     @property
     def store_host_position(self) -> int:
-        """Where STOREHOST lies."""
+        """Position of STOREHOST in the buffer."""
         return self.position + STORE_HOST_AT + len(self.born_host) - IPV4_SIZE
 
 
 def encode(record: Record) -> bytes:
-    """Give the record's bytes: see ``encode_fields``."""
+    """Encode a record: see ``encode_fields``."""
     return encode_fields(*record)
 
 
@@ -207,7 +207,7 @@ def encode_fields(
     body_crc: int | None = None,
     magic: int | None = None,
 ) -> bytes:
-    """Give the bytes of a record with these fields, in the order of ``Record``: what an append calls.
+    """Encode a record from its fields, in the order of ``Record``: an append need not build a ``Record``.
 
     The host bits of SYSFLAG follow the hosts' lengths.
 
@@ -250,14 +250,14 @@ def encode_fields(
 
 
 def encode_blank(size: int) -> bytes:
-    """Give the 8 bytes that fill the last ``size`` bytes of a CommitLog file."""
+    """Encode the 8 bytes of a blank that covers the last ``size`` bytes of a CommitLog file."""
     return _START.pack(size, MAGIC_BLANK)
 
 
 def record_size(
     body_length: int, topic_length: int, properties_length: int, born_v6: bool, store_v6: bool
 ) -> int:
-    """Give the bytes that a record takes whose parts have these lengths in bytes; the topic is ASCII."""
+    """Return the length in bytes of a record with parts of these lengths in bytes; the topic is ASCII."""
     v2_growth = topic_length > TOPIC_MAX_LENGTH_V1
     return (
         MIN_SIZE
@@ -270,7 +270,7 @@ def record_size(
 
 
 def size_of(record: Record) -> int:
-    """Give the bytes that ``record`` takes."""
+    """Return the length of ``record`` in bytes."""
     head = _HEADS[_HOST_FLAGS[len(record.born_host), len(record.store_host)] >> _HOSTS_SHIFT]
     topic_width = _TOPIC_LENGTHS[record.magic or _magic_for(record.topic)].size
     topic_length = len(record.topic.encode("utf-8", "surrogateescape"))
@@ -278,11 +278,11 @@ def size_of(record: Record) -> int:
 
 
 def decode(buffer: Buffer, position: int = 0, *, crc: Crc = Crc.BODY) -> Record:
-    """Give the record that begins at ``position``.
+    """Decode the record that begins at ``position``.
 
     Raises:
         CutRecord: the buffer ends before the record does.
-        DamagedRecord: the bytes are no record: says which check failed.
+        DamagedRecord: the bytes are not a record; the reason names the failed check.
     """
     head = read_head(buffer, position)
     verify(buffer, head, crc)
@@ -290,10 +290,10 @@ def decode(buffer: Buffer, position: int = 0, *, crc: Crc = Crc.BODY) -> Record:
 
 
 def decode_many(buffer: Buffer) -> Iterator[Record]:
-    """Give the records of a pull answer's body, which lie back to back.
+    """Decode the records of a pull answer's body, one after the other.
 
     Raises:
-        DamagedRecord: see ``decode``; the records before it have been given.
+        DamagedRecord: see ``decode``; the records before it have been yielded.
     """
     position = 0
     while position < len(buffer):
@@ -306,26 +306,26 @@ def decode_many(buffer: Buffer) -> Iterator[Record]:
 def read_head(
     buffer: Buffer, position: int, end: int | None = None, *, physical_offset: int | None = None
 ) -> RecordHead:
-    """Read and check all but the CRCs of the record at ``position``; no byte past ``end`` is looked at.
+    """Decode the fixed fields of the record at ``position`` and check all but the CRCs.
 
-    With ``physical_offset`` the record must say that this is where it lies in the CommitLog. The checks
-    and their order are those that ``scan`` lists.
+    No byte past ``end`` is read. With ``physical_offset``, PHYSICALOFFSET must equal it. The checks and their
+    order are listed in ``scan``.
 
     Raises:
-        CutRecord: the record goes on past ``end``.
-        DamagedRecord: the bytes are no record: says which check failed.
+        CutRecord: the record extends past ``end``.
+        DamagedRecord: the bytes are not a record; the reason names the failed check.
     """
     end = len(buffer) if end is None else min(end, len(buffer))
     remaining = end - position
     if position < 0:
-        raise DamagedRecord(position, "a buffer begins at 0")
+        raise DamagedRecord(position, "the position is negative")
     if remaining < START_SIZE:
         raise CutRecord(position, f"{remaining} bytes are left, a record begins with {START_SIZE}")
     size, magic = _START.unpack_from(buffer, position)
     if magic not in _TOPIC_LENGTHS:
         raise DamagedRecord(position, f"magic {magic:#010x} is not that of a record")
     if size < MIN_SIZE:
-        raise DamagedRecord(position, f"TOTALSIZE {size} is below the least of {MIN_SIZE}")
+        raise DamagedRecord(position, f"TOTALSIZE {size} is below the minimum of {MIN_SIZE}")
     if remaining < HEAD_MAX_SIZE and size > remaining:
         raise CutRecord(position, f"TOTALSIZE {size}, but {remaining} bytes are left")
 
@@ -334,7 +334,7 @@ def read_head(
     topic_width = _TOPIC_LENGTHS[magic].size
     rest_min = topic_width + 2
     if size < head.size + rest_min:
-        raise DamagedRecord(position, f"TOTALSIZE {size} is below the least of {head.size + rest_min}")
+        raise DamagedRecord(position, f"TOTALSIZE {size} is below the minimum of {head.size + rest_min}")
     fields = head.unpack_from(buffer, position)
     stored_offset, body_length = fields[_PHYSICAL_OFFSET_FIELD], fields[_BODY_LENGTH_FIELD]
     rest = size - head.size - body_length
@@ -358,7 +358,7 @@ def read_head(
 
 
 def record_at(buffer: Buffer, head: RecordHead) -> Record:
-    """Give the record whose head has been read from ``buffer``."""
+    """Decode the record in ``buffer`` whose head has been read."""
     topic = buffer[head.topic_position : head.topic_position + head.topic_length]
     return Record(
         str(topic, "utf-8", "surrogateescape"),

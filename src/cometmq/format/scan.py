@@ -1,10 +1,10 @@
-"""How a reader advances through a CommitLog file: record by record, until something stops it.
+"""How a reader advances through a CommitLog file: record by record, until a rule stops it.
 
-At each position the first rule that holds decides. *Left* is how many bytes the reader has from
+At each position the first rule that matches decides. *Left* is the number of bytes that the reader has from
 the position on; a file is read whole or in pieces, so a record may be cut by the end of a piece.
 
 ====  ==========================================================================  ============
-rule  what is there                                                               result
+rule  condition                                                                   result
 ====  ==========================================================================  ============
 1     fewer than 4 bytes left                                                     END
 2     TOTALSIZE 0 with fewer than 8 bytes left, or with MAGIC 0                   END
@@ -13,24 +13,24 @@ rule  what is there                                                             
 5     MAGIC is neither V1 nor V2                                                  DAMAGED
 6     TOTALSIZE below 91                                                          DAMAGED
 7     TOTALSIZE above what is left, and fewer than 112 bytes left                 LIMIT
-8     TOTALSIZE below the least for its MAGIC and host bits                       DAMAGED
+8     TOTALSIZE below the minimum for its MAGIC and host bits                     DAMAGED
 9     BODYLEN negative, or it leaves TOTALSIZE too few or too many bytes for      DAMAGED
       topic and properties (V1: 3–32,897; V2: 4–65,538, with their lengths)
 10    PHYSICALOFFSET is not ``base_offset`` + position, if there is one           DAMAGED
 11    TOTALSIZE above what is left                                                LIMIT
-12    TOPICLEN or PROPLEN negative, or the parts do not make TOTALSIZE            DAMAGED
+13    the selected checksum differs: see ``checksum.Crc``                         DAMAGED
 13    the checksum that is asked for differs: see ``checksum.Crc``                  DAMAGED
 14    otherwise                                                                   a good record
 ====  ==========================================================================  ============
 
-So LIMIT says that nothing seen is wrong and more bytes would tell, and a size that cannot be is
-DAMAGED as soon as its head (at most 112 bytes) can be seen. Which bytes were there decides what LIMIT
-means: the end of a piece calls for the next piece, from the stop's position on (as does END with
-fewer than 4 bytes left); the end of the file or of what was written means a torn record, of which
-nothing can be used. Bytes that follow END in a file were never written, or belong to records that a
-recovery has given up.
+So LIMIT means that nothing seen so far is wrong and that more bytes are needed, and an impossible size is
+DAMAGED as soon as the head (at most 112 bytes) can be read. What LIMIT means depends on where the bytes end:
+at the end of a piece the reader continues with the next piece from the stop's position on (also after END
+with fewer than 4 bytes left); at the end of the file or of the written bytes the record is torn and nothing
+of it can be used. Bytes behind END in a file were never written, or belong to records that a recovery has
+abandoned.
 
-RocketMQ's own reader does not compare PHYSICALOFFSET (rule 10) and so cannot be dropped at any byte.
+RocketMQ's own reader does not compare PHYSICALOFFSET (rule 10) and so cannot start at an arbitrary byte.
 Source: RocketMQ: CommitLog.java (checkMessageAndReturnSize).
 """
 
@@ -62,7 +62,7 @@ _MAGIC: Final = re.compile(
 
 
 class StopReason(IntEnum):
-    """Why a scan went no further."""
+    """Why a scan stopped."""
 
     END = 0
     BLANK = 1
@@ -71,18 +71,18 @@ class StopReason(IntEnum):
 
 
 class Stop(NamedTuple):
-    """Where a scan stopped: ``detail`` says for DAMAGED and LIMIT which check failed, with the numbers."""
+    """Where a scan stopped; for DAMAGED and LIMIT, ``detail`` names the failed check with its numbers."""
 
     position: int
     reason: StopReason
     detail: str = ""
 
 
-class Scan:
-    """The good records of a buffer, in order, to be gone through once.
+class RecordScan:
+    """The good records of a buffer, in order. It can be iterated once.
 
     Attributes:
-        stop: where and why it ended; there once the iteration has ended by itself.
+        stop: where and why the scan stopped; set when the iteration has ended by itself.
     """
 
     stop: Stop
@@ -95,7 +95,7 @@ class Scan:
         self._crc = crc
 
     def __iter__(self) -> Iterator[RecordHead]:
-        """Give record after record, until a rule stops it."""
+        """Yield record after record until a rule stops the scan."""
         while isinstance(found := self._check(), RecordHead):
             self._position += found.size
             yield found
@@ -113,13 +113,13 @@ class Scan:
 
 def scan(
     buffer: Buffer, *, base_offset: int, start: int = 0, end: int | None = None, crc: Crc = Crc.BODY
-) -> Scan:
-    """Go through the records from ``start`` on, as if the buffer ended at ``end``.
+) -> RecordScan:
+    """Scan the records from ``start`` on, as if the buffer ended at ``end``.
 
-    ``base_offset`` is the CommitLog offset of the buffer's byte 0.
+    ``base_offset`` is the CommitLog offset of byte 0 of the buffer.
     """
     end = len(buffer) if end is None else min(end, len(buffer))
-    return Scan(buffer, base_offset=base_offset, position=start, end=end, crc=crc)
+    return RecordScan(buffer, base_offset=base_offset, position=start, end=end, crc=crc)
 
 
 def check(
@@ -127,7 +127,7 @@ def check(
 ) -> RecordHead | Stop:
     """Apply the rules above at ``position``, as if the buffer ended at ``end``.
 
-    A buffer without a ``base_offset`` has records from anywhere in the log: those of a pull's answer.
+    ``base_offset`` is None if the records come from anywhere in the log, as in a pull's answer.
     """
     left = end - position
     if left < _SIZE_WIDTH:
@@ -154,12 +154,12 @@ def check(
 def find_next_record(
     buffer: Buffer, start: int, *, base_offset: int, end: int | None = None, crc: Crc = Crc.BODY
 ) -> int | None:
-    """Give the position of the first true record that begins at ``start`` or later; None when there is none.
+    """Find the position of the first good record that begins at ``start`` or later; None if there is none.
 
-    It is where MAGIC and PHYSICALOFFSET are right and the rules above find a good record, or one
-    that the end cuts after its head (HEAD_MAX_SIZE bytes). So a reader can take up after damage, and a
-    part of a file can be read without what lies before it: a record belongs to the part in which it
-    begins. A reader of pieces that gets None looks again from HEAD_MAX_SIZE − 1 bytes before the end.
+    It is a position where MAGIC and PHYSICALOFFSET are right and the rules above find a good record, or one
+    that ``end`` cuts behind its head (HEAD_MAX_SIZE bytes). So a reader can resume behind damage, and a part
+    of a file can be read without the bytes before it: a record belongs to the part in which it begins. A
+    reader of pieces that gets None searches again from HEAD_MAX_SIZE − 1 bytes before the end.
     """
     end = len(buffer) if end is None else min(end, len(buffer))
     for match in _MAGIC.finditer(buffer, start + MAGIC_AT, end):

@@ -1,4 +1,4 @@
-"""From an application's message to what is stored of it; ``stored`` is the way back.
+"""Check an application's message and encode its properties for storing; ``stored`` is the reverse.
 
 Source: RocketMQ: Validators.java, MessageDecoder.java (messageProperties2String).
 """
@@ -14,12 +14,12 @@ FLAG_LIMIT: Final = 2**31
 
 
 def check(message: Message, *, body_size_max: int) -> None:
-    """Raise MessageIllegal or IllegalName if a message cannot be stored, or not be read back as it is."""
+    """Check that a message can be stored and read back unchanged. Raises MessageIllegal or IllegalName."""
     valid_topic(message.topic)
     if not message.body:
-        raise MessageIllegal("body is empty: RocketMQ takes no message without one")
+        raise MessageIllegal("body is empty: RocketMQ stores no message without a body")
     if len(message.body) > body_size_max:
-        raise MessageIllegal(f"body of {len(message.body)} bytes: at most {body_size_max} are taken")
+        raise MessageIllegal(f"body of {len(message.body)} bytes: at most {body_size_max} are allowed")
     if not -FLAG_LIMIT <= message.flag < FLAG_LIMIT:
         raise MessageIllegal(f"flag {message.flag}: must be a signed number of 32 bits")
     if message.delay_level < 0:
@@ -47,12 +47,12 @@ def check(message: Message, *, body_size_max: int) -> None:
 
 
 def properties_of(message: Message, own: str) -> bytes:
-    """Give the properties string of a message that was checked.
+    """Encode the properties string of a message that was checked.
 
     Args:
-        own: the sender's properties, as a properties string, which are none of the message's.
+        own: properties that the sender adds, as a properties string; none of them is among the message's.
 
-    Raises MessageIllegal if it is too long, or a property holds a separator.
+    Raises MessageIllegal if the string is too long, or a property holds a separator.
     """
     by_name = dict(message.properties)
     if message.keys:

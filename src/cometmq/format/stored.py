@@ -1,4 +1,4 @@
-"""From a record of the CommitLog to the message that a user gets."""
+"""Convert a record of the CommitLog to the message that a user receives."""
 
 from msgspec.structs import replace
 
@@ -14,14 +14,14 @@ from cometmq.message import StoredMessage
 
 
 def stored_message(record: Record, *, size_max: int = DECOMPRESSED_MAX) -> StoredMessage:
-    """Return what ``record`` holds, its body decompressed, its keys split, its ids written out.
+    """Convert a record to a message: body decompressed, keys split, ids as text.
 
     As in RocketMQ's own clients, ``sys_flag`` then no longer says that the body is compressed (only how it
     was), while ``body_crc`` stays that of the body as stored.
 
     Args:
-        record: as ``record.decode`` gives it.
-        size_max: most bytes that a compressed body may take when decompressed.
+        record: as ``record.decode`` returns it.
+        size_max: largest decompressed body, in bytes.
 
     Raises:
         UndecodableBody: the compressed body cannot be decompressed: see ``compression.decompress``.
@@ -32,15 +32,15 @@ def stored_message(record: Record, *, size_max: int = DECOMPRESSED_MAX) -> Store
 
 
 def readable_message(record: Record) -> StoredMessage:
-    """Return what ``record`` holds; a body that cannot be decompressed stays as stored, as ``sys_flag`` says.
+    """Convert a record to a message; a body that cannot be decompressed stays as stored.
 
-    For those who look a message up: they want to see it all the same.
+    ``sys_flag`` then says that the body is compressed. Look-ups use it, which show such a message too.
     """
     return with_readable_body(message_as_stored(record))
 
 
 def with_whole_body(message: StoredMessage, *, size_max: int = DECOMPRESSED_MAX) -> StoredMessage:
-    """Return a message with its body decompressed. Raises UndecodableBody if it cannot be."""
+    """Return the message with its body decompressed. Raises UndecodableBody if that fails."""
     if not message.sys_flag & COMPRESSED:
         return message
     try:
@@ -51,7 +51,7 @@ def with_whole_body(message: StoredMessage, *, size_max: int = DECOMPRESSED_MAX)
 
 
 def with_readable_body(message: StoredMessage) -> StoredMessage:
-    """Return a message with its body decompressed, or as it is if it cannot be."""
+    """Return the message with its body decompressed, or unchanged if that fails."""
     try:
         return with_whole_body(message)
     except UndecodableBody:
@@ -59,7 +59,7 @@ def with_readable_body(message: StoredMessage) -> StoredMessage:
 
 
 def message_as_stored(record: Record) -> StoredMessage:
-    """Return what ``record`` holds, its body as stored: ``sys_flag`` says whether it is compressed."""
+    """Convert a record to a message with its body as stored; ``sys_flag`` says whether it is compressed."""
     by_name = properties.decode(record.properties)
     offset_id = offset_message_id(record.store_host, record.physical_offset)
     return StoredMessage(

@@ -1,4 +1,4 @@
-"""SYSFLAG, the record field in which client and broker mark how a message is stored.
+"""SYSFLAG, the field of a record in which client and broker mark how a message is stored.
 
 ==========  =====================  ==================================================================
 bits        name                   meaning
@@ -40,7 +40,7 @@ COMPRESSION_MASK: Final = 0x700
 
 
 class CompressionType(IntEnum):
-    """How a compressed body is compressed."""
+    """The algorithm that compressed a body."""
 
     LZ4 = 1
     ZSTD = 2
@@ -48,33 +48,33 @@ class CompressionType(IntEnum):
 
 
 def transaction_type(sys_flag: int) -> int:
-    """Give the transaction type: one of the ``TRANSACTION_…`` constants."""
+    """Return the transaction type: one of the ``TRANSACTION_…`` constants."""
     return sys_flag & TRANSACTION_MASK
 
 
 def with_transaction_type(sys_flag: int, transaction: int) -> int:
-    """Give ``sys_flag`` with its transaction type replaced."""
+    """Return ``sys_flag`` with its transaction type replaced."""
     return sys_flag & ~TRANSACTION_MASK | transaction
 
 
 def is_compressed(sys_flag: int) -> bool:
-    """Tell whether the body is compressed."""
+    """Check whether the body is compressed."""
     return bool(sys_flag & COMPRESSED)
 
 
 def compression_bits(sys_flag: int) -> int:
-    """Return the bits that say that a body is compressed, and how; 0 if it is not."""
+    """Return the bits that say whether and how a body is compressed; 0 if it is not."""
     return sys_flag & (COMPRESSED | COMPRESSION_MASK) if is_compressed(sys_flag) else 0
 
 
 def compression_type(sys_flag: int) -> int:
-    """Give the number of the compression type; 0, which old clients wrote, reads as ZLIB.
+    """Return the number of the compression type; 0, which old clients wrote, is returned as ZLIB.
 
-    The number need not be one of ``CompressionType``: three bits can say more than it knows.
+    The number may be unknown to ``CompressionType``: the field has three bits.
     """
     return (sys_flag & COMPRESSION_MASK) >> COMPRESSION_SHIFT or CompressionType.ZLIB
 
 
 def compressed_with(sys_flag: int, compression: CompressionType) -> int:
-    """Give ``sys_flag`` marked as compressed with ``compression``."""
+    """Return ``sys_flag`` marked as compressed with ``compression``."""
     return sys_flag & ~COMPRESSION_MASK | COMPRESSED | compression << COMPRESSION_SHIFT

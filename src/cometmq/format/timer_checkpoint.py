@@ -1,12 +1,12 @@
-"""The timer's checkpoint, ``config/timercheck``: how far timed messages have been taken in and given out.
+"""The timer's checkpoint, ``config/timercheck``: how far timed messages have been enqueued and delivered.
 
 ====== ==== ==================== =========================================================================
 Offset Size Field                What it is for
 ====== ==== ==================== =========================================================================
-0      8    read time            messages that were due before it have been given out, ms since the epoch
+0      8    read time            messages that were due before it have been delivered, ms since the epoch
 8      8    log position         the timer log is on the disk up to here
 16     8    queue offset         of the timer topic's queue: messages before it are in the timer log
-24     8    master queue offset  the same of the master; on a master, its own
+24     8    master queue offset  the same offset of the master; on a master, its own
 32     8    state version        0
 40     8    timestamp            of the last change, ms since the epoch
 48     8    counter              of changes
@@ -32,7 +32,7 @@ assert _CHECKPOINT.size == SIZE
 
 
 class TimerCheckpoint(NamedTuple):
-    """What the file says: see the table."""
+    """The fields of the file: see the table."""
 
     read_time: int = 0
     log_position: int = 0
@@ -43,12 +43,12 @@ class TimerCheckpoint(NamedTuple):
     counter: int = 0
 
     def pack(self) -> bytes:
-        """Make the 4096 bytes of the file."""
+        """Encode the 4096 bytes of the file."""
         return _CHECKPOINT.pack(*self)
 
     @classmethod
     def unpack(cls, buffer: Buffer) -> "TimerCheckpoint":
-        """Read the fields at the beginning of ``buffer``. Raises FormatError if it is too short."""
+        """Decode the fields at the beginning of ``buffer``. Raises FormatError if it is too short."""
         if len(buffer) < _FIELDS.size:
             raise FormatError(f"timer checkpoint: needs {_FIELDS.size} bytes, got {len(buffer)}")
         return cls._make(_FIELDS.unpack_from(buffer))

@@ -1,16 +1,16 @@
-"""One unit of the timer log: a timed message, and which one before it waits for the same time.
+"""One unit of the timer log: a timed message, linked to the unit before it in the same slot.
 
 ====== ==== ================ ============================================================================
 Offset Size Field            What it is for
 ====== ==== ================ ============================================================================
 0      4    size             52
 4      8    previous         position of the unit before it of the same slot; -1 for none
-12     4    magic            1, and 2 if the slot's time is not the message's, and 4 if it takes one back
+12     4    magic            1; 2 is added if the slot's time is not the message's, 4 if it recalls a message
 16     8    write time       when it was written, whole seconds in ms since the epoch
-24     4    delay            the slot's time less the write time, ms
-28     8    physical offset  of the message as it waits, in the CommitLog
-36     4    record size      of the same
-40     4    topic hash       Java's hash of the topic that it is for
+24     4    delay            the slot's time minus the write time, ms
+28     8    physical offset  of the waiting message, in the CommitLog
+36     4    record size      of the same message
+40     4    topic hash       Java's hash of the topic to which the message will be delivered
 44     8    reserved         0
 ====== ==== ================ ============================================================================
 
@@ -32,9 +32,9 @@ NO_PREVIOUS: Final = -1
 
 DEFAULT: Final = 1
 ROLL: Final = 2
-"""The message must wait on when the slot's time has come."""
+"""The message is due later than the slot's time, and must be enqueued again then."""
 DELETE: Final = 4
-"""The message takes back another one of the slot."""
+"""The message recalls another one of the slot."""
 _KNOWN: Final = 0xF
 
 _UNIT: Final = struct.Struct(">iqiqiqii8x")
@@ -44,7 +44,7 @@ assert (_UNIT.size, _BLANK.size) == (SIZE, BLANK_SIZE)
 
 
 class Unit(NamedTuple):
-    """What the timer log says of one message; times in ms since the epoch."""
+    """The fields of a unit; times in ms since the epoch."""
 
     previous: int
     magic: int
@@ -56,16 +56,16 @@ class Unit(NamedTuple):
 
     @property
     def time(self) -> int:
-        """The time of its slot."""
+        """Time of the unit's slot, ms since the epoch."""
         return self.write_time + self.delay_ms
 
     def pack(self) -> bytes:
-        """Make its 52 bytes."""
+        """Encode the 52 bytes of the unit."""
         return _UNIT.pack(SIZE, *self)
 
 
 def unpack(buffer: Buffer, position: int = 0) -> Unit | None:
-    """Read the unit at ``position``; None if there is none, as behind the last one of a file."""
+    """Decode the unit at ``position``; None if there is none, as behind the last unit of a file."""
     if len(buffer) - position < SIZE:
         return None
     size, *fields = _UNIT.unpack_from(buffer, position)
@@ -74,15 +74,15 @@ def unpack(buffer: Buffer, position: int = 0) -> Unit | None:
 
 
 def blank(size: int) -> bytes:
-    """Make what stands at the end of a file, where ``size`` bytes are left."""
+    """Encode the blank for the end of a file, where ``size`` bytes are left."""
     return _BLANK.pack(size, _BLANK_MAGIC)
 
 
 def has_room(left: int) -> bool:
-    """Tell whether a unit goes where ``left`` bytes of a file are left."""
+    """Check whether a unit fits where ``left`` bytes of a file are left."""
     return left >= SIZE + BLANK_SIZE
 
 
 def last_position(file_size: int) -> int:
-    """Give where in a full file its last unit is."""
+    """Return the position of the last unit of a full file, in bytes."""
     return (file_size - BLANK_SIZE) // SIZE * SIZE - SIZE

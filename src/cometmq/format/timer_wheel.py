@@ -1,18 +1,18 @@
-"""The timer wheel: a slot for each second of two weeks, with the timer log's units that are due in it.
+"""The timer wheel: a slot for each second of two weeks, with links to the timer log's units due in it.
 
 ====== ==== ========== ============================================================
 Offset Size Field      What it is for
 ====== ==== ========== ============================================================
 0      8    time       in units of the precision, since the epoch
 8      8    first      position in the timer log of the slot's first unit
-16     8    last       of its last one; each unit names the one before it
-24     4    unit count units that wait, less those that take one back
+16     8    last       position of its last unit; each unit links to the one before it
+24     4    unit count number of waiting units, minus those that recall one
 28     4    magic      0
 ====== ==== ========== ============================================================
 
-Big-endian, signed, 32 bytes. The file holds 2 * 604,800 slots; that of time t (in units of the precision, a
-second unless ``timerPrecisionMs`` says otherwise) is at t modulo that number. It is empty for t if it holds
-another time. RocketMQ leaves a slot as it is when its messages have been given out, CometMQ clears it.
+Big-endian, signed, 32 bytes. The file holds 2 * 604,800 slots; the slot of time t (in units of the precision,
+a second unless ``timerPrecisionMs`` says otherwise) is at t modulo that number. It is empty for t if it holds
+another time. RocketMQ leaves a slot unchanged when its messages have been delivered, CometMQ clears it.
 
 Source: RocketMQ ``store/timer/TimerWheel.java``, ``Slot.java``.
 """
@@ -36,7 +36,7 @@ assert (_SLOT.size, _SLOTS.itemsize, SIZE) == (SLOT_SIZE, SLOT_SIZE, 38_707_200)
 
 
 class Slot(NamedTuple):
-    """Which units are due at one time: see the table."""
+    """The fields of a slot: see the table."""
 
     time: int
     first: int
@@ -44,17 +44,17 @@ class Slot(NamedTuple):
     unit_count: int
 
     def pack(self) -> bytes:
-        """Make its 32 bytes."""
+        """Encode the 32 bytes of the slot."""
         return _SLOT.pack(*self, 0)
 
 
 def position_of(time: int) -> int:
-    """Give where in the file the slot of a time, in units of the precision, is."""
+    """Return the position in the file, in bytes, of the slot of a time in units of the precision."""
     return time % SLOTS * SLOT_SIZE
 
 
 def slots(wheel: Buffer) -> list[Slot]:
-    """Give the slots of a whole file that are not empty."""
+    """Return all slots of a whole file that are not empty."""
     table = np.frombuffer(wheel, _SLOTS)
     at = np.flatnonzero(table["time"] > 0)
     at = at[table["time"][at] % SLOTS == at]

@@ -41,7 +41,7 @@ class CheckpointFile:
         except FormatError as error:
             log.warning("%s: %s; recovery reads the whole log", self.path, error)
             return
-        copy = Checkpoint.copy_in(data)
+        copy = Checkpoint.unpack_copy(data)
         if copy is not None and copy != value:
             log.warning("%s: its fields are not those of the copy in it; the earlier times count", self.path)
             value = Checkpoint._make(map(min, value, copy))
@@ -65,7 +65,7 @@ class CheckpointFile:
             file = self._files.get(self.path)
         else:
             file = self._files.create(self.path, SIZE)
-        file.write(0, value.guarded())
+        file.write(0, value.pack_with_copy())
         self._set(value)
 
     def go_back(self, time_ms: int) -> None:
@@ -74,7 +74,7 @@ class CheckpointFile:
             physic_msg_timestamp=min(time_ms, self.value.physic_msg_timestamp),
             logics_msg_timestamp=min(time_ms, self.value.logics_msg_timestamp),
         )
-        self._files.get(self.path).write(0, value.guarded())
+        self._files.get(self.path).write(0, value.pack_with_copy())
         self.sync()
         self._set(value)
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from cometmq.format.checksum import Crc
-from cometmq.format.property_crc import is_without
+from cometmq.format.property_crc import is_complete_without_crc
 from cometmq.format.record import RecordHead, record_at
 from cometmq.format.scan import StopReason, check
 from cometmq.kernels.ops import Bytes, Scan
@@ -63,4 +63,4 @@ def _only_lacks_crc(chain: FileChain, offset: int) -> bool:
         return False
     view = chain.file(start).view()
     head = check(view, offset - start, len(view), base_offset=start)
-    return isinstance(head, RecordHead) and is_without(record_at(view, head).properties)
+    return isinstance(head, RecordHead) and is_complete_without_crc(record_at(view, head).properties)

@@ -307,7 +307,7 @@ class _Job:
         for start in self._store.log.chain.starts:
             self._layer.sync(self._store.log.chain.path(start))
         checkpoint = Checkpoint(physic_msg_timestamp=end_time, logics_msg_timestamp=end_time)
-        self._layer.save(layout.checkpoint_path(self._store.root), checkpoint.guarded())
+        self._layer.save(layout.checkpoint_path(self._store.root), checkpoint.pack_with_copy())
 
 
 def cut(split: Iterable[Piece], end: int) -> list[Piece]:
