@@ -101,14 +101,14 @@ def test_what_is_written_later_gets_ready(fd: int, file: MappedFile) -> None:
 
 def test_what_is_said_to_be_written_is_ready_until_the_next_round(fd: int, file: MappedFile) -> None:
     os.pwrite(fd, b"end", SIZE - 3)
-    file.note_written(SIZE - 3, SIZE)
+    file.mark_written(SIZE - 3, SIZE)
     assert known(file) == [0, 0, 0, 1]
     file.next_round()()
     assert known(file) == [0, 0, 0, 0]
-    file.note_written(PAGE_SIZE - 1, 2 * PAGE_SIZE + 1)
-    file.note_written(SIZE - 1, SIZE + PAGE_SIZE)
+    file.mark_written(PAGE_SIZE - 1, 2 * PAGE_SIZE + 1)
+    file.mark_written(SIZE - 1, SIZE + PAGE_SIZE)
     assert known(file) == [3, 0, 0, 1] and len(file.resident) == PAGES
-    file.let_go()
+    file.release()
     assert known(file) == [0, 0, 0, 0]
 
 
@@ -122,7 +122,7 @@ def test_nothing_behind_the_end_is_ready(fd: int, file: MappedFile) -> None:
 
 def test_what_is_let_go_is_asked_about_again(fd: int, file: MappedFile) -> None:
     assert file.ready(0, 7) is not None
-    file.let_go()
+    file.release()
     assert 1 not in file.resident
     let_cache_go(fd)
     assert file.ready(0, 7) is None
@@ -206,5 +206,5 @@ def test_files_share_what_may_be_mapped_but_each_has_a_chunk(
     ask(full, 0)
     ask(other, 0, CHUNK_PAGES)
     assert (known(full), known(other)) == ([LOOK_PAGES, 0, 0, 0], [0, LOOK_PAGES, 0, 0])
-    other.let_go()
+    other.release()
     assert pages.count == 1

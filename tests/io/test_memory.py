@@ -67,7 +67,7 @@ def rss_mib():
 burst = [bytes(8_000) for _ in range(20_000)]
 del burst[:-1]  # the last one lies behind all others
 before = rss_mib()
-memory.give_back()
+memory.trim_heap()
 print(before, rss_mib())
 """
 
@@ -76,7 +76,7 @@ KEPT = """
 import resource
 from cometmq.io import memory
 
-memory.keep(64 << 20)
+memory.retain_heap(64 << 20)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 for _ in range(20):
     batch = [bytearray(b"x") * (4 << 20) for _ in range(10)]

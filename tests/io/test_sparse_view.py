@@ -39,7 +39,7 @@ def test_a_view_is_the_file_whenever_it_is_refreshed(
         os.pwrite(fd, data[: SIZE - position], position)
     sparse.refresh()
     assert bytes(sparse.view) == os.pread(fd, SIZE, 0)
-    sparse.let_go()
+    sparse.release()
     assert bytes(sparse.view) == os.pread(fd, SIZE, 0)
     os.close(fd)
 

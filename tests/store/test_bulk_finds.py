@@ -11,7 +11,7 @@ from tests.store.conftest import ROOT, new_message
 from cometmq import kernels
 from cometmq.format import layout
 from cometmq.format.checksum import Crc
-from cometmq.io.files import Disk, Mapped
+from cometmq.io.files import Disk, FileMap
 from cometmq.kernels.ops import Longs
 from cometmq.kernels.queries import (
     ANSWER_END,
@@ -201,7 +201,7 @@ def test_a_log_that_is_checked_otherwise_has_no_kernels(store: MessageStore) -> 
 class Forgetful:
     """A map of which no page is ever known to be in memory for long."""
 
-    def __init__(self, mapped: Mapped) -> None:
+    def __init__(self, mapped: FileMap) -> None:
         self.view = mapped.view
         self.resident = bytearray(len(mapped.resident))
         self.asked = 0

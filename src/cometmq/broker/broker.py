@@ -221,7 +221,7 @@ class Broker:
             async def sync() -> None:
                 await asyncio.to_thread(store.sync_files, paths)
                 store.vouch(dispatched_time)
-                memory.give_back()  # of what was in memory only nearly nothing is now
+                memory.trim_heap()  # of what was in memory only nearly nothing is now
 
             self._begin("sync", sync())
         return BEHIND_MS if store.is_behind else UPKEEP_MS

@@ -1,1 +1,1 @@
-"""Time and files behind one small interface each, so that tests can replace them."""
+"""Clock and file system behind small interfaces, so that tests can replace them."""

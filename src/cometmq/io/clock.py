@@ -1,4 +1,4 @@
-"""Time, injected: nothing in the store or the decision layers reads the system's clock itself."""
+"""The clock as an interface: the store and the decision layers never read the system's clock themselves."""
 
 import time
 from collections.abc import Callable
@@ -13,49 +13,49 @@ _monotonic_ns: Final[Callable[[], int]] = (
 
 
 class Clock(Protocol):
-    """Where time comes from."""
+    """A source of wall-clock and monotonic time."""
 
     def now_ms(self) -> int:
-        """Give the wall clock, ms since the epoch: what is stored with messages."""
+        """Return the wall-clock time, ms since the epoch: the time that is stored with messages."""
         ...
 
     def monotonic_ms(self) -> int:
-        """Return a clock that nobody sets, ms: what leases, silence and all other waiting is measured by."""
+        """Return the monotonic time in ms, which nobody can set: the base of leases, timeouts and waits."""
         ...
 
 
 class SystemClock:
-    """The machine's own clock."""
+    """The machine's clock."""
 
     def now_ms(self) -> int:
-        """Give the wall clock, ms since the epoch."""
+        """Return the wall-clock time, ms since the epoch."""
         return time.time_ns() // 1_000_000
 
     def monotonic_ms(self) -> int:
-        """Return the monotonic clock, ms; it goes on while the machine sleeps, where the system can tell."""
+        """Return the monotonic time in ms; on Linux it also advances while the machine sleeps."""
         return _monotonic_ns() // 1_000_000
 
 
 class ManualClock:
-    """A clock that moves only when told to: for tests."""
+    """A clock for tests, which moves only by its methods."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self._now_ms = now_ms
         self._monotonic_ms = 0
 
     def now_ms(self) -> int:
-        """Give the wall clock, ms since the epoch."""
+        """Return the wall-clock time, ms since the epoch."""
         return self._now_ms
 
     def monotonic_ms(self) -> int:
-        """Give the monotonic clock, ms."""
+        """Return the monotonic time in ms."""
         return self._monotonic_ms
 
     def advance(self, ms: int) -> None:
-        """Let ``ms`` milliseconds pass on both clocks."""
+        """Advance both clocks by ``ms`` milliseconds."""
         self._now_ms += ms
         self._monotonic_ms += ms
 
     def set_wall(self, now_ms: int) -> None:
-        """Turn the wall clock, as an administrator or NTP would; intervals are not touched."""
+        """Set the wall clock, as an administrator or NTP would; the monotonic clock stays."""
         self._now_ms = now_ms

@@ -1,14 +1,14 @@
-"""File descriptors: how many there are for what, and some that are kept back for files.
+"""File descriptors: their division among files and connections, and some spare ones for files.
 
-A process has a limited number of them (``ulimit -n``), and whoever connects takes one. Yet a store must be
-able to open files for as long as it serves, or what it acknowledged does not reach the disk. So the number is
-shared out::
+A process has a limited number of them (``ulimit -n``), and each connection takes one. Yet a store must be
+able to open files for as long as it serves, or acknowledged messages do not reach the disk. So the number is
+divided::
 
-    all that the process may have   ├── files ──┼── connections ──┼─ reserve ─┤
+    descriptors of the process   ├── files ──┼── connections ──┼─ reserve ─┤
 
-The reserve is for what belongs to neither: sockets that listen, directories while they are synced, files that
-threads read. Where even that is used up, as by other parts of a program that embeds a broker, ``SPARES.open``
-gives up one of a few spare descriptors, which were opened in time.
+The reserve is for everything else: listening sockets, directories while they are synced, files that threads
+read. When even the reserve is used up, as by other parts of a program that embeds a broker, ``SPARES.open``
+closes one of a few spare descriptors, which were opened in advance.
 """
 
 import errno
@@ -20,52 +20,52 @@ from threading import Lock
 from typing import Final
 
 FILES_MAX: Final = 8_192
-"""So many files are kept open at most: each takes a kilobyte of memory, and more once it is mapped."""
+"""Most files that are kept open: each takes a kilobyte of memory, and more once it is mapped."""
 RESERVE_MIN: Final = 48
 CONNECTIONS_MIN: Final = 16
 UNLIMITED: Final = 1 << 20
-"""What a process without a limit counts as."""
+"""Number of descriptors assumed for a process without a limit."""
 SPARE_COUNT: Final = 8
 
 NO_DESCRIPTOR: Final = frozenset({errno.EMFILE, errno.ENFILE})
 SCARCE: Final = NO_DESCRIPTOR | {errno.ENOMEM, errno.EINTR, errno.EAGAIN}
-"""Errors of a system that has too little of something now: the same call may succeed soon."""
+"""Errors of a temporary shortage: the same call may succeed soon."""
 
 
 class SyncFailed(OSError):
-    """A sync that began and failed: what it was to bring to the disk may be lost, whatever ``errno`` says."""
+    """A failed sync: the data to be synced may be lost, whatever ``errno`` says."""
 
 
 def is_scarce(error: OSError) -> bool:
-    """Return whether an operation did nothing, for want of something that the system may have soon."""
+    """Check whether an operation did nothing because of a temporary shortage, so that it can be retried."""
     return error.errno in SCARCE and not isinstance(error, SyncFailed)
 
 
 def limit() -> int:
-    """Return how many descriptors this process may have."""
+    """Return the number of descriptors that this process may open."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return UNLIMITED if soft == resource.RLIM_INFINITY else soft
 
 
 def raise_limit() -> None:
-    """Allow this process as many descriptors as the system lets it have."""
+    """Raise this process's limit of descriptors to the highest that the system allows."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError, OSError):  # refused where the hard limit is above the kernel's own
+    with suppress(ValueError, OSError):  # refused if the hard limit is above the kernel's own
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def files_max(limit: int) -> int:
-    """Return how many files may be kept open, of so many descriptors."""
+    """Return how many files may be kept open if the process may open ``limit`` descriptors."""
     return min(limit // 2, FILES_MAX)
 
 
 def connections_max(limit: int) -> int:
-    """Return how many connections may be accepted, of so many descriptors."""
+    """Return how many connections may be accepted if the process may open ``limit`` descriptors."""
     return max(limit - files_max(limit) - max(limit // 16, RESERVE_MIN), CONNECTIONS_MIN)
 
 
 class SpareDescriptors:
-    """Descriptors of nothing, given up for files when the process has no others. Safe from any thread."""
+    """Spare descriptors, closed to open files when the process has no other ones. Safe from any thread."""
 
     def __init__(self, count: int = SPARE_COUNT) -> None:
         self._count = count
@@ -73,7 +73,7 @@ class SpareDescriptors:
         self._lock = Lock()
 
     def open(self, path: Path | str, flags: int, mode: int = 0o644) -> int:
-        """Open a file. Raises OSError."""
+        """Open a file; if no descriptor is free, close a spare one and retry. Raises OSError."""
         self.refill()
         while True:
             try:
@@ -83,12 +83,12 @@ class SpareDescriptors:
                     raise
 
     def close(self, fd: int) -> None:
-        """Close a file; what it leaves is kept if spare descriptors are missing."""
+        """Close a file; its descriptor becomes a spare one if some are missing."""
         os.close(fd)
         self.refill()
 
     def refill(self) -> None:
-        """Open as many spare descriptors as are missing and can be had."""
+        """Open the missing spare descriptors, as far as the system allows."""
         if len(self._spares) >= self._count:
             return
         with self._lock, suppress(OSError):
@@ -110,4 +110,4 @@ class SpareDescriptors:
 
 
 SPARES: Final = SpareDescriptors()
-"""Those of this process."""
+"""The spare descriptors of this process."""

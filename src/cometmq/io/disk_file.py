@@ -1,4 +1,4 @@
-"""A real file, and windows into it."""
+"""A file on a real disk, and mapped windows for writing to it."""
 
 import errno
 import mmap
@@ -14,11 +14,11 @@ from cometmq.io.sparse_view import SparseView, holes_take_space
 from cometmq.message import Buffer
 
 _CANNOT_TELL: Final = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
-"""Errors of a file system, or of a Linux before 4.14, that cannot read only what is cached."""
+"""Errors of a file system, or of Linux before 4.14, that cannot read only cached bytes (RWF_NOWAIT)."""
 
 
 class DiskWindow:
-    """A window into a real file, whose space must be reserved. Raises OSError if pages cannot be had."""
+    """A mapped window of a real file, whose space must be reserved. Raises OSError if mapping fails."""
 
     def __init__(self, path: Path, fd: int, position: int, size: int) -> None:
         self._begin = position - position % mmap.ALLOCATIONGRANULARITY
@@ -31,7 +31,7 @@ class DiskWindow:
             raise
 
     def store(self, position: int, data: Buffer) -> None:
-        """Store ``data`` at ``position``."""
+        """Write ``data`` at ``position`` of the file."""
         at = position - self._begin
         self._map[at : at + len(data)] = data
 
@@ -40,15 +40,15 @@ class DiskWindow:
         return memory.lock(self._map, 0, len(self._map))
 
     def close(self) -> None:
-        """Let it go."""
+        """Unmap the window."""
         self._map.close()
 
 
 class DiskFile:
-    """A real file.
+    """An open file on a real disk.
 
     Args:
-        pages: how much is mapped of this file and others.
+        pages: counts the mapped pages of this file and others, which share a limit.
     """
 
     def __init__(self, path: Path, fd: int, pages: MappedPages) -> None:
@@ -59,7 +59,7 @@ class DiskFile:
         self._mapped: MappedFile | None = None
         self._sparse: SparseView | None = None
         self._holes_take_space: bool | None = None  # None: not known yet
-        self._tells = True  # whether the file system reads what is cached and nothing else; tmpfs does not
+        self._tells = True  # whether the file system can read only cached bytes; tmpfs cannot
 
     def write(self, position: int, data: Buffer) -> None:
         """Write all of ``data`` at ``position``."""
@@ -69,10 +69,10 @@ class DiskFile:
             error.filename = str(self.path)
             raise
         if self._mapped is not None:
-            self._mapped.note_written(position, position + len(data))
+            self._mapped.mark_written(position, position + len(data))
 
     def reserve(self, position: int, size: int) -> None:
-        """Have the disk's space for a stretch."""
+        """Reserve disk space for a stretch of the file."""
         try:
             os.posix_fallocate(self._fd, position, size)
         except OSError as error:
@@ -80,7 +80,7 @@ class DiskFile:
             raise
 
     def window(self, position: int, size: int) -> DiskWindow:
-        """Open a stretch for stores."""
+        """Map a stretch of the file for writing."""
         self.reserve(position, size)
         return DiskWindow(self.path, self._fd, position, size)
 
@@ -89,9 +89,9 @@ class DiskFile:
         return os.pread(self._fd, size, position)
 
     def read_ready(self, position: int, size: int) -> Buffer | None:
-        """Give ``size`` bytes at ``position``, a part of the view if there is one, if they are cached.
+        """Return ``size`` bytes at ``position`` if they are cached, else None; from the map if there is one.
 
-        No file is mapped for this. Queues are many and read a little each: a map would take another
+        No file is mapped for this. There are many queues, each read a little: a map would take another
         descriptor, and cost as much as a hundred reads.
         """
         if self._mapped is None and self._tells:
@@ -100,11 +100,11 @@ class DiskFile:
         return None if mapped is None else mapped.ready(position, position + size)
 
     def mapped(self) -> MappedFile | None:
-        """Give the file's map, None of an empty one."""
+        """Return the file's map; None for an empty file."""
         return self._mapped or self._map()
 
     def view(self) -> memoryview:
-        """Give the whole file as a read-only view."""
+        """Return the whole file as a read-only view."""
         if self._holes_take_space is None:
             self._holes_take_space = holes_take_space(self._fd)
         if self._holes_take_space and self.size:
@@ -113,26 +113,26 @@ class DiskFile:
         return memoryview(b"" if mapped is None else mapped.view)
 
     def drop_pages(self) -> None:
-        """Let go of the memory that reading through views took: the page cache still has it."""
+        """Unmap the pages that were read through views; they stay in the page cache."""
         if self._mapped is not None:
-            self._mapped.let_go()
+            self._mapped.release()
         if self._sparse is not None:
-            self._sparse.let_go()
+            self._sparse.release()
 
     def unused_pages(self) -> Callable[[], None] | None:
-        """Give what lets go of the pages that were not read since the last call, if any may be mapped."""
+        """Return a function that unmaps the pages unused since the last call; None if none are mapped."""
         actions = [] if self._mapped is None else [self._mapped.next_round()]
         if self._sparse is not None:
-            actions.append(self._sparse.let_go)
+            actions.append(self._sparse.release)
 
-        def let_go() -> None:
+        def unmap() -> None:
             for action in actions:
                 action()
 
-        return let_go if actions else None
+        return unmap if actions else None
 
     def data_end(self, position: int) -> int:
-        """Give where the last data at or behind ``position`` ends, without reading holes."""
+        """Return the end of the last data at or behind ``position``, in bytes, without reading holes."""
         end = position
         try:
             while end < self.size:
@@ -143,15 +143,15 @@ class DiskFile:
         return end
 
     def sync(self) -> None:
-        """Wait until what was written to it is on the disk."""
+        """Wait until all written bytes are on the disk."""
         syncing.sync_data(self._fd, self.path)
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         SPARES.close(self._fd)
-        self._fd = -1  # so that a late use fails, and gets at no other file that has this number by then
+        self._fd = -1  # so that a late use fails instead of reaching another file with the same number
         if self._mapped is not None:
-            self._mapped.let_go()
+            self._mapped.release()
         self._mapped = self._sparse = None  # unmapped when the last view is gone
 
     def _sparse_view(self) -> memoryview:
@@ -182,7 +182,7 @@ class DiskFile:
 
 
 def write_all(fd: int, position: int, data: Buffer) -> None:
-    """Write all of ``data``, also where a signal or a nearly full disk cuts a write off. Raises OSError."""
+    """Write all of ``data``, also if a signal or a nearly full disk cuts a write short. Raises OSError."""
     written = os.pwrite(fd, data, position)
     if written == len(data):
         return

@@ -1,4 +1,4 @@
-"""The lock on a store's file: one process at a time, Java brokers among them.
+"""The lock on a store directory's lock file: it excludes other processes, Java brokers among them.
 
 Source: RocketMQ ``store/DefaultMessageStore.java`` (``lockFile``): an exclusive lock on the first byte.
 """
@@ -16,10 +16,10 @@ _FLOCK: Final = struct.Struct("hhqqi4x")
 
 
 def lock(path: Path) -> int | None:
-    """Take the exclusive lock on ``path``'s first byte; give what ``unlock`` takes, None if it is taken.
+    """Lock the first byte of ``path`` exclusively; return a token for ``unlock``, or None if it is locked.
 
-    Such a lock is the whole process's, and goes when any descriptor of the file is closed: so this process
-    must not open the file again while it holds the lock.
+    Such a lock belongs to the whole process and is released when any descriptor of the file is closed: so
+    this process must not open the file again while it holds the lock.
     """
     if path.exists() and _identity(path.stat()) in _LOCKED.values():
         return None
@@ -38,17 +38,17 @@ def lock(path: Path) -> int | None:
 
 
 def unlock(token: int) -> None:
-    """Give the lock back."""
+    """Release the lock."""
     del _LOCKED[token]
     os.close(token)
 
 
 def lock_holder(path: Path) -> int | None:
-    """Give the id of the process that holds the lock on ``path``; None if nobody does."""
+    """Return the id of the process that holds the lock on ``path``; None if no process does."""
     if not path.exists():
         return None
     if _identity(path.stat()) in _LOCKED.values():
-        return os.getpid()  # closing another descriptor of the file would give our lock back
+        return os.getpid()  # closing another descriptor of the file would release our lock
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
@@ -59,5 +59,5 @@ def lock_holder(path: Path) -> int | None:
 
 
 def _identity(stat: os.stat_result) -> tuple[int, int]:
-    """Give what tells a file from all others, whatever its path."""
+    """Return what identifies a file, whatever its path: device and inode."""
     return stat.st_dev, stat.st_ino

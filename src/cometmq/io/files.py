@@ -1,10 +1,10 @@
-"""The file layer: every byte that the store writes, and every name it makes or removes, passes here.
+"""The file layer: all of the store's writes, and all names that it creates or removes, pass through here.
 
-The store writes by position (``pwrite``), or stores into windows whose space is reserved (``Window``):
+The store writes by position (``pwrite``), or into mapped windows whose space is reserved (``WriteWindow``):
 a full disk is then an error and not a SIGBUS, the process's resident memory stays small, and a test
 layer that records these calls can rebuild any state that a crash could leave (``cometmq.testing`` and
 ``tests/`` do so). It reads through read-only maps. All of them go through the page cache, so each sees
-what the others did.
+the bytes that the others wrote.
 """
 
 import os
@@ -24,85 +24,85 @@ BOOT_ID_PATH: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Usage(NamedTuple):
-    """How full a file system is, in bytes.
+    """The used and usable space of a file system, in bytes.
 
     Attributes:
-        used: what is taken.
-        usable: what this process can still take; what is kept for the system's own use is in neither.
+        used: space in use.
+        usable: space that this process can still use; the system's own reserve is in neither number.
     """
 
     used: int
     usable: int
 
 
-class Window(Protocol):
-    """A stretch of one file that takes stores without a system call.
+class WriteWindow(Protocol):
+    """A stretch of a file, mapped for writing without a system call.
 
-    Its space on the disk is reserved before it opens, and its pages are made ready: a full disk is then an
-    error here, never a SIGBUS at a store, and no store waits for a page. What is stored is like what was
-    written and not synced. Small windows, opened ahead of the writer and closed behind it, keep the process
-    small, for mapped pages count as its memory.
+    Its disk space is reserved before it opens, and its pages are mapped and ready: a full disk is then an
+    error at opening, never a SIGBUS at a write, and no write waits for a page. Bytes written here are like
+    those written by ``File.write`` and not synced. Small windows, opened ahead of the writer and closed
+    behind it, keep the process small, because mapped pages count as its memory.
     """
 
     def store(self, position: int, data: Buffer) -> None:
-        """Store ``data``, single bytes, at ``position`` of the file, all of it within the window."""
+        """Write ``data``, bytes or a view of bytes, at ``position`` of the file, within the window."""
         ...
 
     def lock(self) -> bool:
-        """Keep the window's pages in memory until it is closed; tell whether the system allows it."""
+        """Lock the window's pages in memory until it is closed; return whether the system allows it."""
         ...
 
     def close(self) -> None:
-        """Let it go. Safe from any thread once nobody stores."""
+        """Close the window. Safe from any thread once nobody writes to it."""
         ...
 
 
-class Mapped(Protocol):
-    """A whole file that is mapped for reading."""
+class FileMap(Protocol):
+    """A whole file, mapped for reading."""
 
     @property
     def view(self) -> memoryview:
-        """All of it; shows later writes too."""
+        """The whole file; shows later writes too."""
         ...
 
     @property
     def resident(self) -> bytearray:
-        """A byte for each page, which is 1 if it is known to be in memory: reading it waits for nothing."""
+        """One byte per page: 1 if the page is known to be in memory, so that reading it does not block."""
         ...
 
     def ready(self, begin: int, end: int) -> Buffer | None:
-        """Give a stretch of it if that is in memory, or None; ``resident`` says so from then on."""
+        """Return the bytes ``begin`` to ``end`` if they are in memory, else None; updates ``resident``."""
         ...
 
 
 class File(Protocol):
-    """One open file of fixed length."""
+    """An open file of fixed length."""
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """The file's path."""
         ...
 
     @property
     def size(self) -> int:
-        """Its length in bytes."""
+        """The file's length in bytes."""
         ...
 
     def write(self, position: int, data: Buffer) -> None:
-        """Write all of ``data``, single bytes, at ``position``. Raises OSError (ENOSPC on a full disk)."""
+        """Write all of ``data``, bytes or a view of them, at ``position``. Raises OSError (ENOSPC: full)."""
         ...
 
     def reserve(self, position: int, size: int) -> None:
-        """Have the disk's space for a stretch, so that no write to it finds the disk full. Raises OSError.
+        """Reserve disk space for a stretch, so that no write to it finds the disk full. Raises OSError.
 
-        What the stretch holds stays as it is; nobody may write to it meanwhile. Safe from any thread.
+        The stretch keeps its content; nobody may write to it meanwhile. Safe from any thread.
         """
         ...
 
-    def window(self, position: int, size: int) -> Window:
-        """Open a stretch for stores: its space is reserved, its pages are ready. Raises OSError.
+    def window(self, position: int, size: int) -> WriteWindow:
+        """Map a stretch for writing: space reserved, pages ready. Raises OSError.
 
-        The window outlives the file's being closed. As for threads, see ``reserve``.
+        The window stays usable after the file is closed. Safe from any thread, like ``reserve``.
         """
         ...
 
@@ -111,64 +111,64 @@ class File(Protocol):
         ...
 
     def read_ready(self, position: int, size: int) -> Buffer | None:
-        """Read all of ``size`` bytes at ``position``, if none of them has to come from the disk; or None.
+        """Read ``size`` bytes at ``position`` if all are in memory; else, or if that is unknown, return None.
 
-        Where the system cannot tell, None too.
+        It never waits for the disk.
         """
         ...
 
-    def mapped(self) -> Mapped | None:
-        """Give the file's map; None for an empty file, and where nothing is known of its pages."""
+    def mapped(self) -> FileMap | None:
+        """Return the file's map; None for an empty file, or in a layer that does not map files."""
         ...
 
     def view(self) -> memoryview:
-        """Give the whole file as a read-only view that shows later writes too."""
+        """Return the whole file as a read-only view that shows later writes too."""
         ...
 
     def drop_pages(self) -> None:
-        """Let go of the memory that reading through maps took; it comes back as it is read again."""
+        """Unmap the pages that were read through maps; reading maps them again."""
         ...
 
     def unused_pages(self) -> Callable[[], None] | None:
-        """Give what lets go of the same, but for what was looked at since the last call. For any thread."""
+        """Return a function, for any thread, that unmaps pages unused since the last call, or None."""
         ...
 
     def data_end(self, position: int) -> int:
-        """Give where the last data at or behind ``position`` ends; ``position`` if only holes follow."""
+        """Return the end of the last data at or behind ``position``; ``position`` if only holes follow."""
         ...
 
     def sync(self) -> None:
-        """Wait until what was written to it is on the disk. Safe from any thread. Raises OSError.
+        """Wait until all written bytes are on the disk. Safe from any thread. Raises OSError.
 
-        Other than ``FileLayer.sync`` it opens nothing, so it cannot fail for want of descriptors.
+        Unlike ``FileLayer.sync`` it opens nothing, so it cannot fail for lack of descriptors.
         """
         ...
 
     def close(self) -> None:
-        """Let the file go; views given out must not be used after this."""
+        """Close the file; views of it must not be used after this."""
         ...
 
 
 class FileLayer(Protocol):
-    """Names and whole files."""
+    """The operations on names and on whole files of a file system."""
 
     def create(self, path: Path, size: int, *, durable: bool = True) -> File:
-        """Make a sparse file of ``size`` zero bytes, so that it is there whole or not at all.
+        """Create a sparse file of ``size`` zero bytes, atomically: it exists complete or not at all.
 
-        Without ``durable`` the disk is not waited for: sync the file and its directory later.
+        Without ``durable`` it does not wait for the disk: sync the file and its directory later.
         """
         ...
 
     def open(self, path: Path, *, writable: bool) -> File:
-        """Open an existing file at the length it has."""
+        """Open an existing file at its present length."""
         ...
 
     def save(self, path: Path, data: bytes) -> None:
-        """Replace the content of ``path``: after a crash the old or the new content is there, whole."""
+        """Replace the content of ``path`` atomically: a crash leaves the old or the new one, complete."""
         ...
 
     def load(self, path: Path) -> bytes:
-        """Read a small file whole."""
+        """Return the content of a small file."""
         ...
 
     def sync(self, path: Path) -> None:
@@ -176,66 +176,66 @@ class FileLayer(Protocol):
         ...
 
     def sync_all(self, paths: Iterable[Path]) -> None:
-        """As ``sync`` for each of them that is still there. Raises OSError, which names the path."""
+        """Sync all of ``paths`` that still exist, as ``sync`` does. Raises OSError, which names the path."""
         ...
 
     def size(self, path: Path) -> int:
-        """Give the length of the file at ``path``."""
+        """Return the length of the file at ``path`` in bytes."""
         ...
 
     def modified_ms(self, path: Path) -> int:
-        """Give when the file at ``path`` was last written to, ms since the epoch."""
+        """Return when the file at ``path`` was last written, ms since the epoch."""
         ...
 
     def usage(self, path: Path) -> Usage:
-        """Tell how full the file system is that holds ``path``."""
+        """Return the used and usable space of the file system of ``path``."""
         ...
 
     def life(self, path: Path) -> str:
-        """Name the run of the machine, and the file system that holds ``path``.
+        """Return an id of the machine's current boot and of the file system of ``path``; empty if unknown.
 
-        As long as both are the same, all that was written is there, synced or not.
+        While the id stays the same, all that was written is still there, synced or not.
         """
         ...
 
     def exists(self, path: Path) -> bool:
-        """Tell whether there is a file or directory at ``path``."""
+        """Check whether there is a file or directory at ``path``."""
         ...
 
     def names(self, directory: Path) -> list[str]:
-        """List the names in ``directory``, sorted; none if it does not exist."""
+        """Return the names in ``directory``, sorted; none if it does not exist."""
         ...
 
     def is_directory(self, path: Path) -> bool:
-        """Tell whether ``path`` is a directory."""
+        """Check whether ``path`` is a directory."""
         ...
 
     def make_directory(self, path: Path, *, durable: bool = True) -> None:
-        """Make ``path`` and its parents; no error if it is there. ``durable`` as in ``create``."""
+        """Create the directory ``path`` and its parents, if missing. ``durable`` as in ``create``."""
         ...
 
     def rename(self, old: Path, new: Path) -> None:
-        """Move ``old`` over ``new``, durably."""
+        """Rename ``old`` to ``new``, replacing it, durably."""
         ...
 
     def remove(self, path: Path, *, durable: bool = True) -> None:
-        """Remove a file; no error if it is not there. ``durable``: so that it does not come back."""
+        """Remove a file, if it exists; with ``durable``, wait until the removal is on the disk."""
         ...
 
     def remove_directory(self, path: Path, *, durable: bool = True) -> None:
-        """Remove an empty directory; no error if it is not there. ``durable`` as in ``remove``."""
+        """Remove an empty directory, if it exists. ``durable`` as in ``remove``."""
         ...
 
     def lock(self, path: Path) -> int | None:
-        """Take the exclusive lock on ``path``'s first byte: a token for ``unlock``; None if taken."""
+        """Lock the first byte of ``path`` exclusively; return a token for ``unlock``; None if locked."""
         ...
 
     def unlock(self, token: int) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         ...
 
     def lock_holder(self, path: Path) -> int | None:
-        """Give the id of the process that holds the lock on ``path``; None if nobody does."""
+        """Return the id of the process that holds the lock on ``path``; None if no process does."""
         ...
 
 
@@ -246,7 +246,7 @@ class Disk:
         self._pages = MappedPages()
 
     def create(self, path: Path, size: int, *, durable: bool = True) -> File:
-        """Make a sparse file of ``size`` zero bytes: under a temporary name first, then renamed."""
+        """Create a sparse file of ``size`` zero bytes under a temporary name, then rename it."""
         temporary = f"{path}{TEMPORARY_SUFFIX}"
         fd = SPARES.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
         try:
@@ -264,12 +264,12 @@ class Disk:
             raise
 
     def open(self, path: Path, *, writable: bool) -> File:
-        """Open an existing file at the length it has."""
+        """Open an existing file at its present length."""
         fd = SPARES.open(path, os.O_RDWR if writable else os.O_RDONLY)
         return DiskFile(path, fd, self._pages)
 
     def save(self, path: Path, data: bytes) -> None:
-        """Replace the content of ``path`` by write, sync, rename, sync of the directory."""
+        """Replace the content of ``path`` by write, sync, rename, and sync of the directory."""
         temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
         try:
             fd = SPARES.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -284,7 +284,7 @@ class Disk:
             raise
 
     def load(self, path: Path) -> bytes:
-        """Read a small file whole."""
+        """Return the content of a small file."""
         fd = SPARES.open(path, os.O_RDONLY)
         try:
             with os.fdopen(fd, "rb", closefd=False) as file:
@@ -297,43 +297,43 @@ class Disk:
         syncing.sync_file(path)
 
     def sync_all(self, paths: Iterable[Path]) -> None:
-        """Wait until all of these are on the disk, many in one go."""
+        """Wait until all of these are on the disk; many at once by syncing their file systems."""
         syncing.sync_files(paths)
 
     def size(self, path: Path) -> int:
-        """Give the length of the file at ``path``."""
+        """Return the length of the file at ``path`` in bytes."""
         return path.stat().st_size
 
     def modified_ms(self, path: Path) -> int:
-        """Give when the file at ``path`` was last written to, ms since the epoch."""
+        """Return when the file at ``path`` was last written, ms since the epoch."""
         return path.stat().st_mtime_ns // 1_000_000
 
     def usage(self, path: Path) -> Usage:
-        """Tell how full the file system is that holds ``path``."""
+        """Return the used and usable space of the file system of ``path``."""
         stat = os.statvfs(path)
         return Usage((stat.f_blocks - stat.f_bfree) * stat.f_frsize, stat.f_bavail * stat.f_frsize)
 
     def life(self, path: Path) -> str:
-        """Name the run of the machine, and the file system that holds ``path``."""
+        """Return an id of the machine's current boot and of the file system of ``path``; empty if unknown."""
         return f"{BOOT_ID_PATH.read_text().strip()}/{path.stat().st_dev}" if BOOT_ID_PATH.exists() else ""
 
     def exists(self, path: Path) -> bool:
-        """Tell whether there is a file or directory at ``path``."""
+        """Check whether there is a file or directory at ``path``."""
         return path.exists()
 
     def names(self, directory: Path) -> list[str]:
-        """List the names in ``directory``, sorted; none if it does not exist."""
+        """Return the names in ``directory``, sorted; none if it does not exist."""
         try:
             return sorted(os.listdir(directory))
         except FileNotFoundError:
             return []
 
     def is_directory(self, path: Path) -> bool:
-        """Tell whether ``path`` is a directory."""
+        """Check whether ``path`` is a directory."""
         return path.is_dir()
 
     def make_directory(self, path: Path, *, durable: bool = True) -> None:
-        """Make ``path`` and its parents."""
+        """Create the directory ``path`` and its parents, if missing."""
         try:
             os.mkdir(path)
         except FileExistsError:
@@ -347,32 +347,32 @@ class Disk:
             syncing.sync_directory(path.parent)
 
     def rename(self, old: Path, new: Path) -> None:
-        """Move ``old`` over ``new``, durably."""
+        """Rename ``old`` to ``new``, replacing it, durably."""
         os.replace(old, new)
         syncing.sync_directory(new.parent)
 
     def remove(self, path: Path, *, durable: bool = True) -> None:
-        """Remove a file."""
+        """Remove a file, if it exists."""
         with suppress(FileNotFoundError):
             path.unlink()
             if durable:
                 syncing.sync_directory(path.parent)
 
     def remove_directory(self, path: Path, *, durable: bool = True) -> None:
-        """Remove an empty directory."""
+        """Remove an empty directory, if it exists."""
         with suppress(FileNotFoundError):
             path.rmdir()
             if durable:
                 syncing.sync_directory(path.parent)
 
     def lock(self, path: Path) -> int | None:
-        """Take the exclusive lock on ``path``'s first byte, as a Java broker does."""
+        """Lock the first byte of ``path`` exclusively, as a Java broker does; None if it is locked."""
         return file_lock.lock(path)
 
     def unlock(self, token: int) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         file_lock.unlock(token)
 
     def lock_holder(self, path: Path) -> int | None:
-        """Give the id of the process that holds the lock on ``path``; None if nobody does."""
+        """Return the id of the process that holds the lock on ``path``; None if no process does."""
         return file_lock.lock_holder(path)

@@ -1,9 +1,10 @@
-"""Collecting garbage without looking at what lives long again and again.
+"""Cheaper garbage collection: objects that survive a full collection are excluded from the next ones.
 
-A full collection looks at every object that could be part of a cycle. With tens of thousands of queues that
-takes a tenth of a second, in which a process does nothing else. So what has outlived one is set aside, and
-the next looks only at what is new. What was set aside can become garbage, too: what connections had that were
-closed since, above all. So now and then one looks at all.
+A full collection visits every object that could be part of a cycle. With tens of thousands of queues that
+takes a tenth of a second, in which the process does nothing else. So its survivors are frozen
+(``gc.freeze``), and the next one visits only newer objects. Frozen objects can become garbage, too, above all
+those of connections that were closed since, so from time to time they are unfrozen and all objects are
+visited.
 """
 
 import gc
@@ -14,21 +15,21 @@ from typing import Any, Final
 from cometmq.io.clock import Clock
 
 ALL_INTERVAL_MS: Final = 3_600_000
-"""Until a full collection looks at all again."""
+"""Interval of the collections that visit all objects."""
 FULL: Final = 2
-"""The generation of a full collection."""
+"""The oldest generation, which a full collection visits."""
 
 
 @contextmanager
 def survivors_set_aside(clock: Clock) -> Iterator[None]:
-    """Set aside what outlives full collections of this process, until the end of the ``with``.
+    """Freeze the survivors of full collections until the end of the ``with`` statement.
 
     Args:
-        clock: says when it is time to look at all.
+        clock: says when to visit all objects again.
     """
     looked_ms = clock.monotonic_ms()
 
-    def note(phase: str, info: dict[str, Any]) -> None:
+    def on_collection(phase: str, info: dict[str, Any]) -> None:
         nonlocal looked_ms
         if info["generation"] < FULL:
             return
@@ -38,9 +39,9 @@ def survivors_set_aside(clock: Clock) -> Iterator[None]:
             looked_ms = now_ms
             gc.unfreeze()
 
-    gc.callbacks.append(note)
+    gc.callbacks.append(on_collection)
     try:
         yield
     finally:
-        gc.callbacks.remove(note)
+        gc.callbacks.remove(on_collection)
         gc.unfreeze()

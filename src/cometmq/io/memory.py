@@ -1,7 +1,7 @@
-"""Pages of memory, made ready before they are needed and let go of afterwards.
+"""Pages of memory: populate them before use, ask which are resident, and release them afterwards.
 
-The ``mmap`` module holds the interpreter while the kernel works, or lacks the call; these let other
-threads go on meanwhile.
+The ``mmap`` module holds the interpreter's lock during such system calls, or lacks them; these functions
+release it.
 """
 
 import ctypes
@@ -12,11 +12,11 @@ from typing import Final
 
 PAGE_SIZE: Final = mmap.PAGESIZE
 MADV_POPULATE_WRITE: Final = 23
-"""Linux 5.14: as if each page were stored to, but nothing is, and what fails is told."""
+"""Linux 5.14: faults each page in for writing without writing, and returns errors instead of SIGBUS."""
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _MMAP_THRESHOLD_MAX: Final = 32 << 20
-"""glibc takes no more (``malloc.c``: DEFAULT_MMAP_THRESHOLD_MAX)."""
+"""glibc's upper limit (``malloc.c``: DEFAULT_MMAP_THRESHOLD_MAX)."""
 
 _MAP_FIXED: Final = 0x10
 _MAP_NORESERVE: Final = 0x4000
@@ -35,19 +35,19 @@ _mmap: Final = ctypes.CFUNCTYPE(
 
 
 def populate(memory: mmap.mmap, begin: int, end: int) -> None:
-    """Make the pages ready for stores; nobody may store into them meanwhile. Raises OSError."""
+    """Fault pages in for writing; nobody may write to them meanwhile. Raises OSError."""
     number = _call(_libc.madvise, memory, begin, end, MADV_POPULATE_WRITE)
     if number == errno.EINVAL:  # an older kernel
         for at in range(begin, end, PAGE_SIZE):
             memory[at] = memory[at]
     elif number:
-        # EFAULT: stores would end in SIGBUS, as where copies are made on write though space is reserved.
+        # EFAULT: writes would end in SIGBUS, as on file systems that copy on write though space is reserved.
         number = errno.ENOSPC if number == errno.EFAULT else number
         raise OSError(number, os.strerror(number))
 
 
 def address_of(memory: mmap.mmap) -> int:
-    """Give where a map begins, also one that cannot be written; good for as long as the map is open."""
+    """Return the address of a map, also of a read-only one; valid while the map is open."""
     view = _View()
     ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(memory), ctypes.byref(view), 0)
     ctypes.pythonapi.PyBuffer_Release(ctypes.byref(view))
@@ -55,16 +55,16 @@ def address_of(memory: mmap.mmap) -> int:
 
 
 def map_nothing(size: int) -> mmap.mmap:
-    """Map zeros that can only be read and take no memory, for ``map_file`` to put parts of files in."""
+    """Map zeros, read-only and without memory, into which ``map_file`` maps parts of files."""
     return mmap.mmap(
         -1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE, prot=mmap.PROT_READ
     )
 
 
 def map_file(memory: mmap.mmap, fd: int, begin: int, end: int) -> None:
-    """Map a stretch of a file, to be read, at the same place of ``memory``; in whole pages. Raises OSError.
+    """Map whole pages of a file, read-only, at the same position of ``memory``. Raises OSError.
 
-    Readers in other threads see zeros or the file. The descriptor may be closed afterwards.
+    Readers in other threads see zeros or the file's bytes. The descriptor may be closed afterwards.
     """
     address = address_of(memory) + begin
     flags = mmap.MAP_SHARED | _MAP_FIXED
@@ -73,27 +73,27 @@ def map_file(memory: mmap.mmap, fd: int, begin: int, end: int) -> None:
         raise OSError(number, os.strerror(number))
 
 
-def note_resident(address: int, pages: "ctypes.Array[ctypes.c_ubyte]") -> None:
-    """Note of each page of a map, from the one at ``address`` on, whether it is in memory: 1, others 0."""
+def read_residency(address: int, pages: "ctypes.Array[ctypes.c_ubyte]") -> None:
+    """Set one byte of ``pages`` for each page of a map from ``address`` on: 1 if it is in memory, else 0."""
     if _libc.mincore(ctypes.c_void_p(address), ctypes.c_size_t(len(pages) * PAGE_SIZE), pages):
         ctypes.memset(pages, 0, len(pages))
 
 
 def unmap(address: int, size: int) -> None:
-    """Let go of the pages of a map of a file, from the one at ``address`` on: they stay in the page cache.
+    """Unmap pages of a file's map from ``address`` on; they stay in the page cache.
 
-    Other threads go on meanwhile; who reads there finds the same bytes.
+    Other threads run meanwhile, and may read there: they find the same bytes.
     """
     _libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(size), mmap.MADV_DONTNEED)
 
 
 def lock(memory: mmap.mmap, begin: int, end: int) -> bool:
-    """Keep the pages from being swapped out; tell whether the system allows it (RLIMIT_MEMLOCK)."""
+    """Lock pages in memory; return whether the system allows it (RLIMIT_MEMLOCK)."""
     return _call(_libc.mlock, memory, begin, end) == 0
 
 
 def release(memory: mmap.mmap, begin: int, end: int) -> None:
-    """Give whole pages of private memory back, from the one ``begin`` lies in: they read as zeros then."""
+    """Release whole pages of private memory, from the page of ``begin`` on: they read as zeros afterwards."""
     end -= end % PAGE_SIZE
     if end <= begin:
         return
@@ -101,22 +101,22 @@ def release(memory: mmap.mmap, begin: int, end: int) -> None:
     _call(_libc.madvise, memory, begin, end, mmap.MADV_DONTNEED)
 
 
-def give_back() -> None:
-    """Give the pages back to the system that lie free in the C library's heap.
+def trim_heap() -> None:
+    """Return free pages of the C library's heap to the system.
 
-    glibc keeps what was freed below anything that is still used, so a process stays as large as its largest
-    burst made it. Nothing is done with a C library that has no ``malloc_trim``.
+    glibc keeps freed memory that lies below memory in use, so a process stays as large as its largest
+    burst made it. Does nothing if the C library has no ``malloc_trim``.
     """
     if (trim := getattr(_libc, "malloc_trim", None)) is not None:
         trim(ctypes.c_size_t(0))
 
 
-def keep(size: int) -> None:
-    """Have the C library's heap keep up to ``size`` bytes that lie free for what is allocated next.
+def retain_heap(size: int) -> None:
+    """Keep up to ``size`` free bytes in the C library's heap for later allocations.
 
-    glibc takes pieces from 128 KiB on, and up to 32 MiB as it learns, from the system one by one, and gives
-    them back at once: who makes and drops large arrays has each page of theirs cleared each time. Nothing is
-    done with a C library that has no ``mallopt``.
+    glibc allocates pieces from 128 KiB on (up to 32 MiB, as it adapts) from the system one by one and returns
+    them at once: a program that creates and drops large arrays then has each of their pages cleared again.
+    Does nothing if the C library has no ``mallopt``.
     """
     if (set_option := getattr(_libc, "mallopt", None)) is not None:
         set_option(_M_MMAP_THRESHOLD, min(size, _MMAP_THRESHOLD_MAX))
@@ -142,7 +142,7 @@ class _View(ctypes.Structure):
 
 
 def _call(function: "ctypes._NamedFuncPointer", memory: mmap.mmap, begin: int, end: int, *more: int) -> int:
-    """Call a function of the C library for whole pages; give the number of its error, or 0."""
+    """Call a function of the C library for whole pages; return its errno, or 0."""
     begin -= begin % PAGE_SIZE
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory)) + begin
     failed = function(ctypes.c_void_p(address), ctypes.c_size_t(end - begin), *more)

@@ -1,10 +1,10 @@
-"""Open files, kept by path and closed when too many are: there can be more queues than descriptors.
+"""Open files, kept by path and closed when too many are open: there can be more queues than descriptors.
 
-A file may be read in one thread while another has it closed: because it expires, its topic is deleted, or
-other files are wanted more. The number of a closed descriptor is at once given to the next file that is
-opened, so the read would not fail but give another file's bytes. Hence *holds*: who reads in a thread
-holds the file, and what closes it meanwhile takes effect when the last hold is gone. A file that is removed
-while it is held can be read to the end of the hold, as the system keeps what a descriptor refers to.
+One thread may close a file while another one reads it: because it expires, its topic is deleted, or
+the descriptor is needed for another file. The system at once reuses the number of a closed descriptor for the
+next file, so the read would not fail but return another file's bytes. Hence *holds*: a reader in a thread
+holds the file, and a close meanwhile takes effect when the last hold is released. A file that is removed
+while it is held can be read until then, as the system keeps the data of an open descriptor.
 """
 
 from collections import OrderedDict
@@ -18,16 +18,16 @@ from cometmq.io.files import File, FileLayer
 
 
 class OpenFiles:
-    """The files of one store that are open now, least recently used first. Safe from any thread.
+    """The open files of one store, least recently used first. Safe from any thread.
 
-    What ``get`` and ``create`` give may be used until the next call of the same thread, if that thread
-    alone closes files; ``held`` is for all others.
+    A file returned by ``get`` or ``create`` may be used until the next call of the same thread, if that
+    thread alone closes files; all other threads use ``held``.
 
     Args:
-        layer: where files are opened.
+        layer: opens the files.
         writable: whether they are opened for writing too.
         capacity: how many may be open at once, besides those that are held; by default half of the
-            descriptors that the process may have, for the others are for connections.
+            descriptors that the process may open, since the others are for connections.
     """
 
     def __init__(self, layer: FileLayer, *, writable: bool, capacity: int | None = None) -> None:
@@ -36,11 +36,11 @@ class OpenFiles:
         self._capacity = descriptors.files_max(descriptors.limit()) if capacity is None else capacity
         self._open: OrderedDict[str, File] = OrderedDict()  # by path; strings are hashed once, and in C
         self._holds: dict[File, int] = {}
-        self._leaving: set[File] = set()  # to be closed when their last hold is gone
+        self._leaving: set[File] = set()  # to be closed when their last hold is released
         self._lock = Lock()
 
     def create(self, path: Path, size: int, *, durable: bool = True) -> File:
-        """Make a sparse file of ``size`` bytes and keep it open."""
+        """Create a sparse file of ``size`` bytes and keep it open."""
         while True:
             try:
                 file = self.layer.create(path, size, durable=durable)
@@ -53,13 +53,13 @@ class OpenFiles:
                     return self._keep(str(path), file)
 
     def get(self, path: Path) -> File:
-        """Give the file at ``path``, opened if it is not open yet."""
+        """Return the file at ``path``; open it if necessary."""
         with self._lock:
             return self._get(path)
 
     @contextmanager
     def held(self, path: Path) -> Iterator[File]:
-        """Give the file at ``path``; it stays open until the end of the ``with``: see ``hold``."""
+        """Hold the file at ``path`` until the end of the ``with`` statement: see ``hold``."""
         file = self.hold(path)
         try:
             yield file
@@ -67,10 +67,10 @@ class OpenFiles:
             self.release(file)
 
     def hold(self, path: Path) -> File:
-        """Give the file at ``path``; it stays open until it is released as often as it was held.
+        """Return the file at ``path``; it stays open until it is released as often as it was held.
 
-        If it is not open, it is opened for this hold alone: what one thread has forgotten must not be kept
-        open because another asks for it late. Raises FileNotFoundError if it is removed by then.
+        If it is not open, it is opened for this hold alone: a file that one thread has closed must not stay
+        open because another thread asks for it late. Raises FileNotFoundError if it has been removed.
         """
         with self._lock:
             file = self._open.get(str(path))
@@ -81,7 +81,7 @@ class OpenFiles:
             return file
 
     def release(self, file: File) -> None:
-        """Give back one hold; closes the file if that was the last one, and it should have been closed."""
+        """Release one hold; after the last one, close the file if it should have been closed meanwhile."""
         with self._lock:
             count = self._holds.pop(file) - 1
             if count:
@@ -91,33 +91,33 @@ class OpenFiles:
                 file.close()
 
     def forget(self, path: Path) -> None:
-        """Close the file at ``path`` if it is open: it is about to be removed or moved."""
+        """Close the file at ``path`` if it is open, since it is about to be removed or moved."""
         with self._lock:
             if file := self._open.pop(str(path), None):
-                self._let_go(file)
+                self._close_unless_held(file)
 
     def drop_pages(self) -> None:
-        """Let go of the memory that reading through maps took; mapped pages count as the process's."""
+        """Unmap the pages of all files read through maps; mapped pages count as the process's memory."""
         with self._lock:
             for file in self._open.values():
                 file.drop_pages()
 
     def unused_pages(self) -> Callable[[], None]:
-        """Give what lets go of the same, but for what was looked at since the last call. For any thread."""
+        """Return a function, for any thread, that unmaps pages of all files unused since the last call."""
         with self._lock:
-            unused = [let_go for file in self._open.values() if (let_go := file.unused_pages()) is not None]
+            unused = [unmap for file in self._open.values() if (unmap := file.unused_pages()) is not None]
 
-        def let_go_all() -> None:
-            for let_go in unused:
-                let_go()
+        def unmap_all() -> None:
+            for unmap in unused:
+                unmap()
 
-        return let_go_all
+        return unmap_all
 
     def close(self) -> None:
-        """Close them all."""
+        """Close all files."""
         with self._lock:
             while self._open:
-                self._let_go(self._open.popitem()[1])
+                self._close_unless_held(self._open.popitem()[1])
 
     def _get(self, path: Path) -> File:
         name = str(path)
@@ -136,7 +136,7 @@ class OpenFiles:
                     raise
 
     def _makes_room(self, error: OSError) -> bool:
-        """Close the file that was used longest ago if a descriptor is wanted; return whether it was."""
+        """Close the least recently used file if the error is a lack of descriptors; return whether it did."""
         if error.errno not in descriptors.NO_DESCRIPTOR:
             return False
         oldest = next((name for name, file in self._open.items() if file not in self._holds), None)
@@ -146,18 +146,18 @@ class OpenFiles:
 
     def _keep(self, name: str, file: File) -> File:
         if known := self._open.pop(name, None):
-            self._let_go(known)
+            self._close_unless_held(known)
         self._open[name] = file
         while len(self._open) > self._capacity and (oldest := self._oldest()) != name:
             self._open.pop(oldest).close()
         return file
 
     def _oldest(self) -> str:
-        """Give the file that was used longest ago, of those that nobody holds; the newest if all are held."""
+        """Return the least recently used file that nobody holds; the newest one if all are held."""
         newest = next(reversed(self._open))
         return next((name for name, file in self._open.items() if file not in self._holds), newest)
 
-    def _let_go(self, file: File) -> None:
+    def _close_unless_held(self, file: File) -> None:
         if file in self._holds:
             self._leaving.add(file)
         else:

@@ -1,8 +1,8 @@
-"""Views of files on file systems where reading a hole takes space.
+"""Views of files on file systems where reading a hole allocates space.
 
-On tmpfs, which containers and CI keep stores on, a page of a hole that is read through a map is allocated:
-files grow by being looked at, and on a full file system the process is killed by SIGBUS. So only data is
-mapped there; the holes between are zeros that belong to no file. Reads by position allocate nothing.
+On tmpfs, which containers and CI use for stores, a page of a hole that is read through a map is allocated:
+files grow by being read, and on a full file system the process is killed by SIGBUS. So only data is
+mapped there; the holes between are zeros of anonymous memory. Reads by position allocate nothing.
 """
 
 import ctypes
@@ -19,13 +19,13 @@ _TMPFS: Final = 0x0102_1994
 _RAMFS: Final = 0x8584_58F6
 _OVERLAY: Final = 0x794C_7630
 _HOLES_TAKE_SPACE: Final = (_TMPFS, _RAMFS, _OVERLAY)
-"""Of an overlay it is not known what it lies on, and a container's is one."""
+"""An overlay, as a container has, is included because the file system below it is not known."""
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def holes_take_space(fd: int) -> bool:
-    """Return whether a hole may take space by being read through a map of the file."""
+    """Check whether a hole may take space when it is read through a map of the file."""
     found = (ctypes.c_ulong * 32)()  # struct statfs, which begins with the type
     if _libc.fstatfs(fd, found):
         return False
@@ -33,7 +33,7 @@ def holes_take_space(fd: int) -> bool:
 
 
 def map_as_it_is(fd: int, size: int) -> mmap.mmap:
-    """Map a file, which must not be empty, to be read as it is now. Raises OSError."""
+    """Map a file, which must not be empty, for reading its present content. Raises OSError."""
     if not holes_take_space(fd):
         return mmap.mmap(fd, size, access=mmap.ACCESS_READ)
     sparse = SparseView(fd, size)
@@ -42,11 +42,11 @@ def map_as_it_is(fd: int, size: int) -> mmap.mmap:
 
 
 class SparseView:
-    """A whole file, which must not be empty, of which only data is mapped. For one thread.
+    """A whole file, which must not be empty, of which only the data is mapped. For one thread.
 
     Attributes:
-        map: shows what is later written to pages that had data; other pages after ``refresh``.
-        view: the same.
+        map: shows later writes to pages that had data; other pages after ``refresh``.
+        view: the same as a memoryview.
     """
 
     def __init__(self, fd: int, size: int) -> None:
@@ -58,7 +58,7 @@ class SparseView:
         self.view = memoryview(self.map)
 
     def refresh(self) -> None:
-        """Map data that has been written since the last call. Raises OSError."""
+        """Map the data that has been written since the last call. Raises OSError."""
         blocks = os.fstat(self._fd).st_blocks
         if blocks == self._blocks:
             return
@@ -66,12 +66,12 @@ class SparseView:
             self._map_pages(begin // PAGE_SIZE, -(-end // PAGE_SIZE))
         self._blocks = blocks
 
-    def let_go(self) -> None:
-        """Free the memory that reading took."""
+    def release(self) -> None:
+        """Unmap the pages that were read."""
         memory.unmap(memory.address_of(self.map), self._size)
 
     def _data(self) -> Iterator[tuple[int, int]]:
-        """Find where data begins and ends, stretch by stretch."""
+        """Iterate over the stretches of data, as begin and end in bytes."""
         end = 0
         try:
             while end < self._size:
@@ -83,7 +83,7 @@ class SparseView:
                 raise
 
     def _map_pages(self, first: int, last: int) -> None:
-        """Map those of the pages from ``first`` to before ``last`` that are not mapped yet."""
+        """Map the pages ``first`` to before ``last`` that are not mapped yet."""
         while (first := self._is_mapped.find(0, first, last)) >= 0:
             end = self._is_mapped.find(1, first, last)
             end = last if end < 0 else end

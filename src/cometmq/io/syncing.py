@@ -1,4 +1,4 @@
-"""Waiting for the disk: for one file or directory, or for as many as there are."""
+"""Wait until data is on the disk: of one file or directory, or of many."""
 
 import ctypes
 import os
@@ -10,8 +10,8 @@ from typing import Final
 from cometmq.io.descriptors import SPARES, SyncFailed
 
 MANY_FILES: Final = 128
-"""From so many on all of a file system is synced in one go (Linux's syncfs(2)): one by one each costs the
-disk a write of its journal. What others have written to it is waited for, too, so few go one by one."""
+"""From this number of files on, whole file systems are synced (Linux's syncfs(2)): syncing one by one costs a
+write of the disk's journal each. syncfs also waits for others' writes, so few files are synced one by one."""
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
@@ -43,7 +43,7 @@ def sync_directory(path: Path) -> None:
 
 
 def sync_files(paths: Iterable[Path]) -> None:
-    """Wait until files and directories are on the disk; those that are gone are passed over.
+    """Wait until files and directories are on the disk; missing ones are ignored.
 
     Raises OSError, which names the path.
     """
@@ -60,7 +60,7 @@ def sync_files(paths: Iterable[Path]) -> None:
 
 
 def _one_of_each_file_system(paths: list[Path], opened: ExitStack) -> Iterable[tuple[int, Path]]:
-    """Open, of each file system that ``paths`` lie in, one that is still there."""
+    """Open, for each file system of ``paths``, one path that still exists."""
     found: dict[int, tuple[int, Path]] = {}
     for path in paths:
         with suppress(FileNotFoundError):

@@ -1,7 +1,7 @@
-"""Which writes to the disk fail, from the first on and until they work again.
+"""Which writes to the disk fail, from the first failure until they work again.
 
-Every write of a store and of a broker's tables passes the file layer (``files.py``); ``watched`` puts a layer
-before it that notes there, in one place, what fails and what works again, whoever asked for it.
+Every write of a store and of a broker's tables passes through the file layer (``files.py``); ``watched``
+wraps a layer so that failures and successes of all its users are recorded in one place.
 """
 
 import logging
@@ -19,24 +19,24 @@ WRITES: Final = frozenset(
 )
 SYNCS: Final = frozenset({"sync", "sync_all"})
 OPENERS: Final = frozenset({"create", "open"})
-"""What gives files, whose writes are watched, too."""
+"""The methods that return files, whose writes are watched too."""
 
 FOLDER_OF_TABLES: Final = "config"
-"""Here each file is a place of its own; any other folder of a store is one place."""
+"""In this folder each file is a place of its own; any other folder of a store is one place."""
 
 _log = logging.getLogger(__name__)
 
 
 class FailedWrites(NamedTuple):
-    """What fails in one place.
+    """The failing writes or syncs of one place.
 
     Attributes:
         place: the folder of the store, or the table.
         action: ``write`` or ``sync``.
-        path: what could not be written last.
-        why: what the system said last.
-        since_ms: the time of the first failure.
-        times: how often so far.
+        path: the path of the last failure.
+        why: the system's text of the last error.
+        since_ms: the time of the first failure, ms since the epoch.
+        times: number of failures so far.
     """
 
     place: str
@@ -54,10 +54,10 @@ class FailedWrites(NamedTuple):
 
 
 class WriteHealth:
-    """Keeps what fails. Safe from any thread.
+    """A record of the writes that fail now. Safe from any thread.
 
     Args:
-        root: the folder of the store; places are named from there.
+        root: the folder of the store, to which the names of places are relative.
     """
 
     def __init__(self, root: Path, clock: Clock) -> None:
@@ -67,15 +67,15 @@ class WriteHealth:
 
     @property
     def is_failing(self) -> bool:
-        """Whether anything fails now."""
+        """Whether any write fails now."""
         return bool(self._failures)
 
     def failures(self) -> list[FailedWrites]:
-        """Return what fails now, the oldest first."""
+        """Return the writes that fail now, the oldest failure first."""
         return sorted(self._failures.copy().values(), key=lambda failed: failed.since_ms)
 
-    def note_failure(self, action: str, path: Path, error: OSError) -> None:
-        """Record that something could not be written."""
+    def record_failure(self, action: str, path: Path, error: OSError) -> None:
+        """Record that a write or sync failed."""
         place = self._place(path)
         why = os.strerror(error.errno) if error.errno else str(error)
         known = self._failures.get((action, place))
@@ -86,8 +86,8 @@ class WriteHealth:
             failed = known._replace(path=str(path), why=why, times=known.times + 1)
         self._failures[action, place] = failed
 
-    def note_success(self, action: str, path: Path) -> None:
-        """Record that something was written: its place works again."""
+    def record_success(self, action: str, path: Path) -> None:
+        """Record that a write or sync succeeded: its place works again."""
         if (failed := self._failures.pop((action, self._place(path)), None)) is not None:
             _log.info("%s works again in %s", action, failed.place)
 
@@ -100,17 +100,17 @@ class WriteHealth:
 
 
 def watched(layer: FileLayer, health: WriteHealth) -> FileLayer:
-    """Return a layer that does what ``layer`` does and notes which writes fail."""
+    """Wrap a layer so that its failing writes are recorded in ``health``."""
     return cast(FileLayer, _Watched(layer, health, None))
 
 
 def failures_of(layer: FileLayer) -> list[FailedWrites]:
-    """Return which writes of a layer fail now; none if it is not watched."""
+    """Return the writes of a layer that fail now; none if the layer is not watched."""
     return layer.health.failures() if isinstance(layer, _Watched) else []
 
 
 class _Watched:
-    """A layer, or one of its files: its methods are those of what it stands for, looked up once each."""
+    """A wrapper of a layer or of one of its files; each method is wrapped when it is first used."""
 
     def __init__(self, target: Any, health: WriteHealth, path: Path | None) -> None:
         self.health = health
@@ -137,14 +137,14 @@ class _Watched:
             try:
                 given = method(*args, **kwargs)
             except FileNotFoundError:
-                raise  # it was removed meanwhile, which is for the caller to judge
+                raise  # it was removed meanwhile; the caller decides what that means
             except OSError as error:
                 path = own_path or (Path(error.filename) if error.filename else None)
-                health.note_failure(action, path or next(iter(_paths(None, args)), Path("?")), error)
+                health.record_failure(action, path or next(iter(_paths(None, args)), Path("?")), error)
                 raise
             if health.is_failing:
                 for path in _paths(own_path, args):
-                    health.note_success(action, path)
+                    health.record_success(action, path)
             return given
 
         return call
@@ -159,7 +159,7 @@ class _Watched:
 
 
 def _paths(own_path: Path | None, args: tuple[Any, ...]) -> Sequence[Path]:
-    """Return what a call was about: a file's own path, the first argument of a layer's, or all of a list."""
+    """Return the paths of a call: a file's own path, the first argument, or all paths of a list."""
     if own_path is not None:
         return (own_path,)
     paths: Sequence[Path] = (args[0],) if isinstance(args[0], Path) else args[0]

@@ -29,4 +29,4 @@ def settle() -> None:
     spec = sys.modules["__main__"].__spec__
     if spec is not None and spec.name == _DAEMON:
         gc.freeze()
-        memory.keep(KEPT)
+        memory.retain_heap(KEPT)

@@ -11,7 +11,7 @@ import numpy as np
 
 from cometmq import kernels
 from cometmq.format.checksum import Crc
-from cometmq.io.files import Mapped
+from cometmq.io.files import FileMap
 from cometmq.kernels.ops import Bytes, Longs
 from cometmq.kernels.queries import (
     ANSWERS_SIZE_MAX,
@@ -143,7 +143,7 @@ class BulkFinds:
         return bytes(self._answers.data[begin:end])
 
 
-def _look_at(mapped: Mapped, query: Longs, state: int) -> None:
+def _look_at(mapped: FileMap, query: Longs, state: int) -> None:
     """Ask the system for what a query is MISSING; it has this state then if that is in memory."""
     is_ready = mapped.ready(int(query[PLACE]), int(query[PLACE_END])) is not None
     query[STATE] = state if is_ready else UNUSUAL

@@ -12,7 +12,7 @@ import numpy as np
 from cometmq import kernels
 from cometmq.format.checksum import Crc
 from cometmq.format.queue_entry import SIZE
-from cometmq.io.files import Mapped
+from cometmq.io.files import FileMap
 from cometmq.kernels.ops import Bytes, Longs
 from cometmq.kernels.pulls import (
     ADDED,
@@ -244,7 +244,7 @@ class BulkReads:
                     continue
             first += 1  # it stays unusual
 
-    def _file_of(self, rows: Longs, entries: Bytes, row: int) -> tuple[Mapped, LogBytes] | None:
+    def _file_of(self, rows: Longs, entries: Bytes, row: int) -> tuple[FileMap, LogBytes] | None:
         """Give the file of the log that the first record of a row, or of one behind it, lies in."""
         begin = int(rows[row - 1, ENTRIES_END]) if row else 0
         return bytes_at(self._log, int.from_bytes(entries[begin : begin + 8].tobytes(), "big"))

@@ -29,7 +29,7 @@ from cometmq.format.index import (
     file_size,
     slot_position,
 )
-from cometmq.io.files import File, Mapped
+from cometmq.io.files import File, FileMap
 from cometmq.io.open_files import OpenFiles
 from cometmq.kernels.ops import PAGE_SIZE, Bytes, Ints, Longs
 from cometmq.kernels.queries import HOPS_MAX
@@ -201,7 +201,7 @@ class IndexFile:
         found = yield Look(self._files, self.path, look)
         return found or []
 
-    def bytes_for(self, mapped: Mapped) -> IndexBytes:
+    def bytes_for(self, mapped: FileMap) -> IndexBytes:
         """Give all that kernels look at; nothing may be inserted while somebody has it.
 
         Args:
@@ -220,7 +220,7 @@ class IndexFile:
             header.next_entry,
         )
 
-    def mapped(self) -> Mapped | None:
+    def mapped(self) -> FileMap | None:
         """Give the file's map; None where nothing is known of its pages. Raises OSError."""
         return self._files.get(self.path).mapped()
 

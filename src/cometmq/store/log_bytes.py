@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from cometmq.io.files import Mapped
+from cometmq.io.files import FileMap
 from cometmq.kernels.ops import Bytes
 from cometmq.store.commit_log import CommitLog
 
@@ -29,7 +29,7 @@ class LogBytes(NamedTuple):
 NOWHERE: Final = LogBytes(_NOTHING, _NOTHING, 0, 0)
 
 
-def bytes_at(commit_log: CommitLog, offset: int) -> tuple[Mapped, LogBytes] | None:
+def bytes_at(commit_log: CommitLog, offset: int) -> tuple[FileMap, LogBytes] | None:
     """Give the map of the file that holds an offset, and its bytes; None if it cannot be read there."""
     stretch = commit_log.stretch(offset)
     if stretch is None or offset >= stretch[1]:

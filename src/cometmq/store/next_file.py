@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from cometmq.io.files import File, FileLayer, Window
+from cometmq.io.files import File, FileLayer, WriteWindow
 from cometmq.store.ahead import Ahead
 from cometmq.store.file_chain import FileChain
 
@@ -30,7 +30,7 @@ class _Made(NamedTuple):
     """A file that was made, or None once it is the log's; and its locked windows."""
 
     path: Path | None
-    windows: list[Window]
+    windows: list[WriteWindow]
 
 
 class NextFile:
@@ -81,7 +81,7 @@ class NextFile:
         path = self._chain.path(start)
         self._layer.make_directory(path.parent)
         file = self._layer.create(path, self._chain.file_size)
-        windows: list[Window] = []
+        windows: list[WriteWindow] = []
         try:
             if self._warm_bytes:
                 self._warm(file, windows)
@@ -91,7 +91,7 @@ class NextFile:
             file.close()
         return _Made(path, windows)
 
-    def _warm(self, file: File, windows: list[Window]) -> None:
+    def _warm(self, file: File, windows: list[WriteWindow]) -> None:
         for at in range(0, file.size, self._warm_bytes):
             if self._is_wanted.is_set():
                 return

@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from cometmq.io.files import Mapped
+from cometmq.io.files import FileMap
 from cometmq.kernels.ops import Longs
 
 DENSE: Final = 16
 """Records that take a sixteenth of the stretch they lie in, or more, are asked about with one question."""
 
 
-def are_ready(mapped: Mapped, places: Longs, sizes: Longs) -> bool:
+def are_ready(mapped: FileMap, places: Longs, sizes: Longs) -> bool:
     """Tell whether records are in memory; what the system says is noted in ``mapped.resident``.
 
     Args:

@@ -15,7 +15,7 @@ from cometmq.format.checksum import Crc
 from cometmq.format.consume_queue_ext import ADDRESS_MAX
 from cometmq.format.queue_entry import SIZE, unpack_tuples
 from cometmq.format.record import QUEUE_OFFSET_AT
-from cometmq.io.files import Mapped
+from cometmq.io.files import FileMap
 from cometmq.kernels.ops import Longs
 from cometmq.kernels.pulls import TOLD, UNUSUAL, PullOps
 from cometmq.message import Buffer
@@ -104,7 +104,7 @@ class UsualReads:
     def _read_many(
         self,
         ops: PullOps,
-        mapped: Mapped,
+        mapped: FileMap,
         stretch: tuple[int, int],
         queue: ConsumeQueue,
         queue_offset: int,

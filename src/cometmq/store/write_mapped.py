@@ -8,7 +8,7 @@ where a window opens, never a SIGBUS at a store.
 
 from typing import Final
 
-from cometmq.io.files import FileLayer, Window
+from cometmq.io.files import FileLayer, WriteWindow
 from cometmq.message import Buffer
 from cometmq.store.ahead import Ahead
 from cometmq.store.file_chain import FileChain
@@ -22,8 +22,8 @@ class WriteMapped:
     def __init__(self, chain: FileChain, layer: FileLayer) -> None:
         self._chain = chain
         self._layer = layer
-        self._windows = Ahead(self._open, Window.close, "window")
-        self._window: Window | None = None
+        self._windows = Ahead(self._open, WriteWindow.close, "window")
+        self._window: WriteWindow | None = None
         self._begin = self._end = 0  # of the window, as offsets
 
     def write(self, offset: int, data: Buffer) -> None:
@@ -66,7 +66,7 @@ class WriteMapped:
         self._begin, self._end = offset, self._window_end(offset)
         self._windows.begin(self._end)
 
-    def _open(self, offset: int) -> Window:
+    def _open(self, offset: int) -> WriteWindow:
         """Open the window that begins at ``offset``. In any thread."""
         position = offset % self._chain.file_size
         file = self._layer.open(self._chain.path(offset - position), writable=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Self
 
-from cometmq.io.files import File, Usage, Window
+from cometmq.io.files import File, Usage, WriteWindow
 from cometmq.message import Buffer
 
 BLOCK_SIZE = 4096
@@ -72,7 +72,7 @@ class MemoryFile:
         if self._disk.take_space(self._content, position, size) < size:
             raise os_error(errno.ENOSPC, self.path)
 
-    def window(self, position: int, size: int) -> Window:
+    def window(self, position: int, size: int) -> WriteWindow:
         """Open a stretch for stores, which are writes that always find space."""
         self.reserve(position, size)
         return MemoryWindow(self, position, size)
