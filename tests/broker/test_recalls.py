@@ -195,7 +195,7 @@ async def test_of_two_rules_that_a_request_breaks_rocketmqs_first_is_told(tmp_pa
         )
         others = good._replace(topic="U", broker_name="broker-b", time="1")
         for handle, words in (
-            ("?", "'?' is no recall handle: give the one"),
+            ("?", "'?' is not a recall handle: give the one"),
             (others, "the handle is of topic U, the request of T"),
             (others._replace(topic="T"), "of broker broker-b, and this is broker-a"),
             (good._replace(time="1"), f"message x is due at 1, now it is {now}"),

@@ -25,8 +25,8 @@ def test_a_handle_means_a_message() -> None:
     ("handle", "words"),
     [
         (None, "recall handle None, topic 'Orders': .*send it with delay_ms or deliver_time"),
-        ("", "'' is no recall handle: give the one"),
-        ("0" * 99, f"'{'0' * 60}' is no recall handle"),
+        ("", "'' is not a recall handle: give the one"),
+        ("0" * 99, f"'{'0' * 60}' is not a recall handle"),
         (str(MESSAGE._replace(topic="Others")), "of topic 'Others', not 'Orders': give the topic"),
     ],
 )

@@ -37,7 +37,7 @@ def test_it_has_no_characters_that_mean_something_in_a_url() -> None:
 @given(st.text())
 def test_what_is_no_handle_is_refused_by_an_error_that_shows_it(text: str) -> None:
     with pytest.raises(
-        FormatError, match="is no recall handle: give the one that the answer to the send has"
+        FormatError, match="is not a recall handle: give the one from the response to the send"
     ):
         parse(text[:30])
 

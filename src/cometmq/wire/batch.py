@@ -1,4 +1,4 @@
-"""The body of SEND_BATCH_MESSAGE: messages of one topic and queue, back to back.
+"""The body of SEND_BATCH_MESSAGE: messages of one topic and queue, concatenated.
 
 RocketMQ: ``MessageDecoder.java`` (encodeMessage, decodeMessage). All integers are big-endian.
 
@@ -24,7 +24,7 @@ from cometmq.errors import FormatError, MessageIllegal
 from cometmq.format import properties as properties_format
 
 COUNT_MAX: Final = 65_536
-"""The most messages that are read from one batch: each costs more memory than the bytes it takes here."""
+"""Most messages decoded from one batch: in memory each takes more bytes than in the batch."""
 
 _HEAD: Final = struct.Struct(">5i")
 _PROPERTIES_LENGTH: Final = struct.Struct(">h")
@@ -34,7 +34,7 @@ assert _HEAD.size == HEAD_SIZE and HEAD_SIZE + _PROPERTIES_LENGTH.size == SIZE_M
 
 
 class BatchMessage(NamedTuple):
-    """One message of a batch; properties as their string."""
+    """One message of a batch, with its encoded properties string."""
 
     body: bytes
     properties: bytes
@@ -42,12 +42,12 @@ class BatchMessage(NamedTuple):
 
 
 def encode(messages: Iterable[BatchMessage]) -> bytes:
-    """Write messages as one body. Raises like ``encode_each``."""
+    """Encode messages as one body. Raises like ``encode_each``."""
     return b"".join(encode_each(messages))
 
 
 def encode_each(messages: Iterable[tuple[bytes, bytes, int]]) -> list[bytes]:
-    """Write messages, which are bodies, properties and flags, one by one: joined they are a batch's body.
+    """Encode messages, given as (body, properties, flag), one by one: joined they are a batch's body.
 
     Raises:
         MessageIllegal: a message's properties are too long.
@@ -57,7 +57,7 @@ def encode_each(messages: Iterable[tuple[bytes, bytes, int]]) -> list[bytes]:
     known: tuple[int, int, int] | None = None
     for body, properties, flag in messages:
         sizes = (len(body), len(properties), flag)
-        if sizes != known:  # most are as long as the one before
+        if sizes != known:  # most messages have the sizes of the one before
             head, length = _head(*sizes)
             known = sizes
         encoded.append(b"".join((head, body, length, properties)))
@@ -65,13 +65,13 @@ def encode_each(messages: Iterable[tuple[bytes, bytes, int]]) -> list[bytes]:
 
 
 def encode_one(body: bytes, properties: bytes, flag: int = 0) -> bytes:
-    """Write one message. Raises like ``encode_each``."""
+    """Encode one message. Raises like ``encode_each``."""
     head, length = _head(len(body), len(properties), flag)
     return b"".join((head, body, length, properties))
 
 
 def _head(body_length: int, properties_length: int, flag: int) -> tuple[bytes, bytes]:
-    """Write what goes before the body, and before the properties."""
+    """Encode the bytes before the body, and those before the properties."""
     if properties_length > properties_format.MAX_LENGTH:
         raise MessageIllegal(
             f"properties of {properties_length} bytes, at most {properties_format.MAX_LENGTH} are allowed"
@@ -83,7 +83,7 @@ def _head(body_length: int, properties_length: int, flag: int) -> tuple[bytes, b
 
 
 def decode(data: bytes) -> list[BatchMessage]:
-    """Read the messages of a batch.
+    """Decode the messages of a batch.
 
     Raises:
         FormatError: a length does not fit, or there are too many messages.

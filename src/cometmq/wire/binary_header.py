@@ -1,15 +1,15 @@
-"""The ROCKETMQ form of a command's header. All integers are big-endian.
+"""The ROCKETMQ serialization of a command's header. All integers are big-endian.
 
 ======  ====  ====================================================================================
 Offset  Size  Field
 ======  ====  ====================================================================================
-0       2     CODE: codes above 32,767 cannot be carried
+0       2     CODE: codes above 32,767 cannot be encoded
 2       1     LANGUAGE: index in :data:`~cometmq.wire.codes.LANGUAGES`
 3       2     VERSION
 5       4     OPAQUE
 9       4     FLAG: bit 0 response, bit 1 one-way
 13      4     REMARK_LENGTH, then the remark
-…       4     FIELDS_LENGTH, then again and again: KEY_LENGTH 2, the key, VALUE_LENGTH 4, the value
+…       4     FIELDS_LENGTH, then repeatedly: KEY_LENGTH 2, the key, VALUE_LENGTH 4, the value
 ======  ====  ====================================================================================
 
 RocketMQ: ``RocketMQSerializable.java``.
@@ -33,7 +33,7 @@ assert _FIXED.size == 13 and _SHORT_FIELD.size == 7
 
 
 def encode(command: Command) -> bytes:
-    """Write a header.
+    """Encode a header.
 
     Raises:
         ProtocolError: a number or a text does not fit.
@@ -58,10 +58,10 @@ def encode(command: Command) -> bytes:
 
 
 def decode(header: bytes, body: bytes) -> Command:
-    """Read a header; ``body`` becomes the command's.
+    """Decode a header; ``body`` becomes the command's.
 
     Raises:
-        ProtocolError: a length leads out of it, or a text is not UTF-8.
+        ProtocolError: a length exceeds the header, or a text is not UTF-8.
     """
     try:
         code, language, version, opaque, flag = _FIXED.unpack_from(header)
@@ -88,10 +88,11 @@ def decode(header: bytes, body: bytes) -> Command:
 
 
 def _read_fields(header: bytes, position: int, end: int) -> dict[str, str]:
-    """Read the fields from ``position`` to ``end``.
+    """Decode the fields from ``position`` to ``end``.
 
-    The names of a V2 send are one letter each, and sends are what a broker reads most of: these fields are
-    read in fewer steps. A length that leads out of the header leaves the position behind the end.
+    The names of a V2 send are one letter each, and sends are most of what a broker decodes, so fields with
+    such names are decoded in fewer steps. A length that exceeds the header leaves the position behind the
+    end.
     """
     fields = {}
     while position < end:
@@ -117,7 +118,7 @@ def _read_fields(header: bytes, position: int, end: int) -> dict[str, str]:
 
 
 def _read_text(header: bytes, position: int, length_format: struct.Struct) -> tuple[str, int]:
-    """Read a length and that many bytes of UTF-8; give the text and the position after it."""
+    """Decode a length and a UTF-8 text of so many bytes; return the text and the position behind it."""
     (length,) = length_format.unpack_from(header, position)
     begin = position + length_format.size
     end = begin + length

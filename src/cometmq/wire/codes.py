@@ -9,9 +9,9 @@ from typing import Final
 
 
 class RequestCode(IntEnum):
-    """What a command asks for."""
+    """The operation that a request asks for."""
 
-    # Producers and consumers ask a broker.
+    # Sent by producers and consumers to a broker.
     SEND_MESSAGE = 10
     PULL_MESSAGE = 11
     QUERY_MESSAGE = 12
@@ -47,7 +47,7 @@ class RequestCode(IntEnum):
     POLLING_INFO = 200055
     BATCH_ACK_MESSAGE = 200151
 
-    # A broker tells or asks a client.
+    # Sent by a broker to a client.
     CHECK_TRANSACTION_STATE = 39
     NOTIFY_CONSUMER_IDS_CHANGED = 40
     RESET_CONSUMER_CLIENT_OFFSET = 220
@@ -56,7 +56,7 @@ class RequestCode(IntEnum):
     CONSUME_MESSAGE_DIRECTLY = 309
     PUSH_REPLY_MESSAGE_TO_CLIENT = 326
 
-    # An operator asks a broker.
+    # Sent by operators to a broker.
     UPDATE_AND_CREATE_TOPIC = 17
     UPDATE_AND_CREATE_TOPIC_LIST = 18
     GET_ALL_TOPIC_CONFIG = 21
@@ -101,7 +101,7 @@ class RequestCode(IntEnum):
     UPDATE_AND_CREATE_STATIC_TOPIC = 513
     GET_BROKER_HA_STATUS = 907
 
-    # Anybody asks a name server.
+    # Sent to a name server.
     PUT_KV_CONFIG = 100
     GET_KV_CONFIG = 101
     DELETE_KV_CONFIG = 102
@@ -128,7 +128,7 @@ class RequestCode(IntEnum):
 
 
 class ResponseCode(IntEnum):
-    """How a request went."""
+    """The result of a request."""
 
     SUCCESS = 0
     SYSTEM_ERROR = 1
@@ -178,7 +178,7 @@ class ResponseCode(IntEnum):
 
 
 class LanguageCode(StrEnum):
-    """Which client library speaks; the order is the number that the binary header carries."""
+    """The client library of a peer; the position in this list is the number in a binary header."""
 
     JAVA = "JAVA"
     CPP = "CPP"
@@ -197,15 +197,15 @@ class LanguageCode(StrEnum):
 
     @classmethod
     def _missing_(cls, _value: object) -> "LanguageCode":
-        return cls.OTHER  # a language younger than this table is no reason to refuse its users
+        return cls.OTHER  # a language unknown to this table is no reason to refuse its clients
 
 
 LANGUAGES: Final = tuple(LanguageCode)
-"""``LANGUAGES[number]`` is the language that the binary header means by ``number``."""
+"""The language of each number in a binary header: ``LANGUAGES[number]``."""
 
 
 class Version(IntEnum):
-    """Releases that change what a peer understands: the ordinals of ``MQVersion.java``."""
+    """The releases that changed the protocol, with the ordinals of ``MQVersion.java``."""
 
     V3_0_11 = 37
     V3_1_8_SNAPSHOT = 62
@@ -234,14 +234,14 @@ class Version(IntEnum):
 
 
 VERSION: Final = Version.V5_3_3
-"""The release whose protocol CometMQ speaks, as server and as client."""
+"""The release whose protocol CometMQ implements, as server and as client."""
 
 LANGUAGE: Final = LanguageCode.PYTHON
-"""The language that CometMQ names as its own."""
+"""The language that CometMQ sends as its own."""
 
 
 def version_name(ordinal: int) -> str:
-    """Name a peer's version as people know it: ``V5_3_3``, or the bare number when it is not in the table."""
+    """Return the name of a peer's version, such as ``V5_3_3``, or its number if the table lacks it."""
     try:
         return Version(ordinal).name
     except ValueError:

@@ -1,4 +1,4 @@
-"""What travels: requests, one-way requests and responses, whatever way their headers are written."""
+"""Commands: requests, one-way requests and responses, independent of the serialization of their headers."""
 
 from enum import IntEnum
 from typing import Final
@@ -11,27 +11,27 @@ RESPONSE_FLAG: Final = 1
 ONEWAY_FLAG: Final = 2
 
 REMARK_LENGTH_MAX: Final = 500
-"""Longest remark that is sent, characters."""
+"""Longest remark that is sent, in characters."""
 
 
 class SerializeType(IntEnum):
-    """How a header is written."""
+    """The serialization of a header."""
 
     JSON = 0
     ROCKETMQ = 1
 
 
 class Command(msgspec.Struct, gc=False):
-    """A request, a one-way request or a response. Python's garbage collector does not look at it.
+    """A request, a one-way request or a response. Python's garbage collector does not track it.
 
     Attributes:
         code: a :class:`RequestCode`, or in a response a :class:`ResponseCode`.
-        opaque: the number by which a response finds its request.
+        opaque: the request's number; its response has the same number.
         flag: bit 0 response, bit 1 one-way.
-        version: what the peer understands: a :class:`~cometmq.wire.codes.Version` ordinal.
+        version: the peer's version: a :class:`~cometmq.wire.codes.Version` ordinal.
         remark: a response's text for people.
-        ext_fields: the header fields of this code; :mod:`cometmq.wire.headers` gives them types.
-        serialize_type: how the header is written; an answer must keep that of its request.
+        ext_fields: the header fields of this code; :mod:`cometmq.wire.headers` defines their types.
+        serialize_type: the serialization of the header; a response must use that of its request.
     """
 
     code: int
@@ -46,16 +46,16 @@ class Command(msgspec.Struct, gc=False):
 
     @property
     def is_response(self) -> bool:
-        """Whether this answers a request."""
+        """Whether this is a response."""
         return self.flag & RESPONSE_FLAG != 0
 
     @property
     def is_oneway(self) -> bool:
-        """Whether this is a request that wants no answer."""
+        """Whether this is a request to which no response is sent."""
         return self.flag & ONEWAY_FLAG != 0
 
     def __str__(self) -> str:
-        """Draw a protocol trace line: ``→ SEND_MESSAGE_V2 #17 b=TopicA e=3 [128 bytes]``."""
+        """Return a protocol trace line: ``→ SEND_MESSAGE_V2 #17 b=TopicA e=3 [128 bytes]``."""
         arrow = "←" if self.is_response else "→"
         parts = [arrow, _code_name(self), f"#{self.opaque}"]
         if self.is_oneway:
@@ -74,9 +74,9 @@ def response(
     ext_fields: dict[str, str] | None = None,
     body: bytes = b"",
 ) -> Command:
-    """Make the answer to ``request``: the same opaque number, the header written the same way.
+    """Build the response to ``request``, with its opaque number and its serialization.
 
-    A long remark loses its end: it may repeat what the peer sent.
+    A long remark is cut, since it may quote what the peer sent.
     """
     if remark is not None and len(remark) > REMARK_LENGTH_MAX:
         remark = f"{remark[:REMARK_LENGTH_MAX]}…"
@@ -94,10 +94,10 @@ def response(
 
 
 _SHOWN_LENGTH: Final = 40
-"""Longer texts lose their middle in a trace line, characters."""
+"""Longest text in a trace line, in characters; the middle of longer ones is left out."""
 
 _SECRETS: Final = frozenset(("Signature", "SecurityToken"))
-"""Fields that no log may hold."""
+"""Fields that must not appear in a log."""
 
 
 def _code_name(command: Command) -> str:
@@ -109,7 +109,7 @@ def _code_name(command: Command) -> str:
 
 
 def _shown(value: object) -> str:
-    """Give ``value`` on one line: the middle left out when long, control characters escaped."""
+    """Return ``value`` on one line: control characters escaped, the middle of a long text left out."""
     text = str(value)
     if len(text) <= _SHOWN_LENGTH:
         return _printable(text)

@@ -1,6 +1,6 @@
-"""The reading side of a connection: bytes as they arrive in, whole commands out.
+"""The reading side of a connection: received bytes in, complete commands out.
 
-The writing side needs no state: send :func:`cometmq.wire.frame.encode` of a command.
+The writing side has no state: send the result of :func:`cometmq.wire.frame.encode`.
 """
 
 import struct
@@ -9,29 +9,29 @@ from typing import Final
 from cometmq.wire.frame import PREFIX_SIZE, Command, check_length, check_prefix, decode_parts
 
 JOIN_MAX: Final = 1 << 16
-"""Longer parts of a frame are not copied again and again while the rest of it arrives."""
+"""Largest part of a frame, in bytes, that ``joined`` copies; larger ones wait for the rest of the frame."""
 
 _PREFIX: Final = struct.Struct(">iI")
 _LENGTH: Final = struct.Struct(">i")
 
 
 class FrameReader:
-    """Cuts a stream into frames and reads them.
+    """Split a stream into frames and decode them.
 
-    It holds at most one unfinished frame: LENGTH and HEADER_LENGTH are judged as soon as they are
-    there, so a peer cannot make it keep more than ``FRAME_LENGTH_MAX`` bytes. After a
-    :class:`~cometmq.errors.ProtocolError` the stream cannot be understood any more: close the connection.
+    It holds at most one unfinished frame: LENGTH and HEADER_LENGTH are checked as soon as they are
+    received, so a peer cannot make it hold more than ``FRAME_LENGTH_MAX`` bytes. After a
+    :class:`~cometmq.errors.ProtocolError` the rest of the stream cannot be decoded: close the connection.
     """
 
     def __init__(self) -> None:
         self._unfinished = bytearray()
-        self._size_wanted = PREFIX_SIZE  # of the unfinished frame: grows when its LENGTH is known
+        self._size_wanted = PREFIX_SIZE  # of the unfinished frame: grows once its LENGTH is known
 
     def receive_data(self, data: bytes) -> list[Command]:
-        """Take what a read gave and return the commands that are whole by now, in order.
+        """Add the bytes of a read; return the commands that are complete now, in order.
 
         Raises:
-            ProtocolError: the stream is not frames; the commands of this read are dropped with it.
+            ProtocolError: the stream does not consist of frames; the commands of this read are dropped too.
         """
         commands: list[Command] = []
         position = 0
@@ -56,9 +56,9 @@ class FrameReader:
         return commands
 
     def joined(self, data: bytes) -> bytes:
-        """Give ``data`` behind what is unfinished, which is held no longer.
+        """Return the unfinished bytes followed by ``data``, and forget them.
 
-        A long part of a frame is held until the rest of it has come: until then nothing is given.
+        A long part of a frame is held until the frame is complete; until then the result is empty.
         """
         if not self._unfinished:
             return data
@@ -74,27 +74,27 @@ class FrameReader:
         return joined
 
     def eof(self) -> bool:
-        """Tell, when the stream has ended, whether it ended between two frames; if not, one was cut."""
+        """Return whether the stream, which has ended, ended between two frames and not within one."""
         return not self._unfinished
 
     @property
     def unfinished_size(self) -> int:
-        """How many bytes of an unfinished frame are held."""
+        """Number of bytes held of an unfinished frame."""
         return len(self._unfinished)
 
     @property
     def unfinished_length(self) -> int:
-        """How long an unfinished frame will be when all of it is there, if that is known; else 0."""
+        """Length of the unfinished frame in bytes once complete, if it is known; else 0."""
         return self._size_wanted if len(self._unfinished) >= PREFIX_SIZE else 0
 
     def _keep(self, data: bytes) -> None:
-        """Add ``data`` to an unfinished frame that was not yet judged."""
+        """Add ``data`` to an unfinished frame, and check its LENGTH once it is known."""
         self._unfinished += data
         if len(self._unfinished) >= _LENGTH.size:
             check_length(_LENGTH.unpack_from(self._unfinished)[0])
 
     def _finish_frame(self, data: bytes, commands: list[Command]) -> int:
-        """Add ``data`` to the unfinished frame, as far as it belongs to it; give how much did."""
+        """Add the part of ``data`` that belongs to the unfinished frame; return its size in bytes."""
         unfinished = self._unfinished
         position = 0
         if len(unfinished) < PREFIX_SIZE:

@@ -1,11 +1,11 @@
-"""Recognizing other protocols by a connection's first bytes, so that an error can name what is there.
+"""Recognize other protocols by the first bytes of a connection, so that an error can name them.
 
 ==============  ==========================================================================
 TLS             a record of type handshake (0x16) or alert (0x15), version 3.x
 HTTP            ``HTTP/`` in an answer; a method and a blank in a request
 HTTP/2          ``PRI * HTTP/2.0`` from a client; from a server a SETTINGS frame of stream 0
 Kafka           a request of a few bytes: size, API key, version, correlation id, client id
-others          the text that servers or clients of SSH, Redis, AMQP, load balancers begin with
+others          the text with which servers or clients of SSH, Redis, AMQP, load balancers begin
 ==============  ==========================================================================
 
 A frame of RocketMQ begins with its length, of at most 16 MiB, so its first byte is 0 or 1; its header is
@@ -18,7 +18,7 @@ import struct
 from typing import Final
 
 HEAD_SIZE: Final = 24
-"""So many bytes of a stream's beginning tell all that can be told."""
+"""Bytes at the beginning of a stream that are enough to recognize any protocol listed here."""
 
 _TLS: Final = "this is TLS"
 _HTTP: Final = "this is HTTP"
@@ -57,7 +57,7 @@ _HEADER_LENGTH_MASK: Final = 0xFF_FFFF
 
 
 def foreign_protocol(head: bytes) -> str | None:
-    """Return what a stream is that begins with ``head``, or None if it may be RocketMQ's or is not known."""
+    """Return a text that names the protocol of a stream beginning with ``head``; None if none matches."""
     for beginning, name in _BEGINNINGS:
         if head.startswith(beginning):
             return name
@@ -69,13 +69,13 @@ def foreign_protocol(head: bytes) -> str | None:
 
 
 def _is_http2_settings(head: bytes) -> bool:
-    """Check for a frame header: 24 bits of length, the type SETTINGS, no flags, stream 0."""
+    """Check for an HTTP/2 frame header: 24 bits of length, type SETTINGS, no flags, stream 0."""
     size = int.from_bytes(head[:3], "big")
     return len(head) >= 9 and head[3:9] == bytes((_SETTINGS, 0, 0, 0, 0, 0)) and size % _SETTING_SIZE == 0
 
 
 def _is_kafka_request(head: bytes) -> bool:
-    """Check for the header of a small request, whose client id fits into it."""
+    """Check for the header of a small Kafka request with a client id that fits into it."""
     if len(head) < _KAFKA_HEAD.size:
         return False
     size, key, version, _, client_id_size = _KAFKA_HEAD.unpack_from(head)

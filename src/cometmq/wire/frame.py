@@ -1,4 +1,4 @@
-"""Frames: a command as bytes.
+"""Frames: commands encoded as bytes.
 
 RocketMQ: ``NettyDecoder.java``, ``RemotingCommand.java``. All integers are big-endian.
 
@@ -9,7 +9,7 @@ Offset  Size  Field
 4       1     SERIALIZE_TYPE of the header: 0 JSON, 1 ROCKETMQ
 5       3     HEADER_LENGTH
 8       n     HEADER: see :mod:`~cometmq.wire.json_header`, :mod:`~cometmq.wire.binary_header`
-8 + n   rest  BODY: bytes whose meaning depends on the command's code
+8 + n   rest  BODY: its meaning depends on the command's code
 ======  ====  =================================================================
 """
 
@@ -39,17 +39,17 @@ __all__ = [
 ]
 
 FRAME_LENGTH_MAX: Final = 16 * 1024 * 1024
-"""The largest LENGTH that is taken or sent, bytes: RocketMQ's ``com.rocketmq.remoting.frameMaxLength``."""
+"""Largest LENGTH that is accepted or sent, in bytes: RocketMQ's ``com.rocketmq.remoting.frameMaxLength``."""
 
 HEADER_LENGTH_MAX: Final = 512 * 1024
-"""The largest HEADER_LENGTH that is taken or sent, bytes.
+"""Largest HEADER_LENGTH that is accepted or sent, in bytes.
 
-Properties of 32,767 bytes can need 192 KiB of JSON. A header's fields become objects that cost ten times
-their bytes, so the limit of the frame would be too much.
+Properties of 32,767 bytes can need 192 KiB of JSON. A header's fields become objects that take ten times
+their bytes in memory, so the limit of a frame would be too high.
 """
 
 PREFIX_SIZE: Final = 8
-"""LENGTH, SERIALIZE_TYPE and HEADER_LENGTH: what must be read before a frame can be judged."""
+"""Bytes of LENGTH, SERIALIZE_TYPE and HEADER_LENGTH, which are enough to check a frame's sizes."""
 
 _PREFIX: Final = struct.Struct(">iI")
 assert _PREFIX.size == PREFIX_SIZE
@@ -59,10 +59,10 @@ _HEADER_WORD_MAX: Final = SerializeType.ROCKETMQ << 24 | _HEADER_LENGTH_MASK
 
 
 def encode(command: Command) -> bytes:
-    """Write a whole frame.
+    """Encode a whole frame.
 
     Raises:
-        ProtocolError: the frame would exceed a limit, or a value does not fit the binary header.
+        ProtocolError: the frame would exceed a limit, or a value does not fit into the binary header.
     """
     if command.serialize_type is SerializeType.JSON:
         header = json_header.encode(command)
@@ -72,19 +72,19 @@ def encode(command: Command) -> bytes:
 
 
 def with_prefix(header: bytes, body: bytes, serialize_type: SerializeType = SerializeType.JSON) -> bytes:
-    """Make a frame of its parts. Raises ProtocolError if it would exceed a limit."""
+    """Build a frame from its parts. Raises ProtocolError if it would exceed a limit."""
     length = 4 + len(header) + len(body)
     header_word = serialize_type << 24 | len(header)
     if length > FRAME_LENGTH_MAX or len(header) > HEADER_LENGTH_MAX:
-        check_prefix(length, header_word)  # says which limit
+        check_prefix(length, header_word)  # raises, naming the limit
     return _PREFIX.pack(length, header_word) + header + body
 
 
 def decode(frame: Buffer) -> Command:
-    """Read a whole frame, LENGTH included.
+    """Decode a whole frame, LENGTH included.
 
     Raises:
-        ProtocolError: it is cut, too long or not a frame; nothing else is ever raised for any bytes.
+        ProtocolError: it is incomplete, too long or not a frame; no bytes raise any other exception.
     """
     if len(frame) < PREFIX_SIZE:
         raise ProtocolError(f"frame of {len(frame)} bytes, expected at least {PREFIX_SIZE}")
@@ -96,21 +96,21 @@ def decode(frame: Buffer) -> Command:
 
 
 def check_length(length: int) -> None:
-    """Judge a frame by its LENGTH, as soon as that is known.
+    """Check a frame's LENGTH.
 
     Raises:
-        ProtocolError: no frame can have this length.
+        ProtocolError: the length is outside the limits.
     """
     if not 4 <= length <= FRAME_LENGTH_MAX:
         raise ProtocolError(f"frame length {length} is outside 4 to {FRAME_LENGTH_MAX}")
 
 
 def check_prefix(length: int, header_word: int) -> int:
-    """Judge a frame by its first 8 bytes; give HEADER_LENGTH.
+    """Check the first 8 bytes of a frame; return its HEADER_LENGTH.
 
     Raises:
-        ProtocolError: no frame can have this length, the serialize type is unknown, or the header
-            is too long for the frame or at all.
+        ProtocolError: a length is outside the limits, the serialize type is unknown, or the header is longer
+            than the frame or its limit.
     """
     check_length(length)
     header_length = header_word & _HEADER_LENGTH_MASK
@@ -125,10 +125,10 @@ def check_prefix(length: int, header_word: int) -> int:
 
 
 def decode_parts(header_word: int, header: bytes, body: bytes) -> Command:
-    """Read the header of a frame that has been cut into its parts.
+    """Decode a frame that has been split into its parts.
 
     Raises:
-        ProtocolError: the header is not what its type says.
+        ProtocolError: the header does not match its serialize type.
     """
     if header_word <= _HEADER_LENGTH_MASK:  # the serialize type is 0
         return json_header.decode(header, body)

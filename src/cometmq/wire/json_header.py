@@ -1,7 +1,7 @@
-"""The JSON form of a command's header.
+"""The JSON serialization of a command's header.
 
 An object of ``code``, ``extFields``, ``flag``, ``language``, ``opaque``, ``remark`` and ``version``. The
-values of ``extFields`` are strings, though some clients write numbers and booleans there; null counts as
+values of ``extFields`` are strings, though some clients send numbers and booleans; null counts as
 absent.
 
 RocketMQ: ``RemotingCommand.java``, ``RemotingSerializable.java``.
@@ -17,10 +17,10 @@ from cometmq.wire.command import Command
 
 
 def encode(command: Command) -> bytes:
-    """Write a header.
+    """Encode a header.
 
     Raises:
-        ProtocolError: a text of it holds half a surrogate pair, which is no character.
+        ProtocolError: a text in it holds half a surrogate pair, which is not a character.
     """
     try:
         return _ENCODER.encode(
@@ -40,10 +40,10 @@ def encode(command: Command) -> bytes:
 
 
 def decode(header: bytes, body: bytes) -> Command:
-    """Read a header; ``body`` becomes the command's.
+    """Decode a header; ``body`` becomes the command's.
 
     Raises:
-        ProtocolError: it is not JSON, or not of a header.
+        ProtocolError: it is not JSON, or not a header.
     """
     try:
         fields = _HEADER_DECODER.decode(header)
@@ -62,11 +62,11 @@ def decode(header: bytes, body: bytes) -> Command:
 
 
 _Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
-"""Java's ``int``: what a binary header can hold, and so what a command of either kind may."""
+"""Java's ``int``: the range of a binary header's numbers, and so of every command's."""
 
 
 class _JsonHeader(msgspec.Struct, rename={"ext_fields": "extFields"}):
-    """The JSON header as nearly all clients write it: read in one go."""
+    """The JSON header as nearly all clients send it, for decoding in one step."""
 
     code: _Int
     ext_fields: dict[str, str] = {}
@@ -78,7 +78,7 @@ class _JsonHeader(msgspec.Struct, rename={"ext_fields": "extFields"}):
 
 
 class _LooseJsonHeader(msgspec.Struct, rename={"ext_fields": "extFields"}):
-    """The JSON header as some clients write it: numbers as strings, field values of any simple type."""
+    """The JSON header as some clients send it: numbers as strings, field values of any simple type."""
 
     code: _Int
     ext_fields: dict[str, str | int | float | bool | None] | None = None
@@ -93,9 +93,9 @@ class _JsonHeaderOut(
     msgspec.Struct,
     rename={"ext_fields": "extFields", "serialize_type": "serializeTypeCurrentRPC"},
 ):
-    """The JSON header as RocketMQ writes it: this order, empty things left out, zeros not.
+    """The JSON header as RocketMQ encodes it: in this order, without empty members, but with zeros.
 
-    A Java client would take a missing opaque number for one of its own.
+    A Java client would replace a missing opaque number by one of its own.
     """
 
     code: int
@@ -114,7 +114,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 _MALFORMED: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 _SHOWN_LENGTH: Final = 40
-"""An error shows this much of a header, bytes."""
+"""Length of the excerpt of a header in an error, in bytes."""
 
 
 def _decode_loosely(header: bytes) -> _JsonHeader:
@@ -135,7 +135,7 @@ def _decode_loosely(header: bytes) -> _JsonHeader:
 
 
 def _text(value: str | float) -> str:
-    """Give a field's value as the string that it should have been."""
+    """Return a field's value as the string that it should have been."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

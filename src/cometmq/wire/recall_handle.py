@@ -1,11 +1,11 @@
-"""The recall handle: what a broker gives for a timed message, and wants to see when that is taken back.
+"""The recall handle: a broker returns it for a timed message, and requires it to recall the message.
 
 It is URL-safe Base64, padded, of five words between single blanks::
 
     v1 topic broker_name time unique_id
 
-The time lies in the second in which the broker keeps the message: ms since the epoch. Who reads a handle
-takes it without padding, too, and passes over what comes behind the fifth word.
+The time, ms since the epoch, lies in the second in which the broker keeps the message. Decoding also accepts
+a handle without padding, and ignores anything behind the fifth word.
 
 Source: RocketMQ ``common/producer/RecallMessageHandle.java``.
 """
@@ -22,15 +22,15 @@ _WORD_COUNT: Final = 5
 _BASE64: Final = re.compile(r"([A-Za-z0-9_-]*)(={0,2})")
 _GROUP: Final = 4
 _SHOWN_LENGTH: Final = 60
-"""Longer handles are cut in an error's text, characters."""
+"""Longest handle in an error's text, in characters; longer ones are cut."""
 
 
 class RecallHandle(NamedTuple):
-    """Which message is to be taken back.
+    """The identity of a message to be recalled.
 
     Attributes:
-        topic: the one that the message is for.
-        time: as the handle has it, a number unless somebody made it up.
+        topic: the topic to which the message would be delivered.
+        time: the text of the time, a number unless the handle was made up.
         unique_id: the message's unique id.
     """
 
@@ -40,22 +40,22 @@ class RecallHandle(NamedTuple):
     unique_id: str
 
     def __str__(self) -> str:
-        """Give the handle as it is passed around."""
+        """Encode the handle."""
         return base64.urlsafe_b64encode(_BLANK.join((VERSION, *self)).encode()).decode()
 
 
 def parse(text: str) -> RecallHandle:
-    """Read a handle. Raises FormatError that shows it, and says where handles come from."""
+    """Decode a handle. Raises FormatError, which shows it and says where handles come from."""
     words = _decoded(text).rstrip(_BLANK).split(_BLANK)
     if len(words) < _WORD_COUNT or words[0] != VERSION:
         raise FormatError(
-            f"{text[:_SHOWN_LENGTH]!r} is no recall handle: give the one that the answer to the send has"
+            f"{text[:_SHOWN_LENGTH]!r} is not a recall handle: give the one from the response to the send"
         )
     return RecallHandle(*words[1:_WORD_COUNT])
 
 
 def _decoded(text: str) -> str:
-    """Give what a handle says; nothing if it is no Base64."""
+    """Decode the Base64 of a handle; returns an empty text if it is not Base64."""
     found = _BASE64.fullmatch(text)
     if found is None or (found[2] and len(text) % _GROUP) or len(found[1]) % _GROUP == 1:
         return ""

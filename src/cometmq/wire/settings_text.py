@@ -1,14 +1,15 @@
 r"""Settings as lines of text, as Java's ``Properties`` reads them and RocketMQ writes them.
 
 The bodies of UPDATE_BROKER_CONFIG, GET_BROKER_CONFIG and their twins of the name server, and the files that
-RocketMQ's ``-c`` option names. Written: ``name=value`` and a line feed, in the order of the names.
+RocketMQ's ``-c`` option names. Encoding: ``name=value`` and a line feed, in the order of the names.
 
-Read (``java.util.Properties.load``):
+Decoding (``java.util.Properties.load``):
 
-* blank lines and those that begin with ``#`` or ``!`` are passed over;
-* a name ends at the first ``=``, ``:`` or blank; blanks around the ``=`` or ``:`` do not count;
-* a backslash at the end of a line goes on in the next, elsewhere it makes ``\t \n \r \f``, ``\uXXXX`` or
-  the character itself.
+* blank lines and those that begin with ``#`` or ``!`` are ignored;
+* a name ends at the first ``=``, ``:`` or blank; blanks around the ``=`` or ``:`` are ignored;
+* a backslash at the end of a line continues it in the next line; elsewhere it begins ``\t \n \r \f``,
+``\uXXXX``
+  or escapes the character itself.
 
 RocketMQ: ``MixAll.java`` (properties2String, string2Properties).
 """
@@ -22,15 +23,15 @@ from cometmq.message import Buffer
 
 
 def encode(settings: Mapping[str, str]) -> bytes:
-    """Write settings, sorted by name."""
+    """Encode settings, sorted by name."""
     return "".join([f"{name}={settings[name]}\n" for name in sorted(settings)]).encode()
 
 
 def decode(data: Buffer) -> dict[str, str]:
-    """Read settings; of several lines of a name the last one counts.
+    """Decode settings; of several lines with the same name the last one counts.
 
     Raises:
-        FormatError: it is not UTF-8, or has an escape that means nothing.
+        FormatError: they are not UTF-8, or contain an invalid escape.
     """
     try:
         text = str(data, "utf-8")
@@ -47,7 +48,7 @@ _ESCAPED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Give the lines that mean something, each with those that it goes on in."""
+    """Iterate over the lines without comments, each joined with its continuation lines."""
     lines = iter(_LINE_END.split(text))
     for line in lines:
         whole = line.lstrip(_BLANKS)
@@ -61,7 +62,7 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 
 def _goes_on(line: str) -> bool:
-    """Whether the backslash at the end, if any, is not itself escaped by one."""
+    """Check whether a line ends in a backslash that is not itself escaped."""
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 

@@ -1,7 +1,7 @@
-"""Success answers whose field names are known beforehand, written straight to bytes.
+"""Success responses with fixed field names, encoded without building a command.
 
-An answer to a send is the same text again and again but for a few values. :func:`frame.encode` is
-what defines it; the template gives the same bytes for a fraction of the time.
+The responses to sends differ only in a few values. :func:`frame.encode` defines the bytes; a template
+produces the same bytes in a fraction of the time.
 """
 
 import struct
@@ -23,16 +23,16 @@ _BINARY_WORD: Final = SerializeType.ROCKETMQ << 24
 _LANGUAGE_NUMBER: Final = LANGUAGES.index(LANGUAGE)
 _SENTINEL_OPAQUE: Final = 2_071_831_193
 _LENGTHS: Final = tuple(_INT.pack(length) for length in range(256))
-"""Looked up for less than they are packed; longer values are packed."""
+"""Encoded lengths: a look-up is cheaper than packing; lengths of 256 and more are packed."""
 
 
 class ResponseTemplate:
-    """A success response without a body.
+    """A template of success responses without a body.
 
     Args:
-        names: the fields that differ from answer to answer. The last may hold any text; the others
-            hold ASCII letters, digits and commas only, which no encoding has to escape.
-        constants: the fields that do not differ.
+        names: the fields whose values differ. The last one may hold any text; the others
+            hold only ASCII letters, digits and commas, which need no escaping.
+        constants: the fields whose values are always the same.
     """
 
     def __init__(self, names: tuple[str, ...], constants: Mapping[str, str]) -> None:
@@ -47,20 +47,20 @@ class ResponseTemplate:
         )
 
     def encode(self, request: Command, values: tuple[str, ...]) -> bytes:
-        """Write the frame that answers ``request`` with ``values``, in the order of the names."""
+        """Encode the frame of the response to ``request``, with ``values`` in the order of the names."""
         if request.serialize_type is SerializeType.ROCKETMQ:
             return self._encode_binary(request.opaque, values)
         text = values[-1]
-        if not (text.isascii() and text.isalnum()):  # something that JSON may have to escape
+        if not (text.isascii() and text.isalnum()):  # JSON may have to escape it
             fields = dict(zip(self._names, values, strict=True)) | self._constants
             return encode(response(request, ext_fields=fields))
         header = (self._json % (*values, request.opaque)).encode()
         return _PREFIX.pack(4 + len(header), _JSON_WORD | len(header)) + header
 
     def pieces(self) -> list[bytes]:
-        """Give what stands between the values, for those who write many answers at once.
+        """Return the constant pieces between the values, for kernels that encode many responses at once.
 
-        JSON: what goes before each value, before the opaque number, and behind it. Then binary: what goes
+        JSON: the pieces before each value, before the opaque number, and behind it. Then binary: the pieces
         before the opaque number, before the length of the fields, before each value's length, and at the end.
         """
         start = _BINARY_START.pack(
@@ -99,7 +99,7 @@ class ResponseTemplate:
         return start + fields
 
     def _split_sample(self) -> list[str]:
-        """Encode a sample in JSON, and cut it where the values and the opaque number are."""
+        """Encode a sample in JSON, and split it at the values and the opaque number."""
         marks = [f"\N{SECTION SIGN}{number}" for number in range(len(self._names))]
         fields = dict(zip(self._names, marks, strict=True)) | self._constants
         sample = Command(ResponseCode.SUCCESS, _SENTINEL_OPAQUE, RESPONSE_FLAG, ext_fields=fields)
@@ -112,10 +112,10 @@ class ResponseTemplate:
 
 
 class NumbersTemplate:
-    """A success answer with a body, and perhaps a remark, whose fields are numbers.
+    """A template of success responses with a body, optionally a remark, and fields that are numbers.
 
     Args:
-        names: of the fields.
+        names: the names of the fields.
     """
 
     def __init__(self, remark: str | None, names: tuple[str, ...]) -> None:
@@ -138,16 +138,17 @@ class NumbersTemplate:
         self._flag_and_remark = _INT.pack(RESPONSE_FLAG) + _binary_text(remark or "", _INT)
 
     def pieces(self) -> list[bytes]:
-        """Give what stands between the numbers, for those who write many answers at once.
+        """Return the constant pieces between the numbers, for kernels that encode many responses at once.
 
-        JSON: what goes before each number, before the opaque one, and behind it. Then binary: what goes
-        before the opaque number, before the length of the fields, before each number's length, and behind.
+        JSON: the pieces before each number, before the opaque number, and behind it. Then binary: the pieces
+        before the opaque number, before the length of the fields, before each number's length, and at the
+        end.
         """
         json = [piece.encode() for piece in self._json_pieces]
         return [*json, self._binary, self._flag_and_remark, *self._names, b""]
 
     def encode(self, request: Command, numbers: tuple[int, ...], body_size: int) -> bytes:
-        """Write the frame that answers ``request``, but for the body, which goes behind it."""
+        """Encode the frame of the response to ``request`` without its body, which follows it."""
         if request.serialize_type is SerializeType.ROCKETMQ:
             header = self._binary_header(request.opaque, numbers)
             return _PREFIX.pack(4 + len(header) + body_size, _BINARY_WORD | len(header)) + header
@@ -155,9 +156,9 @@ class NumbersTemplate:
         return _PREFIX.pack(4 + len(header) + body_size, _JSON_WORD | len(header)) + header
 
     def around(self, numbers: tuple[int, ...]) -> tuple[bytes, bytes, bytes, bytes]:
-        """Give what stands before the opaque number, and behind it, for those who write the same often.
+        """Return the bytes before and behind the opaque number, for responses that are sent repeatedly.
 
-        First in JSON, then in a ROCKETMQ header, where it takes four bytes.
+        First for JSON, then for the ROCKETMQ serialization, where the opaque number takes four bytes.
         """
         *before, behind = self._json_pieces
         json = "%d".join(piece.replace("%", "%%") for piece in before) % numbers

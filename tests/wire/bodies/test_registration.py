@@ -75,7 +75,7 @@ def test_topics_with_bits_and_blanks_in_attributes_come_back() -> None:
         (b"no zlib", "compressed body of 7 bytes"),
         (COMPRESSED_FROM_JAVA[:-9], "cut off"),
         (packed(), "registration of 0 bytes is cut at 0"),
-        (packed(-1), "a count or length of -1 at 0"),
+        (packed(-1), "a negative count or length, -1, at 0"),
         (packed(5), "registration of 4 bytes: text of 5 at 4"),
         (packed("{}", 1, "T 4 8"), "body is not TopicConfig"),
         (packed("{}", 1, "T 4 8 x SINGLE_TAG"), r"Expected `int`, got `str` - at `\$.perm`"),

@@ -1,6 +1,6 @@
-"""The bodies of commands that are JSON: :func:`encode` and :func:`decode` one of these types.
+"""The JSON bodies of commands: :func:`encode` and :func:`decode` convert the types listed here.
 
-Messages travel as records (:mod:`cometmq.format.record`) or as they are; batches of them in
+Messages travel as records (:mod:`cometmq.format.record`) or as plain bodies; batches of them in
 :mod:`cometmq.wire.batch`; registrations have a compressed form in :mod:`cometmq.wire.bodies.registration`;
 settings are lines of text in :mod:`cometmq.wire.settings_text`.
 """

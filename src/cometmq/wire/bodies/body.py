@@ -1,11 +1,11 @@
-"""From the JSON of a command's body to a typed value, and back: as RocketMQ's fastjson does it.
+"""Convert between the JSON of a command's body and a typed value, as RocketMQ's fastjson does.
 
-Written: members in the order of their names, None left out, number keys without quotes unless standard
-JSON is asked for, and a :class:`~cometmq.message.MessageQueue` as an object even where it is a key
-(``{{"brokerName":"b","queueId":0,"topic":"t"}:5}``), which is how Java clients read it.
+Encoding: members in the order of their names, None left out, number keys without quotes unless standard
+JSON is requested, and a :class:`~cometmq.message.MessageQueue` as an object even as a key
+(``{{"brokerName":"b","queueId":0,"topic":"t"}:5}``), as Java clients expect it.
 
-Read: all that :mod:`cometmq.format.fastjson` reads; null counts as absent, numbers may stand in quotes,
-unknown members are ignored.
+Decoding: accepts all that :mod:`cometmq.format.fastjson` accepts; null counts as absent, numbers may be
+quoted, unknown members are ignored.
 """
 
 from enum import Enum
@@ -19,30 +19,31 @@ from cometmq.format import fastjson
 from cometmq.message import Buffer, MessageQueue
 
 USUAL_LENGTH_MAX: Final = 96 * 1024
-"""Bytes of a request's body that a server reads in its loop, unless the code has reason to bring more; so
-many are read, too, that are not of their type."""
+"""Largest request body, in bytes, that a server decodes in its loop unless the code allows more; also the
+largest one that does not match its type."""
 NONSTANDARD_LENGTH_MAX: Final = 24 * 1024
-"""Bytes of one that is not standard JSON at all."""
+"""Largest request body, in bytes, that is not standard JSON."""
 LENIENT_LENGTH_MAX: Final = 4 * 1024 * 1024
-"""The longest body that is read when it is not standard JSON of its type, bytes.
+"""Largest body, in bytes, that is decoded if it is not standard JSON of its type.
 
-Reading leniently makes objects of everything in the body, known or not; a type keeps that in bounds.
+Lenient decoding creates objects for everything in the body, known or not; strict decoding only for known
+members.
 """
 
 
 class Body(msgspec.Struct, rename="camel"):
-    """What all JSON bodies are: attributes in our words, each under RocketMQ's name on the wire."""
+    """The base of all JSON bodies: attributes by our names, encoded under RocketMQ's names."""
 
     @classmethod
     def loosen(cls, members: dict[Any, Any]) -> None:
-        """Change, in place, what some clients write otherwise than the type says. By default nothing."""
+        """Change members in place that some clients encode differently. By default nothing."""
 
 
 BodyType = TypeVar("BodyType", bound=Body)
 
 
 def encode(body: Body, *, standard: bool = False) -> bytes:
-    """Write a body; with ``standard``, number keys get quotes and any JSON parser can read it."""
+    """Encode a body; with ``standard``, number keys are quoted, so that any JSON parser can decode it."""
     return fastjson.dumps(to_plain(body, standard=standard)).encode()
 
 
@@ -53,19 +54,19 @@ def decode(
     lenient_max: int = LENIENT_LENGTH_MAX,
     nonstandard_max: int = LENIENT_LENGTH_MAX,
 ) -> BodyType:
-    """Read a body.
+    """Decode a body.
 
     Args:
-        lenient_max: the longest that is read when it is not standard JSON of its type, bytes.
-        nonstandard_max: the longest that is read when it is not standard JSON at all.
+        lenient_max: largest body, in bytes, that may differ from standard JSON of its type.
+        nonstandard_max: largest body, in bytes, that may differ from standard JSON at all.
 
     Raises:
-        FormatError: it is not JSON, or not of this type; says where.
+        FormatError: it is not JSON, or not of this type; the text says where.
     """
     try:
         return msgspec.json.decode(data, type=body_type, strict=False)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        pass  # the lenient way reads it, or says what is wrong
+        pass  # the lenient decoder below accepts it, or raises an error that says what is wrong
     if len(data) > lenient_max:
         raise FormatError(
             f"body of {len(data)} bytes is not standard JSON of {body_type.__name__}; "
@@ -84,7 +85,7 @@ def decode(
 
 
 def to_plain(value: Any, *, standard: bool = False) -> Any:
-    """Give a body as dicts, lists, strings and numbers, under RocketMQ's names, for ``fastjson.dumps``."""
+    """Convert a body to dicts, lists, strings and numbers under RocketMQ's names, for ``fastjson.dumps``."""
     if isinstance(value, Enum):
         return value.value
     if value is None or isinstance(value, str | int | float):
@@ -107,15 +108,15 @@ def to_plain(value: Any, *, standard: bool = False) -> Any:
 
 
 def wire_name(body_type: type[Body], attribute: str) -> str:
-    """Give the name of an attribute on the wire. Raises ValueError if there is none of this name."""
+    """Return the name of an attribute on the wire. Raises ValueError if the type has no such attribute."""
     return body_type.__struct_encode_fields__[body_type.__struct_fields__.index(attribute)]
 
 
 def from_plain(body_type: type[BodyType], value: Any) -> BodyType:
-    """Make a body of what ``fastjson.loads`` gave.
+    """Convert what ``fastjson.loads`` returned to a body.
 
     Raises:
-        FormatError: it is not of this type; says where.
+        FormatError: it is not of this type; the text says where.
     """
     try:
         members = _tidied(value)
@@ -131,7 +132,7 @@ _QUEUE_NAMES: Final = frozenset(("brokerName", "queueId", "topic"))
 
 @cache
 def _members(body_type: type[msgspec.Struct]) -> list[tuple[str, str]]:
-    """Give the wire names and the attributes of a type, in the order in which RocketMQ writes them."""
+    """Return (wire name, attribute) of each member of a type, in the order in which RocketMQ encodes them."""
     return sorted(zip(body_type.__struct_encode_fields__, body_type.__struct_fields__, strict=True))
 
 
@@ -144,7 +145,7 @@ def _plain_key(key: Any, *, standard: bool) -> Any:
 
 
 def _tidied(value: Any) -> Any:
-    """Take out nulls and turn the objects that stand for a queue into what a MessageQueue is read from."""
+    """Remove nulls, and convert objects that represent a queue to tuples, from which msgspec reads one."""
     if isinstance(value, dict):
         if value.keys() == _QUEUE_NAMES:
             return _queue(value)
@@ -161,5 +162,5 @@ def _tidied_key(key: Any) -> Any:
 
 
 def _queue(members: dict[Any, Any]) -> tuple[Any, ...]:
-    """Give a queue as a tuple: msgspec checks the types in one, and would take a MessageQueue as it is."""
+    """Return a queue as a tuple: msgspec checks the types in a tuple, but not in a MessageQueue."""
     return members["topic"], members["brokerName"], members["queueId"]

@@ -10,10 +10,10 @@ from cometmq.wire.headers.fields import Int, Long
 
 
 class BloomData(Body):
-    """Which bits of a message's bitmap stand for a group.
+    """The bits of a message's bitmap that belong to a group.
 
     Attributes:
-        bit_count: length of the bitmap.
+        bit_count: length of the bitmap, in bits.
     """
 
     bit_count: Int = field(name="bitNum")
@@ -21,12 +21,13 @@ class BloomData(Body):
 
 
 class ConsumerFilterData(Body):
-    """What one group wants of one topic, and since when.
+    """The subscription of one group to one topic, and its times.
 
     Attributes:
-        born_time: when the broker learned of it, ms since the epoch: messages stored later have its bits.
-        dead: whether ``dead_time`` is not before ``born_time``; written for readers, never read.
-        dead_time: when the group's last member left, 0 while there are members.
+        born_time: when the broker received it, ms since the epoch: messages stored later have its bits.
+        dead: whether ``dead_time`` is not before ``born_time``; encoded for other readers, ignored when
+            decoded.
+        dead_time: when the group's last member left, ms since the epoch; 0 while there are members.
         client_version: the version of the subscription, ms since the epoch.
     """
 

@@ -16,13 +16,13 @@ from cometmq.wire.headers.fields import Int, Long
 
 
 class ConsumerIds(Body):
-    """GET_CONSUMER_LIST_BY_GROUP: the client ids of the members."""
+    """GET_CONSUMER_LIST_BY_GROUP: the client ids of a group's members."""
 
     ids: list[str] = field(default_factory=list, name="consumerIdList")
 
 
 class ClientConnection(Body):
-    """One member's connection."""
+    """The connection of one member."""
 
     client_addr: str
     client_id: str
@@ -31,10 +31,10 @@ class ClientConnection(Body):
 
 
 class SubscriptionDifference(Body):
-    """CometMQ's own: members of a group subscribe to a topic differently, so that each misses messages.
+    """CometMQ's extension: members of a group subscribe to a topic differently, so that each misses messages.
 
     Attributes:
-        wants: who wants what: client ids by expression.
+        wants: for each expression, the ids of the clients that subscribe with it.
     """
 
     topic: str
@@ -42,10 +42,11 @@ class SubscriptionDifference(Body):
 
 
 class ConsumerConnections(Body):
-    """GET_CONSUMER_CONNECTION_LIST: the members of a consumer group, and what they subscribe to.
+    """GET_CONSUMER_CONNECTION_LIST: the members of a consumer group, and their subscriptions.
 
     Attributes:
-        differences: CometMQ's own, which RocketMQ's tools pass over: where members differ; None if nowhere.
+        differences: CometMQ's extension, which RocketMQ's tools ignore: the topics to which members subscribe
+            differently; None if there are none.
     """
 
     connections: list[ClientConnection] = field(name="connectionSet")
@@ -72,10 +73,10 @@ class GroupConfig(Body):
     """The settings of a consumer group.
 
     Attributes:
-        consume_timeout_minutes: how long clients may work on a message.
-        retry_policy: RocketMQ's own object, kept as it is.
-        retry_max_times: after how many tries a message goes to the dead letters.
-        slow_broker_id: the broker that slow consumers are sent to.
+        consume_timeout_minutes: how long clients may take to handle a message.
+        retry_policy: RocketMQ's own object, stored unchanged.
+        retry_max_times: the number of retries after which a message becomes a dead letter.
+        slow_broker_id: the broker that slow consumers are told to pull from.
     """
 
     group: str = field(name="groupName")
@@ -101,7 +102,7 @@ class GroupConfigs(Body):
     """GET_ALL_SUBSCRIPTIONGROUP_CONFIG, and the file ``subscriptionGroup.json``.
 
     Attributes:
-        forbidden: per group and topic, a bit set of what the group may not do.
+        forbidden: per group and topic, a bit set of the actions that the group must not do.
     """
 
     data_version: DataVersion = field(default_factory=DataVersion)
@@ -113,7 +114,7 @@ class DelayOffsets(Body):
     """GET_ALL_DELAY_OFFSET, and the file ``delayOffset.json``.
 
     Attributes:
-        offsets: delay level → next queue offset to be given out.
+        offsets: by delay level, the queue offset of the next message to deliver.
     """
 
     data_version: DataVersion | None = None
@@ -124,7 +125,7 @@ class ConsumerOffsets(Body):
     """GET_ALL_CONSUMER_OFFSET, and the file ``consumerOffset.json``.
 
     Attributes:
-        offsets: ``topic@group`` → queue id → committed queue offset.
+        offsets: committed queue offset by ``topic@group`` and queue id.
     """
 
     data_version: DataVersion | None = None

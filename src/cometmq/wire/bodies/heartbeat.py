@@ -1,4 +1,4 @@
-"""HEART_BEAT: which groups a client is in, and what it subscribes to.
+"""HEART_BEAT: the groups of a client, and its subscriptions.
 
 RocketMQ: ``HeartbeatData.java``, ``ConsumerData.java``, ``ProducerData.java``, ``SubscriptionData.java``,
 ``CheckClientRequestBody.java``.
@@ -15,7 +15,7 @@ from cometmq.wire.headers.fields import Int, Long
 
 
 class ConsumeType(StrEnum):
-    """Who moves the messages; the order is the number that C++ clients send."""
+    """Who initiates consumption; the position in this list is the number that C++ clients send."""
 
     CONSUME_ACTIVELY = "CONSUME_ACTIVELY"
     CONSUME_PASSIVELY = "CONSUME_PASSIVELY"
@@ -23,14 +23,14 @@ class ConsumeType(StrEnum):
 
 
 class MessageModel(StrEnum):
-    """Whether each member of a group gets all messages or a share; the order is a number as well."""
+    """Whether each member of a group receives all messages or a share; C++ clients send the position."""
 
     BROADCASTING = "BROADCASTING"
     CLUSTERING = "CLUSTERING"
 
 
 class ConsumeFromWhere(StrEnum):
-    """Where a group without an offset begins; the order is a number as well."""
+    """Where a group without a committed offset begins; C++ clients send the position."""
 
     LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
     LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST = "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST"
@@ -41,14 +41,14 @@ class ConsumeFromWhere(StrEnum):
 
 
 class SubscriptionData(Body):
-    """What a group wants of a topic.
+    """The subscription of a group to a topic.
 
     Attributes:
         expression: ``*``, tags joined by ``||``, or SQL.
         expression_type: ``TAG`` or ``SQL92``.
-        version: when the subscription was made or its queues last changed, ms since the epoch.
-        tags: the tags of a TAG expression; none stands for all.
-        codes: the hashes of ``tags``, by which the ConsumeQueue is filtered.
+        version: when the subscription was created or its queues last changed, ms since the epoch.
+        tags: the tags of a TAG expression; empty for all tags.
+        codes: the hashes of ``tags``, which the broker compares with the tags codes of queue entries.
     """
 
     topic: str
@@ -61,7 +61,7 @@ class SubscriptionData(Body):
 
 
 class ConsumerData(Body):
-    """A consumer group that a client is in."""
+    """A consumer group of which a client is a member."""
 
     group: str = field(name="groupName")
     subscriptions: list[SubscriptionData] = field(default_factory=list, name="subscriptionDataSet")
@@ -72,17 +72,17 @@ class ConsumerData(Body):
 
 
 class ProducerData(Body):
-    """A producer group that a client is in."""
+    """A producer group of which a client is a member."""
 
     group: str = field(name="groupName")
 
 
 class Heartbeat(Body):
-    """A client's word that it lives.
+    """A client's heartbeat.
 
     Attributes:
-        fingerprint: a hash of the subscriptions, when the client may leave them out; else 0.
-        without_subscriptions: whether they are left out, being as before.
+        fingerprint: a hash of the subscriptions, if the client may leave them out; else 0.
+        without_subscriptions: whether the subscriptions are left out because they have not changed.
     """
 
     client_id: str = field(name="clientID")
@@ -93,7 +93,7 @@ class Heartbeat(Body):
 
     @classmethod
     def loosen(cls, members: dict[Any, Any]) -> None:
-        """Put names for the numbers that C++ clients send."""
+        """Replace the numbers that C++ clients send by names."""
         consumers = members.get("consumerDataSet")
         for consumer in consumers if isinstance(consumers, list) else ():
             if isinstance(consumer, dict):
@@ -101,7 +101,7 @@ class Heartbeat(Body):
 
 
 class ClientConfigCheck(Body):
-    """CHECK_CLIENT_CONFIG: would the broker understand this subscription; asked for other than tags."""
+    """CHECK_CLIENT_CONFIG: whether the broker accepts a subscription; sent for other types than tags."""
 
     client_id: str
     group: str
@@ -109,7 +109,7 @@ class ClientConfigCheck(Body):
 
 
 def tag_subscription(topic: str, expression: str | None, version: int) -> SubscriptionData:
-    """Make the subscription that a TAG expression means: ``*``, empty and None are all tags."""
+    """Build the subscription of a TAG expression; ``*``, empty and None mean all tags."""
     if not expression or expression == "*":
         return SubscriptionData(topic, version=version)
     tags = {tag.strip() for tag in expression.split("||")} - {""}

@@ -1,4 +1,4 @@
-"""LOCK_BATCH_MQ and UNLOCK_BATCH_MQ: who may consume a queue in order.
+"""LOCK_BATCH_MQ and UNLOCK_BATCH_MQ: the locks of queues that are consumed in order.
 
 RocketMQ: ``LockBatchRequestBody.java``, ``UnlockBatchRequestBody.java``, ``LockBatchResponseBody.java``.
 """
@@ -10,7 +10,7 @@ from cometmq.wire.bodies.body import Body
 
 
 class LockRequest(Body):
-    """The queues that a client wants to lock, or gives back."""
+    """The queues that a client locks or unlocks."""
 
     client_id: str
     consumer_group: str
@@ -19,6 +19,6 @@ class LockRequest(Body):
 
 
 class LockResponse(Body):
-    """The queues that the client holds now."""
+    """The queues whose locks the client holds now."""
 
     queues: list[MessageQueue] = field(default_factory=list, name="lockOKMQSet")

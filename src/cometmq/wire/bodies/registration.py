@@ -1,4 +1,4 @@
-"""REGISTER_BROKER: what a broker tells a name server about its topics.
+"""REGISTER_BROKER: the topics that a broker registers with a name server.
 
 RocketMQ: ``RegisterBrokerBody.java``, ``TopicConfig.java`` (encode, decode).
 
@@ -32,7 +32,7 @@ from cometmq.wire.bodies.topic import DataVersion, TopicConfig, TopicTable
 from cometmq.wire.codes import Version
 
 DECOMPRESSED_MAX: Final = 16 * 1024 * 1024
-"""The longest body after decompression, bytes: what an uncompressed one may have at most."""
+"""Largest body after decompression, in bytes: the limit of an uncompressed body."""
 
 _INT: Final = struct.Struct(">i")
 
@@ -45,24 +45,24 @@ class Registration(Body):
 
 
 def body_crc(body: Buffer) -> int:
-    """Give the checksum of a body that the header carries."""
+    """Return the checksum of a body for the request's header."""
     return zlib.crc32(body) & 0x7FFFFFFF
 
 
 def encode(registration: Registration, *, compressed: bool = False) -> bytes:
-    """Write a registration."""
+    """Encode a registration."""
     return zlib.compress(b"".join(_packed(registration))) if compressed else encode_json(registration)
 
 
 def decode(data: Buffer, *, compressed: bool = False, version: int = Version.V5_0_0) -> Registration:
-    """Read a registration; ``version`` is the command's, because later ones send more.
+    """Decode a registration; ``version`` is the command's, because later versions send more.
 
     Raises:
         FormatError: the body is damaged.
     """
     if not compressed:
         return decode_json(Registration, data)
-    reader = _Reader(decompress(data, COMPRESSED, size_max=DECOMPRESSED_MAX))
+    reader = _RegistrationReader(decompress(data, COMPRESSED, size_max=DECOMPRESSED_MAX))
     data_version = from_plain(DataVersion, fastjson.loads(reader.text()))
     topics = [_topic(reader.text()) for _ in range(reader.count())]
     registration = from_plain(Registration, {"filterServerList": fastjson.loads(reader.text())})
@@ -111,8 +111,8 @@ def _text(text: str) -> bytes:
     return _INT.pack(len(data)) + data
 
 
-class _Reader:
-    """Reads ints and texts one after the other."""
+class _RegistrationReader:
+    """A decoder of consecutive ints and texts."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -124,7 +124,7 @@ class _Reader:
             raise FormatError(f"registration of {len(self._data)} bytes is cut at {self._position}")
         (value,) = _INT.unpack_from(self._data, self._position)
         if value < 0:
-            raise FormatError(f"registration has a count or length of {value} at {self._position}")
+            raise FormatError(f"registration has a negative count or length, {value}, at {self._position}")
         self._position = end
         return int(value)
 

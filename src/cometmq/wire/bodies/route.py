@@ -1,9 +1,9 @@
-"""Bodies by which clients find brokers.
+"""Bodies from which clients learn the addresses of brokers.
 
 RocketMQ: ``TopicRouteData.java``, ``ClusterInfo.java``, ``BrokerMemberGroup.java``.
 
-Java clients before 4.9.4 want the broker ids of a route as keys without quotes, later ones standard JSON:
-``encode(route, standard=...)``. GET_BROKER_CLUSTER_INFO and GET_BROKER_MEMBER_GROUP never have quotes.
+Java clients before 4.9.4 need the broker ids of a route as keys without quotes, later ones standard JSON:
+``encode(route, standard=...)``. GET_BROKER_CLUSTER_INFO and GET_BROKER_MEMBER_GROUP always omit the quotes.
 """
 
 from typing import Any
@@ -15,11 +15,11 @@ from cometmq.wire.headers.fields import Int, Long
 
 
 class BrokerData(Body):
-    """A master and its slaves.
+    """The addresses of a master and its slaves, with their common name.
 
     Attributes:
-        addrs: broker id → ``ip:port``; 0 is the master.
-        acting_master: whether a slave may stand in for a lost master.
+        addrs: ``ip:port`` by broker id; 0 is the master.
+        acting_master: whether a slave may act as master if the master is lost.
     """
 
     addrs: dict[Long, str] = field(name="brokerAddrs")
@@ -30,7 +30,7 @@ class BrokerData(Body):
 
 
 class QueueData(Body):
-    """The queues that a topic has on one broker; perm is 4 read, 2 write, added up."""
+    """The number of queues that a topic has on one broker; perm is the sum of 4 (read) and 2 (write)."""
 
     broker_name: str
     perm: Int
@@ -40,11 +40,11 @@ class QueueData(Body):
 
 
 class TopicRoute(Body):
-    """GET_ROUTEINFO_BY_TOPIC: where a topic's queues are.
+    """GET_ROUTEINFO_BY_TOPIC: the brokers and queues of a topic.
 
     Attributes:
-        order_conf: ``broker-a:4;broker-b:4`` for a topic whose order is fixed by an operator.
-        mappings: RocketMQ's static topics, kept as they are.
+        order_conf: ``broker-a:4;broker-b:4`` for a topic whose order an operator has fixed.
+        mappings: RocketMQ's static topics, stored unchanged.
     """
 
     brokers: list[BrokerData] = field(name="brokerDatas")
@@ -55,14 +55,14 @@ class TopicRoute(Body):
 
 
 class ClusterInfo(Body):
-    """GET_BROKER_CLUSTER_INFO: all brokers, and the names of those of each cluster."""
+    """GET_BROKER_CLUSTER_INFO: all brokers, and the broker names of each cluster."""
 
     brokers: dict[str, BrokerData] = field(default_factory=dict, name="brokerAddrTable")
     clusters: dict[str, list[str]] = field(default_factory=dict, name="clusterAddrTable")
 
 
 class BrokerMembers(Body):
-    """A master and its slaves, as they know of each other."""
+    """A master and its slaves, as a name server reports them to each other."""
 
     addrs: dict[Long, str] = field(name="brokerAddrs")
     broker_name: str
@@ -70,6 +70,6 @@ class BrokerMembers(Body):
 
 
 class BrokerMemberGroup(Body):
-    """GET_BROKER_MEMBER_GROUP."""
+    """GET_BROKER_MEMBER_GROUP: the master and slaves of one broker name."""
 
     members: BrokerMembers = field(name="brokerMemberGroup")

@@ -1,4 +1,4 @@
-"""Bodies by which a member of a consumer group tells how it is doing.
+"""Bodies in which a member of a consumer group reports its state.
 
 RocketMQ: ``ConsumerRunningInfo.java``, ``ProcessQueueInfo.java``, ``ConsumeStatus.java``,
 ``ConsumeMessageDirectlyResult.java``.
@@ -18,12 +18,12 @@ class RunningQueue(Body):
     """A queue that a member consumes.
 
     Attributes:
-        waiting_count: messages that have come and are not handled; beside it the queue offsets of the first
-            and the last of them, and the size of their bodies.
-        locked: whether an ordered queue's lock is held.
-        dropped: whether the queue is about to be given up.
-        pull_time: of the last pull, ms since the epoch.
-        consume_time: when a handler last came to its end, ms since the epoch.
+        waiting_count: messages received and not yet handled; the fields beside it are the queue offsets of
+            the first and the last of them, and the size of their bodies.
+        locked: whether the member holds the lock of an ordered queue.
+        dropped: whether the member is about to release the queue.
+        pull_time: time of the last pull, ms since the epoch.
+        consume_time: time when a handler last finished, ms since the epoch.
     """
 
     commit_offset: Long = 0
@@ -38,7 +38,7 @@ class RunningQueue(Body):
 
 
 class ConsumeStatus(Body):
-    """How a member does with a topic: times in ms, messages per second, failures of the last hour."""
+    """A member's throughput for a topic: times in ms, messages per second, failures of the last hour."""
 
     pull_ms: float = field(default=0.0, name="pullRT")
     pull_tps: float = field(default=0.0, name="pullTPS")
@@ -49,7 +49,7 @@ class ConsumeStatus(Body):
 
 
 class RunningInfo(Body):
-    """GET_CONSUMER_RUNNING_INFO: a member's settings, what it subscribes to, and its queues."""
+    """GET_CONSUMER_RUNNING_INFO: a member's settings, subscriptions and queues."""
 
     properties: dict[str, str] = field(default_factory=dict)
     subscriptions: list[SubscriptionData] = field(default_factory=list, name="subscriptionSet")
@@ -58,7 +58,7 @@ class RunningInfo(Body):
 
 
 class ConsumeResult(StrEnum):
-    """What a handler did with a message."""
+    """The result of handling a message."""
 
     SUCCESS = "CR_SUCCESS"
     LATER = "CR_LATER"
@@ -69,7 +69,7 @@ class ConsumeResult(StrEnum):
 
 
 class ConsumedDirectly(Body):
-    """CONSUME_MESSAGE_DIRECTLY: what became of the message."""
+    """CONSUME_MESSAGE_DIRECTLY: the result of the message that a member was asked to handle."""
 
     result: ConsumeResult | None = field(default=None, name="consumeResult")
     order: bool = False

@@ -1,4 +1,4 @@
-"""Bodies that tell operators how things stand.
+"""Bodies with the state of topics, groups and servers, for operators.
 
 RocketMQ: ``TopicStatsTable.java``, ``ConsumeStats.java``, ``ResetOffsetBody.java``, ``KVTable.java``.
 """
@@ -10,7 +10,7 @@ from cometmq.wire.bodies.body import Body
 
 
 class TopicOffset(Body):
-    """The ends of a queue; the time is that of its last message, ms since the epoch, or 0."""
+    """The offsets of a queue's ends; the time is that of its last message, ms since the epoch, or 0."""
 
     last_update_time: int = field(default=0, name="lastUpdateTimestamp")
     max_offset: int = 0
@@ -18,17 +18,17 @@ class TopicOffset(Body):
 
 
 class TopicStats(Body):
-    """GET_TOPIC_STATS_INFO; puts per second."""
+    """GET_TOPIC_STATS_INFO; ``put_tps`` is in messages per second."""
 
     offsets: dict[MessageQueue, TopicOffset] = field(default_factory=dict, name="offsetTable")
     put_tps: float = field(default=0.0, name="topicPutTps")
 
 
 class ConsumeOffset(Body):
-    """How far a group is behind in a queue.
+    """The progress of a group in a queue.
 
     Attributes:
-        last_time: store time of the last message consumed, ms since the epoch, or 0.
+        last_time: store time of the last consumed message, ms since the epoch, or 0.
         pull_offset: the queue offset that the group will pull next.
     """
 
@@ -39,14 +39,14 @@ class ConsumeOffset(Body):
 
 
 class ConsumeStats(Body):
-    """GET_CONSUME_STATS; messages per second."""
+    """GET_CONSUME_STATS; ``consume_tps`` is in messages per second."""
 
     consume_tps: float = 0.0
     offsets: dict[MessageQueue, ConsumeOffset] = field(default_factory=dict, name="offsetTable")
 
 
 class QueueOffsets(Body):
-    """A queue offset for each of some queues: what a reset of offsets did."""
+    """A queue offset for each of several queues: the result of a reset of offsets."""
 
     offsets: dict[MessageQueue, int] = field(default_factory=dict, name="offsetTable")
 

@@ -1,4 +1,4 @@
-"""Bodies about topics: their settings, the version of a table of them, their names.
+"""Bodies about topics: their settings, the version of a topic table, their names.
 
 RocketMQ: ``TopicConfig.java``, ``DataVersion.java``, ``TopicConfigSerializeWrapper.java`` and others.
 """
@@ -12,11 +12,11 @@ from cometmq.wire.headers.fields import Int, Long
 
 
 class DataVersion(Body):
-    """How a table is known to have changed.
+    """The version of a table, which changes with it.
 
     Attributes:
-        counter: of changes.
-        timestamp: of the last change, ms since the epoch.
+        counter: number of changes.
+        timestamp: time of the last change, ms since the epoch.
     """
 
     counter: Long = 0
@@ -24,7 +24,7 @@ class DataVersion(Body):
     timestamp: Long = 0
 
     def next(self, now_ms: int) -> "DataVersion":
-        """Give the version after one more change."""
+        """Return the version after one more change."""
         return DataVersion(self.counter + 1, self.state_version, now_ms)
 
 
@@ -32,9 +32,9 @@ class TopicConfig(Body):
     """The settings of a topic on one broker.
 
     Attributes:
-        attributes: ``message.type`` and such.
-        order: whether the queues are to keep their brokers when one is down.
-        perm: 4 read, 2 write, 1 inherit, added up.
+        attributes: such as ``message.type``.
+        order: whether the queues keep their brokers when one is down.
+        perm: the sum of 4 (read), 2 (write) and 1 (inherit).
     """
 
     topic: str = field(name="topicName")
@@ -48,7 +48,7 @@ class TopicConfig(Body):
 
 
 class TopicConfigs(Body):
-    """UPDATE_AND_CREATE_TOPIC_LIST: topics to make."""
+    """UPDATE_AND_CREATE_TOPIC_LIST: topics to create."""
 
     topics: list[TopicConfig] = field(name="topicConfigList")
 
@@ -57,9 +57,9 @@ class TopicTable(Body):
     """GET_ALL_TOPIC_CONFIG, the file ``topics.json``, and a part of REGISTER_BROKER.
 
     Attributes:
-        mapping_version: version of the static topics' table; only on the wire.
-        mapping_details: RocketMQ's static topics, kept as they are.
-        mapping_infos: the same for the name server.
+        mapping_version: version of the static topics' table; not in the file.
+        mapping_details: RocketMQ's static topics, stored unchanged.
+        mapping_infos: the same, in the form that name servers receive.
     """
 
     data_version: DataVersion = field(default_factory=DataVersion)

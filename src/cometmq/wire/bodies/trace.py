@@ -1,4 +1,4 @@
-r"""Message trace: the texts that clients write to RMQ_SYS_TRACE_TOPIC, for ``mqadmin queryMsgTraceById``.
+r"""Message traces: the texts that clients send to RMQ_SYS_TRACE_TOPIC, for ``mqadmin queryMsgTraceById``.
 
 A body holds records, each ended by ``\x02``; a record's fields are separated by ``\x01``:
 
@@ -22,11 +22,11 @@ GROUP_PREFIX: Final = "_INNER_TRACE_PRODUCER"
 FIELD_END: Final = "\x01"
 RECORD_END: Final = "\x02"
 NO_KEYS: Final = "null"
-"""Java's word for the keys of a message that has none. Its reader fails where the last field is empty."""
+"""Java's text for the keys of a message without keys: its reader fails if the last field is empty."""
 
 
 class MessageKind(IntEnum):
-    """What a traced message is."""
+    """The kind of a traced message."""
 
     NORMAL = 0
     HALF = 1
@@ -36,14 +36,14 @@ class MessageKind(IntEnum):
 
 
 class PubTrace(NamedTuple):
-    """A send.
+    """The trace of a send.
 
     Attributes:
-        born_time: when it began, ms since the epoch.
-        message_id: the unique id; of a batch, those of its messages joined by commas.
+        born_time: when the send began, ms since the epoch.
+        message_id: the unique id; for a batch, those of its messages joined by commas.
         keys: joined by blanks.
-        broker: the address that it was sent to, ``host:port``.
-        cost_ms: how long it took.
+        broker: the address of the broker, ``host:port``.
+        cost_ms: duration of the send.
     """
 
     born_time: int
@@ -62,7 +62,7 @@ class PubTrace(NamedTuple):
 
 
 class Outcome(IntEnum):
-    """What became of a message that a handler got."""
+    """The result of handling a message, for a trace."""
 
     SUCCESS = 0
     TIMEOUT = 1
@@ -72,11 +72,11 @@ class Outcome(IntEnum):
 
 
 class BeforeTrace(NamedTuple):
-    """A message that a handler is about to get.
+    """The trace of a message that is about to be handled.
 
     Attributes:
-        time: when, ms since the epoch.
-        request_id: of this try; ``AfterTrace`` has it, too.
+        time: when handling began, ms since the epoch.
+        request_id: id of this attempt, the same in its ``AfterTrace``.
         message_id: the unique id.
         keys: joined by blanks.
     """
@@ -91,11 +91,11 @@ class BeforeTrace(NamedTuple):
 
 
 class AfterTrace(NamedTuple):
-    """A message that a handler has had.
+    """The trace of a message that has been handled.
 
     Attributes:
-        cost_ms: how long the handler took, divided by the number of messages that it got at once.
-        time: when it was over, ms since the epoch.
+        cost_ms: duration of the handler, divided by the number of messages in its call.
+        time: when handling ended, ms since the epoch.
     """
 
     request_id: str
@@ -121,12 +121,12 @@ _READ: Final[dict[object, Callable[[str], object]]] = {
 
 
 def encode(traces: Iterable[Trace]) -> bytes:
-    """Write records."""
+    """Encode traces as the body of a message."""
     return "".join(_written(trace) + RECORD_END for trace in traces).encode()
 
 
 def decode(body: bytes) -> list[Trace]:
-    """Read the records of a body; those of other kinds are passed over. Raises FormatError."""
+    """Decode the traces of a body; records of other kinds are ignored. Raises FormatError."""
     records = (record.split(FIELD_END) for record in body.decode("utf-8", "replace").split(RECORD_END))
     try:
         return [_read(kind, texts) for name, *texts in records if (kind := _KINDS.get(name)) is not None]
@@ -142,7 +142,7 @@ def _written(trace: Trace) -> str:
 
 
 def _read(kind: type[Trace], texts: list[str]) -> Trace:
-    """Read the fields of a record; newer clients may have written more."""
+    """Decode the fields of a record; further fields, which newer clients may write, are ignored."""
     if kind is BeforeTrace and texts[-1:] == [NO_KEYS]:
         texts[-1] = ""
     fields: list[Any] = [

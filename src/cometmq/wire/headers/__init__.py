@@ -1,7 +1,7 @@
-"""The header fields of each command: what a request must say and what its answer says.
+"""The header fields of each command's request and response.
 
-``wire.requests`` is the table that says which request has which. :func:`parse` reads a command's
-``ext_fields`` as one of these types, :func:`fields` writes them.
+``wire.requests`` is the table that lists which request has which. :func:`parse` converts a command's
+``ext_fields`` to one of these types, :func:`fields` converts it back.
 """
 
 from cometmq.wire.headers.admin import (

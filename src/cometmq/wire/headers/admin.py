@@ -12,10 +12,10 @@ class CreateTopicHeader(Header):
     """UPDATE_AND_CREATE_TOPIC.
 
     Attributes:
-        default_topic: a topic name that Java clients must give and brokers ignore.
-        perm: 4 read, 2 write, 1 inherit, added up.
+        default_topic: a topic name that Java clients must send and brokers ignore.
+        perm: the sum of 4 (read), 2 (write) and 1 (inherit).
         filter_type: ``SINGLE_TAG``.
-        order: whether the topic's queues are to keep their brokers when one is down.
+        order: whether the topic's queues keep their brokers when one is down.
         attributes: ``+name=value,-name``.
     """
 
@@ -32,18 +32,18 @@ class CreateTopicHeader(Header):
 
 
 class TopicHeader(Header):
-    """A topic, nothing else: many requests about one."""
+    """A topic name: the header of many requests about one topic."""
 
     topic: str
 
 
 class GetAllTopicConfigHeader(Header):
-    """GET_ALL_TOPIC_CONFIG: all, or a page of them.
+    """GET_ALL_TOPIC_CONFIG: all topics, or a page of them.
 
     Attributes:
-        first: number of the first topic wanted, in the order of their names.
-        data_version: the version that the caller's earlier pages came from, JSON.
-        max_count: how many topics at most.
+        first: number of the first topic of the page, in the order of their names.
+        data_version: the version that the earlier pages were read from, as JSON.
+        max_count: most topics in the page.
     """
 
     first: Int | None = field(default=None, name="topicSeq")
@@ -52,19 +52,19 @@ class GetAllTopicConfigHeader(Header):
 
 
 class GetAllTopicConfigResponseHeader(Header):
-    """How many topics there are."""
+    """The total number of topics."""
 
     total: Int | None = field(default=None, name="totalTopicNum")
 
 
 class GetBrokerConfigResponseHeader(Header):
-    """The version of the settings, DataVersion JSON; they are the body."""
+    """The version of the settings, as JSON of DataVersion; the settings are the body."""
 
     version: str
 
 
 class GetAllGroupConfigHeader(Header):
-    """GET_ALL_SUBSCRIPTIONGROUP_CONFIG: all, or a page of them."""
+    """GET_ALL_SUBSCRIPTIONGROUP_CONFIG: all groups, or a page of them."""
 
     first: Int | None = field(default=None, name="groupSeq")
     data_version: str | None = None
@@ -72,20 +72,20 @@ class GetAllGroupConfigHeader(Header):
 
 
 class GetAllGroupConfigResponseHeader(Header):
-    """How many groups there are."""
+    """The total number of groups."""
 
     total: Int | None = field(default=None, name="totalGroupNum")
 
 
 class DeleteGroupHeader(Header):
-    """DELETE_SUBSCRIPTIONGROUP."""
+    """DELETE_SUBSCRIPTIONGROUP: delete a consumer group."""
 
     group: str = field(name="groupName")
     clean_offset: bool = False
 
 
 class GetConsumeStatsHeader(Header):
-    """GET_CONSUME_STATS: how far a group is behind, in all its topics, one, or some joined by ``;``."""
+    """GET_CONSUME_STATS: the lag of a group in all its topics, in one, or in some joined by ``;``."""
 
     consumer_group: str
     topic: str | None = None
@@ -93,6 +93,6 @@ class GetConsumeStatsHeader(Header):
 
 
 class GroupHeader(Header):
-    """A consumer group under the name ``group``: GET_SUBSCRIPTIONGROUP_CONFIG, QUERY_TOPICS_BY_CONSUMER."""
+    """A consumer group as ``group``: GET_SUBSCRIPTIONGROUP_CONFIG, QUERY_TOPICS_BY_CONSUMER."""
 
     group: str

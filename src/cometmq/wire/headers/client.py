@@ -1,4 +1,4 @@
-"""Headers of the requests by which clients and brokers know of each other.
+"""Headers of the requests about the members of groups.
 
 RocketMQ: ``UnregisterClientRequestHeader.java``, ``GetConsumerListByGroupRequestHeader.java`` and neighbours.
 """
@@ -9,14 +9,14 @@ from cometmq.wire.headers.fields import Header, Int
 
 
 class HeartbeatResponseHeader(Header):
-    """What the broker can do with heartbeats that leave the subscriptions out."""
+    """Whether the broker accepts heartbeats that leave the subscriptions out."""
 
     supports_heartbeat_v2: bool | None = field(default=None, name="IS_SUPPORT_HEART_BEAT_V2")
     subscription_changed: bool | None = field(default=None, name="IS_SUB_CHANGE")
 
 
 class UnregisterClientHeader(Header):
-    """UNREGISTER_CLIENT: a producer or consumer goes away."""
+    """UNREGISTER_CLIENT: a producer or consumer leaves its group."""
 
     client_id: str = field(name="clientID")
     producer_group: str | None = None
@@ -30,13 +30,13 @@ class ConsumerGroupHeader(Header):
 
 
 class ProducerGroupHeader(Header):
-    """GET_PRODUCER_CONNECTION_LIST."""
+    """GET_PRODUCER_CONNECTION_LIST: the members of a producer group."""
 
     producer_group: str
 
 
 class RunningInfoHeader(Header):
-    """GET_CONSUMER_RUNNING_INFO: how one member of a consumer group is doing."""
+    """GET_CONSUMER_RUNNING_INFO: the state of one member of a consumer group."""
 
     consumer_group: str
     client_id: str
@@ -44,10 +44,10 @@ class RunningInfoHeader(Header):
 
 
 class ConsumeDirectlyHeader(Header):
-    """CONSUME_MESSAGE_DIRECTLY: one member shall handle one message now; it is the body for the member.
+    """CONSUME_MESSAGE_DIRECTLY: one member shall handle one message now; for the member it is the body.
 
     Attributes:
-        message_id: the offset id.
+        message_id: the offset id of the message.
     """
 
     consumer_group: str

@@ -1,4 +1,4 @@
-"""From the strings of a command's ``ext_fields`` to a typed header, and back."""
+"""Convert between the strings of a command's ``ext_fields`` and a typed header."""
 
 from functools import cache
 from operator import attrgetter
@@ -16,24 +16,24 @@ Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class Header(msgspec.Struct, rename="camel"):
-    """What all headers are: attributes in our words, each under RocketMQ's name on the wire.
+    """The base of all headers: attributes by our names, encoded under RocketMQ's names.
 
-    A field without a default must be there. Fields that a header does not know are ignored.
+    A field without a default is required. Unknown fields are ignored.
     """
 
 
 class NoFields(Header):
-    """The header of a command that has none."""
+    """The header of a command without header fields."""
 
 
 HeaderType = TypeVar("HeaderType", bound=Header)
 
 
 def parse(header_type: type[HeaderType], ext_fields: dict[str, str]) -> HeaderType:
-    """Read ``ext_fields`` as a ``header_type``: texts become numbers and booleans.
+    """Convert ``ext_fields`` to a ``header_type``: strings become numbers and booleans.
 
     Raises:
-        HeaderError: a field is missing or ill-typed; it names the field, the value and what was expected.
+        HeaderError: a field is missing or ill-typed; the text names it, its value and the expected type.
     """
     try:
         return msgspec.convert(ext_fields, header_type, strict=False)
@@ -42,7 +42,7 @@ def parse(header_type: type[HeaderType], ext_fields: dict[str, str]) -> HeaderTy
 
 
 def fields(header: Header) -> dict[str, str]:
-    """Write ``header`` as ``ext_fields``; None is left out."""
+    """Convert a header to ``ext_fields``; None is left out."""
     names, values = _accessors(type(header))
     return {
         name: value if type(value) is str else str(value) if type(value) is int else _text(value)
@@ -52,7 +52,7 @@ def fields(header: Header) -> dict[str, str]:
 
 
 _SHOWN_LENGTH: Final = 60
-"""Longer values are cut in an error's text, characters."""
+"""Longest value in an error's text, in characters; longer ones are cut."""
 
 
 def _no_values(_header: Header) -> tuple[()]:
@@ -61,7 +61,7 @@ def _no_values(_header: Header) -> tuple[()]:
 
 @cache
 def _accessors(header_type: type[Header]) -> tuple[tuple[str, ...], Any]:
-    """Give the wire names of a header type and the function that fetches the values in that order."""
+    """Return the wire names of a header type, and a function that returns its values in the same order."""
     attributes = header_type.__struct_fields__
     names = header_type.__struct_encode_fields__
     if not attributes:
@@ -79,7 +79,7 @@ def _text(value: object) -> str:
 
 
 def _explain(header_type: type[Header], ext_fields: dict[str, str], reason: str) -> HeaderError:
-    """Find the first field that cannot be read: slow, and only done when something is wrong."""
+    """Build the error for the first field that cannot be converted: slow, so only after a failure."""
     for known in msgspec.structs.fields(header_type):
         value = ext_fields.get(known.encode_name)
         if value is None:
@@ -95,7 +95,7 @@ def _explain(header_type: type[Header], ext_fields: dict[str, str], reason: str)
 
 
 def type_name(field_type: object) -> str:
-    """Say in words what a field's type expects."""
+    """Return the expected type of a field in words, for an error."""
     text = str(field_type)
     for mark, name in (
         ("bool", "a boolean"),

@@ -1,4 +1,4 @@
-"""Headers of the requests that carry, fetch and find messages.
+"""Headers of the requests that send, pull and look up messages.
 
 RocketMQ: ``SendMessageRequestHeader.java``, ``SendMessageRequestHeaderV2.java``,
 ``PullMessageRequestHeader.java``, ``QueryMessageRequestHeader.java`` and their neighbours.
@@ -11,9 +11,9 @@ from msgspec import field
 from cometmq.wire.headers.fields import Header, Int, Long
 
 DEFAULT_TOPIC: Final = "TBW102"
-"""What clients give as a new topic's pattern; its route tells where a topic can be made."""
+"""The topic whose settings a new topic copies; its route has the brokers on which topics can be created."""
 DEFAULT_TOPIC_QUEUES: Final = 4
-"""How many queues clients want a new topic to have."""
+"""Number of queues that clients request for a new topic."""
 
 
 class SendHeader(Header):
@@ -21,14 +21,14 @@ class SendHeader(Header):
 
     Attributes:
         default_topic: the topic whose settings a new topic copies (``TBW102``).
-        default_topic_queue_count: how many queues the producer wants a new topic to have.
-        queue_id: the queue, or below zero for any.
+        default_topic_queue_count: how many queues the producer requests for a new topic.
+        queue_id: the queue, or a negative number for any queue.
         sys_flag: RocketMQ's own bits: compression, transaction state.
-        born_time: when the producer made the message, ms since the epoch.
+        born_time: when the producer created the message, ms since the epoch.
         flag: the application's own number.
         properties: the properties string: see :mod:`cometmq.format.properties`.
         reconsume_times: how often a retried message has been consumed.
-        max_reconsume_times: after how many the message goes to the dead letters.
+        max_reconsume_times: the number of retries after which the message becomes a dead letter.
         batch: whether the body is a batch: see :mod:`cometmq.wire.batch`.
     """
 
@@ -68,14 +68,14 @@ class SendHeaderV2(SendHeader):
 
 
 class PushReplyHeader(Header):
-    """PUSH_REPLY_MESSAGE_TO_CLIENT: a broker passes the reply to a request, the body, to who asked.
+    """PUSH_REPLY_MESSAGE_TO_CLIENT: a broker pushes a reply, the body, to the producer of the request.
 
-    The attributes are those of ``SendHeader``, and where the reply is from:
+    The attributes are those of ``SendHeader``, and the origin of the reply:
 
     Attributes:
-        born_host: ``ip:port`` of the replier.
+        born_host: ``ip:port`` of the replying client.
         store_host: ``ip:port`` of the broker.
-        store_time: when the broker took the reply, ms since the epoch.
+        store_time: when the broker received the reply, ms since the epoch.
     """
 
     producer_group: str
@@ -95,15 +95,15 @@ class PushReplyHeader(Header):
 
 
 class SendResponseHeader(Header):
-    """Where a sent message went.
+    """Where a sent message was stored.
 
     Attributes:
         message_id: the offset id; of a batch, the ids of its messages joined by commas.
-        queue_offset: of the message, or of the first in a batch.
+        queue_offset: of the message, or of the first one in a batch.
         transaction_id: the message's unique key.
-        recall_handle: names a timed message to who takes it back: see :mod:`cometmq.wire.recall_handle`.
+        recall_handle: identifies a timed message for recalling it: see :mod:`cometmq.wire.recall_handle`.
         region: the broker's region.
-        trace_on: whether the client shall trace messages.
+        trace_on: whether the client should trace messages.
     """
 
     message_id: str = field(name="msgId")
@@ -117,11 +117,11 @@ class SendResponseHeader(Header):
 
 
 class RecallHeader(Header):
-    """RECALL_MESSAGE: a producer takes back a timed message.
+    """RECALL_MESSAGE: recall a timed message before it is delivered.
 
     Attributes:
-        topic: the one that the message is for.
-        recall_handle: what the answer to its send said.
+        topic: the topic to which the message would be delivered.
+        recall_handle: the handle in the response to its send.
     """
 
     topic: str
@@ -131,7 +131,7 @@ class RecallHeader(Header):
 
 
 class RecallResponseHeader(Header):
-    """Which message was taken back: its unique key."""
+    """The unique key of the message that was recalled."""
 
     message_id: str = field(name="msgId")
 
@@ -141,12 +141,12 @@ class PullHeader(Header):
 
     Attributes:
         sys_flag: see :class:`PullFlag`.
-        commit_offset: the queue offset to commit when the flag says so.
-        suspend_timeout_ms: how long the broker may hold the request when there is nothing new.
-        subscription: the filter expression, when the flag says that it is sent along.
+        commit_offset: the queue offset to commit, if the flag says so.
+        suspend_timeout_ms: how long the broker may hold the request if there is nothing new.
+        subscription: the filter expression, if the flag says that it is included.
         sub_version: the subscription's version, ms since the epoch.
-        expression_type: ``TAG`` (also when absent) or ``SQL92``.
-        max_message_bytes: how many bytes of records the client wants at most.
+        expression_type: ``TAG`` (also if absent) or ``SQL92``.
+        max_message_bytes: most bytes of records that the client accepts.
     """
 
     consumer_group: str
@@ -175,7 +175,7 @@ class PullFlag:
 
 
 class PullResponseHeader(Header):
-    """What a pull found; the records are the body.
+    """The offsets of a pull's result; the records are the body.
 
     Attributes:
         suggested_broker_id: which broker of the group to pull from next: 0 is the master.
@@ -193,12 +193,12 @@ class PullResponseHeader(Header):
 
 
 class QueryMessageHeader(Header):
-    """QUERY_MESSAGE: find messages by key, or by unique key.
+    """QUERY_MESSAGE: look up messages by key, or by unique key.
 
     Attributes:
-        begin_time: of the store times looked at, ms since the epoch.
-        end_time: of the store times looked at, ms since the epoch, included.
-        is_unique_key: whether ``key`` is a message's unique id and not one of its keys.
+        begin_time: earliest store time, ms since the epoch.
+        end_time: latest store time, ms since the epoch, included.
+        is_unique_key: whether ``key`` is a message's unique id, not one of its keys.
     """
 
     topic: str
@@ -210,25 +210,25 @@ class QueryMessageHeader(Header):
 
 
 class QueryMessageResponseHeader(Header):
-    """How far the index reaches; the records are the body."""
+    """The end of the index; the records are the body."""
 
     index_last_update_time: Long = field(name="indexLastUpdateTimestamp")
     index_last_update_offset: Long = field(name="indexLastUpdatePhyoffset")
 
 
 class ViewMessageHeader(Header):
-    """VIEW_MESSAGE_BY_ID: the record at a physical offset; it is the body of the answer."""
+    """VIEW_MESSAGE_BY_ID: look up the record at a physical offset; it is the body of the response."""
 
     physical_offset: Long = field(name="offset")
     topic: str | None = None
 
 
 class SendBackHeader(Header):
-    """CONSUMER_SEND_MSG_BACK: a consumer could not handle a message; it shall come again.
+    """CONSUMER_SEND_MSG_BACK: a consumer could not handle a message; the broker shall deliver it again.
 
     Attributes:
         physical_offset: of the message's record.
-        delay_level: how long to wait; 0 lets the broker choose, below zero means dead letters at once.
+        delay_level: how long to wait; 0 lets the broker choose, a negative level means dead letter at once.
     """
 
     physical_offset: Long = field(name="offset")
@@ -246,8 +246,8 @@ class EndTransactionHeader(Header):
     Attributes:
         half_offset: of the half message, in the half topic's queue.
         physical_offset: of the half message's record.
-        decision: 0 not known yet, 8 commit, 12 roll back: the transaction bits of ``sys_flag``.
-        from_check: whether this answers CHECK_TRANSACTION_STATE.
+        decision: 0 unknown, 8 commit, 12 roll back: the transaction bits of ``sys_flag``.
+        from_check: whether this replies to CHECK_TRANSACTION_STATE.
         message_id: the message's unique key.
     """
 
@@ -262,7 +262,7 @@ class EndTransactionHeader(Header):
 
 
 class CheckTransactionStateHeader(Header):
-    """CHECK_TRANSACTION_STATE: a broker asks a producer what became of a half message, the body."""
+    """CHECK_TRANSACTION_STATE: a broker asks a producer for the state of a half message, the body."""
 
     half_offset: Long = field(name="tranStateTableOffset")
     physical_offset: Long = field(name="commitLogOffset")

@@ -9,7 +9,7 @@ from cometmq.wire.headers.fields import Header, Int, Long
 
 
 class PutConfigHeader(Header):
-    """PUT_KV_CONFIG."""
+    """PUT_KV_CONFIG: set a value of the name server's table."""
 
     namespace: str
     key: str
@@ -17,20 +17,20 @@ class PutConfigHeader(Header):
 
 
 class ConfigKeyHeader(Header):
-    """GET_KV_CONFIG and DELETE_KV_CONFIG."""
+    """GET_KV_CONFIG and DELETE_KV_CONFIG: a key of the name server's table."""
 
     namespace: str
     key: str
 
 
 class GetConfigResponseHeader(Header):
-    """A value of the name server's own table."""
+    """A value of the name server's table."""
 
     value: str | None = None
 
 
 class NamespaceHeader(Header):
-    """GET_KVLIST_BY_NAMESPACE."""
+    """GET_KVLIST_BY_NAMESPACE: a namespace of the name server's table."""
 
     namespace: str
 
@@ -39,7 +39,7 @@ class BrokerHeader(Header):
     """One broker process: UNREGISTER_BROKER, QUERY_DATA_VERSION.
 
     Attributes:
-        broker_addr: ``ip:port`` of its clients' port.
+        broker_addr: ``ip:port`` of the port for clients.
         broker_id: 0 is the master of ``broker_name``.
     """
 
@@ -50,13 +50,13 @@ class BrokerHeader(Header):
 
 
 class RegisterBrokerHeader(BrokerHeader):
-    """REGISTER_BROKER.
+    """REGISTER_BROKER: a broker registers itself and its topics.
 
     Attributes:
-        ha_server_addr: ``ip:port`` from which its slaves copy.
-        heartbeat_timeout_ms: after how long without a word the broker counts as gone.
-        compressed: whether the body is the compressed form: see :mod:`cometmq.wire.registration`.
-        body_crc: checksum of the body, 0 when not checked.
+        ha_server_addr: ``ip:port`` from which its slaves replicate.
+        heartbeat_timeout_ms: silence after which the broker counts as gone.
+        compressed: whether the body is compressed: see :mod:`cometmq.wire.bodies.registration`.
+        body_crc: checksum of the body; 0 to skip the check.
     """
 
     ha_server_addr: str
@@ -68,7 +68,7 @@ class RegisterBrokerHeader(BrokerHeader):
 
 
 class RegisterBrokerResponseHeader(Header):
-    """Where a slave finds its master."""
+    """The addresses of a slave's master."""
 
     ha_server_addr: str | None = None
     master_addr: str | None = None
@@ -84,7 +84,7 @@ class GetRouteHeader(Header):
     """GET_ROUTEINFO_BY_TOPIC.
 
     Attributes:
-        standard_json_only: whether the client cannot read number keys without quotes.
+        standard_json_only: whether the client cannot decode number keys without quotes.
     """
 
     topic: str
@@ -92,45 +92,45 @@ class GetRouteHeader(Header):
 
 
 class BrokerNameHeader(Header):
-    """WIPE_WRITE_PERM_OF_BROKER and ADD_WRITE_PERM_OF_BROKER."""
+    """A broker name: WIPE_WRITE_PERM_OF_BROKER and ADD_WRITE_PERM_OF_BROKER."""
 
     broker_name: str
 
 
 class WipeWritePermResponseHeader(Header):
-    """How many topics lost their write permission."""
+    """The number of topics that lost their write permission."""
 
     topic_count: Int = field(name="wipeTopicCount")
 
 
 class AddWritePermResponseHeader(Header):
-    """How many topics got it back."""
+    """The number of topics that regained their write permission."""
 
     topic_count: Int = field(name="addTopicCount")
 
 
 class DeleteTopicInNamesrvHeader(Header):
-    """DELETE_TOPIC_IN_NAMESRV: in all clusters, or one."""
+    """DELETE_TOPIC_IN_NAMESRV: delete a topic in all clusters, or in one."""
 
     topic: str
     cluster_name: str | None = None
 
 
 class ClusterHeader(Header):
-    """GET_TOPICS_BY_CLUSTER."""
+    """A cluster name: GET_TOPICS_BY_CLUSTER."""
 
     cluster: str
 
 
 class BrokerMemberGroupHeader(Header):
-    """GET_BROKER_MEMBER_GROUP."""
+    """A cluster and broker name: GET_BROKER_MEMBER_GROUP."""
 
     cluster_name: str
     broker_name: str
 
 
 class BrokerHeartbeatHeader(Header):
-    """BROKER_HEARTBEAT: the broker lives; nothing of its topics changed."""
+    """BROKER_HEARTBEAT: the broker is alive and its topics have not changed."""
 
     cluster_name: str
     broker_addr: str

@@ -1,4 +1,4 @@
-"""Headers of the requests about positions in queues: committed ones, first, last and by time.
+"""Headers of the requests about queue offsets: committed, first, last and by time.
 
 RocketMQ: ``QueryConsumerOffsetRequestHeader.java``, ``SearchOffsetRequestHeader.java`` and their neighbours.
 """
@@ -15,10 +15,10 @@ class OffsetResponseHeader(Header):
 
 
 class QueryConsumerOffsetHeader(Header):
-    """QUERY_CONSUMER_OFFSET: where a group stands in a queue.
+    """QUERY_CONSUMER_OFFSET: the offset that a group has committed in a queue.
 
     Attributes:
-        set_zero_if_not_found: whether a group that has no offset yet may get 0 for a young queue.
+        set_zero_if_not_found: whether the offset may be 0 for a new queue without a committed offset.
     """
 
     consumer_group: str
@@ -29,7 +29,7 @@ class QueryConsumerOffsetHeader(Header):
 
 
 class UpdateConsumerOffsetHeader(Header):
-    """UPDATE_CONSUMER_OFFSET: commit where a group stands in a queue."""
+    """UPDATE_CONSUMER_OFFSET: commit a group's offset in a queue."""
 
     consumer_group: str
     topic: str
@@ -39,11 +39,11 @@ class UpdateConsumerOffsetHeader(Header):
 
 
 class SearchOffsetHeader(Header):
-    """SEARCH_OFFSET_BY_TIMESTAMP: the message stored at a time.
+    """SEARCH_OFFSET_BY_TIMESTAMP: the offset of the message stored at a time.
 
     Attributes:
         time: ms since the epoch.
-        boundary: of several messages stored at that time, ``LOWER`` (also when absent) or ``UPPER``.
+        boundary: which of several messages stored at that time: ``LOWER`` (also if absent) or ``UPPER``.
     """
 
     topic: str
@@ -54,7 +54,7 @@ class SearchOffsetHeader(Header):
 
 
 class GetMaxOffsetHeader(Header):
-    """GET_MAX_OFFSET: the queue offset that the next message will get."""
+    """GET_MAX_OFFSET: the queue offset of the next message to be stored."""
 
     topic: str
     queue_id: Int
@@ -79,19 +79,19 @@ class GetEarliestStoreTimeHeader(Header):
 
 
 class GetEarliestStoreTimeResponseHeader(Header):
-    """A store time, ms since the epoch; −1 when the queue is empty."""
+    """A store time, ms since the epoch; −1 if the queue is empty."""
 
     store_time: Long = field(name="timestamp")
 
 
 class ResetOffsetHeader(Header):
-    """INVOKE_BROKER_TO_RESET_OFFSET: let a group go on elsewhere in a topic, or in one queue of it.
+    """INVOKE_BROKER_TO_RESET_OFFSET: set a group's offsets in a topic, or in one queue of it.
 
     Attributes:
-        time: to the first message stored at or after it, ms since the epoch; −1 stands for the end.
-        is_force: whether to go forward as well; brokers before 5.0 else only go back.
+        time: reset to the first message stored at or after it, ms since the epoch; −1 means the end.
+        is_force: whether to move forward as well; brokers before 5.0 otherwise only move back.
         queue_id: −1 for all queues.
-        offset: for one queue, where to instead of a time.
+        offset: for one queue, the new queue offset instead of a time.
     """
 
     group: str
@@ -103,10 +103,10 @@ class ResetOffsetHeader(Header):
 
 
 class CloneOffsetHeader(Header):
-    """CLONE_GROUP_OFFSET: let a group begin where another one stands, in one topic or in all of that one's.
+    """CLONE_GROUP_OFFSET: copy the offsets of one group to another, in one topic or in all topics.
 
     Attributes:
-        offline: whether topics count that the source's members no longer subscribe to.
+        offline: whether to include topics to which the source's members no longer subscribe.
     """
 
     source_group: str = field(name="srcGroup")
