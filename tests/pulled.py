@@ -5,7 +5,7 @@ from cometmq.client.pulling import Pulling
 from cometmq.client.queue_requests import QueueRequests
 from cometmq.client.routes import Routes
 from cometmq.client.start import Start
-from cometmq.cluster.process_queue import ProcessQueue, Pulled
+from cometmq.cluster.process_queue import ProcessQueue, PulledItem
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.net.client import Connections
 
@@ -43,6 +43,6 @@ def pulled(*messages: StoredMessage) -> Pulling:
     pulling = Pulling(QUEUE, requests, RemoteOffsets(requests), Start.FIRST, lambda *_: None)
     pulling.waiting = ProcessQueue(0)
     pulling.waiting.put(
-        [Pulled(message.queue_offset, len(message.body), message) for message in messages], len(messages)
+        [PulledItem(message.queue_offset, len(message.body), message) for message in messages], len(messages)
     )
     return pulling

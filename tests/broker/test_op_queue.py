@@ -27,7 +27,7 @@ async def test_all_that_was_written_before_is_read_once_and_in_order(tmp_path: P
             await ops.read_on()
             assert ops.endings.next_op_offset == 100
             assert [ops.endings.is_ended(offset) for offset in range(200)] == [True, False] * 100
-        ops.endings.go_on(51)
+        ops.endings.advance(51)
         assert ops.endings.op_offset == 26
 
 
@@ -69,7 +69,7 @@ async def test_how_far_all_is_done_with_is_committed_once_what_was_put_back_is_o
         ops, (waiting,) = op_queue(bench), records(bench, HALF)
         disk.gate.clear()
         ops.put_back(0, put_back(waiting, is_asked=True))
-        ops.endings.go_on(1)
+        ops.endings.advance(1)
         saving = asyncio.create_task(ops.save())
         await bench.send("T", b"others have many turns meanwhile")
         assert not saving.done()

@@ -240,7 +240,7 @@ async def test_a_half_message_without_room_for_a_count_is_given_up_not_lost(tmp_
 async def test_queues_that_were_made_anew_are_looked_at_from_their_begin(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         await produce(bench)
-        bench.parts.ops.endings.go_on(100)
+        bench.parts.ops.endings.advance(100)
         await prepare(bench)
         await check(bench)
         assert (await asked(bench))[1].body == b"x"

@@ -11,7 +11,7 @@ from cometmq.client.outcome import DeadLetter, PutOff, Retry
 from cometmq.client.pulling import Pulling
 from cometmq.client.send_back import SendBack
 from cometmq.client.subscription import Handler, Subscription
-from cometmq.cluster.process_queue import Pulled
+from cometmq.cluster.process_queue import PulledItem
 from cometmq.errors import UndecodableBody
 from cometmq.message import StoredMessage
 
@@ -152,7 +152,7 @@ async def test_messages_that_come_behind_a_failure_are_no_dead_letters_before_th
         if messages[0].queue_offset == 0:
             if len(batches) == 1:
                 assert queue.waiting is not None
-                queue.waiting.put([Pulled(1, 1, stored(1))], 2)
+                queue.waiting.put([PulledItem(1, 1, stored(1))], 2)
             raise ValueError("no")
         last.set()
 
@@ -174,7 +174,7 @@ async def test_the_failures_of_a_message_do_not_count_for_one_to_which_the_offse
         if message.queue_offset == 1:
             queue.restart(0)
             assert queue.waiting is not None
-            queue.waiting.put([Pulled(0, 1, stored(0))], 1)
+            queue.waiting.put([PulledItem(0, 1, stored(0))], 1)
             raise ValueError("no")
         last.set()
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cometmq.cluster.fault import Faults, left_alone_ms
+from cometmq.cluster.fault import BrokerFaults, unavailable_ms
 from cometmq.message import MessageQueue
 
 QUEUES = [MessageQueue("Orders", name, queue_id) for name in "abc" for queue_id in range(2)]
@@ -27,42 +27,42 @@ QUEUES = [MessageQueue("Orders", name, queue_id) for name in "abc" for queue_id 
     ],
 )
 def test_the_slower_a_broker_the_longer_it_is_left_alone(latency_ms: int, expected_ms: int) -> None:
-    assert left_alone_ms(latency_ms) == expected_ms
+    assert unavailable_ms(latency_ms) == expected_ms
 
 
-def chosen(faults: Faults, now_ms: int, failed: frozenset[str] = frozenset()) -> set[str]:
+def chosen(faults: BrokerFaults, now_ms: int, failed: frozenset[str] = frozenset()) -> set[str]:
     return {faults.choose(QUEUES, turn, failed, now_ms).broker_name for turn in range(len(QUEUES))}
 
 
 def test_all_brokers_take_turns_while_nothing_is_known() -> None:
-    assert [Faults().choose(QUEUES, turn, set(), 0) for turn in range(8)] == QUEUES + QUEUES[:2]
+    assert [BrokerFaults().choose(QUEUES, turn, set(), 0) for turn in range(8)] == QUEUES + QUEUES[:2]
 
 
 def test_a_slow_broker_comes_back_when_its_time_has_passed() -> None:
-    faults = Faults()
-    faults.answered("a", 600, now_ms=1_000)
-    faults.answered("a", 1, now_ms=1_001)  # takes nothing back
+    faults = BrokerFaults()
+    faults.record_success("a", 600, now_ms=1_000)
+    faults.record_success("a", 1, now_ms=1_001)  # takes nothing back
     assert chosen(faults, 2_999) == {"b", "c"}
     assert chosen(faults, 3_000) == {"a", "b", "c"}
 
 
 def test_a_failed_broker_is_left_alone_for_ten_seconds() -> None:
-    faults = Faults()
-    faults.failed("a", 0, refused=False)
-    faults.failed("b", 0, refused=True)
+    faults = BrokerFaults()
+    faults.record_failure("a", 0, refused=False)
+    faults.record_failure("b", 0, refused=True)
     assert chosen(faults, 9_999) == {"c"}
     assert chosen(faults, 10_000) == {"a", "b", "c"}
 
 
 def test_if_all_are_away_one_that_only_was_slow_is_better_than_one_that_refused() -> None:
-    faults = Faults()
-    faults.failed("a", 0, refused=True)
-    faults.failed("b", 0, refused=False)
-    faults.answered("c", 20_000, 0)
+    faults = BrokerFaults()
+    faults.record_failure("a", 0, refused=True)
+    faults.record_failure("b", 0, refused=False)
+    faults.record_success("c", 20_000, 0)
     assert chosen(faults, 1) == {"b", "c"}
     assert chosen(faults, 1, frozenset("b")) == {"c"}
     assert chosen(faults, 1, frozenset("bc")) == {"a", "b", "c"}
-    faults.answered("a", 1, 0)
+    faults.record_success("a", 1, 0)
     assert chosen(faults, 1) == {"a", "b", "c"}
 
 
@@ -74,14 +74,14 @@ def test_if_all_are_away_one_that_only_was_slow_is_better_than_one_that_refused(
 def test_some_queue_is_always_chosen_and_an_available_one_if_there_is(
     notes: list[tuple[str, int, bool]], failed: frozenset[str], turn: int
 ) -> None:
-    faults = Faults()
+    faults = BrokerFaults()
     now_ms = 0
     for name, latency_ms, fails in notes:
         now_ms += latency_ms
         if fails:
-            faults.failed(name, now_ms, refused=bool(latency_ms % 2))
+            faults.record_failure(name, now_ms, refused=bool(latency_ms % 2))
         else:
-            faults.answered(name, latency_ms, now_ms)
+            faults.record_success(name, latency_ms, now_ms)
     queue = faults.choose(QUEUES, turn, failed, now_ms)
     fit = {name for name in "abc" if faults.is_available(name, now_ms)} - failed
     assert queue in QUEUES

@@ -1,12 +1,12 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cometmq.cluster.process_queue import Limits, ProcessQueue, Pulled
+from cometmq.cluster.process_queue import Limits, ProcessQueue, PulledItem
 
 
 def filled(*queue_offsets: int, cursor: int, size: int = 10) -> ProcessQueue[str]:
     queue: ProcessQueue[str] = ProcessQueue(queue_offsets[0])
-    queue.put([Pulled(offset, size, str(offset)) for offset in queue_offsets], cursor)
+    queue.put([PulledItem(offset, size, str(offset)) for offset in queue_offsets], cursor)
     return queue
 
 
@@ -56,7 +56,7 @@ def test_the_commit_offset_is_what_a_plain_set_says(data: st.DataObject) -> None
         before = queue.commit_offset
         if data.draw(st.booleans()):
             offsets = data.draw(st.lists(st.integers(queue.cursor, queue.cursor + 5), unique=True))
-            queue.put([Pulled(offset, 1, offset) for offset in sorted(offsets)], queue.cursor + 6)
+            queue.put([PulledItem(offset, 1, offset) for offset in sorted(offsets)], queue.cursor + 6)
             waiting |= set(offsets)
         elif waiting:
             done = data.draw(st.lists(st.sampled_from(sorted(waiting))))

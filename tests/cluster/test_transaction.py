@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cometmq.cluster import transaction
-from cometmq.cluster.transaction import Endings, HalfMessage, Rules, Verdict, judge
+from cometmq.cluster.transaction import CheckRules, Endings, HalfMessage, Verdict, judge
 
-RULES = Rules(immunity_ms=6_000, asks_max=15, age_ms_max=259_200_000)
+RULES = CheckRules(immunity_ms=6_000, asks_max=15, age_ms_max=259_200_000)
 NOW = 1_000_000_000
 
 
@@ -48,14 +48,14 @@ def test_a_producers_clock_that_is_ahead_makes_nobody_wait_longer() -> None:
 
 def test_an_op_message_is_used_up_once_all_that_it_names_is_done_with() -> None:
     endings = Endings(10, 5)
-    endings.note_op(5, [3, 11], 6)
-    endings.note_op(6, [10], 7)
-    endings.note_op(7, [2], 8)
+    endings.record_op(5, [3, 11], 6)
+    endings.record_op(6, [10], 7)
+    endings.record_op(7, [2], 8)
     assert [endings.is_ended(offset) for offset in (10, 11, 12)] == [True, True, False]
     assert endings.op_offset == 5
-    endings.go_on(11)
+    endings.advance(11)
     assert endings.op_offset == 5
-    endings.go_on(12)
+    endings.advance(12)
     assert endings.op_offset == endings.next_op_offset == 8
 
 
@@ -72,13 +72,13 @@ def test_what_is_done_with_is_remembered_up_to_a_limit(monkeypatch: pytest.Monke
     endings = Endings(0, 0)
     for offset in range(100):
         endings.end(offset)
-        endings.go_on(offset)
+        endings.advance(offset)
     assert [offset for offset in range(100) if endings.is_ended(offset)] == list(range(90, 100))
 
 
 def test_of_what_is_done_with_it_is_known_what_became_of_it_only_if_that_was_noted() -> None:
     endings = Endings(5, 0)
-    endings.note_op(0, [3], 1)
+    endings.record_op(0, [3], 1)
     endings.give_up(2)
     assert [endings.is_remembered(offset) for offset in range(7)] == [
         False,
@@ -101,11 +101,11 @@ def test_op_offsets_and_ended_ones_are_those_of_a_model_that_looks_at_all(
     endings, noted, half_offset = Endings(0, 0), 0, 0
     for is_op, offset in steps:
         if is_op and noted < len(ops):
-            endings.note_op(noted, ops[noted], noted + 1)
+            endings.record_op(noted, ops[noted], noted + 1)
             noted += 1
         elif offset >= half_offset:
             half_offset = offset
-            endings.go_on(offset)
+            endings.advance(offset)
         unused = [place for place in range(noted) if any(one >= half_offset for one in ops[place])]
         assert endings.op_offset == (unused[0] if unused else noted)
         named = {one for op in ops[:noted] for one in op}

@@ -1,13 +1,13 @@
 import pytest
 
 from cometmq.filter import conditions
-from cometmq.filter.conditions import IllegalExpression, Kind, Part
+from cometmq.filter.conditions import IllegalExpression, Term, ValueKind
 from cometmq.format.java_numbers import NoNumber
 
 A = conditions.property_of("a", 1)
 
 
-def whole(number: int) -> Part:
+def whole(number: int) -> Term:
     return conditions.whole(str(number), 5)
 
 
@@ -18,9 +18,9 @@ def test_a_missing_property_is_unknown_to_its_left_and_different_to_its_right() 
 
 def test_one_unknown_leaves_a_chain_unknown_until_a_part_decides() -> None:
     unknown, true, false = (
-        conditions.literal(Kind.UNKNOWN, None, 1),
-        conditions.literal(Kind.BOOLEAN, True, 1),
-        conditions.literal(Kind.BOOLEAN, False, 1),
+        conditions.literal(ValueKind.UNKNOWN, None, 1),
+        conditions.literal(ValueKind.BOOLEAN, True, 1),
+        conditions.literal(ValueKind.BOOLEAN, False, 1),
     )
     assert conditions.all_of([unknown, true]).evaluate({}) is None
     assert conditions.all_of([unknown, false]).evaluate({}) is False

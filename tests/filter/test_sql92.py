@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cometmq.filter import sql92, sql92_grammar
-from cometmq.filter.conditions import IllegalExpression, Part
+from cometmq.filter.conditions import IllegalExpression, Term
 from cometmq.format.java_numbers import NoNumber
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sql92.json"
@@ -43,8 +43,8 @@ def test_each_answer_is_that_of_rocketmqs_own_filter() -> None:
         ("a > 5 AND b > 'x'", "at character 15: cannot be compared by >: only numbers have an order"),
         ("a = 5 AND ;", "at character 11: ';' begins no word or sign"),
         ("a = OR", "at character 5: 'OR' is not expected"),
-        ("a IN ('x',", "it ends too early"),
-        ("", "it ends too early"),
+        ("a IN ('x',", "the filter ends too early"),
+        ("", "the filter ends too early"),
         ("a BETWEEN 5 AND 1", "at character 11: BETWEEN 5 AND 1: the lower one comes first"),
         (
             "a = 99999999999999999999",
@@ -123,7 +123,7 @@ def test_why_a_filter_is_wrong_is_found_out_once(monkeypatch: pytest.MonkeyPatch
     read: list[str] = []
     parse = sql92_grammar.parse
 
-    def counted(text: str) -> Part:
+    def counted(text: str) -> Term:
         read.append(text)
         return parse(text)
 

@@ -41,7 +41,7 @@ from cometmq.broker.timed_messages import TimedMessages
 from cometmq.broker.topics import Topics, boot_topics
 from cometmq.broker.transaction_check import TransactionCheck
 from cometmq.broker.transactions import Transactions
-from cometmq.cluster.transaction import Rules
+from cometmq.cluster.transaction import CheckRules
 from cometmq.filter import sql92
 from cometmq.filter.bloom import BloomFilter
 from cometmq.format import layout
@@ -259,10 +259,10 @@ def _filters(
     )
 
 
-def _transaction_rules(settings: Settings) -> Rules:
+def _transaction_rules(settings: Settings) -> CheckRules:
     own = settings.broker
     age_ms_max = settings.store.file_reserved_time * 3_600_000
-    return Rules(own.transaction_time_out, own.transaction_check_max, age_ms_max)
+    return CheckRules(own.transaction_time_out, own.transaction_check_max, age_ms_max)
 
 
 def _additions(settings: BrokerSettings, host: bytes, clock: Clock) -> Additions:

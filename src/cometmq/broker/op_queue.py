@@ -91,7 +91,7 @@ class OpQueue:
             if found.status is GetStatus.FOUND:
                 self._note_all([decode(data) for data in found.records])
             elif found.next_offset > offset:  # retention removed some
-                endings.note_op(offset, (), found.next_offset)
+                endings.record_op(offset, (), found.next_offset)
             else:
                 return
 
@@ -122,9 +122,9 @@ class OpQueue:
     def _note(self, op_offset: int, half_offsets: Sequence[int]) -> None:
         """Note an op message that was just written; behind others that are not read yet it is read too."""
         if op_offset == self.endings.next_op_offset:
-            self.endings.note_op(op_offset, half_offsets, op_offset + 1)
+            self.endings.record_op(op_offset, half_offsets, op_offset + 1)
 
     def _note_all(self, ops: Sequence[Record]) -> None:
         for op in ops:
             if op.queue_offset >= self.endings.next_op_offset:
-                self.endings.note_op(op.queue_offset, ended_by(op), op.queue_offset + 1)
+                self.endings.record_op(op.queue_offset, ended_by(op), op.queue_offset + 1)

@@ -20,7 +20,7 @@ from cometmq.broker.op_queue import OpQueue
 from cometmq.broker.producers import Producers
 from cometmq.broker.reads import read
 from cometmq.broker.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, Topics
-from cometmq.cluster.transaction import LEFT_BEFORE_MAX, Rules, Verdict, judge
+from cometmq.cluster.transaction import LEFT_BEFORE_MAX, CheckRules, Verdict, judge
 from cometmq.errors import MessageIllegal, StoreNotWritable
 from cometmq.format import properties
 from cometmq.format.message_id import offset_message_id
@@ -51,7 +51,7 @@ class TransactionCheck:
         topics: Topics,
         producers: Producers[Session],
         ops: OpQueue,
-        rules: Rules,
+        rules: CheckRules,
         *,
         broker_name: str,
     ) -> None:
@@ -122,7 +122,7 @@ class TransactionCheck:
     def _pass(self, offset: int, *, is_settled: bool) -> None:
         """Go on at an offset; all before it are done with unless this one or one before it was left."""
         if is_settled and self._at == self._ops.endings.half_offset:
-            self._ops.endings.go_on(offset)
+            self._ops.endings.advance(offset)
         self._at = offset
 
     def _handle(self, waiting: Record, end: int) -> bool:

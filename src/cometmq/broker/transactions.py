@@ -18,7 +18,7 @@ from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
 from cometmq.broker.requests import Handlers
 from cometmq.broker.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC
-from cometmq.cluster.transaction import Rules
+from cometmq.cluster.transaction import CheckRules
 from cometmq.errors import CometMQError
 from cometmq.format import properties
 from cometmq.format.properties import CHECK_IMMUNITY_TIME, PRODUCER_GROUP
@@ -43,7 +43,7 @@ class Transactions:
         ops: OpQueue,
         rates: Rates,
         delays: Delays,
-        rules: Rules,
+        rules: CheckRules,
     ) -> None:
         self._store = store
         self._reads = reads

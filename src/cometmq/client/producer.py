@@ -31,7 +31,7 @@ from cometmq.client.send_result import SendResult, of_each
 from cometmq.client.send_trace import SendTracer
 from cometmq.client.sending import SEND_TIMEOUT_MS, TRIES, Sender, SendSettings, Where
 from cometmq.client.trace import send_of
-from cometmq.cluster.fault import Faults
+from cometmq.cluster.fault import BrokerFaults
 from cometmq.cluster.route import queue_of_key
 from cometmq.errors import CometMQError, PartlySent, RequestTimeout, SettingsError
 from cometmq.format.layout import valid_group
@@ -110,7 +110,7 @@ class Producer:
         self._compress_over = compress_over
         self._compression = CompressionType[compression.upper()]
         self._in_flight_max = in_flight_max
-        self._faults = Faults() if latency_fault_tolerance else None
+        self._faults = BrokerFaults() if latency_fault_tolerance else None
         self._hooks = hooks
         self._is_traced = trace
         self._linger_ms = linger_ms

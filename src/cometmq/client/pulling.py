@@ -18,7 +18,7 @@ from cometmq.client.offset_store import OffsetStore
 from cometmq.client.queue_requests import PULL_COUNT, PullStatus, QueueRequests
 from cometmq.client.queue_requests import Pulled as PullAnswer
 from cometmq.client.start import Start
-from cometmq.cluster.process_queue import Limits, ProcessQueue, Pulled
+from cometmq.cluster.process_queue import Limits, ProcessQueue, PulledItem
 from cometmq.errors import CometMQError
 from cometmq.format.layout import RETRY_PREFIX
 from cometmq.format.properties import RETRY_TOPIC
@@ -184,7 +184,7 @@ class Pulling:
             self.written = None  # after a reset the store has another offset than we gave it
             return
         messages = [_under_own_topic(message) for message in answer.messages]
-        items = (Pulled(message.queue_offset, len(message.body), message) for message in messages)
+        items = (PulledItem(message.queue_offset, len(message.body), message) for message in messages)
         waiting.put(items, answer.next_offset)
         if messages:
             self._on_messages(self, messages)

@@ -14,7 +14,7 @@ from cometmq.client.presence import Presence
 from cometmq.client.routes import Routes
 from cometmq.client.send_result import STORED, SendResult
 from cometmq.client.waiting import ask_until_answered
-from cometmq.cluster.fault import Faults
+from cometmq.cluster.fault import BrokerFaults
 from cometmq.cluster.route import Route, choose_queue, queue_of_key
 from cometmq.errors import CometMQError, MessageIllegal, NetworkError, NoRoute, RemoteError
 from cometmq.io.clock import Clock
@@ -70,7 +70,7 @@ class Sender:
         routes: Routes,
         settings: SendSettings,
         clock: Clock,
-        faults: Faults | None = None,
+        faults: BrokerFaults | None = None,
         hooks: Hooks | None = None,
         presence: Presence | None = None,
     ) -> None:
@@ -165,9 +165,9 @@ class Sender:
             return
         broker_name, now_ms = attempt.queue.broker_name, self._clock.monotonic_ms()
         if attempt.result is not None:
-            self._faults.answered(broker_name, attempt.cost_ms, now_ms)
+            self._faults.record_success(broker_name, attempt.cost_ms, now_ms)
         elif isinstance(attempt.error, NetworkError | RemoteError):
-            self._faults.failed(broker_name, now_ms, refused=isinstance(attempt.error, RemoteError))
+            self._faults.record_failure(broker_name, now_ms, refused=isinstance(attempt.error, RemoteError))
 
     def _choose(
         self, route: Route, ready: Outgoing, where: Where, failed: set[str]

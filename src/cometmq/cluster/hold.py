@@ -1,34 +1,34 @@
-"""Held pulls: which consumers wait at which queue, and whom an event concerns.
+"""Held pulls: which pulls wait at which queue, and which of them an event wakes.
 
 Theory of operation: a pull that finds nothing new is *held* instead of answered. It leaves the hold
-by exactly one of four events, and the first three give it back to the caller, who looks at the store
+by exactly one of four events. The first three return it to the caller, which reads the store
 again and answers:
 
-* **arrive**: a message came to its queue, at or after the offset that it waits for, with a tag that
-  it wants (a message without the wanted tag leaves it in the hold);
+* **arrive**: a message was stored in its queue, at or after the offset that it waits for, with a tag that
+  it accepts (other messages leave the pull in the hold);
 * **expire**: its deadline has passed;
-* **release**: whatever it waits for, something else than a message concerns it;
-* **forget**: its connection is gone, so that nobody waits for the answer.
+* **release**: another event concerns it;
+* **forget**: its connection is closed, so it needs no answer.
 
-Pure: no clock, no sockets; times come in, pulls come out. (RocketMQ: PullRequestHoldService.java.)
+Pure: no clock, no sockets; times are arguments, pulls are results. (RocketMQ: PullRequestHoldService.java.)
 """
 
 from collections.abc import Callable, Container, Hashable, Iterable
 from typing import Generic, Protocol, TypeVar
 
 HELD_PULLS_MAX = 100_000
-"""More than this are answered at once: a held pull costs memory that a peer decides about."""
+"""Most pulls that are held; further ones are answered at once, to limit the memory that peers can take."""
 
 Arrival = tuple[str, int, int, int]
-"""A message came: topic, queue id, the queue's next offset after it, its tags code."""
+"""A stored message: topic, queue id, the queue's next offset after it, its tags code."""
 
 
 class HeldPull(Protocol):
-    """One pull that waits; what is said of it here does not change meanwhile."""
+    """A pull that can be held; these properties must not change while it is held."""
 
     @property
     def owner(self) -> Hashable:
-        """The connection that it came over."""
+        """The connection of the pull."""
         ...
 
     @property
@@ -38,17 +38,17 @@ class HeldPull(Protocol):
 
     @property
     def queue_offset(self) -> int:
-        """The first offset that it has not seen."""
+        """The first queue offset that the pull has not seen."""
         ...
 
     @property
     def tags_codes(self) -> Container[int] | None:
-        """The tags codes that it wants; None for any."""
+        """The tags codes that the pull accepts; None for any."""
         ...
 
     @property
     def deadline_ms(self) -> int:
-        """When it has waited long enough, on the caller's clock."""
+        """When the hold ends, in ms of the caller's clock."""
         ...
 
 
@@ -56,7 +56,7 @@ PullT = TypeVar("PullT", bound=HeldPull)
 
 
 class PullHold(Generic[PullT]):
-    """All pulls that wait, by queue."""
+    """All held pulls, by queue."""
 
     def __init__(self, limit: int = HELD_PULLS_MAX) -> None:
         self._limit = limit
@@ -67,7 +67,7 @@ class PullHold(Generic[PullT]):
         return self._count
 
     def hold(self, pull: PullT) -> bool:
-        """Let ``pull`` wait; False if the hold is full, and it must be answered now."""
+        """Hold ``pull``; returns False if the hold is full, so that the pull must be answered now."""
         if self._count >= self._limit:
             return False
         queue = pull.queue
@@ -79,7 +79,7 @@ class PullHold(Generic[PullT]):
         return True
 
     def arrive(self, arrivals: Iterable[Arrival]) -> list[PullT]:
-        """Take the arrivals of one dispatch; give the pulls to look at again, in the order they came."""
+        """Process the arrivals of one dispatch; return the pulls that they wake, in the order of arrival."""
         awake: list[PullT] = []
         if not self._queues:
             return awake
@@ -87,7 +87,7 @@ class PullHold(Generic[PullT]):
             queue = topic, queue_id
             if (waiting := self._queues.get(queue)) is None:
                 continue
-            if len(waiting) == 1:  # nearly always: without a list of those who wait on
+            if len(waiting) == 1:  # nearly always: saves building a list of the pulls that stay
                 if _wants(waiting[0], next_offset, tags_code):
                     awake += waiting
                     del self._queues[queue]
@@ -98,7 +98,7 @@ class PullHold(Generic[PullT]):
         return awake
 
     def expire(self, now_ms: int) -> list[PullT]:
-        """Give the pulls whose deadline is ``now_ms`` or earlier."""
+        """Remove and return the pulls whose deadline is ``now_ms`` or earlier."""
         expired = [
             pull for waiting in self._queues.values() for pull in waiting if pull.deadline_ms <= now_ms
         ]
@@ -108,7 +108,7 @@ class PullHold(Generic[PullT]):
         return expired
 
     def release(self, topic: str, queue_id: int, concerns: Callable[[PullT], bool]) -> list[PullT]:
-        """Give the pulls at one queue that an event concerns."""
+        """Remove and return the pulls at one queue for which ``concerns`` returns true."""
         waiting = self._queues.get((topic, queue_id), [])
         called = [pull for pull in waiting if concerns(pull)]
         if called:
@@ -116,7 +116,7 @@ class PullHold(Generic[PullT]):
         return called
 
     def forget(self, owner: Hashable) -> None:
-        """Drop every pull of ``owner``, whose connection is gone."""
+        """Remove all pulls of ``owner``, whose connection is closed."""
         for queue, waiting in list(self._queues.items()):
             self._keep(queue, [pull for pull in waiting if pull.owner != owner])
 
@@ -129,5 +129,5 @@ class PullHold(Generic[PullT]):
 
 
 def _wants(pull: HeldPull, next_offset: int, tags_code: int) -> bool:
-    """Tell whether a message that moved the queue to ``next_offset`` is one that a pull waits for."""
+    """Check whether a message that moved the queue to ``next_offset`` wakes a pull."""
     return next_offset > pull.queue_offset and ((wanted := pull.tags_codes) is None or tags_code in wanted)

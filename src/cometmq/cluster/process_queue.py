@@ -1,10 +1,10 @@
-"""What a consumer has pulled of one queue and not handled yet, and how far it may commit.
+"""The messages that a consumer has pulled from one queue and not handled yet, and its commit offset.
 
-Theory of operation: messages come in the order of their queue offsets and are done in any order. The
-**commit offset** is that of the first message that is not done, or, if there is none, the **cursor**: the
-queue offset to pull from next, which also passes over messages that nobody here wants. So all before the
-commit offset is done, and one slow message holds it back; that is why not only the count is limited, but the
-span, too.
+Theory of operation: messages arrive in the order of their queue offsets and are handled in any order. The
+**commit offset** is that of the first message that is not handled, or, if there is none, the **cursor**: the
+queue offset to pull from next, which also skips messages that the filter rejects. So all messages before the
+commit offset are handled, and one slow message holds it back; that is why not only the number of messages is
+limited but also the span.
 
 Pure: no clock, no sockets. (RocketMQ: ProcessQueue.java.)
 """
@@ -18,12 +18,12 @@ ItemT = TypeVar("ItemT")
 
 
 class Limits(NamedTuple):
-    """How much of one queue may wait; no more is pulled above any of these.
+    """The limits of waiting messages of one queue; pulling pauses while one of them is exceeded.
 
     Attributes:
-        messages: how many.
-        size: bytes of bodies.
-        span: queue offsets between the first message that waits and the last.
+        messages: number of messages.
+        size: bytes of their bodies.
+        span: queue offsets between the first waiting message and the last.
     """
 
     messages: int = 1000
@@ -31,8 +31,8 @@ class Limits(NamedTuple):
     span: int = 2000
 
 
-class Pulled(NamedTuple, Generic[ItemT]):
-    """A message that came: its queue offset, the bytes of its body, and whatever stands for it."""
+class PulledItem(NamedTuple, Generic[ItemT]):
+    """A pulled message: its queue offset, the size of its body in bytes, and the message itself."""
 
     queue_offset: int
     size: int
@@ -44,7 +44,7 @@ class ProcessQueue(Generic[ItemT]):
 
     Attributes:
         cursor: the queue offset to pull from next.
-        size: bytes of the bodies that wait.
+        size: bytes of the waiting bodies.
     """
 
     def __init__(self, cursor: int) -> None:
@@ -54,14 +54,14 @@ class ProcessQueue(Generic[ItemT]):
         return len(self._waiting)
 
     def restart(self, cursor: int) -> None:
-        """Forget all that waits and go on at ``cursor``: what is being handled does not count any more."""
+        """Drop all waiting messages and continue at ``cursor``; messages being handled no longer count."""
         self.cursor = cursor
         self.size = 0
         self._order: deque[int] = deque()
-        self._waiting: dict[int, Pulled[ItemT]] = {}
+        self._waiting: dict[int, PulledItem[ItemT]] = {}
 
-    def put(self, pulled: Iterable[Pulled[ItemT]], cursor: int) -> None:
-        """Take what a pull gave, in order, and where the next one begins."""
+    def put(self, pulled: Iterable[PulledItem[ItemT]], cursor: int) -> None:
+        """Add the messages of a pull, in order, and set the queue offset of the next pull."""
         for message in pulled:
             self._order.append(message.queue_offset)
             self._waiting[message.queue_offset] = message
@@ -69,7 +69,7 @@ class ProcessQueue(Generic[ItemT]):
         self.cursor = cursor
 
     def done(self, queue_offsets: Iterable[int]) -> None:
-        """Note that messages are handled; those of before a restart are passed over."""
+        """Mark messages as handled; messages from before a restart are ignored."""
         for queue_offset in queue_offsets:
             if (message := self._waiting.pop(queue_offset, None)) is not None:
                 self.size -= message.size
@@ -77,24 +77,24 @@ class ProcessQueue(Generic[ItemT]):
             self._order.popleft()
 
     def head(self, count: int) -> list[ItemT]:
-        """Give the first messages that are not done, for a consumer that takes them in order."""
+        """Return the first ``count`` messages that are not handled, for a consumer that handles in order."""
         waiting = (message for offset in self._order if (message := self._waiting.get(offset)) is not None)
         return [message.item for message in islice(waiting, count)]
 
     @property
     def commit_offset(self) -> int:
-        """The queue offset before which everything is done."""
+        """The queue offset before which all messages are handled."""
         return self._order[0] if self._order else self.cursor
 
     @property
     def span(self) -> int:
-        """How far the last message that came is from the first that waits."""
+        """Queue offsets between the first waiting message and the last one that arrived."""
         return self._order[-1] - self._order[0] if self._order else 0
 
     def is_full(self, limits: Limits, *, spans: bool = True) -> bool:
-        """Tell whether pulling should wait until some messages are done.
+        """Return whether pulling should pause until some messages are handled.
 
         Args:
-            spans: whether the span counts: it does not where messages are done in order.
+            spans: whether to check the span; a consumer that handles in order does not.
         """
         return len(self) > limits.messages or self.size > limits.size or (spans and self.span > limits.span)

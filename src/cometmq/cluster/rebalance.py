@@ -1,16 +1,16 @@
-"""Who of a group gets which queues: pure functions that give every member the same division.
+"""Strategies that divide queues among the members of a group: pure functions, the same in every member.
 
-There is no leader. Each member takes the same list of queues and the same list of members, and works out
+There is no leader. Each member has the same list of queues and the same list of members, and computes
 its own share; the shares fit together because the function is the same. While the lists differ between
 members (one has heard of a change, another has not) a queue may have two owners or none for a while.
 
 ===================== ========================================================================================
 ``averagely``         blocks of consecutive queues, sizes differ by one at most (RocketMQ's default)
-``by_circle``         queues dealt out in turn, as cards are; the literature's "round robin"
-``ConsistentHash``    a queue goes to the next member on a ring: few queues move when a member comes or goes
-``MachineRoom``       only queues of brokers in given rooms, dealt out in blocks
-``MachineRoomNearby`` queues go to members of their own room where there are any
-``ByConfig``          always the same queues, whoever else there is
+``by_circle``         queues assigned to members in turn: round robin
+``ConsistentHash``    a queue goes to the next member on a ring: few queues move when a member joins or leaves
+``MachineRoom``       only queues of brokers in given rooms, divided into blocks
+``MachineRoomNearby`` queues go to members of their own room if there are any
+``ByConfig``          always the same queues, whatever other members there are
 ===================== ========================================================================================
 
 Source: RocketMQ ``client/consumer/rebalance/AllocateMessageQueue*.java``,
@@ -26,18 +26,18 @@ from typing import Final, Protocol
 from cometmq.message import MessageQueue
 
 VIRTUAL_NODES: Final = 10
-"""How often each member stands on the ring."""
+"""Number of points of each member on the ring."""
 ROOM_END: Final = "@"
-"""What ends the room in a broker's name: ``room@broker``."""
+"""Separator behind the room in a broker's name: ``room@broker``."""
 
 
 class Strategy(Protocol):
-    """Divides a topic's queues among the members of a group."""
+    """The interface of a strategy, which divides a topic's queues among the members of a group."""
 
     def __call__(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """Give the share of ``client_id``; nothing if it is not one of ``client_ids``.
+        """Return the share of ``client_id``; empty if it is not one of ``client_ids``.
 
         Args:
             queues: all queues of the topic, sorted.
@@ -49,7 +49,7 @@ class Strategy(Protocol):
 def averagely(
     client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
 ) -> list[MessageQueue]:
-    """Divide into blocks of consecutive queues; the first members get one more where it does not work out."""
+    """Divide into blocks of consecutive queues; the first members get one more if the division has a rest."""
     if client_id not in client_ids:
         return []
     index = client_ids.index(client_id)
@@ -61,7 +61,7 @@ def averagely(
 def by_circle(
     client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
 ) -> list[MessageQueue]:
-    """Deal the queues out one by one."""
+    """Assign the queues to the members in turn."""
     if client_id not in client_ids:
         return []
     return list(queues[client_ids.index(client_id) :: len(client_ids)])
@@ -69,14 +69,14 @@ def by_circle(
 
 @dataclass(frozen=True)
 class ConsistentHash:
-    """Put members and queues on a ring by their hashes; a queue belongs to the member that follows it."""
+    """Place members and queues on a ring by their hashes; a queue belongs to the next member on the ring."""
 
     virtual_nodes: int = VIRTUAL_NODES
 
     def __call__(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """Give the share of one member: see ``Strategy``."""
+        """Return the share of one member: see ``Strategy``."""
         if client_id not in client_ids:
             return []
         nodes = {
@@ -90,14 +90,14 @@ class ConsistentHash:
 
 @dataclass(frozen=True)
 class MachineRoom:
-    """Divide only the queues of brokers whose room is one of ``rooms``; others are nobody's."""
+    """Divide only the queues of brokers whose room is one of ``rooms``; other queues have no owner."""
 
     rooms: frozenset[str]
 
     def __call__(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """Give the share of one member: see ``Strategy``. The first members get the rest."""
+        """Return the share of one member: see ``Strategy``. The first members get the rest."""
         if client_id not in client_ids:
             return []
         own = [queue for queue in queues if self._is_inside(queue)]
@@ -112,12 +112,12 @@ class MachineRoom:
 
 @dataclass(frozen=True)
 class MachineRoomNearby:
-    """Divide each room's queues among the members there; those of a room without members among all.
+    """Divide each room's queues among the members there; queues of a room without members among all members.
 
     Args:
         strategy: divides within a room.
-        room_of_broker: gives a broker's room by the broker's name.
-        room_of_client: gives a member's room by its client id.
+        room_of_broker: returns a broker's room by the broker's name.
+        room_of_client: returns a member's room by its client id.
     """
 
     strategy: Strategy
@@ -127,7 +127,7 @@ class MachineRoomNearby:
     def __call__(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """Give the share of one member: see ``Strategy``."""
+        """Return the share of one member: see ``Strategy``."""
         if client_id not in client_ids:
             return []
         by_room: dict[str, list[MessageQueue]] = {}
@@ -144,22 +144,22 @@ class MachineRoomNearby:
 
 @dataclass(frozen=True)
 class ByConfig:
-    """Give always the same queues."""
+    """Return always the same queues."""
 
     queues: tuple[MessageQueue, ...]
 
     def __call__(
         self,
-        client_id: str,  # noqa: ARG002 - what a strategy is asked with
+        client_id: str,  # noqa: ARG002 - part of the interface of a strategy
         queues: Sequence[MessageQueue],  # noqa: ARG002 - as above
         client_ids: Sequence[str],  # noqa: ARG002 - as above
     ) -> list[MessageQueue]:
-        """Give the configured queues, whatever there is."""
+        """Return the configured queues."""
         return list(self.queues)
 
 
 def _text(queue: MessageQueue) -> str:
-    """Give what is hashed of a queue: its text in the Java client."""
+    """Return the text of a queue in the Java client, which is hashed."""
     return f"MessageQueue [topic={queue.topic}, brokerName={queue.broker_name}, queueId={queue.queue_id}]"
 
 
@@ -168,6 +168,6 @@ def _hash(key: str) -> int:
 
 
 def _next(ring: Sequence[int], value: int) -> int:
-    """Give the first place on the ring at or behind ``value``."""
+    """Return the first point on the ring at or behind ``value``."""
     at = bisect_left(ring, value)
     return ring[at if at < len(ring) else 0]

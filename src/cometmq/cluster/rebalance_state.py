@@ -1,15 +1,16 @@
-"""Which queues a consumer has, which it wants, and which it is about to give up.
+"""The queues of a consumer: those that it owns, wants to own, and is about to release.
 
-Theory of operation: a rebalance *aims* at a share of a topic's queues. Each queue then goes its way through
-the phases by itself, so that those that stay are not touched by those that come and go:
+Theory of operation: a rebalance *aims* at a share of a topic's queues. Each queue then passes through
+its phases independently, so that queues that stay are not affected by those that come and go:
 
 * concurrent: wanted → **OWNED** → not wanted → **LEAVING** → *left*, and gone;
 * ordered: wanted → **LOCKING** → the broker grants the lock → **OWNED** → not wanted, or the lock is lost →
   **LEAVING** → *left*, and gone, or LOCKING again if it is wanted.
 
 LEAVING lasts while messages of the queue are being handled and its offset is committed. An ordered queue is
-unlocked only after it has left: its next owner cannot begin before. A lock counts from when it was *asked*
-for; a member that cannot renew it in time stops by itself, long before the broker gives it to somebody else.
+unlocked only after it has left, so its next owner cannot begin before. A lock counts from the time of its
+*request*; a member that cannot renew it in time stops by itself, long before the broker grants it to another
+one.
 
 Pure: events and times in, instructions out. (RocketMQ: RebalanceImpl.java.)
 """
@@ -21,11 +22,11 @@ from typing import Final, NamedTuple
 from cometmq.message import MessageQueue
 
 LOCK_TRUSTED_MS: Final = 30_000
-"""How long a lock is relied on after it was asked for; a broker keeps it for 60 s."""
+"""How long a lock is trusted after its request was sent; a broker keeps it for 60 s."""
 
 
 class Phase(Enum):
-    """Where a queue is on its way."""
+    """The phase of a queue."""
 
     LOCKING = auto()
     OWNED = auto()
@@ -33,11 +34,11 @@ class Phase(Enum):
 
 
 class Moves(NamedTuple):
-    """What to do now.
+    """The instructions that follow an event.
 
     Attributes:
-        take: begin to consume these.
-        leave: stop handing out messages of these; say ``left`` when none is being handled any more.
+        take: begin to consume these queues.
+        leave: stop handling messages of these queues; call ``left`` when no handler of them runs any more.
     """
 
     take: list[MessageQueue]
@@ -45,11 +46,11 @@ class Moves(NamedTuple):
 
 
 class Assignment:
-    """The queues of one consumer.
+    """The state of all queues of one consumer.
 
     Args:
-        is_ordered: whether a topic's queues are consumed in order, under a lock. Asked when a queue is begun:
-            it goes its way to the end as it began.
+        is_ordered: whether a topic's queues are consumed in order, under a lock. Called when a queue begins;
+            the queue keeps the answer until it has left.
     """
 
     def __init__(self, is_ordered: Callable[[str], bool]) -> None:
@@ -60,7 +61,7 @@ class Assignment:
         self._locked_ms: dict[MessageQueue, int] = {}
 
     def aim(self, topic: str, share: Iterable[MessageQueue]) -> Moves:
-        """Note which queues of a topic shall be had from now on; what a share names of others is not."""
+        """Set the queues of one topic to own. Queues of other topics in ``share`` are ignored."""
         wanted = self._shares[topic] = frozenset(queue for queue in share if queue.topic == topic)
         had = [queue for queue in self._phases if queue.topic == topic]
         gone = sorted(queue for queue in had if queue not in wanted)
@@ -71,7 +72,7 @@ class Assignment:
         return Moves(self._begin(sorted(wanted - set(had))), leave)
 
     def granted(self, asked: Iterable[MessageQueue], granted: Iterable[MessageQueue], asked_ms: int) -> Moves:
-        """Note which of the locks that were ``asked`` for the broker gave."""
+        """Record which of the requested locks the broker granted."""
         held = set(granted)
         moves = Moves([], [])
         for queue in asked:
@@ -88,46 +89,46 @@ class Assignment:
         return moves
 
     def expire(self, now_ms: int) -> Moves:
-        """Give up the queues whose lock was not renewed in time."""
+        """Leave the queues whose lock was not renewed in time."""
         late = [queue for queue in self._locked_ms if not self.holds(queue, now_ms)]
         return Moves([], [queue for queue in late if self._leave(queue)])
 
     def left(self, queue: MessageQueue) -> Moves:
-        """Note that a queue that was to be left has been; it may be wanted again by now."""
+        """Record that a leaving queue has left; it may be wanted again by now."""
         self._forget(queue)
         wanted = queue in self._shares.get(queue.topic, frozenset())
         return Moves(self._begin([queue]) if wanted else [], [])
 
     def holds(self, queue: MessageQueue, now_ms: int) -> bool:
-        """Tell whether the next message of a queue may be handed out."""
+        """Return whether the next message of a queue may be handled."""
         if self._phases.get(queue) is not Phase.OWNED:
             return False
         locked_ms = self._locked_ms.get(queue)
         return locked_ms is None or now_ms - locked_ms < LOCK_TRUSTED_MS
 
     def needs_lock(self, queue: MessageQueue) -> bool:
-        """Tell whether a queue is consumed in order, under a lock."""
+        """Return whether a queue is consumed in order, under a lock."""
         return queue in self._in_order
 
     def to_lock(self) -> list[MessageQueue]:
-        """Give the queues whose lock is wanted, or must be renewed."""
+        """Return the queues whose locks must be requested or renewed."""
         return [queue for queue in self._phases if queue in self._in_order]
 
     def to_begin(self) -> list[MessageQueue]:
-        """Give the queues that wait for their lock."""
+        """Return the queues that wait for their lock."""
         return [queue for queue, phase in self._phases.items() if phase is Phase.LOCKING]
 
     def owned(self) -> list[MessageQueue]:
-        """Give the queues that are consumed now, in order."""
+        """Return the queues that are consumed now, sorted."""
         return sorted(queue for queue, phase in self._phases.items() if phase is Phase.OWNED)
 
     def is_settled(self) -> bool:
-        """Tell whether the queues are those that were aimed at."""
+        """Return whether exactly the wanted queues are owned."""
         wanted = set().union(*self._shares.values())
         return set(self._phases) == wanted and set(self._phases.values()) <= {Phase.OWNED}
 
     def _begin(self, queues: list[MessageQueue]) -> list[MessageQueue]:
-        """Give those that can be taken at once."""
+        """Begin queues; return those that can be consumed at once."""
         for queue in queues:
             if self._is_ordered(queue.topic):
                 self._phases[queue] = Phase.LOCKING

@@ -1,4 +1,4 @@
-"""From a topic's route to the queues that a client writes to and reads from, and to their brokers.
+"""Derive from a topic's route the queues to send to and to read from, and the addresses of their brokers.
 
 Source: RocketMQ ``client/impl/factory/MQClientInstance.java`` (topicRouteData2TopicPublishInfo,
 topicRouteData2TopicSubscribeInfo), ``client/impl/producer/TopicPublishInfo.java``.
@@ -19,7 +19,7 @@ MASTER: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class QueueCounts:
-    """The queues of a topic on one broker; ``perm`` is READ and WRITE added up."""
+    """The number of queues of a topic on one broker; ``perm`` is the sum of READ and WRITE."""
 
     broker_name: str
     read_count: int
@@ -29,11 +29,11 @@ class QueueCounts:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where a topic's queues are.
+    """The route of a topic.
 
     Attributes:
-        queues: by broker.
-        addresses: broker name → broker id → ``ip:port``.
+        queues: the number of queues on each broker.
+        addresses: ``ip:port`` by broker name and broker id.
     """
 
     topic: str
@@ -41,7 +41,7 @@ class Route:
     addresses: dict[str, dict[int, str]]
 
     def publish_queues(self) -> list[MessageQueue]:
-        """Give the queues that can be written to: those of brokers whose master is known."""
+        """Return the queues that can be written: those of brokers whose master is known."""
         return [
             MessageQueue(self.topic, counts.broker_name, queue_id)
             for counts in sorted(self.queues, key=lambda counts: counts.broker_name)
@@ -50,7 +50,7 @@ class Route:
         ]
 
     def subscribe_queues(self) -> list[MessageQueue]:
-        """Give the queues that can be read."""
+        """Return the queues that can be read."""
         return [
             MessageQueue(self.topic, counts.broker_name, queue_id)
             for counts in sorted(self.queues, key=lambda counts: counts.broker_name)
@@ -59,27 +59,27 @@ class Route:
         ]
 
     def master(self, broker_name: str) -> str | None:
-        """Give the address that takes a broker's messages, or None if it is not known."""
+        """Return the address of a broker's master, to which messages are sent; None if it is not known."""
         return self.addresses.get(broker_name, {}).get(MASTER)
 
     def any_broker(self, broker_name: str) -> str | None:
-        """Give an address that a broker's messages can be read from: the master's if it is known."""
+        """Return an address from which a broker's messages can be read: the master's if it is known."""
         addresses = self.addresses.get(broker_name, {})
         return addresses.get(MASTER) or next(iter(addresses.values()), None)
 
 
 def queue_of_key(queues: Sequence[MessageQueue], sharding_key: str) -> MessageQueue:
-    """Give the queue of all messages with a key, the same as Java's ``SelectMessageQueueByHash`` gives."""
+    """Return the queue of all messages with a sharding key, as Java's ``SelectMessageQueueByHash`` does."""
     return queues[abs(java_hash(sharding_key)) % len(queues)]
 
 
 def choose_queue(queues: Sequence[MessageQueue], turn: int, avoid: Collection[str] = ()) -> MessageQueue:
-    """Give the queue whose turn it is, passing over brokers to ``avoid`` while there are others."""
+    """Return the queue whose turn it is, skipping brokers to ``avoid`` if there are others."""
     return (avoid and next_queue(queues, turn, avoid)) or queues[turn % len(queues)]
 
 
 def next_queue(queues: Sequence[MessageQueue], turn: int, avoid: Container[str]) -> MessageQueue | None:
-    """Give the first queue, from the one whose turn it is, that is on no broker to ``avoid``."""
+    """Return the next queue in turn that is not on a broker to ``avoid``; None if there is none."""
     for step in range(len(queues)):
         queue = queues[(turn + step) % len(queues)]
         if queue.broker_name not in avoid:

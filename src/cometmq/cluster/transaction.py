@@ -1,22 +1,22 @@
-"""What becomes of half messages that nobody has ended: the check-back, as decisions.
+"""Transaction check: decide what to do about half messages that have not been ended.
 
-A half message waits in the half topic's queue until its producer ends it: commits it or rolls it back. Which
-ones are ended, the messages of the op topic say. A round looks at the half messages in their order, from the
-first on that is not done with::
+A half message waits in the half topic's queue until its producer ends it by commit or rollback. The messages
+of the op topic say which ones are ended. A round examines the half messages in their order, from the
+first one that is not settled::
 
     half queue   0 ─────────── half_offset ───────────────── end
-                   done with   │ ended: passed over
+                   settled     │ ended: skipped
                                │ its producer was asked too often: given up
                                │ younger than its immunity: the round ends
                                │ it waits for its own immunity, or for a producer: left where it is
                                └ else: put back at the queue's end, and its producer is asked
 
-What is behind the queue's end as the round begins waits for the next one. Only questions count: one that
-waits for its own immunity, or whose producers are away, is given up by no number of rounds.
+Messages behind the queue's end at the beginning of a round wait for the next one. Only requests to a producer
+count: a half message that waits for its own immunity, or whose producers are away, is never given up.
 
-So all half messages that are not ended lie at or behind ``half_offset``. What was put back is the message
-from then on: where it went, ``Endings`` knows, for the producer may still end it by its former offset. One
-that is left where it is holds ``half_offset``; so it is put back, uncounted, once much lies behind it.
+So all half messages that are not ended lie at or behind ``half_offset``. A message that was put back replaces
+the original; ``Endings`` keeps its new offset, since the producer may still end it by the old one. A message
+that is left where it is holds ``half_offset`` back; so it is put back, uncounted, once much lies behind it.
 
 Source: RocketMQ: TransactionalMessageServiceImpl.java, ``check``.
 """
@@ -27,31 +27,31 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 
 REMEMBERED_MAX: Final = 100_000
-"""So many half messages are remembered as ended, as put back and as given up, when they are done with."""
+"""Most settled half messages that are remembered: of the ended, the put back and the given up ones each."""
 LEFT_BEFORE_MAX: Final = 1_000
-"""A half message that waits is left where it is while no more than so many lie behind it."""
+"""A waiting half message is left where it is while at most this many messages lie behind it."""
 
 
 class Verdict(Enum):
-    """What a round does about a half message that is not ended."""
+    """The decision of a round about a half message that is not ended."""
 
     ASK = auto()
-    """Put it back, and ask its producer."""
+    """Put it back, and ask its producer for the state of the transaction."""
     WAIT = auto()
-    """Keep it where it is, without counting: by its own wish it is too early to ask."""
+    """Keep it where it is, without counting: by its own immunity it is too early to ask."""
     GIVE_UP = auto()
     """Move it to where operators find it: its producer was asked often enough."""
     END_ROUND = auto()
-    """It is too early to ask, and so it is for all behind."""
+    """It is too early to ask, and therefore also for all messages behind it."""
 
 
-class Rules(NamedTuple):
-    """When a producer is asked.
+class CheckRules(NamedTuple):
+    """The times and limits of the transaction check.
 
     Attributes:
-        immunity_ms: how old a half message must be.
-        asks_max: how often at most.
-        age_ms_max: up to which age a half message waits for a producer that can be asked.
+        immunity_ms: age of a half message from which its producer is asked.
+        asks_max: most requests about one half message.
+        age_ms_max: age up to which a half message waits for a producer that can be asked.
     """
 
     immunity_ms: int
@@ -60,13 +60,14 @@ class Rules(NamedTuple):
 
 
 class HalfMessage(NamedTuple):
-    """What a round must know of a half message.
+    """The facts about a half message on which a decision depends.
 
     Attributes:
-        born_time: when the producer made it, ms since the epoch, by the producer's clock.
-        store_time: when the broker took it in, or put it back, ms since the epoch, by its own.
+        born_time: when the producer created it, ms since the epoch, by the producer's clock.
+        store_time: when the broker stored it, or put it back, ms since the epoch, by its own clock.
         asks: how often its producer was asked.
-        immunity_ms: how old it wants to be before its producer is asked; None leaves it to the rules.
+        immunity_ms: the age from which its producer may be asked, by its own property; None for that of the
+            rules.
     """
 
     born_time: int
@@ -74,24 +75,24 @@ class HalfMessage(NamedTuple):
     asks: int = 0
     immunity_ms: int | None = None
 
-    def own_immunity_ms(self, rules: Rules) -> int | None:
-        """Give how old it wants to be, which is no less than by the rules; None if it does not say."""
+    def own_immunity_ms(self, rules: CheckRules) -> int | None:
+        """Return its own immunity, at least that of the rules; None if it has none of its own."""
         return None if self.immunity_ms is None else max(self.immunity_ms, rules.immunity_ms)
 
     def age_ms(self, now: int) -> int:
-        """Return how old it is: where the producer's clock is ahead, since it was stored."""
+        """Return its age in ms, counted from its store time if the producer's clock is ahead."""
         return now - min(self.born_time, self.store_time)
 
-    def is_too_old(self, rules: Rules, now: int) -> bool:
-        """Check whether it has waited long enough for a producer that can be asked."""
+    def is_too_old(self, rules: CheckRules, now: int) -> bool:
+        """Check whether it has waited too long for a producer that can be asked."""
         return self.age_ms(now) > rules.age_ms_max
 
 
-def judge(half: HalfMessage, rules: Rules, now: int) -> Verdict:
+def judge(half: HalfMessage, rules: CheckRules, now: int) -> Verdict:
     """Decide what to do about a half message that is not ended.
 
     Args:
-        now: ms since the epoch, by the wall clock as it was when the message was stored.
+        now: ms since the epoch, by the wall clock that set its store time.
     """
     age_ms = half.age_ms(now)
     if half.asks >= rules.asks_max:
@@ -102,12 +103,12 @@ def judge(half: HalfMessage, rules: Rules, now: int) -> Verdict:
 
 
 class Endings:
-    """Which half messages are ended; all are named by their offset in the half queue.
+    """The half messages that are ended, identified by their offset in the half queue.
 
     Attributes:
-        half_offset: all before it are done with.
-        op_offset: messages of the op queue before it name none that is not done with.
-        next_op_offset: messages of the op queue before it have been noted.
+        half_offset: all half messages before it are settled.
+        op_offset: messages of the op queue before it name only settled half messages.
+        next_op_offset: messages of the op queue before it have been recorded.
     """
 
     def __init__(self, half_offset: int, op_offset: int) -> None:
@@ -118,8 +119,8 @@ class Endings:
         self._given_up: dict[int, None] = {}
         self._ops: deque[tuple[int, int]] = deque()
 
-    def note_op(self, op_offset: int, half_offsets: Iterable[int], next_op_offset: int) -> None:
-        """Note what a message of the op queue says; they must come in their order."""
+    def record_op(self, op_offset: int, half_offsets: Iterable[int], next_op_offset: int) -> None:
+        """Record a message of the op queue, which names ended half messages; call in the queue's order."""
         ended = list(half_offsets)
         for half_offset in ended:
             self.end(half_offset)
@@ -128,38 +129,38 @@ class Endings:
         self._use_up_ops()
 
     def end(self, half_offset: int) -> None:
-        """Note that a half message is ended, whether or not the op queue says so yet."""
+        """Record that a half message is ended, whether or not the op queue says so yet."""
         self._ended[half_offset] = None
 
     def is_ended(self, half_offset: int) -> bool:
-        """Tell whether a half message is ended, or another one stands for it."""
+        """Return whether a half message is ended, or replaced by another one."""
         return half_offset in self._ended
 
     def is_settled(self, half_offset: int) -> bool:
-        """Check whether rounds pass a half message over: it is ended, or given up."""
+        """Return whether rounds skip a half message because it is ended or given up."""
         return half_offset in self._ended or half_offset in self._given_up
 
     def is_remembered(self, half_offset: int) -> bool:
-        """Tell whether it is known what became of a half message; of what is done with it may not be."""
+        """Return whether the state of a half message is known; old settled ones may be forgotten."""
         return half_offset >= self.half_offset or half_offset in self._ended or half_offset in self._given_up
 
     def give_up(self, half_offset: int) -> None:
-        """Note that nobody is asked for a half message any more."""
+        """Record that a half message is given up: its producers are asked no more."""
         self._given_up[half_offset] = None
 
     def put_back(self, half_offset: int, at: int) -> None:
-        """Note that a half message is the one at offset ``at`` from now on."""
+        """Record that a half message was put back at offset ``at``, which replaces it."""
         self.end(half_offset)
         self._moved[half_offset] = at
 
     def latest(self, half_offset: int) -> int:
-        """Give which half message stands for one now: the one that it was put back as, or itself."""
+        """Return the offset of the half message that replaces this one now, or its own offset."""
         while (at := self._moved.get(half_offset)) is not None:
             half_offset = at
         return half_offset
 
-    def go_on(self, half_offset: int) -> None:
-        """Be done with all before an offset."""
+    def advance(self, half_offset: int) -> None:
+        """Mark all half messages before an offset as settled."""
         self.half_offset = half_offset
         self._use_up_ops()
         for table in (self._ended, self._moved, self._given_up):

@@ -1,1 +1,1 @@
-"""Which messages a subscription wants."""
+"""Message filters: tag expressions, SQL92, and the Bloom filter of groups."""

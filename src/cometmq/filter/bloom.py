@@ -1,8 +1,8 @@
-"""The Bloom filter by which a message's bitmap says which consumer groups may want it.
+"""The Bloom filter behind a message's bitmap, which says which consumer groups may want the message.
 
-Each group with an SQL92 filter on a topic owns a few bit positions, told by its name. A message's bitmap has
-the bits of every group whose filter it passed when it was stored; a group whose bits are not all set does
-not want the message, one whose bits are set may.
+Each group with an SQL92 filter on a topic owns a few bit positions, derived from its name. A message's bitmap
+has the bits of every group whose filter it passed when it was stored. A group whose bits are not all set does
+not want the message; one whose bits are set may want it.
 
 A bitmap is an int in here, bit ``p`` being position ``p``; its bytes are that number in little-endian order.
 
@@ -23,15 +23,15 @@ _BLOCK: Final = 16
 
 
 class BloomFilter:
-    """The sizes that a wanted error rate gives.
+    """The sizes of a bitmap for a given error rate.
 
     Args:
-        error_percent: how many of 100 groups may have their bits set by others, 1 to 99.
-        expected: for how many groups that shall hold.
+        error_percent: how many of 100 groups may find their bits set by other groups, 1 to 99.
+        expected: the number of groups for which that must hold.
 
     Attributes:
-        bit_count: length of a bitmap, a multiple of 8.
-        hash_count: how many positions a group owns; they may coincide.
+        bit_count: length of a bitmap in bits, a multiple of 8.
+        hash_count: number of positions of a group; they may coincide.
     """
 
     def __init__(self, error_percent: int, expected: int) -> None:
@@ -41,23 +41,23 @@ class BloomFilter:
         self.bit_count = -(-bits // BYTE) * BYTE
 
     def positions(self, name: str) -> tuple[int, ...]:
-        """Give the positions that ``name`` owns."""
+        """Return the positions of the group ``name``."""
         both = murmur3(name.encode(errors="replace"))
         low, high = both & 0xFFFF_FFFF, both >> 32
         return tuple(self._position(low + number * high) for number in range(1, self.hash_count + 1))
 
     def pack(self, bits: int) -> bytes:
-        """Give a bitmap's bytes."""
+        """Encode a bitmap."""
         return bits.to_bytes(self.bit_count // BYTE, "little")
 
     def _position(self, both: int) -> int:
-        """Fold a sum as Java's 32-bit arithmetic does: a negative one is inverted."""
+        """Fold a sum to a position as Java's 32-bit arithmetic does: a negative sum is inverted."""
         both &= 0xFFFF_FFFF
         return (both if both < 2**31 else both ^ 0xFFFF_FFFF) % self.bit_count
 
 
 def bits_of(positions: Iterable[int]) -> int:
-    """Give the bitmap with these positions set."""
+    """Return the bitmap in which these positions are set."""
     bits = 0
     for position in positions:
         bits |= 1 << position
@@ -65,12 +65,12 @@ def bits_of(positions: Iterable[int]) -> int:
 
 
 def unpack(bitmap: bytes) -> int:
-    """Read a bitmap's bytes."""
+    """Decode a bitmap."""
     return int.from_bytes(bitmap, "little")
 
 
 def murmur3(data: bytes) -> int:
-    """Give the first 64 bits of MurmurHash3 x64 128 with seed 0, unsigned."""
+    """Return the first 64 bits of MurmurHash3 x64 128 with seed 0, unsigned."""
     first = second = 0
     whole = len(data) // _BLOCK * _BLOCK
     for at in range(0, whole, _BLOCK):

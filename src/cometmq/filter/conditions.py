@@ -1,20 +1,21 @@
-"""What the parts of an SQL92 filter mean: each becomes a function of a message's properties, once.
+"""The semantics of SQL92 filters: each term is compiled once to a function of a message's properties.
 
-A value is text, a number, true, false or unknown (None). Properties are text, so what a comparison has to
-convert is known when it is made, and so is nearly every mistake. RocketMQ's rules, which are not SQL's:
+A value is text, a number, true, false or unknown (None). Properties are text, so the conversions of a
+comparison are known when it is compiled, and so is nearly every mistake. RocketMQ's rules, which are not
+SQL's:
 
 ================================  =====================================================================
-``a = 5``, ``a > 5``              ``a`` is read as the type of the literal: Integer, Long or Double; if it
-                                  is no such number, the whole filter fails and the message is left out
-``a > b``                         both are read as Doubles
+``a = 5``, ``a > 5``              ``a`` is parsed as the type of the literal: Integer, Long or Double; if it
+                                  is not such a number, the whole filter fails and rejects the message
+``a > b``                         both are parsed as Doubles
 ``a > 'x'``, ``a > TRUE``         refused: only numbers have an order
 ``a = b``                         the same text, or both missing
 ``a = 5``, ``a`` missing          unknown; but ``5 = a`` is false then, and ``5 <> a`` true
 ``TRUE = a``                      fails; ``a = TRUE`` is true for the text ``true`` in any case
-``a CONTAINS 'x'``, ``a``         false, and so is ``a NOT CONTAINS 'x'``; the like for an empty text
+``a CONTAINS 'x'``, ``a``         false, and so is ``a NOT CONTAINS 'x'``; the same for an empty text
 missing
 ``a`` as a condition              false, or unknown if it is missing: no property is a truth value
-``-a``                            unknown: a property is no number by itself
+``-a``                            unknown: a property is not a number by itself
 ================================  =====================================================================
 
 Source: RocketMQ ``filter/expression/*.java``.
@@ -32,15 +33,15 @@ Evaluate = Callable[[Mapping[str, str]], Value]
 Truth = Callable[[Mapping[str, str]], bool | None]
 
 NESTING_MAX: Final = 100
-"""How deep parts may be nested: a client decides about it, and each level is a call."""
+"""Deepest nesting: clients decide about it, and each level is a nested call."""
 
 
 class IllegalExpression(FormatError):
-    """A filter that means nothing: says where and why."""
+    """A filter that cannot be compiled; the text says where and why."""
 
 
-class Kind(Enum):
-    """What a value is, unless it is unknown."""
+class ValueKind(Enum):
+    """The type of a value."""
 
     TEXT = auto()
     INTEGER = auto()
@@ -50,11 +51,11 @@ class Kind(Enum):
     UNKNOWN = auto()
 
 
-NUMBERS: Final = (Kind.INTEGER, Kind.LONG, Kind.DOUBLE)
-_READ: Final[dict[Kind, Callable[[str], float]]] = {
-    Kind.INTEGER: to_integer,
-    Kind.LONG: to_long,
-    Kind.DOUBLE: to_double,
+NUMBERS: Final = (ValueKind.INTEGER, ValueKind.LONG, ValueKind.DOUBLE)
+_READ: Final[dict[ValueKind, Callable[[str], float]]] = {
+    ValueKind.INTEGER: to_integer,
+    ValueKind.LONG: to_long,
+    ValueKind.DOUBLE: to_double,
 }
 ORDERS: Final[dict[str, Callable[[int], bool]]] = {
     ">": lambda sign: sign > 0,
@@ -70,7 +71,7 @@ TEXT_TESTS: Final[dict[str, Callable[[str, str], bool]]] = {
 
 
 class Role(Enum):
-    """What a part can be used for."""
+    """The role of a term, which decides where it can be used."""
 
     LITERAL = auto()
     PROPERTY = auto()
@@ -78,17 +79,17 @@ class Role(Enum):
     NEGATED = auto()
 
 
-class Part(NamedTuple):
-    """A part of a filter.
+class Term(NamedTuple):
+    """A compiled term of a filter.
 
     Attributes:
-        evaluate: gives its value for a message's properties.
-        at: where it begins in the text, counted from 1.
-        depth: how many parts are nested in it.
-        value: of a literal.
+        evaluate: returns its value for a message's properties.
+        at: where it begins in the text, in characters counted from 1.
+        depth: number of levels nested in it.
+        value: the value of a literal.
     """
 
-    kind: Kind
+    kind: ValueKind
     role: Role
     evaluate: Evaluate
     at: int
@@ -97,93 +98,93 @@ class Part(NamedTuple):
 
     @property
     def is_condition(self) -> bool:
-        """Whether it is true, false or unknown by its form."""
+        """Whether its value is true, false or unknown by its form."""
         return self.role is Role.CONDITION or (
-            self.role is Role.LITERAL and self.kind in (Kind.BOOLEAN, Kind.UNKNOWN)
+            self.role is Role.LITERAL and self.kind in (ValueKind.BOOLEAN, ValueKind.UNKNOWN)
         )
 
 
-def literal(kind: Kind, value: Value, at: int) -> Part:
-    """Stand for itself."""
-    return Part(kind, Role.LITERAL, lambda _: value, at, value=value)
+def literal(kind: ValueKind, value: Value, at: int) -> Term:
+    """Build a literal."""
+    return Term(kind, Role.LITERAL, lambda _: value, at, value=value)
 
 
-def property_of(name: str, at: int) -> Part:
-    """Give a message's property, unknown if it has none of this name."""
-    return Part(Kind.TEXT, Role.PROPERTY, lambda properties: properties.get(name), at)
+def property_of(name: str, at: int) -> Term:
+    """Build a reference to a message's property, whose value is unknown if the property is missing."""
+    return Term(ValueKind.TEXT, Role.PROPERTY, lambda properties: properties.get(name), at)
 
 
-def whole(text: str, at: int) -> Part:
-    """Read a whole number: an Integer if it is small enough, else a Long."""
+def whole(text: str, at: int) -> Term:
+    """Parse a whole number: an Integer if it is small enough, else a Long."""
     try:
         number = to_long(text.rstrip("lL"))
     except NoNumber as error:
         raise _illegal(at, str(error)) from None
-    return literal(Kind.INTEGER if number < 2**31 else Kind.LONG, number, at)
+    return literal(ValueKind.INTEGER if number < 2**31 else ValueKind.LONG, number, at)
 
 
-def fraction(text: str, at: int) -> Part:
-    """Read a Double; RocketMQ takes none that is 0.0 or too large for one."""
+def fraction(text: str, at: int) -> Term:
+    """Parse a Double; like RocketMQ, refuse 0.0 and numbers that are too large."""
     number = to_double(text)
     if not 0 < number < float("inf"):
         raise _illegal(at, f"{text} is out of range: a fraction must be more than 0.0, and finite")
-    return literal(Kind.DOUBLE, number, at)
+    return literal(ValueKind.DOUBLE, number, at)
 
 
-def negated(part: Part, at: int) -> Part:
-    """Put a minus before a number; before anything else it makes an unknown."""
-    evaluate = part.evaluate
-    if part.kind not in NUMBERS:
-        return Part(Kind.UNKNOWN, Role.NEGATED, lambda _: None, at, _depth(at, part))
+def negated(term: Term, at: int) -> Term:
+    """Negate a number; a minus before anything else makes an unknown value."""
+    evaluate = term.evaluate
+    if term.kind not in NUMBERS:
+        return Term(ValueKind.UNKNOWN, Role.NEGATED, lambda _: None, at, _depth(at, term))
     number = evaluate({})
     assert isinstance(number, int | float)
     value = -number
-    return Part(part.kind, Role.NEGATED, lambda _: value, at, _depth(at, part))
+    return Term(term.kind, Role.NEGATED, lambda _: value, at, _depth(at, term))
 
 
-def condition(part: Part) -> Truth:
-    """Use a part as a condition."""
-    if part.is_condition:
-        return part.evaluate  # type: ignore[return-value]  # its form says that it is true, false or None
-    if part.role is Role.PROPERTY:
-        evaluate = part.evaluate
+def condition(term: Term) -> Truth:
+    """Compile a term to a condition. Raises IllegalExpression if it cannot be one."""
+    if term.is_condition:
+        return term.evaluate  # type: ignore[return-value]  # its form says that it is true, false or None
+    if term.role is Role.PROPERTY:
+        evaluate = term.evaluate
         return lambda properties: None if evaluate(properties) is None else False
-    raise _illegal(part.at, "neither true nor false: compare it with something")
+    raise _illegal(term.at, "neither true nor false: compare it with something")
 
 
-def any_of(parts: Sequence[Part]) -> Part:
-    """Say OR: true if one is; unknown if none is and one is unknown."""
-    return _condition(_chain([condition(part) for part in parts], ends_it=True), *parts)
+def any_of(terms: Sequence[Term]) -> Term:
+    """Build an OR: true if a term is true; else unknown if a term is unknown."""
+    return _condition(_chain([condition(term) for term in terms], ends_it=True), *terms)
 
 
-def all_of(parts: Sequence[Part]) -> Part:
-    """Say AND: false if one is; unknown if none is and one is unknown."""
-    return _condition(_chain([condition(part) for part in parts], ends_it=False), *parts)
+def all_of(terms: Sequence[Term]) -> Term:
+    """Build an AND: false if a term is false; else unknown if a term is unknown."""
+    return _condition(_chain([condition(term) for term in terms], ends_it=False), *terms)
 
 
-def inverted(part: Part) -> Part:
-    """Say NOT; what is unknown stays so."""
-    truth = condition(part)
+def inverted(term: Term) -> Term:
+    """Build a NOT; the opposite of unknown is unknown."""
+    truth = condition(term)
 
     def evaluate(properties: Mapping[str, str]) -> bool | None:
         value = truth(properties)
         return None if value is None else not value
 
-    return _condition(evaluate, part)
+    return _condition(evaluate, term)
 
 
-def equal(left: Part, right: Part) -> Part:
-    """Compare two values for being the same."""
-    for part in (left, right):
-        if part.role is Role.LITERAL and part.kind is Kind.UNKNOWN:
-            raise _illegal(part.at, "NULL equals nothing: write IS NULL")
+def equal(left: Term, right: Term) -> Term:
+    """Build a test for equality."""
+    for term in (left, right):
+        if term.role is Role.LITERAL and term.kind is ValueKind.UNKNOWN:
+            raise _illegal(term.at, "NULL equals nothing: write IS NULL")
     if left.role is right.role is Role.LITERAL and left.is_condition and not right.is_condition:
         raise _illegal(right.at, "cannot be compared with a truth value")
     return same(left, right)
 
 
-def same(left: Part, right: Part) -> Part:
-    """Compare two values for being the same, unknown included: what IS NULL does."""
+def same(left: Term, right: Term) -> Term:
+    """Build a test for equality in which two unknown values are equal, as IS NULL needs it."""
     first, second, compare = left.evaluate, right.evaluate, _comparison(left, right)
 
     def evaluate(properties: Mapping[str, str]) -> bool | None:
@@ -195,13 +196,13 @@ def same(left: Part, right: Part) -> Part:
     return _condition(evaluate, left, right)
 
 
-def ordered(left: Part, sign: str, right: Part) -> Part:
-    """Compare two numbers."""
-    for part in (left, right):
-        if part.is_condition or (part.role is Role.LITERAL and part.kind not in NUMBERS):
-            raise _illegal(part.at, f"cannot be compared by {sign}: only numbers have an order")
+def ordered(left: Term, sign: str, right: Term) -> Term:
+    """Build a comparison of two numbers by ``sign``."""
+    for term in (left, right):
+        if term.is_condition or (term.role is Role.LITERAL and term.kind not in NUMBERS):
+            raise _illegal(term.at, f"cannot be compared by {sign}: only numbers have an order")
     first, second, holds = left.evaluate, right.evaluate, ORDERS[sign]
-    compare = _as_doubles if left.kind is right.kind is Kind.TEXT else _comparison(left, right)
+    compare = _as_doubles if left.kind is right.kind is ValueKind.TEXT else _comparison(left, right)
 
     def evaluate(properties: Mapping[str, str]) -> bool | None:
         one = first(properties)
@@ -212,51 +213,51 @@ def ordered(left: Part, sign: str, right: Part) -> Part:
     return _condition(evaluate, left, right)
 
 
-def between(part: Part, low: Part, high: Part) -> Part:
-    """Compare with both ends of a range, which belong to it."""
+def between(term: Term, low: Term, high: Term) -> Term:
+    """Build a BETWEEN; both ends belong to the range."""
     if low.role is high.role is Role.LITERAL and low.kind in NUMBERS and high.kind in NUMBERS:
         compare = _comparison(high, low)
         if compare(high.value, low.value) < 0:
             raise _illegal(low.at, f"BETWEEN {low.value} AND {high.value}: the lower one comes first")
-    return all_of([ordered(part, ">=", low), ordered(part, "<=", high)])
+    return all_of([ordered(term, ">=", low), ordered(term, "<=", high)])
 
 
-def not_between(part: Part, low: Part, high: Part) -> Part:
-    """Compare with both ends of a range, which do not belong to what is wanted."""
-    return any_of([ordered(part, "<", low), ordered(part, ">", high)])
+def not_between(term: Term, low: Term, high: Term) -> Term:
+    """Build a NOT BETWEEN; both ends belong to the excluded range."""
+    return any_of([ordered(term, "<", low), ordered(term, ">", high)])
 
 
-def one_of(part: Part, texts: Sequence[str], *, inverse: bool) -> Part:
-    """Look a property up in a list; unknown if it is missing."""
-    if part.role is not Role.PROPERTY:
-        raise _illegal(part.at, "IN looks up a property only")
-    first, wanted = part.evaluate, frozenset(texts)
+def one_of(term: Term, texts: Sequence[str], *, inverse: bool) -> Term:
+    """Build an IN or NOT IN, which looks a property up in a list; unknown if the property is missing."""
+    if term.role is not Role.PROPERTY:
+        raise _illegal(term.at, "IN looks up a property only")
+    first, wanted = term.evaluate, frozenset(texts)
 
     def evaluate(properties: Mapping[str, str]) -> bool | None:
         text = first(properties)
         return None if text is None else (text in wanted) is not inverse
 
-    return _condition(evaluate, part)
+    return _condition(evaluate, term)
 
 
-def text_test(part: Part, name: str, wanted: str, *, inverse: bool) -> Part:
-    """Look for ``wanted`` in a text; false for anything else, whether inverse or not."""
-    first, holds = part.evaluate, TEXT_TESTS[name]
+def text_test(term: Term, name: str, wanted: str, *, inverse: bool) -> Term:
+    """Build a test of a text, such as CONTAINS; false for anything but text, also if ``inverse``."""
+    first, holds = term.evaluate, TEXT_TESTS[name]
 
     def evaluate(properties: Mapping[str, str]) -> bool:
         text = first(properties)
         return isinstance(text, str) and wanted != "" and holds(text, wanted) is not inverse
 
-    return _condition(evaluate, part)
+    return _condition(evaluate, term)
 
 
-def _condition(evaluate: Truth, *parts: Part) -> Part:
-    at = parts[0].at
-    return Part(Kind.BOOLEAN, Role.CONDITION, evaluate, at, _depth(at, *parts))
+def _condition(evaluate: Truth, *terms: Term) -> Term:
+    at = terms[0].at
+    return Term(ValueKind.BOOLEAN, Role.CONDITION, evaluate, at, _depth(at, *terms))
 
 
 def _chain(truths: Sequence[Truth], *, ends_it: bool) -> Truth:
-    """Ask one after the other until one gives ``ends_it``."""
+    """Chain conditions that are evaluated in turn until one returns ``ends_it``."""
 
     def evaluate(properties: Mapping[str, str]) -> bool | None:
         result: bool | None = not ends_it
@@ -271,21 +272,21 @@ def _chain(truths: Sequence[Truth], *, ends_it: bool) -> Truth:
     return evaluate
 
 
-def _comparison(left: Part, right: Part) -> Callable[[Value, Value], int]:
-    """Give how two values of these kinds are compared: less than 0, 0, more than 0; it raises NoNumber."""
+def _comparison(left: Term, right: Term) -> Callable[[Value, Value], int]:
+    """Return the comparison of values of these types: less than 0, 0, more than 0; it may raise NoNumber."""
     one, other = left.kind, right.kind
-    if one is Kind.TEXT and other in _READ:
+    if one is ValueKind.TEXT and other in _READ:
         read = _READ[other]
         return lambda text, number: order(read(text), number)  # type: ignore[arg-type]  # of these kinds
-    if other is Kind.TEXT and one in _READ:
+    if other is ValueKind.TEXT and one in _READ:
         read = _READ[one]
         return lambda number, text: order(number, read(text))  # type: ignore[arg-type]  # of these kinds
     if one in _READ and other in _READ:
-        real = Kind.DOUBLE in (one, other)
+        real = ValueKind.DOUBLE in (one, other)
         return _order_as_doubles if real else order  # type: ignore[return-value]  # of these kinds
-    if one is Kind.TEXT and other is Kind.BOOLEAN:
+    if one is ValueKind.TEXT and other is ValueKind.BOOLEAN:
         return lambda text, truth: (str(text).lower() == "true") - bool(truth)
-    if one is Kind.BOOLEAN and other is Kind.TEXT:
+    if one is ValueKind.BOOLEAN and other is ValueKind.TEXT:
         return _fail
     if one is other:
         return lambda value, another: 0 if value == another else 1
@@ -301,11 +302,11 @@ def _order_as_doubles(left: float, right: float) -> int:
 
 
 def _fail(_: Value, text: Value) -> int:
-    raise NoNumber(f"{text!r} is no truth value")
+    raise NoNumber(f"{text!r} is not a truth value")
 
 
-def _depth(at: int, *parts: Part) -> int:
-    depth = 1 + max(part.depth for part in parts)
+def _depth(at: int, *terms: Term) -> int:
+    depth = 1 + max(term.depth for term in terms)
     if depth > NESTING_MAX:
         raise _illegal(at, f"nested more than {NESTING_MAX} deep")
     return depth

@@ -1,7 +1,8 @@
 """SQL92 filters: ``color IN ('red', 'blue') AND size > 3``, over the properties of a message.
 
-The grammar is in ``sql92.lark`` and ``sql92_grammar``, what its parts mean in ``conditions``. As RocketMQ's
-parser does, this one takes the longest expression that the text begins with: words behind it mean nothing.
+The grammar is in ``sql92.lark`` and ``sql92_grammar``, the meaning of its parts in ``conditions``. Like
+RocketMQ's parser, this one parses the longest expression at the beginning of the text and ignores any words
+behind it.
 (RocketMQ: SelectorParser.jj, SqlFilter.java.)
 """
 
@@ -10,30 +11,30 @@ from typing import Final, NamedTuple
 
 from cometmq.filter import conditions
 from cometmq.filter.conditions import IllegalExpression, Truth
-from cometmq.filter.remembered import Remembered
+from cometmq.filter.outcome_cache import OutcomeCache
 from cometmq.format.java_numbers import NoNumber
 
 LENGTH_MAX: Final = 65_536
-"""Longest filter in characters: a client decides about it, and reading it takes the broker's time."""
+"""Longest filter in characters: clients decide about it, and parsing takes the broker's time."""
 
 REMEMBERED_MAX: Final = 1_000
-"""Most filters that are kept ready, be they right or wrong, ..."""
+"""Most filters that are kept compiled, or with their error, ..."""
 REMEMBERED_LENGTH_MAX: Final = 262_144
-"""... and most characters that they have in all."""
+"""... and most characters of all of them together."""
 
 
 class Sql92(NamedTuple):
-    """A filter, ready to be asked.
+    """A compiled filter.
 
     Attributes:
-        evaluate: gives true, false or None (unknown) for a message's properties; raises NoNumber.
+        evaluate: returns true, false or None (unknown) for a message's properties; raises NoNumber.
     """
 
     expression: str
     evaluate: Truth
 
     def matches(self, properties: Mapping[str, str]) -> bool:
-        """Tell whether a message with these properties is wanted: not if that is unknown or fails."""
+        """Return whether the filter accepts a message with these properties; not if unknown or failing."""
         try:
             return self.evaluate(properties) is True
         except NoNumber:
@@ -41,19 +42,19 @@ class Sql92(NamedTuple):
 
 
 def compile(expression: str) -> Sql92:  # noqa: A001  as re.compile
-    """Make a filter, or find it. Raises IllegalExpression, which names the place."""
+    """Compile a filter, or return the cached one. Raises IllegalExpression, which names the place."""
     if len(expression) > LENGTH_MAX:
         raise IllegalExpression(f"a filter has at most {LENGTH_MAX} characters, this one {len(expression)}")
     return _compiled(expression)
 
 
 def prepare() -> None:
-    """Make the parser, which takes a tenth of a second, so that no client's first filter does."""
+    """Build the parser in advance, which takes 0.1 s, so that the first client's filter need not wait."""
     _compiled("prepared = 1")
 
 
 def is_ready(expression: str) -> bool:
-    """Return whether ``compile`` remembers what becomes of an expression, so that it takes no time."""
+    """Return whether ``compile`` has an expression's outcome cached, so that it takes no time."""
     return expression in _compiled
 
 
@@ -66,7 +67,7 @@ def _compile(expression: str) -> Sql92:
         raise IllegalExpression(f"Invalid MessageSelector {_shown(expression)}: {error}") from None
 
 
-_compiled: Final = Remembered(_compile, count_max=REMEMBERED_MAX, length_max=REMEMBERED_LENGTH_MAX)
+_compiled: Final = OutcomeCache(_compile, count_max=REMEMBERED_MAX, length_max=REMEMBERED_LENGTH_MAX)
 
 
 def _shown(expression: str) -> str:

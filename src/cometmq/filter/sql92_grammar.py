@@ -1,8 +1,8 @@
-"""The grammar of SQL92 filters at work: from a text to what it means.
+"""The parser of SQL92 filters: compiles a text by the grammar in ``sql92.lark``.
 
-It is imported when the first filter is compiled: Lark takes a tenth of the time that a broker's imports do.
-A client decides how long a filter is, and the broker's loop reads it: the time that this takes grows with the
-length and no faster, and what costs the most is counted against a limit.
+It is imported when the first filter is compiled: importing Lark takes a tenth of the time of a broker's
+imports. Clients decide how long a filter is, and the broker parses it in its event loop: so the time grows no
+faster than linearly with the length, and the most expensive parts are counted and limited.
 """
 
 import re
@@ -13,14 +13,14 @@ from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedToken
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from cometmq.filter import conditions
-from cometmq.filter.conditions import IllegalExpression, Kind, Part
+from cometmq.filter.conditions import IllegalExpression, Term, ValueKind
 
 END: Final = "$END"
 
 WORDS_MAX: Final = 2_000
-"""Most words, names, numbers and signs of a filter: the parser takes some ten microseconds for each."""
+"""Most words, names, numbers and signs of a filter: parsing takes some ten microseconds for each."""
 TEXTS_MAX: Final = 4_000
-"""Most texts in quotes, as in a long list after IN: they take less."""
+"""Most quoted texts, as in a long list after IN: parsing them takes less."""
 
 _LIST_TOKENS: Final = frozenset(("STRING", "COMMA"))
 
@@ -34,27 +34,27 @@ _WORDS: Final = {word: f"_{word}" for word in ("OR", "AND", "NOT", "BETWEEN", "I
 }
 
 
-def parse(expression: str) -> Part:
-    """Give what the longest filter means that a text begins with. Raises IllegalExpression."""
+def parse(expression: str) -> Term:
+    """Compile the longest filter at the beginning of a text. Raises IllegalExpression."""
     reader = _parser().parse_interactive(without_comments(expression))
     try:
         _read_all(reader)
-        part = reader.feed_eof()
+        term = reader.feed_eof()
     except UnexpectedCharacters as error:
         raise IllegalExpression(
             f"at character {cast('int', error.pos_in_stream) + 1}: {error.char!r} begins no word or sign"
         ) from None
     except UnexpectedToken as error:
-        part = _without_the_rest(reader, error.token)
-    assert isinstance(part, Part)
-    return part
+        term = _without_the_rest(reader, error.token)
+    assert isinstance(term, Term)
+    return term
 
 
 def without_comments(expression: str) -> str:
-    """Return the filter with blanks in place of its comments, so that all else stays where it is.
+    """Replace comments by blanks, so that the positions of everything else stay the same.
 
     The last line has no comments that begin with ``--``: such a comment needs a line end, as in RocketMQ. The
-    lexer cannot know that, and would look for the line end anew from each minus sign.
+    lexer cannot know that, and would search for the line end again from each minus sign.
     """
     last_line = max(expression.rfind("\n"), expression.rfind("\r")) + 1
     end = 0
@@ -71,14 +71,14 @@ def without_comments(expression: str) -> str:
 
 
 def _blanked(found: re.Match[str]) -> str:
-    """Return blanks for a comment, and anything else as it is: a text in quotes, a comment without an end."""
+    """Return blanks for a complete comment, and anything else unchanged: quoted text, an open comment."""
     text = found[0]
     is_comment = text.startswith("--") or (text.startswith("/*") and text.endswith("*/") and len(text) > 3)
     return " " * len(text) if is_comment else text
 
 
 def _read_all(reader: InteractiveParser) -> None:
-    """Read all tokens. Raises IllegalExpression if there are too many."""
+    """Feed all tokens to the parser. Raises IllegalExpression if there are too many."""
     words = texts = 0
     for token in reader.iter_parse():
         if token.type in _LIST_TOKENS:
@@ -93,9 +93,9 @@ def _read_all(reader: InteractiveParser) -> None:
 
 
 def _without_the_rest(reader: InteractiveParser, token: Token) -> object:
-    """Take what came before an unexpected word, if it is whole."""
+    """Return the filter before an unexpected token, if it is complete. Raises IllegalExpression otherwise."""
     if token.type == END:
-        raise IllegalExpression("it ends too early") from None
+        raise IllegalExpression("the filter ends too early") from None
     if END not in reader.accepts():
         raise IllegalExpression(f"at character {_at(token)}: {str(token)!r} is not expected") from None
     return reader.feed_eof()
@@ -120,7 +120,7 @@ def _parser() -> Lark:
 
 
 def _word(token: Token) -> Token:
-    """Tell the grammar's words from names."""
+    """Set the token type of the grammar's keywords; other words stay names."""
     return token.update(type=_WORDS.get(token.upper(), token.type))
 
 
@@ -134,67 +134,67 @@ def _unquoted(token: Token) -> str:
 
 
 @v_args(inline=True)
-class _Meaning(Transformer[Token, Part]):
-    """Makes a part of each rule."""
+class _Meaning(Transformer[Token, Term]):
+    """Compile each rule of the grammar to a term of the filter."""
 
     equal = staticmethod(conditions.equal)
     inverted = staticmethod(conditions.inverted)
     between = staticmethod(conditions.between)
     not_between = staticmethod(conditions.not_between)
 
-    def start(self, part: Part) -> Part:
-        return part
+    def start(self, term: Term) -> Term:
+        return term
 
-    def any_of(self, *parts: Part) -> Part:
-        return conditions.any_of(parts)
+    def any_of(self, *terms: Term) -> Term:
+        return conditions.any_of(terms)
 
-    def all_of(self, *parts: Part) -> Part:
-        return conditions.all_of(parts)
+    def all_of(self, *terms: Term) -> Term:
+        return conditions.all_of(terms)
 
-    def not_equal(self, left: Part, right: Part) -> Part:
+    def not_equal(self, left: Term, right: Term) -> Term:
         return conditions.inverted(conditions.equal(left, right))
 
-    def is_null(self, part: Part, null: Token) -> Part:
-        return conditions.same(part, self.null(null))
+    def is_null(self, term: Term, null: Token) -> Term:
+        return conditions.same(term, self.null(null))
 
-    def is_not_null(self, part: Part, null: Token) -> Part:
-        return conditions.inverted(self.is_null(part, null))
+    def is_not_null(self, term: Term, null: Token) -> Term:
+        return conditions.inverted(self.is_null(term, null))
 
-    def ordered(self, left: Part, sign: Token, right: Part) -> Part:
+    def ordered(self, left: Term, sign: Token, right: Term) -> Term:
         return conditions.ordered(left, str(sign), right)
 
-    def text_test(self, part: Part, name: Token, wanted: Token) -> Part:
-        return conditions.text_test(part, name.upper(), _unquoted(wanted), inverse=False)
+    def text_test(self, term: Term, name: Token, wanted: Token) -> Term:
+        return conditions.text_test(term, name.upper(), _unquoted(wanted), inverse=False)
 
-    def not_text_test(self, part: Part, name: Token, wanted: Token) -> Part:
-        return conditions.text_test(part, name.upper(), _unquoted(wanted), inverse=True)
+    def not_text_test(self, term: Term, name: Token, wanted: Token) -> Term:
+        return conditions.text_test(term, name.upper(), _unquoted(wanted), inverse=True)
 
-    def one_of(self, part: Part, *texts: Token) -> Part:
-        return conditions.one_of(part, [_unquoted(text) for text in texts], inverse=False)
+    def one_of(self, term: Term, *texts: Token) -> Term:
+        return conditions.one_of(term, [_unquoted(text) for text in texts], inverse=False)
 
-    def none_of(self, part: Part, *texts: Token) -> Part:
-        return conditions.one_of(part, [_unquoted(text) for text in texts], inverse=True)
+    def none_of(self, term: Term, *texts: Token) -> Term:
+        return conditions.one_of(term, [_unquoted(text) for text in texts], inverse=True)
 
-    def negated(self, part: Part) -> Part:
-        return conditions.negated(part, part.at)
+    def negated(self, term: Term) -> Term:
+        return conditions.negated(term, term.at)
 
-    def property(self, name: Token) -> Part:
+    def property(self, name: Token) -> Term:
         return conditions.property_of(str(name), _at(name))
 
-    def string(self, text: Token) -> Part:
-        return conditions.literal(Kind.TEXT, _unquoted(text), _at(text))
+    def string(self, text: Token) -> Term:
+        return conditions.literal(ValueKind.TEXT, _unquoted(text), _at(text))
 
-    def whole(self, digits: Token) -> Part:
+    def whole(self, digits: Token) -> Term:
         return conditions.whole(str(digits), _at(digits))
 
-    def fraction(self, digits: Token) -> Part:
+    def fraction(self, digits: Token) -> Term:
         return conditions.fraction(str(digits), _at(digits))
 
-    def true(self, word: Token) -> Part:
-        return conditions.literal(Kind.BOOLEAN, True, _at(word))
+    def true(self, word: Token) -> Term:
+        return conditions.literal(ValueKind.BOOLEAN, True, _at(word))
 
-    def false(self, word: Token) -> Part:
-        return conditions.literal(Kind.BOOLEAN, False, _at(word))
+    def false(self, word: Token) -> Term:
+        return conditions.literal(ValueKind.BOOLEAN, False, _at(word))
 
-    def null(self, word: Token) -> Part:
-        return conditions.literal(Kind.UNKNOWN, None, _at(word))
+    def null(self, word: Token) -> Term:
+        return conditions.literal(ValueKind.UNKNOWN, None, _at(word))

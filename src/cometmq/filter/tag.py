@@ -13,20 +13,20 @@ from cometmq.errors import FormatError
 from cometmq.format.java_hash import tags_code
 
 ALL = "*"
-"""The expression that every message matches."""
+"""The expression that accepts every message."""
 
 SEPARATOR: Final = "||"
 TAGS_MAX: Final = 2_000
-"""Most tags that an expression names: a client decides about it, and the broker's loop hashes each."""
+"""Most tags of an expression: clients decide about it, and the broker hashes each in its event loop."""
 LENGTH_MAX: Final = 65_536
 """Longest expression in characters."""
 
 
 def parse(expression: str | None) -> frozenset[str] | None:
-    """Give the tags that ``expression`` names, or None if it wants every message.
+    """Return the tags of an expression, or None if it accepts every message.
 
     Raises FormatError for an expression of separators only, such as ``||``, and for one that is too long;
-    IllegalType for what is no text.
+    IllegalType if it is not a str.
     """
     check(or_none(TEXT), tags=expression)
     if expression is None or expression in {"", ALL}:
@@ -44,5 +44,5 @@ def parse(expression: str | None) -> frozenset[str] | None:
 
 
 def codes(tags: Iterable[str] | None) -> frozenset[int] | None:
-    """Give the tags codes to look for in a ConsumeQueue, or None for any."""
+    """Return the tags codes to look for in a ConsumeQueue, or None for any."""
     return None if tags is None else frozenset(tags_code(tag) for tag in tags)

@@ -7,7 +7,7 @@ from fakeredis import FakeStrictRedis
 
 from cometmq.client.idempotence import RedisClaims
 from cometmq.client.idempotence.redis import LINGER_MS
-from cometmq.cluster.claims import Mark, State
+from cometmq.cluster.claims import ClaimState, Mark
 from cometmq.errors import SettingsError
 from cometmq.io.clock import ManualClock
 
@@ -41,7 +41,7 @@ async def test_a_client_that_decodes_will_do_as_well() -> None:
     ):
         first = await store.claim("a", 0, 10)
         assert first.ours and client.keys() == ["mine:a"]
-        assert (await store.claim("a", 9, 10)).mark == first.mark == Mark(State.IN_PROGRESS, 10)
+        assert (await store.claim("a", 9, 10)).mark == first.mark == Mark(ClaimState.IN_PROGRESS, 10)
         await store.release("a", first.mark)
         assert client.keys() == []
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cometmq.client.idempotence import ClaimStore, MemoryClaims, RedisClaims, SqliteClaims
-from cometmq.cluster.claims import Mark, State, claim
+from cometmq.cluster.claims import ClaimState, Mark, claim
 
 LEASE_MS = 10
 KEEP_MS = 30
@@ -60,7 +60,10 @@ each_store = pytest.mark.parametrize("stores", [memory, sqlite, redis])
 async def test_it_does_what_a_dict_would(stores: Stores, steps: list[Step]) -> None:
     now_ms = 0
     model: dict[str, Mark] = {}
-    claims: dict[str, list[Mark]] = {"a": [Mark(State.IN_PROGRESS, 0)], "b": [Mark(State.IN_PROGRESS, 0)]}
+    claims: dict[str, list[Mark]] = {
+        "a": [Mark(ClaimState.IN_PROGRESS, 0)],
+        "b": [Mark(ClaimState.IN_PROGRESS, 0)],
+    }
     with stores() as opened:
         for number, (step, key, pause_ms) in enumerate(steps):
             store = opened[number % len(opened)]
@@ -72,13 +75,13 @@ async def test_it_does_what_a_dict_would(stores: Stores, steps: list[Step]) -> N
                 if expected.ours:
                     claims[key].append(expected.mark)
             elif step == "finish":
-                model[key] = Mark(State.DONE, now_ms + KEEP_MS)
+                model[key] = Mark(ClaimState.DONE, now_ms + KEEP_MS)
                 await store.finish(key, now_ms + KEEP_MS)
             elif step == "renew":
                 renewed = claims[key][pause_ms % len(claims[key])]
                 is_there = model.get(key) == renewed
                 if is_there:
-                    model[key] = Mark(State.IN_PROGRESS, now_ms + LEASE_MS)
+                    model[key] = Mark(ClaimState.IN_PROGRESS, now_ms + LEASE_MS)
                     claims[key].append(model[key])
                 assert await store.renew(key, renewed, now_ms + LEASE_MS) == is_there
             else:

@@ -20,7 +20,7 @@ from cometmq.client.idempotence.renewal import Renewal, Taken
 from cometmq.client.idempotence.sqlite import SqliteClaims
 from cometmq.client.idempotence.store import ClaimStore
 from cometmq.client.outcome import PutOff
-from cometmq.cluster.claims import State
+from cometmq.cluster.claims import ClaimState
 from cometmq.errors import SettingsError
 from cometmq.format.delay_level import DelayLevels
 from cometmq.io.clock import Clock, SystemClock
@@ -183,7 +183,7 @@ class Once:
             if ours:
                 self._of.take(message, key)
                 taken[key] = Taken(message, mark)
-            elif mark.state is State.IN_PROGRESS:
+            elif mark.state is ClaimState.IN_PROGRESS:
                 wait_ms = max(wait_ms, mark.until_ms - now_ms)
                 if self._ordered:
                     break

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from cometmq.cluster.claims import Claimed, Mark, State, claim
+from cometmq.cluster.claims import Claimed, ClaimState, Mark, claim
 
 KEYS_MAX: Final = 100_000
 
@@ -32,7 +32,7 @@ class MemoryClaims:
 
     async def finish(self, key: str, until_ms: int) -> None:
         """Mark a key as done."""
-        self._put(key, Mark(State.DONE, until_ms))
+        self._put(key, Mark(ClaimState.DONE, until_ms))
 
     async def renew(self, key: str, mark: Mark, until_ms: int) -> bool:
         """Let a claim last longer, if its mark is still there."""
@@ -59,6 +59,6 @@ class MemoryClaims:
         if len(self._marks) <= self._limit:
             return
         for key, mark in self._marks.items():
-            if mark.state is State.DONE or not mark.counts(now_ms):
+            if mark.state is ClaimState.DONE or not mark.counts(now_ms):
                 del self._marks[key]
                 return

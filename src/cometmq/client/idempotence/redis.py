@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from cometmq.cluster.claims import Claimed, Mark, State
+from cometmq.cluster.claims import Claimed, ClaimState, Mark
 from cometmq.extras import require
 from cometmq.io.clock import Clock, SystemClock
 
@@ -72,14 +72,14 @@ class RedisClaims:
 
     async def claim(self, key: str, now_ms: int, lease_ms: int) -> Claimed:
         """Claim a key."""
-        mark = Mark(State.IN_PROGRESS, now_ms + lease_ms)
+        mark = Mark(ClaimState.IN_PROGRESS, now_ms + lease_ms)
         values = [now_ms, _text(mark), lease_ms + LINGER_MS]
         found = await self._run(self._claim, keys=[self._prefix + key], args=values)
         return Claimed(True, mark) if found is None else Claimed(False, _mark(found))
 
     async def finish(self, key: str, until_ms: int) -> None:
         """Mark a key as done."""
-        text = _text(Mark(State.DONE, until_ms))
+        text = _text(Mark(ClaimState.DONE, until_ms))
         await self._run(self._redis.set, self._prefix + key, text, px=self._kept_ms(until_ms))
 
     async def renew(self, key: str, mark: Mark, until_ms: int) -> bool:
@@ -119,4 +119,4 @@ def _text(mark: Mark) -> str:
 
 def _mark(text: str | bytes) -> Mark:
     state, until_ms = map(int, text.split())
-    return Mark(State(state), until_ms)
+    return Mark(ClaimState(state), until_ms)

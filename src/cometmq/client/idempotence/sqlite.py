@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from cometmq.client.outcome import PutOff
-from cometmq.cluster.claims import Claimed, Mark, State, claim, is_done
+from cometmq.cluster.claims import Claimed, ClaimState, Mark, claim, is_done
 
 BUSY_TIMEOUT_S: Final = 30.0
 """How long one waits for the transactions of others."""
@@ -75,7 +75,7 @@ class SqliteClaims:
 
     async def finish(self, key: str, until_ms: int) -> None:
         """Mark a key as done. Raises sqlite3.Error."""
-        await self._run(_PUT, key, State.DONE, until_ms)
+        await self._run(_PUT, key, ClaimState.DONE, until_ms)
 
     async def renew(self, key: str, mark: Mark, until_ms: int) -> bool:
         """Let a claim last longer, if its mark is still there. Raises sqlite3.Error."""
@@ -100,7 +100,7 @@ class SqliteClaims:
         ):
             if is_done(_found(connection, key), now_ms):
                 raise PutOff(delay_level=1)  # when the message comes again, its mark is seen
-            connection.execute(_PUT, (key, State.DONE, until_ms))
+            connection.execute(_PUT, (key, ClaimState.DONE, until_ms))
             yield connection
 
     def close(self) -> None:
@@ -154,4 +154,4 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 def _found(connection: sqlite3.Connection, key: str) -> Mark | None:
     row = connection.execute(_FIND, (key,)).fetchone()
-    return None if row is None else Mark(State(row[0]), row[1])
+    return None if row is None else Mark(ClaimState(row[0]), row[1])

@@ -1,7 +1,7 @@
-"""What was made of texts that come again and again, and why nothing could be made of others.
+"""A cache of what texts were parsed to, or of the error that parsing raised.
 
-The same filter comes with each heartbeat and each pull, and reading a wrong one takes as long as a right one.
-So both outcomes are remembered, in bounds: clients decide what texts there are.
+The same filter comes with each heartbeat and each pull, and parsing a wrong one takes as long as a right one.
+So both outcomes are cached, within limits, since clients decide which texts there are.
 """
 
 from collections import OrderedDict
@@ -10,30 +10,30 @@ from typing import Generic, TypeVar
 
 from cometmq.errors import FormatError
 
-Made = TypeVar("Made")
+ResultT = TypeVar("ResultT")
 
 
-class Remembered(Generic[Made]):
-    """Calls ``make`` once for each text, as long as there is room for what came of it.
+class OutcomeCache(Generic[ResultT]):
+    """Call ``make`` once for each text, and keep its result or its error within limits.
 
     Args:
-        make: raises FormatError for a text that means nothing.
-        count_max: most texts that are remembered.
-        length_max: most characters that they have in all; a longer text is not remembered.
+        make: parses a text; raises FormatError for an illegal one.
+        count_max: most texts that are kept.
+        length_max: most characters of all kept texts together; a longer text is not kept.
     """
 
-    def __init__(self, make: Callable[[str], Made], *, count_max: int, length_max: int) -> None:
+    def __init__(self, make: Callable[[str], ResultT], *, count_max: int, length_max: int) -> None:
         self._make = make
         self._count_max = count_max
         self._length_max = length_max
         self._length = 0
-        self._outcomes: OrderedDict[str, Made | FormatError] = OrderedDict()
+        self._outcomes: OrderedDict[str, ResultT | FormatError] = OrderedDict()
 
     def __contains__(self, text: str) -> bool:
         return text in self._outcomes
 
-    def __call__(self, text: str) -> Made:
-        """Return what ``make`` makes of a text. Raises FormatError as it does."""
+    def __call__(self, text: str) -> ResultT:
+        """Return the result of ``make`` for a text. Raises FormatError as it does."""
         outcome = self._outcomes.get(text)
         if outcome is None:
             outcome = self._outcome(text)
@@ -44,13 +44,13 @@ class Remembered(Generic[Made]):
             raise type(outcome)(str(outcome))
         return outcome
 
-    def _outcome(self, text: str) -> Made | FormatError:
+    def _outcome(self, text: str) -> ResultT | FormatError:
         try:
             return self._make(text)
         except FormatError as error:
             return type(error)(str(error))  # without the traceback, which would keep the frames alive
 
-    def _remember(self, text: str, outcome: Made | FormatError) -> None:
+    def _remember(self, text: str, outcome: ResultT | FormatError) -> None:
         if len(text) > self._length_max:
             return
         self._outcomes[text] = outcome

@@ -2,10 +2,10 @@ import pytest
 
 from cometmq.errors import FormatError
 from cometmq.filter.conditions import IllegalExpression
-from cometmq.filter.remembered import Remembered
+from cometmq.filter.outcome_cache import OutcomeCache
 
 
-def counting(*, count_max: int = 3, length_max: int = 100) -> tuple[Remembered[str], list[str]]:
+def counting(*, count_max: int = 3, length_max: int = 100) -> tuple[OutcomeCache[str], list[str]]:
     made: list[str] = []
 
     def make(text: str) -> str:
@@ -14,7 +14,7 @@ def counting(*, count_max: int = 3, length_max: int = 100) -> tuple[Remembered[s
             raise IllegalExpression(f"no {text}")
         return text.upper()
 
-    return Remembered(make, count_max=count_max, length_max=length_max), made
+    return OutcomeCache(make, count_max=count_max, length_max=length_max), made
 
 
 def test_each_text_is_made_once_be_it_right_or_wrong() -> None:
