@@ -14,7 +14,7 @@ from cometmq.errors import SettingsError
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk
 from cometmq.namesrv.name_server import NameServer
-from cometmq.namesrv.routes import Routes
+from cometmq.namesrv.routes import RouteTable
 from cometmq.net.client import Connections
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import DataVersion, Registration, TopicConfig, TopicRoute, TopicTable, decode, encode
@@ -166,13 +166,13 @@ async def test_who_makes_a_topic_is_answered_when_the_name_servers_know_it(tmp_p
 def told(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
     """What name servers are told: the topics of each registration."""
     registrations: list[set[str]] = []
-    register = Routes.registering
+    register = RouteTable.registering
 
-    def listen(routes: Routes, header: Any, registration: Registration, *rest: Any) -> Any:
+    def listen(routes: RouteTable, header: Any, registration: Registration, *rest: Any) -> Any:
         registrations.append(set(registration.table.topics))
         return register(routes, header, registration, *rest)
 
-    monkeypatch.setattr(Routes, "registering", listen)
+    monkeypatch.setattr(RouteTable, "registering", listen)
     return registrations
 
 

@@ -115,9 +115,9 @@ def test_settings_that_cannot_be_used_are_named(
         (
             ("dev", "--host", "192.0.2.1", "--namesrv-port", "0"),
             2,
-            ("192.0.2.1", "no address of this machine"),
+            ("192.0.2.1", "not an address of this machine"),
         ),
-        (("namesrv", "--host", "no such host"), 2, ("no such host", "no address of this machine")),
+        (("namesrv", "--host", "no such host"), 2, ("no such host", "not an address of this machine")),
         (("broker", "--namesrv", "127.0.0.1"), 2, ("'127.0.0.1'", "host:port")),
         (("broker", "--config", "."), 2, ("--config", "directory")),
         (("broker", "--store", "/dev/null/x", "--port", "0"), 1, ("/dev/null/x", "Not a directory")),

@@ -290,7 +290,7 @@ async def test_a_long_registration_is_taken_in_whole_and_one_that_is_too_long_is
     too_long = Command(RequestCode.REGISTER_BROKER, ext_fields=broker_fields(), body=many)
     refused = await connection.request(too_long)
     assert refused.code == ResponseCode.SYSTEM_ERROR
-    assert "40002 JSON objects, at most 40000 are read" in (refused.remark or "")
+    assert "40002 JSON objects, the limit is 40000" in (refused.remark or "")
     await connection.close()
     await name_server.stop()
 
@@ -305,7 +305,7 @@ async def test_what_has_no_reason_to_be_long_is_refused_with_its_size_and_the_li
         )
         assert refused.code == ResponseCode.SYSTEM_ERROR
         assert refused.remark == (
-            "the body of request 217 has 98305 bytes, at most 98304 are taken: send less at once"
+            "the body of request 217 has 98305 bytes, the limit is 98304: send less at once"
         )
 
 

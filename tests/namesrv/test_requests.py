@@ -12,8 +12,8 @@ from cometmq.errors import FormatError, HeaderError
 from cometmq.io.clock import ManualClock
 from cometmq.namesrv.kv_config import KvConfig
 from cometmq.namesrv.name_server import CONFIG_CHANGES
-from cometmq.namesrv.requests import Registering, Requests
-from cometmq.namesrv.routes import Routes
+from cometmq.namesrv.requests import NameServerRequests, Registering
+from cometmq.namesrv.routes import RouteTable
 from cometmq.wire.bodies import DataVersion, Registration, TopicConfig, TopicTable, encode, registration
 from cometmq.wire.codes import RequestCode, ResponseCode, Version
 from cometmq.wire.frame import Command, response
@@ -27,9 +27,9 @@ class Scene:
     """The requests to one name server."""
 
     def __init__(self, *, order_messages: bool = False) -> None:
-        self.routes = Routes()
+        self.routes = RouteTable()
         settings = {"listenPort": "9876"}
-        self.requests = Requests(
+        self.requests = NameServerRequests(
             self.routes, KvConfig(), ManualClock(), settings, order_messages=order_messages
         )
 

@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from cometmq.errors import IllegalName
-from cometmq.namesrv.routes import HEARTBEAT_TIMEOUT_MS, Gone, Registered, Routes
+from cometmq.namesrv.routes import HEARTBEAT_TIMEOUT_MS, RegistrationResult, RemovedBroker, RouteTable
 from cometmq.wire.bodies import (
     BrokerData,
     DataVersion,
@@ -41,14 +41,16 @@ def registration(*topics: str | TopicConfig, counter: int = 1, state_version: in
     return Registration([], TopicTable(version, {config.topic: config for config in configs}))
 
 
-def known(*topics: str) -> Routes:
+def known(*topics: str) -> RouteTable:
     """Give the routes after one master has registered."""
-    routes = Routes()
-    assert routes.register(header(), registration("T", "U", *topics), "link", 0) == Registered(new=True)
+    routes = RouteTable()
+    assert routes.register(header(), registration("T", "U", *topics), "link", 0) == RegistrationResult(
+        new=True
+    )
     return routes
 
 
-def route_of(routes: Routes, topic: str) -> TopicRoute:
+def route_of(routes: RouteTable, topic: str) -> TopicRoute:
     route = routes.route(topic)
     assert route is not None
     return route
@@ -77,14 +79,16 @@ def test_a_topic_of_two_brokers_has_the_queues_of_both() -> None:
 def test_a_slave_is_told_its_master_and_adds_no_topics() -> None:
     routes = known()
     answer = routes.register(header(SLAVE, 1), registration("T", "Other"), "other", 0)
-    assert answer == Registered("192.0.2.1:10912", MASTER, new=True)
+    assert answer == RegistrationResult("192.0.2.1:10912", MASTER, new=True)
     assert routes.topics() == ["T", "U"]
     broker = routes.broker("broker-a")
     assert broker is not None and broker.addrs == {0: MASTER, 1: SLAVE}
 
 
 def test_a_slave_without_its_master_is_told_none() -> None:
-    assert Routes().register(header(SLAVE, 1), registration("T", "U"), "link", 0) == Registered(new=True)
+    assert RouteTable().register(header(SLAVE, 1), registration("T", "U"), "link", 0) == RegistrationResult(
+        new=True
+    )
 
 
 def test_a_slave_that_becomes_master_leaves_its_old_id() -> None:
@@ -115,7 +119,7 @@ def test_a_topic_deleted_here_comes_back_with_the_next_registration() -> None:
 
 
 def test_one_changed_topic_of_an_unknown_broker_is_refused_and_leaves_no_trace() -> None:
-    routes = Routes()
+    routes = RouteTable()
     assert routes.register(header(), registration("T"), "link", 0) is None
     assert routes.topics() == [] and routes.cluster_info().brokers == {}
     assert routes.disconnect("link") == []
@@ -123,19 +127,19 @@ def test_one_changed_topic_of_an_unknown_broker_is_refused_and_leaves_no_trace()
 
 def test_one_changed_topic_of_a_known_broker_is_added() -> None:
     routes = known()
-    assert routes.register(header(), registration("New", counter=2), "link", 0) == Registered()
+    assert routes.register(header(), registration("New", counter=2), "link", 0) == RegistrationResult()
     assert routes.topics() == ["New", "T", "U"]
 
 
 def test_a_process_with_an_older_state_does_not_take_anothers_place() -> None:
-    routes = Routes()
+    routes = RouteTable()
     routes.register(header(), registration("T", "U", state_version=5), "link", 0)
     routes.register(header(SLAVE), registration("X", "Y", state_version=4), "late", 0)
     assert routes.topics() == ["T", "U"]
     assert route_of(routes, "T").brokers[0].addrs == {0: MASTER}
     routes.register(header(SLAVE), registration("X", "Y", state_version=6), "late", 0)
     assert route_of(routes, "T").brokers[0].addrs == {0: SLAVE}
-    assert routes.disconnect("link") == [Gone("broker-a", MASTER, "link")]
+    assert routes.disconnect("link") == [RemovedBroker("broker-a", MASTER, "link")]
     assert route_of(routes, "T").brokers[0].addrs == {0: SLAVE}
 
 
@@ -156,7 +160,7 @@ def test_an_unregistration_of_somebody_unknown_changes_nothing() -> None:
 def test_the_others_of_a_group_stay_when_one_goes() -> None:
     routes = known()
     routes.register(header(SLAVE, 1), registration("T", "U"), "other", 0)
-    assert routes.disconnect("link") == [Gone("broker-a", MASTER, "link")]
+    assert routes.disconnect("link") == [RemovedBroker("broker-a", MASTER, "link")]
     route = routes.route("T")
     assert route is not None and route.brokers[0].addrs == {1: SLAVE}
     assert route.queues[0].perm == 6
@@ -173,16 +177,16 @@ def test_a_broker_expires_after_its_own_time_without_a_word() -> None:
     routes = known()
     routes.register(header(SLAVE, name="b", timeout_ms=1_000), registration("V", "W"), "other", 0)
     assert routes.expire(1_000) == []
-    assert routes.expire(1_001) == [Gone("b", SLAVE, "other")]
+    assert routes.expire(1_001) == [RemovedBroker("b", SLAVE, "other")]
     assert routes.expire(HEARTBEAT_TIMEOUT_MS) == []
     routes.heartbeat("c", MASTER, HEARTBEAT_TIMEOUT_MS)
     assert routes.expire(2 * HEARTBEAT_TIMEOUT_MS) == []
-    assert routes.expire(2 * HEARTBEAT_TIMEOUT_MS + 1) == [Gone("broker-a", MASTER, "link")]
+    assert routes.expire(2 * HEARTBEAT_TIMEOUT_MS + 1) == [RemovedBroker("broker-a", MASTER, "link")]
     assert routes.topics() == []
 
 
 def test_a_heartbeat_of_somebody_unknown_makes_nobody_known() -> None:
-    routes = Routes()
+    routes = RouteTable()
     routes.heartbeat("c", MASTER, 0)
     assert routes.cluster_info().brokers == {} and routes.data_version("c", MASTER) is None
 
@@ -192,7 +196,7 @@ def test_the_version_that_a_broker_registered_is_known() -> None:
 
 
 def test_an_acting_master_can_be_read_but_not_written() -> None:
-    routes = Routes()
+    routes = RouteTable()
     routes.register(header(acting_master=True), registration("T", "U"), "link", 0)
     routes.register(header(SLAVE, 1, acting_master=True), registration("T", "U"), "other", 0)
     assert route_of(routes, "T").queues[0].perm == 6
@@ -234,7 +238,7 @@ def test_topics_are_listed_and_deleted_by_cluster() -> None:
 
 
 def test_topics_are_found_by_their_system_flags() -> None:
-    routes = Routes()
+    routes = RouteTable()
     configs = [TopicConfig(f"T{flags}", sys_flag=flags) for flags in range(4)]
     routes.register(header(), registration(*configs), "link", 0)
     assert routes.topics_with_flags(wanted=1) == ["T1", "T3"]
@@ -254,7 +258,7 @@ def test_a_topic_is_added_only_on_brokers_that_are_known() -> None:
 
 
 def test_static_topics_are_kept_as_they_are_and_go_with_their_broker() -> None:
-    routes = Routes()
+    routes = RouteTable()
     body = registration("T", "U")
     body.table.mapping_infos = {"T": {"bname": "broker-a", "currIdMap": {"0": 0}}}
     routes.register(header(), body, "link", 0)
@@ -279,23 +283,23 @@ def test_static_topics_are_kept_as_they_are_and_go_with_their_broker() -> None:
     ],
 )
 def test_names_and_addresses_that_cannot_be_used_are_refused(illegal: RegisterBrokerHeader) -> None:
-    routes = Routes()
+    routes = RouteTable()
     with pytest.raises(IllegalName):
         routes.register(illegal, registration("T", "U"), "link", 0)
     assert routes.cluster_info().brokers == {}
 
 
 def test_a_host_name_can_name_a_broker() -> None:
-    routes = Routes()
+    routes = RouteTable()
     for name in ("ip-1.example", "room@broker-a"):
         routes.register(header("[2001:db8::1]:10911", name=name), registration("T", "U"), "link", 0)
         assert routes.broker(name) is not None
 
 
 def test_a_topic_with_an_illegal_name_is_passed_over_and_the_others_are_not() -> None:
-    routes = Routes()
+    routes = RouteTable()
     answer = routes.register(header(), registration("T", "../U", "V" * 300), "link", 0)
-    assert answer == Registered(new=True, refused=("../U", "V" * 300))
+    assert answer == RegistrationResult(new=True, refused=("../U", "V" * 300))
     assert routes.topics() == ["T"]
 
 
@@ -310,7 +314,7 @@ def test_a_topic_with_an_illegal_name_is_passed_over_and_the_others_are_not() ->
     ],
 )
 def test_the_nearest_name_to_a_mistyped_one_is_found(asked: str, nearest: str | None) -> None:
-    routes = Routes()
+    routes = RouteTable()
     routes.register(header(), registration("OrderEvents", "Payments", "TBW102"), "link", 0)
     assert routes.nearest_topic(asked) == nearest
 
@@ -325,7 +329,7 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.routes = Routes()
+        self.routes = RouteTable()
         self.now_ms = 0
         self.counter = 0
         self.heard: dict[tuple[str, int], int] = {}

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from cometmq.net import accepting
-from cometmq.net.accepting import Acceptor, Connected, listen
+from cometmq.net.accepting import Acceptor, ConnectionCount, listen
 from cometmq.net.server import Server, Session
 from cometmq.wire.frame import Command, encode
 
@@ -132,7 +132,7 @@ async def test_a_system_that_gives_no_descriptor_is_asked_again(monkeypatch: pyt
 
 async def test_a_closed_acceptor_leaves_nothing_behind() -> None:
     sockets = await listen("localhost", 0, 1)
-    acceptor = Acceptor(sockets, lambda _: asyncio.Protocol(), None, Connected())
+    acceptor = Acceptor(sockets, lambda _: asyncio.Protocol(), None, ConnectionCount())
     acceptor.close()
     acceptor.close()
     await acceptor.wait_closed()

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from cometmq.message import Buffer
-from cometmq.net.flow import HIGH_WATER, JOIN_MAX, Limits, Outbox
+from cometmq.net.flow import HIGH_WATER, JOIN_MAX, FlowLimits, Outbox
 
 MIB = 1 << 20
 
@@ -48,7 +48,7 @@ class PlayedTransport(asyncio.Transport):
 
 
 def outbox_of(transport: PlayedTransport) -> Outbox:
-    return Outbox(transport, Limits(unsent_max=4 * MIB))
+    return Outbox(transport, FlowLimits(unsent_max=4 * MIB))
 
 
 async def end_of_turn() -> None:

@@ -43,7 +43,7 @@ class Side(asyncio.Protocol):
         self.error: Exception | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, inproc.End)
+        assert isinstance(transport, inproc.InprocTransport)
         self.transport = transport
 
     def data_received(self, data: bytes) -> None:

@@ -15,7 +15,7 @@ from cometmq.format.host import pack_host
 from cometmq.io.clock import ManualClock
 from cometmq.message import Buffer
 from cometmq.net.boundary import attempt
-from cometmq.net.flow import UNSENT_MAX, Limits
+from cometmq.net.flow import UNSENT_MAX, FlowLimits
 from cometmq.net.server import Server, Session
 from cometmq.net.session import IDLE_MS_MAX, PARTIAL_FRAME_MS_MAX
 from cometmq.wire.codes import ResponseCode
@@ -105,7 +105,7 @@ class Scene:
         self.host = host
         self.handler = Echo()
         self.clock = ManualClock()
-        self.server = Server(self.handler, clock=self.clock, limits=Limits(unsent_max=unsent_max))
+        self.server = Server(self.handler, clock=self.clock, limits=FlowLimits(unsent_max=unsent_max))
         self.port = 0
         self._peers: list[RawPeer] = []
 
@@ -424,7 +424,7 @@ def test_a_frame_that_is_not_finished_in_time_closes_its_connection(
 
     run(main())
     (line,) = [record.getMessage() for record in caplog.records]
-    assert "a frame has not been finished in 30 s" in line
+    assert "a frame was not finished within 30 s" in line
 
 
 def test_a_peer_that_never_reads_is_cut_at_the_limit(run: Run, caplog: pytest.LogCaptureFixture) -> None:
@@ -551,7 +551,7 @@ def test_stop_does_not_wait_for_ever_for_a_peer_that_does_not_read(
             assert here.handler.gone == [session]
 
     run(main())
-    assert "does not take its answers" in caplog.text
+    assert "does not read its responses" in caplog.text
 
 
 def test_listens_on_several_addresses_at_once(run: Run) -> None:
@@ -577,7 +577,7 @@ def test_an_address_in_use_is_named_with_the_remedy(run: Run) -> None:
 @pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid"])
 def test_an_address_of_another_machine_is_refused(run: Run, host: str) -> None:
     async def main() -> None:
-        with pytest.raises(SettingsError, match="no address of this machine"):
+        with pytest.raises(SettingsError, match="not an address of this machine"):
             await Server(Echo()).start(host, 0)
 
     run(main())

@@ -8,7 +8,7 @@ import pytest
 from tests.net.conftest import Run
 
 from cometmq.io.clock import ManualClock
-from cometmq.net.flow import Limits
+from cometmq.net.flow import FlowLimits
 from cometmq.net.server import Server, Session
 from cometmq.net.turn import READ_MAX, SHARE_MIN, Read
 from cometmq.wire.codes import ResponseCode
@@ -103,7 +103,7 @@ class Desk:
 
     def __init__(self, connections: int, **limits: int) -> None:
         self.handler, self.bulk, self.clock = Answering(), Bulk(), ManualClock()
-        self.server = Server(self.handler, clock=self.clock, limits=Limits(**limits), late_ms=200)
+        self.server = Server(self.handler, clock=self.clock, limits=FlowLimits(**limits), late_ms=200)
         self.server.bulk = self.bulk
         self.transports = [Transport() for _ in range(connections)]
         self.sessions = [Session(self.server) for _ in range(connections)]

@@ -6,9 +6,9 @@ import logging
 import pytest
 from tests.net.test_server import RawPeer, Scene, echo, scene
 
-from cometmq.net.flow import Limits
+from cometmq.net.flow import FlowLimits
 from cometmq.net.session import PARTIAL_FRAME_MS_MAX
-from cometmq.net.unfinished import LONG_FRAME_MIN, PATIENCE_MS, STALLED_MS
+from cometmq.net.unfinished import LONG_FRAME_MIN, OVERTAKING_MS_MAX, STALLED_MS
 
 ROOM = 300_000
 BODY = bytes(100_000)
@@ -17,7 +17,7 @@ LIMIT_S = 20
 
 
 def narrow(here: Scene) -> None:
-    here.server.limits = Limits(unfinished_total_max=ROOM)
+    here.server.limits = FlowLimits(unfinished_total_max=ROOM)
 
 
 async def stall(here: Scene, sent: int = 90_000) -> RawPeer:
@@ -142,7 +142,7 @@ async def test_short_frames_overtake_long_ones_that_have_not_waited_for_long() -
         short = await here.connect()
         await short.send(echo(7, bytes(50_000)))
         assert (await short.receive()).opaque == 7
-        here.clock.advance(PATIENCE_MS)
+        here.clock.advance(OVERTAKING_MS_MAX)
         await short.send(echo(8, bytes(80_000)))
         await until_stalled(here, 4)
         here.pass_time(0)  # those that stall are cut, and both that waited have room

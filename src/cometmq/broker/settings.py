@@ -25,7 +25,7 @@ from cometmq.net.flow import (
     UNHANDLED_MAX,
     UNHANDLED_TOTAL_MAX,
     UNSENT_MAX,
-    Limits,
+    FlowLimits,
 )
 from cometmq.store import settings as store_settings
 from cometmq.store.settings import StoreSettings
@@ -171,9 +171,9 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             )
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> FlowLimits:
         """How many bytes of its connections the broker holds."""
-        return Limits(
+        return FlowLimits(
             self.write_buffer_low_water_mark or LOW_WATER,
             self.write_buffer_high_water_mark or HIGH_WATER,
             self.unsent_bytes_max,

@@ -1,1 +1,1 @@
-"""The name server: knows which broker has which topic, and tells clients."""
+"""The name server, which knows the brokers of each topic."""

@@ -1,4 +1,4 @@
-"""Texts by namespace and key that operators leave with a name server, kept in ``kvConfig.json``.
+"""Operators' settings by namespace and key, which a name server keeps in ``kvConfig.json``.
 
 RocketMQ uses the namespace ``ORDER_TOPIC_CONFIG``: topic → ``broker-a:4;broker-b:4``.
 RocketMQ: ``KVConfigManager.java``.
@@ -18,7 +18,7 @@ from cometmq.wire.bodies import Body, TextTable, decode, encode
 ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"
 
 WhenSaved: TypeAlias = Callable[[OSError | None], None]
-"""Is called with None once the disk has a change, or with the reason why it does not take it."""
+"""Called with None once a change is on the disk, or with the error if it could not be saved."""
 
 
 class _TextChange(NamedTuple):
@@ -29,23 +29,22 @@ class _TextChange(NamedTuple):
 
 
 class KvConfig:
-    """The table; each change is on the disk before it is seen.
+    """The table of texts; each change is saved before it becomes visible.
 
-    It is written in a thread, once for all changes of a turn of the loop.
+    It is saved in a thread, once for all changes of a turn of the loop.
 
     Args:
-        path: the file, in which a Java name server may have left its table; None keeps the table in
-            memory only.
-        files: how to get at it.
+        path: the file, which a Java name server may have written; None keeps the table in memory only.
+        files: the file layer to use.
 
     Raises:
-        StoreDamaged: the file is there and cannot be read.
+        StoreDamaged: the file exists and cannot be decoded.
     """
 
     def __init__(self, path: Path | None = None, files: FileLayer | None = None) -> None:
         self._path = path
         self._files = files or Disk()
-        self._tables: dict[str, dict[str, str]] = {}  # replaced by each write, and never changed
+        self._tables: dict[str, dict[str, str]] = {}  # replaced by each change, never modified
         self._waiting: list[_TextChange] = []
         self._writing: asyncio.Task[None] | None = None
         if path is not None and self._files.exists(path):
@@ -53,23 +52,23 @@ class KvConfig:
         self._bodies = {namespace: _body(table) for namespace, table in self._tables.items()}
 
     def get(self, namespace: str, key: str) -> str | None:
-        """Give a text, None if there is none."""
+        """Return a text; None if there is none."""
         return self._tables.get(namespace, {}).get(key)
 
     def body(self, namespace: str) -> bytes | None:
-        """Return all texts of a namespace as a ``TextTable``, ready made; None if there never was one."""
+        """Return the texts of a namespace as an encoded ``TextTable``; None if it never existed."""
         return self._bodies.get(namespace)
 
     def put(self, namespace: str, key: str, value: str, when_saved: WhenSaved) -> None:
-        """Set a text soon."""
+        """Set a text; ``when_saved`` is called later."""
         self._change(_TextChange(namespace, key, value, when_saved))
 
     def delete(self, namespace: str, key: str, when_saved: WhenSaved) -> None:
-        """Remove a text soon, if there is one."""
+        """Remove a text, if there is one; ``when_saved`` is called later."""
         self._change(_TextChange(namespace, key, None, when_saved))
 
     async def settled(self) -> None:
-        """Wait until all changes are saved, or refused."""
+        """Wait until all changes are saved, or have failed."""
         if self._writing is not None:
             await self._writing
 
@@ -95,7 +94,7 @@ class KvConfig:
     def _saved_with(
         self, changes: Iterable[_TextChange]
     ) -> tuple[dict[str, dict[str, str]], dict[str, bytes]]:
-        """Return the table with these changes, and its bodies, once it is on the disk. Raises OSError."""
+        """Save the table with these changes; return it and its encoded namespaces. Raises OSError."""
         tables = {namespace: dict(table) for namespace, table in self._tables.items()}
         for namespace, key, value, _ in changes:
             if value is not None:
@@ -124,5 +123,5 @@ def _load(path: Path, files: FileLayer) -> dict[str, dict[str, str]]:
         return decode(_File, files.load(path)).tables
     except FormatError as error:
         raise StoreDamaged(
-            f"{path}: {error}; mend it, or move it away to begin with an empty table"
+            f"{path}: {error}; repair it, or move it away to begin with an empty table"
         ) from error

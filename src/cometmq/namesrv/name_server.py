@@ -1,4 +1,4 @@
-"""The name server as a process part: sockets and time around the routes."""
+"""A name server as part of a process: sockets and clock around the route table."""
 
 import asyncio
 import logging
@@ -9,8 +9,8 @@ from typing import Final
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.io.files import FileLayer
 from cometmq.namesrv.kv_config import KvConfig
-from cometmq.namesrv.requests import Registering, Requests
-from cometmq.namesrv.routes import Routes
+from cometmq.namesrv.requests import NameServerRequests, Registering
+from cometmq.namesrv.routes import RouteTable
 from cometmq.net.address import address_text
 from cometmq.net.boundary import attempt
 from cometmq.net.server import Server, Session
@@ -29,18 +29,18 @@ class NameServer:
     """A name server on ``host:port``.
 
     Args:
-        host: the address to listen on; others than those of this machine only cannot be reached from outside.
-        port: 0 for any free one; ``port`` is the one taken, once started.
+        host: the address to listen on; the default cannot be reached from other machines.
+        port: 0 for any free one; after ``start`` the attribute ``port`` is the actual one.
         clock: measures how long brokers are silent.
-        kv_config_path: where operators' texts are kept (``kvConfig.json``); None keeps them in memory.
-        files: how to get at that file.
-        order_messages: whether routes name the order of queues (RocketMQ: ``orderMessageEnable``).
+        kv_config_path: file of operators' texts (``kvConfig.json``); None keeps them in memory.
+        files: the file layer for that file.
+        order_messages: whether routes contain the order of queues (RocketMQ: ``orderMessageEnable``).
 
     Attributes:
-        routes: what brokers told it, for who embeds it.
+        routes: the registered brokers and topics, for programs that embed it.
 
     Raises:
-        StoreDamaged: the file at ``kv_config_path`` cannot be read.
+        StoreDamaged: the file at ``kv_config_path`` cannot be decoded.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class NameServer:
         self.host = host
         self.port = port
         self._clock = clock or SystemClock()
-        self.routes = Routes()
+        self.routes = RouteTable()
         self._settings = _settings(order_messages=order_messages)
         self._kv_config = KvConfig(kv_config_path, files)
-        self._requests = Requests(
+        self._requests = NameServerRequests(
             self.routes,
             self._kv_config,
             self._clock,
@@ -71,18 +71,18 @@ class NameServer:
 
     @property
     def address(self) -> str:
-        """What clients write to reach it."""
+        """The address for clients, ``host:port``."""
         return address_text(self.host, self.port)
 
     async def start(self) -> None:
-        """Listen. Raises SettingsError if the address cannot be listened on."""
+        """Start listening. Raises SettingsError if the address cannot be used."""
         self.port = await self._server.start(self.host, self.port)
         self._settings["listenPort"] = str(self.port)
         self._tick()
         _log.info("name server listens on %s", self.address)
 
     async def stop(self) -> None:
-        """Listen no more and close all connections."""
+        """Stop listening, and close all connections."""
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
@@ -90,22 +90,22 @@ class NameServer:
         await self._server.stop()
 
     def expire(self) -> None:
-        """Forget the brokers that are silent for too long; called each ``EXPIRY_INTERVAL_MS``."""
+        """Remove the brokers that are silent for too long; called every ``EXPIRY_INTERVAL_MS``."""
         for gone in self.routes.expire(self._clock.monotonic_ms()):
-            _log.warning("broker %s at %s is gone: not heard of in time", gone.broker_name, gone.addr)
+            _log.warning("removed broker %s at %s: no heartbeat in time", gone.broker_name, gone.addr)
             if isinstance(gone.source, Session):
                 gone.source.close()
 
     def handle(self, session: Session, commands: list[Command]) -> None:
-        """Answer the commands of one socket read (called by the server)."""
+        """Answer the commands of one connection (called by the server)."""
         for command in commands:
             if not command.is_response:
                 attempt(session, (command,), self._answer, session, command)
 
     def closed(self, session: Session) -> None:
-        """Forget the brokers that had registered over a connection that is lost (called by the server)."""
+        """Remove the brokers that had registered over a closed connection (called by the server)."""
         for gone in self.routes.disconnect(session):
-            _log.warning("broker %s at %s is gone: connection lost", gone.broker_name, gone.addr)
+            _log.warning("removed broker %s at %s: its connection was lost", gone.broker_name, gone.addr)
 
     def _answer(self, session: Session, command: Command) -> None:
         if command.code == RequestCode.REGISTER_BROKER:
@@ -122,7 +122,7 @@ class NameServer:
             session.send(answer)
 
     def _answer_saved(self, session: Session, command: Command, error: OSError | None) -> None:
-        """Answer a change of texts that the disk has. Raises the OSError with which it has refused it."""
+        """Answer a change of texts after it was saved. Raises the OSError if saving failed."""
         if error is not None:
             raise error
         if not (command.is_oneway or session.closed):
@@ -131,7 +131,7 @@ class NameServer:
     def _register(
         self, session: Session, command: Command, steps: Registering, given: Registration | None
     ) -> None:
-        """Carry out the next step of a registration in this turn of the loop; answer it after the last."""
+        """Run the next step of a registration in this turn of the loop; answer it after the last step."""
         if session.closed:
             return
         try:
@@ -158,7 +158,7 @@ class NameServer:
 
 
 def _settings(*, order_messages: bool) -> dict[str, str]:
-    """Say how this name server behaves under the names that operators know from RocketMQ's NamesrvConfig."""
+    """Return this name server's behaviour under the setting names of RocketMQ's NamesrvConfig."""
     return {
         "deleteTopicWithBrokerRegistration": "false",
         "enableAllTopicList": "true",

@@ -1,4 +1,4 @@
-"""What a name server answers to each request.
+"""The requests of a name server and their answers.
 
 RocketMQ: ``DefaultRequestProcessor.java``, ``ClientRequestProcessor.java`` (of the name server).
 """
@@ -13,7 +13,7 @@ from msgspec import field
 from cometmq.errors import FormatError
 from cometmq.io.clock import Clock
 from cometmq.namesrv.kv_config import ORDER_TOPIC_CONFIG, KvConfig, WhenSaved
-from cometmq.namesrv.routes import NAME_LENGTH_MAX, Routes
+from cometmq.namesrv.routes import NAME_LENGTH_MAX, RouteTable
 from cometmq.wire import settings_text
 from cometmq.wire.bodies import (
     Body,
@@ -55,34 +55,34 @@ from cometmq.wire.headers import (
 from cometmq.wire.requests import TO_NAME_SERVERS
 
 Registering = Generator[Callable[[], Registration] | None, Registration | None, Command]
-"""The steps of a registration: see ``Requests.register``."""
+"""The steps of a registration: see ``NameServerRequests.register``."""
 
 ZLIB: Final = b"\x78"
-"""The first byte of a zlib stream; that of JSON's object is another."""
+"""The first byte of a zlib stream; JSON never begins with it."""
 IN_LOOP_MAX: Final = 64 * 1024
-"""A registration of so many bytes is decoded in the loop, a larger one in a thread."""
+"""Largest registration, in bytes, that is decoded in the event loop; larger ones are decoded in a thread."""
 OBJECTS_MAX: Final = 40_000
-"""So many objects, which are topics, may a registration in JSON have: while it is read no thread goes on."""
+"""Most objects (topics) of a registration in JSON: decoding it holds the interpreter lock."""
 UNIT_FLAG: Final = 1
 UNIT_SUBSCRIPTION_FLAG: Final = 2
 
 _log = logging.getLogger(__name__)
 
 
-class Requests:
-    """The table of what is answered, and the answers.
+class NameServerRequests:
+    """The answers of a name server by request code.
 
     Args:
-        routes: what is known of brokers and topics.
-        kv_config: what operators left.
-        clock: tells when a broker was heard of.
-        settings: shown to operators.
-        order_messages: whether a route names the order of a topic's queues.
+        routes: the registered brokers and topics.
+        kv_config: operators' texts.
+        clock: the time of registrations and heartbeats.
+        settings: the settings to show to operators.
+        order_messages: whether a route contains the order of a topic's queues.
     """
 
     def __init__(
         self,
-        routes: Routes,
+        routes: RouteTable,
         kv_config: KvConfig,
         clock: Clock,
         settings: Mapping[str, str],
@@ -118,11 +118,11 @@ class Requests:
         }
 
     def answer(self, command: Command) -> Command:
-        """Answer one request, but for REGISTER_BROKER and those that ``change_config`` answers.
+        """Answer one request, other than REGISTER_BROKER and those of ``change_config``.
 
         Raises:
             ProtocolError: a field is missing or ill-typed.
-            FormatError: the body cannot be read, or a name is illegal.
+            FormatError: the body cannot be decoded, or a name is illegal.
         """
         answer = self._answers.get(command.code)
         if answer is None:
@@ -131,7 +131,7 @@ class Requests:
         return answer(command, parse(TO_NAME_SERVERS[RequestCode(command.code)].header, command.ext_fields))
 
     def change_config(self, command: Command, when_saved: WhenSaved) -> None:
-        """Answer PUT_KV_CONFIG or DELETE_KV_CONFIG, with success once it is saved. Raises ProtocolError."""
+        """Start the change of a PUT_KV_CONFIG or DELETE_KV_CONFIG request. Raises ProtocolError."""
         if command.code == RequestCode.PUT_KV_CONFIG:
             header = parse(PutConfigHeader, command.ext_fields)
             self._kv_config.put(header.namespace, header.key, header.value, when_saved)
@@ -139,19 +139,19 @@ class Requests:
             key = parse(ConfigKeyHeader, command.ext_fields)
             self._kv_config.delete(key.namespace, key.key, when_saved)
 
-    # Brokers register and go.
+    # Registration of brokers.
 
     def register(self, command: Command, source: Hashable) -> Registering:
-        """Answer REGISTER_BROKER, which came over ``source``, in steps between which others are answered.
+        """Answer REGISTER_BROKER, received over ``source``, in steps between which others are answered.
 
-        It yields None, or what is to be done in a thread, and is sent what that gave. Raises like ``answer``.
+        It yields None, or a function to run in a thread, whose result must be sent. Raises like ``answer``.
         """
         header = parse(RegisterBrokerHeader, command.ext_fields)
         if header.body_crc and header.body_crc != registration.body_crc(command.body):
             return response(command, ResponseCode.SYSTEM_ERROR, "crc32 not match")
         body = Registration()
         if command.body:
-            # Java brokers with compressedRegister send the compressed form and say that it is not.
+            # Java brokers with compressedRegister send the compressed form without the flag in the header.
             compressed = header.compressed or command.body.startswith(ZLIB)
             decode_all = partial(_decode, command, compressed=compressed)
             body = decode_all() if len(command.body) <= IN_LOOP_MAX else ((yield decode_all) or body)
@@ -189,7 +189,7 @@ class Requests:
         changed = QueryDataVersionResponseHeader(changed=ours is None or ours != theirs)
         return response(command, ext_fields=fields(changed), body=encode(ours) if ours else b"")
 
-    # Clients and brokers ask.
+    # NameServerRequests of clients and brokers.
 
     def _route(self, command: Command, header: GetRouteHeader) -> Command:
         route = self._routes.route(header.topic)
@@ -240,7 +240,7 @@ class Requests:
         topics = self._routes.topics_with_flags(wanted=UNIT_SUBSCRIPTION_FLAG, unwanted=UNIT_FLAG)
         return _names(command, topics)
 
-    # Operators change things.
+    # Changes by operators.
 
     def _wipe_write_perm(self, command: Command, header: BrokerNameHeader) -> Command:
         name = header.broker_name
@@ -257,7 +257,9 @@ class Requests:
     def _add_topic(self, command: Command, header: TopicHeader) -> Command:
         queues = _decode_small(_TopicQueues, command).queues if command.body else []
         if not self._routes.add_topic(header.topic, queues):
-            _log.warning("topic %s not noted: it names no broker, or one that is not known", header.topic)
+            _log.warning(
+                "topic %s was not registered: the request names no broker, or an unknown one", header.topic
+            )
         return response(command)
 
     def _delete_topic(self, command: Command, header: DeleteTopicInNamesrvHeader) -> Command:
@@ -284,22 +286,22 @@ class Requests:
 
     def _refuse_settings(self, command: Command, _: NoFields) -> Command:
         # In RocketMQ this request could write any file (CVE-2023-37582).
-        remark = "A name server's settings cannot be changed remotely: start it again with others."
+        remark = "A name server's settings cannot be changed remotely: restart it with other settings."
         return response(command, ResponseCode.NO_PERMISSION, remark)
 
 
 class _TopicQueues(Body):
-    """What is read of the route that REGISTER_TOPIC_IN_NAMESRV brings."""
+    """The part of a route that REGISTER_TOPIC_IN_NAMESRV uses."""
 
     queues: list[QueueData] = field(default_factory=list, name="queueDatas")
 
 
 def _decode_small(body_type: type[BodyType], command: Command) -> BodyType:
-    """Decode a body that has no reason to be large. Raises FormatError."""
+    """Decode a body of limited size. Raises FormatError."""
     if len(command.body) > USUAL_LENGTH_MAX:
         raise FormatError(
-            f"the body of request {command.code} has {len(command.body)} bytes, at most {USUAL_LENGTH_MAX} "
-            "are taken: send less at once"
+            f"the body of request {command.code} has {len(command.body)} bytes, the limit is "
+            f"{USUAL_LENGTH_MAX}: send less at once"
         )
     return decode(body_type, command.body, nonstandard_max=NONSTANDARD_LENGTH_MAX)
 
@@ -309,8 +311,8 @@ def _decode(command: Command, *, compressed: bool) -> Registration:
     count = 0 if compressed else bytes(command.body).count(b"{")
     if count > OBJECTS_MAX:
         raise FormatError(
-            f"the registration has {count} JSON objects, at most {OBJECTS_MAX} are read: "
-            "have the broker send compressed ones (compressedRegister)"
+            f"the registration has {count} JSON objects, the limit is {OBJECTS_MAX}: "
+            "let the broker send compressed ones (compressedRegister)"
         )
     return registration.decode(command.body, compressed=compressed, version=command.version)
 

@@ -1,14 +1,14 @@
-"""What a name server knows: brokers, their topics, and when each broker was last heard of.
+"""The route table of a name server: brokers, their topics, and the time of each broker's last heartbeat.
 
-Theory of operation: a broker *registers* with all its topics, again and again; each time, and at each
-*heartbeat*, it lives for another ``heartbeat_timeout_ms``. It goes, with its topics, when it
-*unregisters*, when the connection that it registered over is lost, or when it *expires*. Nothing else
-adds a broker, and nothing is kept on disk: after a restart the brokers register anew.
+Theory of operation: a broker *registers* with all its topics, repeatedly; after each registration and each
+*heartbeat* it stays for another ``heartbeat_timeout_ms``. It is removed, with its topics, when it
+*unregisters*, when the connection over which it registered is lost, or when it *expires*. Nothing else
+adds a broker, and nothing is kept on disk: after a restart the brokers register again.
 
-Brokers of one name form a group: a master (id 0) and its slaves. Topics belong to the group; the
-master's table counts, or, where acting masters are enabled, that of the slave with the least id.
+Brokers of one name form a group: a master (id 0) and its slaves. Topics belong to the group; the topic
+table of the master counts, or, if acting masters are enabled, that of the slave with the lowest id.
 
-Events come in with the time and give values; values given out never change afterwards.
+Events are method calls with the time; returned values never change afterwards.
 
 RocketMQ: ``RouteInfoManager.java``.
 """
@@ -41,22 +41,22 @@ READ: Final = 4
 WRITE: Final = 2
 NAME_LENGTH_MAX: Final = 255
 PART_MAX: Final = 2_000
-"""So many topics of a registration are noted within one turn of the loop."""
+"""Most topics of a registration processed in one turn of the loop."""
 NEAREST_CANDIDATES_MAX: Final = 200
-"""How many names are compared in full to find the nearest: it takes some µs each."""
+"""Most names compared in full to find the nearest one: each takes some µs."""
 
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_.@-]+")
-"""With an @ for brokers that are called by their machine room: ``room@broker``."""
+"""Includes @ for brokers named with their machine room: ``room@broker``."""
 
 
-class Registered(NamedTuple):
-    """What a broker's registration came to.
+class RegistrationResult(NamedTuple):
+    """The result of a broker's registration.
 
     Attributes:
-        ha_server_addr: where a slave copies from, if its master is known.
-        master_addr: where clients reach that master.
-        new: the broker was not known before.
-        refused: topics with illegal names, which were passed over.
+        ha_server_addr: the address from which a slave replicates, if its master is known.
+        master_addr: the master's address for clients.
+        new: whether the broker was unknown before.
+        refused: topics with illegal names, which were ignored.
     """
 
     ha_server_addr: str | None = None
@@ -65,44 +65,44 @@ class Registered(NamedTuple):
     refused: tuple[str, ...] = ()
 
 
-class Gone(NamedTuple):
-    """A broker that was removed, and the connection that it had registered over."""
+class RemovedBroker(NamedTuple):
+    """A removed broker, and the connection over which it had registered."""
 
     broker_name: str
     addr: str
     source: Hashable
 
 
-class Routes:
-    """The tables. Times are ms of any clock that never goes back."""
+class RouteTable:
+    """The tables of brokers and topics. All times are ms of one monotonic clock."""
 
     def __init__(self) -> None:
         self._topics: dict[str, dict[str, QueueData]] = {}  # topic → broker name → its queues
         self._brokers: dict[str, BrokerData] = {}  # broker name → addresses by broker id
-        self._live: dict[tuple[str, str], _Live] = {}  # cluster and address → last word
+        self._live: dict[tuple[str, str], _Live] = {}  # cluster and address → last registration
         self._mappings: dict[str, dict[str, Any]] = {}  # static topic → broker name → RocketMQ's own value
 
     def register(
         self, header: RegisterBrokerHeader, registration: Registration, source: Hashable, now_ms: int
-    ) -> Registered | None:
-        """Do all of ``registering`` at once."""
+    ) -> RegistrationResult | None:
+        """Register a broker and its topics in one call: see ``registering``."""
         steps = self.registering(header, registration, source, now_ms)
         while True:
             try:
                 next(steps)
             except StopIteration as end:
-                registered: Registered | None = end.value
+                registered: RegistrationResult | None = end.value
                 return registered
 
     def registering(
         self, header: RegisterBrokerHeader, registration: Registration, source: Hashable, now_ms: int
-    ) -> Generator[None, None, Registered | None]:
-        """Note a broker and its topics; None if it sends one changed topic and was not known before.
+    ) -> Generator[None, None, RegistrationResult | None]:
+        """Register a broker and its topics; None if it is unknown and sends a single changed topic.
 
-        It yields between parts of many topics, for others to be answered.
+        It yields between parts of many topics, so that other requests can be answered.
 
         Args:
-            source: the connection that this came over.
+            source: the connection over which the registration came.
 
         Raises:
             IllegalName: the name of the broker or its cluster, or its address, cannot be used.
@@ -113,7 +113,7 @@ class Routes:
         name, broker_id, key = header.broker_name, header.broker_id, (header.cluster_name, header.broker_addr)
         table = registration.table
         known = self._brokers.get(name)
-        # A slave that becomes master keeps its address: that it had another id is over.
+        # A slave that becomes master keeps its address: its entry under the former id is removed.
         addrs = {
             other_id: addr
             for other_id, addr in (known.addrs if known else {}).items()
@@ -121,7 +121,7 @@ class Routes:
         }
         if self._outranked(header, addrs.get(broker_id), table.data_version):
             self._live.pop(key, None)
-            return Registered()
+            return RegistrationResult()
         new = broker_id not in addrs
         if new and len(table.topics) == 1:
             return None
@@ -137,49 +137,49 @@ class Routes:
         stands_in = header.enable_acting_master is not None and broker_id == min(addrs)
         if broker_id == MASTER_ID or stands_in:
             changed = new or self.data_version(*key) != table.data_version
-            self._note_alive(key, header, table.data_version, source, now_ms)
+            self._record_alive(key, header, table.data_version, source, now_ms)
             wiped = WRITE if broker_id != MASTER_ID and header.enable_acting_master else 0
             topics = iter(table.topics.values())
             while part := tuple(islice(topics, PART_MAX)):
-                refused += self._take_topics(name, part, everything=changed, wiped=wiped)
+                refused += self._add_topics(name, part, everything=changed, wiped=wiped)
                 if len(part) == PART_MAX:
                     yield
             if changed:
                 for topic, mapping in (table.mapping_infos or {}).items():
                     self._mappings.setdefault(topic, {})[name] = mapping
-        self._note_alive(key, header, table.data_version, source, now_ms)
+        self._record_alive(key, header, table.data_version, source, now_ms)
         master = self._live.get((header.cluster_name, addrs.get(MASTER_ID, "")))
         if broker_id == MASTER_ID or master is None:
-            return Registered(new=new, refused=refused)
-        return Registered(master.ha_server_addr, addrs[MASTER_ID], new, refused)
+            return RegistrationResult(new=new, refused=refused)
+        return RegistrationResult(master.ha_server_addr, addrs[MASTER_ID], new, refused)
 
     def heartbeat(self, cluster: str, addr: str, now_ms: int) -> None:
-        """Note that a broker lives."""
+        """Record a heartbeat of a broker."""
         live = self._live.get((cluster, addr))
         if live is not None:
             self._live[cluster, addr] = live._replace(heard_ms=now_ms)
 
     def data_version(self, cluster: str, addr: str) -> DataVersion | None:
-        """Give the version of the topics that a broker last registered."""
+        """Return the version of the topics that a broker last registered."""
         live = self._live.get((cluster, addr))
         return live.data_version if live else None
 
     def unregister(self, header: BrokerHeader) -> None:
-        """Forget a broker that says goodbye."""
+        """Remove a broker that unregisters."""
         self._forget(header.broker_name, header.cluster_name, header.broker_addr)
 
-    def disconnect(self, source: Hashable) -> list[Gone]:
-        """Forget the brokers that had registered over a connection that is lost."""
+    def disconnect(self, source: Hashable) -> list[RemovedBroker]:
+        """Remove and return the brokers that had registered over a lost connection."""
         return self._forget_all([key for key, live in self._live.items() if live.source == source])
 
-    def expire(self, now_ms: int) -> list[Gone]:
-        """Forget the brokers that have not been heard of for too long."""
+    def expire(self, now_ms: int) -> list[RemovedBroker]:
+        """Remove and return the brokers without a heartbeat for too long."""
         return self._forget_all(
             [key for key, live in self._live.items() if now_ms - live.heard_ms > live.timeout_ms]
         )
 
     def route(self, topic: str) -> TopicRoute | None:
-        """Give a topic's queues, and the brokers that have them."""
+        """Return a topic's queues and the brokers that have them; None if no broker has the topic."""
         queues = self._topics.get(topic, {})
         brokers = [self._brokers[name] for name in queues if name in self._brokers]
         if not brokers:
@@ -188,25 +188,25 @@ class Routes:
         return TopicRoute(brokers, list(queues.values()), mappings=dict(mappings) if mappings else None)
 
     def cluster_info(self) -> ClusterInfo:
-        """Give all brokers."""
+        """Return all brokers, and the broker names of each cluster."""
         clusters: dict[str, list[str]] = {}
         for name, broker in self._brokers.items():
             clusters.setdefault(broker.cluster, []).append(name)
         return ClusterInfo(dict(self._brokers), clusters)
 
     def broker(self, name: str) -> BrokerData | None:
-        """Give the brokers of one name."""
+        """Return the addresses of the brokers of one name."""
         return self._brokers.get(name)
 
     def topics(self, cluster: str | None = None) -> list[str]:
-        """Give the names of all topics, or of those that a cluster has."""
+        """Return the names of all topics, or of those of one cluster, sorted."""
         if cluster is None:
             return sorted(self._topics)
         names = {name for name, broker in self._brokers.items() if broker.cluster == cluster}
         return sorted(topic for topic, queues in self._topics.items() if names & queues.keys())
 
     def topics_with_flags(self, *, wanted: int, unwanted: int = 0) -> list[str]:
-        """Give the topics whose system flags have all of ``wanted`` and none of ``unwanted``."""
+        """Return the topics whose system flags have all of ``wanted`` and none of ``unwanted``, sorted."""
         mask = wanted | unwanted
         return sorted(
             topic
@@ -215,7 +215,7 @@ class Routes:
         )
 
     def nearest_topic(self, topic: str) -> str | None:
-        """Give the known topic whose name looks most like ``topic``, if any does."""
+        """Return the known topic with the most similar name to ``topic``, if one is similar enough."""
         first, last = topic[:1].lower(), topic[-1:].lower()
         candidates = (
             name
@@ -227,7 +227,7 @@ class Routes:
         return by_lower[close[0]] if close else None
 
     def add_topic(self, topic: str, queues: Iterable[QueueData]) -> bool:
-        """Note the queues of one topic; False, and nothing is noted, if a broker is not known.
+        """Add the queues of one topic; returns False and adds nothing if a broker is unknown.
 
         Raises:
             IllegalName: the topic's name cannot be used.
@@ -240,14 +240,14 @@ class Routes:
         return True
 
     def delete_topic(self, topic: str, cluster: str | None = None) -> None:
-        """Forget a topic, everywhere or in one cluster, until a broker registers it again."""
+        """Remove a topic, everywhere or in one cluster, until a broker registers it again."""
         for name in list(self._topics.get(topic, ())):
             broker = self._brokers.get(name)
             if cluster is None or (broker is not None and broker.cluster == cluster):
                 self._remove_queues(topic, name)
 
     def set_writable(self, broker_name: str, *, writable: bool) -> int:
-        """Let clients send to a broker's topics, or not; give how many topics it has."""
+        """Allow or forbid sending to the topics of a broker; return how many topics it has."""
         count = 0
         for queues in self._topics.values():
             if broker_name in queues:
@@ -256,7 +256,7 @@ class Routes:
                 count += 1
         return count
 
-    def _note_alive(
+    def _record_alive(
         self,
         key: tuple[str, str],
         header: RegisterBrokerHeader,
@@ -275,16 +275,16 @@ class Routes:
         )
 
     def _outranked(self, header: RegisterBrokerHeader, addr: str | None, version: DataVersion) -> bool:
-        """Whether another process holds this broker's place, with a later state of the same group."""
+        """Check whether another process has registered as this broker, with a later state of the group."""
         if addr is None or addr == header.broker_addr:
             return False
         held = self.data_version(header.cluster_name, addr)
         return held is not None and held.state_version > version.state_version
 
-    def _take_topics(
+    def _add_topics(
         self, name: str, configs: Iterable[TopicConfig], *, everything: bool, wiped: int
     ) -> tuple[str, ...]:
-        """Note a broker's topics, or only those it did not have here; give those with illegal names."""
+        """Add a broker's topics, or only those unknown so far; return those with illegal names."""
         refused = []
         for config in configs:
             try:
@@ -303,11 +303,11 @@ class Routes:
                 )
         return tuple(refused)
 
-    def _forget_all(self, keys: list[tuple[str, str]]) -> list[Gone]:
+    def _forget_all(self, keys: list[tuple[str, str]]) -> list[RemovedBroker]:
         gone = []
         for cluster, addr in keys:
             live = self._live[cluster, addr]
-            gone.append(Gone(live.broker_name, addr, live.source))
+            gone.append(RemovedBroker(live.broker_name, addr, live.source))
             self._forget(live.broker_name, cluster, addr)
         return gone
 
@@ -335,14 +335,14 @@ class Routes:
 
 
 class _Live(NamedTuple):
-    """A broker's last word.
+    """The last registration of a broker.
 
     Attributes:
-        heard_ms: when.
-        timeout_ms: how long it lives from then.
-        data_version: of the topics that it registered.
-        source: the connection that it registered over.
-        ha_server_addr: where its slaves copy from.
+        heard_ms: when the broker last registered or sent a heartbeat.
+        timeout_ms: how long it stays registered from then.
+        data_version: the version of the topics that it registered.
+        source: the connection over which it registered.
+        ha_server_addr: the address from which its slaves replicate.
         broker_name: the name of its group.
     """
 

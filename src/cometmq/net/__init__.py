@@ -1,1 +1,1 @@
-"""Sockets: the asyncio server and client that carry the remoting protocol."""
+"""The remoting protocol over sockets: asyncio server and client, back-pressure, in-process connections."""

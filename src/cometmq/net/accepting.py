@@ -1,8 +1,8 @@
-"""Accepting connections, as many as leave descriptors for files.
+"""Accept connections, as many as leave enough descriptors for files.
 
-The kernel completes connections by itself, so one that is too many can only be closed again. That is done
-at once: its peer learns of it, and those who are connected go on. asyncio's own servers accept all
-that has come before anybody can look, so listening sockets are read here.
+The kernel completes connections by itself, so a connection above the limit can only be closed again. That is
+done at once: its peer learns of it, and the other connections are not affected. asyncio's own servers accept
+everything before it can be counted, so this module reads the listening sockets itself.
 """
 
 import asyncio
@@ -14,44 +14,49 @@ from typing import Final
 from cometmq.io import descriptors
 
 ACCEPTS_MAX: Final = 64
-"""So many connections are accepted before others have their turn."""
+"""Connections accepted at once, before other events have their turn."""
 PAUSE_S: Final = 0.1
-"""How long none is accepted after the system could not give one."""
+"""Pause of accepting, in seconds, after the system lacked resources for a connection."""
 LOG_INTERVAL_S: Final = 5.0
 
 MakeProtocol = Callable[[Callable[[], None]], asyncio.BaseProtocol]
-"""Makes the protocol of a connection, which must call its argument once when the connection is lost."""
+"""Creates the protocol of a connection, which must call its argument once when the connection is lost."""
 
 _log = logging.getLogger(__name__)
 
 
-class Connected:
-    """How many connections the servers of this process have accepted that are not closed.
+class ConnectionCount:
+    """The number of open connections that the servers of this process have accepted.
 
     Attributes:
-        count: so many.
+        count: that number.
     """
 
     def __init__(self) -> None:
         self.count = 0
 
 
-_OF_PROCESS: Final = Connected()
+_OF_PROCESS: Final = ConnectionCount()
 
 
 class Acceptor:
-    """Accepts connections from listening sockets, which are not blocking.
+    """Accept connections from listening, non-blocking sockets.
 
     Args:
-        most: how many may be open; None for as many as the process can have, its other servers' included.
-        mine: counts those of one server, which may have several acceptors.
+        most: the limit of open connections; None for as many as the process can have, including those of its
+            other servers.
+        mine: counts the connections of one server, which may have several acceptors.
 
     Attributes:
-        refused: how many connections were closed at once.
+        refused: number of connections that were closed at once.
     """
 
     def __init__(
-        self, sockets: Iterable[socket.socket], make_protocol: MakeProtocol, most: int | None, mine: Connected
+        self,
+        sockets: Iterable[socket.socket],
+        make_protocol: MakeProtocol,
+        most: int | None,
+        mine: ConnectionCount,
     ) -> None:
         self.sockets = tuple(sockets)
         self.refused = 0
@@ -62,18 +67,18 @@ class Acceptor:
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._pause: asyncio.TimerHandle | None = None
-        self._untold = 0
-        self._telling: asyncio.TimerHandle | None = None
-        self._read()
+        self._unlogged = 0
+        self._log_timer: asyncio.TimerHandle | None = None
+        self._resume_accepting()
 
     @property
     def most(self) -> int:
-        """How many connections may be open."""
+        """The limit of open connections."""
         return self._process_most if self._most is None else self._most
 
     def close(self) -> None:
-        """Accept no more."""
-        for timer in (self._pause, self._telling):
+        """Stop accepting, and close the listening sockets."""
+        for timer in (self._pause, self._log_timer):
             if timer is not None:
                 timer.cancel()
         self._pause = None
@@ -83,28 +88,28 @@ class Acceptor:
                 listening.close()
 
     async def wait_closed(self) -> None:
-        """Wait until each connection that was accepted has its protocol."""
+        """Wait until each accepted connection has its protocol."""
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _read(self) -> None:
+    def _resume_accepting(self) -> None:
         self._pause = None
         for listening in self.sockets:
             self._loop.add_reader(listening, self._accept, listening)
 
     def _accept(self, listening: socket.socket) -> None:
-        """Accept the connections that have come, or close them."""
+        """Accept the connections that have arrived, or close those above the limit."""
         for _ in range(ACCEPTS_MAX):
             try:
                 connection, _ = listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                self._rest(error)
+                self._pause_accepting(error)
                 return
             if self._is_full:
                 connection.close()
-                self._note_refused()
+                self._count_refused()
                 continue
             connection.setblocking(False)
             self._count(1)
@@ -114,11 +119,13 @@ class Acceptor:
 
     async def _begin(self, connection: socket.socket) -> None:
         try:
-            await self._loop.connect_accepted_socket(lambda: self._make_protocol(self._note_lost), connection)
+            await self._loop.connect_accepted_socket(
+                lambda: self._make_protocol(self._count_lost), connection
+            )
         except OSError as error:
-            _log.warning("a connection was lost as it was accepted: %s", error)
+            _log.warning("a connection was lost while it was being accepted: %s", error)
             connection.close()
-            self._note_lost()
+            self._count_lost()
 
     @property
     def _is_full(self) -> bool:
@@ -126,44 +133,44 @@ class Acceptor:
             return True
         return _OF_PROCESS.count >= self._process_most
 
-    def _note_lost(self) -> None:
+    def _count_lost(self) -> None:
         self._count(-1)
 
     def _count(self, change: int) -> None:
         self._mine.count += change
         _OF_PROCESS.count += change
 
-    def _note_refused(self) -> None:
+    def _count_refused(self) -> None:
         self.refused += 1
-        self._untold += 1
-        if self._telling is None:
-            self._tell()
+        self._unlogged += 1
+        if self._log_timer is None:
+            self._log_refused()
 
-    def _tell(self) -> None:
-        """Log what was closed since the last time, and again after a while if there is more."""
-        self._telling = None
-        if not self._untold:
+    def _log_refused(self) -> None:
+        """Log how many connections were refused since the last time; repeat later if there are more."""
+        self._log_timer = None
+        if not self._unlogged:
             return
         _log.warning(
-            "closed %d new connections at once: %d are open here, and no more may be (maxConnections; by "
+            "closed %d new connections at once: %d are open, which is the limit (maxConnections; by "
             "default what `ulimit -n` leaves beside files)",
-            self._untold,
+            self._unlogged,
             self._mine.count,
         )
-        self._untold = 0
-        self._telling = self._loop.call_later(LOG_INTERVAL_S, self._tell)
+        self._unlogged = 0
+        self._log_timer = self._loop.call_later(LOG_INTERVAL_S, self._log_refused)
 
-    def _rest(self, error: OSError) -> None:
-        """Accept nothing for a while: the system has no descriptor or no memory for a connection."""
+    def _pause_accepting(self, error: OSError) -> None:
+        """Pause accepting: the system has no descriptor or no memory for a connection."""
         if self._pause is None:
             _log.warning("no connection can be accepted for now: %s", error)
             for listening in self.sockets:
                 self._loop.remove_reader(listening)
-            self._pause = self._loop.call_later(PAUSE_S, self._read)
+            self._pause = self._loop.call_later(PAUSE_S, self._resume_accepting)
 
 
 async def listen(host: str, port: int, backlog: int) -> list[socket.socket]:
-    """Open sockets that listen on ``host:port``, one for each address of the host. Raises OSError."""
+    """Open listening sockets on ``host:port``, one for each address of the host. Raises OSError."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     listening: list[socket.socket] = []

@@ -1,4 +1,4 @@
-"""Addresses as people and name servers write them: ``host:port``, or ``[ip]:port`` for IPv6."""
+"""Addresses as text: ``host:port``, or ``[ip]:port`` for IPv6."""
 
 import errno
 import re
@@ -15,10 +15,10 @@ _ADDRESS: Final = re.compile(r"(?:\[([\w:.%]+)\]|([^\s:/\[\]]+)):([0-9]{1,5})", 
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """Give host and port.
+    """Parse an address to host and port.
 
     Raises:
-        SettingsError: the text is no address; IllegalType if it is no text.
+        SettingsError: the text is not an address; IllegalType if it is not a str.
     """
     check(TEXT, address=text)
     match = _ADDRESS.fullmatch(text)
@@ -29,12 +29,12 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 def address_text(host: str, port: int) -> str:
-    """Write an address as ``parse_address`` reads it."""
+    """Format an address so that ``parse_address`` can parse it."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def free_port() -> int:
-    """Give a TCP port of the loopback address that nobody listens on just now."""
+    """Return a TCP port of the loopback address that is free at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -42,11 +42,11 @@ def free_port() -> int:
 
 
 def remedy_of(error: OSError) -> str:
-    """Say what is wrong with an address that cannot be listened on, and what to do about it."""
+    """Return what is wrong with an address that a server cannot listen on, and the remedy."""
     if error.errno == errno.EADDRINUSE:
         return "another process listens there; stop it or choose another port"
     if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
-        return "it is no address of this machine; use one that is, or 127.0.0.1"
+        return "it is not an address of this machine; use one of its addresses, or 127.0.0.1"
     if error.errno == errno.EACCES:
         return "not permitted; choose a port above 1023"
     return error.strerror or str(error)

@@ -1,8 +1,8 @@
-"""The request boundary: where any failure to answer a request becomes an error answer.
+"""The request boundary: every failure to answer a request becomes an error response here.
 
-A failure of one request must harm neither the connection, nor the other requests of the same socket
+A failure of one request must affect neither the connection, nor the other requests of the same socket
 read, nor the event loop. So this is the one place that catches every exception. A handler draws the
-boundary around as little as one answer serves: a single request, or the sends of one batch.
+boundary around as few requests as it answers together: a single request, or the sends of one batch.
 """
 
 import logging
@@ -21,10 +21,10 @@ _P = ParamSpec("_P")
 
 
 class Answerer(Protocol):
-    """The side that answers: a server's session, or a client's connection that the server asks."""
+    """The connection over which a response is sent: a server's session, or a client's connection."""
 
     def send(self, data: Buffer | Command) -> None:
-        """Send an encoded or yet to be encoded command soon."""
+        """Send an encoded frame, or encode and send a command, soon."""
         ...
 
 
@@ -35,10 +35,11 @@ def attempt(
     *args: _P.args,
     **kwargs: _P.kwargs,
 ) -> None:
-    """Call ``handle``; if it raises, answer SYSTEM_ERROR to each of ``commands`` that wants an answer.
+    """Call ``handle``; if it raises, answer each of ``commands`` that expects a response with SYSTEM_ERROR.
 
-    What the peer did wrong (a missing field, an illegal name) it is told in full. Of an error of our
-    own it is told the kind only, and the log gets the traceback: messages may name files and values.
+    The response to a mistake of the peer (a missing field, an illegal name) has the full text of the error.
+    For an internal error it has only the type, and the log has the traceback: the text may name files and
+    values.
     """
     try:
         handle(*args, **kwargs)

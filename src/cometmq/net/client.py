@@ -1,4 +1,4 @@
-"""The connections of one client: one to each server, shared by all who ask it."""
+"""The connections of one client: one to each server, shared by all its requests."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,9 +13,9 @@ class Connections:
     """One shared connection per address, opened when it is first needed and again after a loss.
 
     Args:
-        on_request: takes what any server asks or tells.
+        on_request: called with each request that a server sends.
         connect_timeout_ms: how long to wait for a server to accept.
-        on_open: told the address of each connection that was opened, also of one that was lost before.
+        on_open: called with the address of each opened connection, also when it is opened again after a loss.
     """
 
     def __init__(
@@ -33,19 +33,19 @@ class Connections:
 
     @property
     def is_closed(self) -> bool:
-        """Whether no connection is opened any more."""
+        """Whether the client is closed, so that no connection is opened any more."""
         return self._closed
 
     def request(
         self, address: str, command: Command | SendRequest, timeout_ms: int = REQUEST_TIMEOUT_MS
     ) -> Awaitable[Command]:
-        """Ask the server at ``address``; to be awaited at once, for its answer, whatever its code.
+        """Send a request to ``address``; await the result at once for the response, whatever its code.
 
         Raises:
-            SettingsError: ``address`` is no address.
-            NetworkError: no connection, or it was lost before the answer.
-            RequestTimeout: no answer within ``timeout_ms`` from when there was a connection with room.
-            ProtocolError: the command cannot be encoded.
+            SettingsError: ``address`` is not an address.
+            NetworkError: there is no connection, or it was lost before the response.
+            RequestTimeout: no response came within ``timeout_ms`` after the connection could take the
+            request. ProtocolError: the command cannot be encoded.
         """
         connection = self._open.get(address)
         if connection is None or connection.closed or connection.is_full:
@@ -53,13 +53,13 @@ class Connections:
         return connection.request(command, timeout_ms)
 
     async def oneway(self, address: str, command: Command | SendRequest) -> None:
-        """Tell the server at ``address``; waits only for a connection with room. Raises like ``request``."""
+        """Send a one-way request; wait only until the connection can take it. Raises like ``request``."""
         connection = await self.connect(address)
         await connection.drained()
         connection.oneway(command)
 
     async def connect(self, address: str) -> Connection:
-        """Give the connection to ``address``. Raises SettingsError or NetworkError."""
+        """Return the connection to ``address``, opened if necessary. Raises SettingsError or NetworkError."""
         connection = self._open.get(address)
         if connection is not None and not connection.closed:
             return connection
@@ -71,7 +71,7 @@ class Connections:
             task.add_done_callback(_retrieve_error)
             self._opening[address] = task
         try:
-            # Others may wait for the same connection: that one of them gives up is not their concern.
+            # Others may wait for the same connection: cancelling one of them must not cancel the task.
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             if not task.cancelled():
@@ -79,7 +79,7 @@ class Connections:
             raise NetworkError(f"no connection to {address}: this client was closed") from None
 
     async def close(self) -> None:
-        """Close all connections; none is opened any more."""
+        """Close all connections; no connection is opened any more."""
         self._closed = True
         opening = list(self._opening.values())
         for task in opening:
@@ -104,6 +104,6 @@ class Connections:
 
 
 def _retrieve_error(task: "asyncio.Task[Connection]") -> None:
-    """Keep asyncio from logging a failure that nobody waits for any more."""
+    """Retrieve a task's exception, so that asyncio does not log it when nobody waits for it any more."""
     if not task.cancelled():
         task.exception()

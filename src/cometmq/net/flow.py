@@ -1,14 +1,14 @@
-"""Back-pressure: how much may wait, to be sent on a connection and to be handled, and what follows then.
+"""Back-pressure: limits on the bytes that wait to be sent and to be handled.
 
-What is unsent on a connection::
+Unsent bytes of a connection::
 
     unsent bytes   0 ────────── LOW_WATER ────────── HIGH_WATER ──────────────── UNSENT_MAX
                    all is read  └ reading resumes    └ reading stops,            └ the connection
-                   and answered   and deferred         large answers can           is cut
-                                  answers are made     be deferred
+                   and answered   and deferred         large answers can           is closed
+                                  answers are sent     be deferred
 
-A peer that never reads can thus make a server hold at most ``UNSENT_MAX`` and one answer more. What was read
-and is not handled yet is bounded, too: see ``turn.py``.
+So a peer that never reads can make a server hold at most ``UNSENT_MAX`` and one more answer. Bytes that were
+read and are not handled yet are limited too: see ``turn.py``.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from cometmq.message import Buffer
 HIGH_WATER: Final = 1 << 19
 LOW_WATER: Final = 1 << 17
 UNSENT_MAX: Final = 1 << 25
-"""Two of the largest frames (bytes)."""
+"""Twice the size of the largest frame, in bytes."""
 
 UNHANDLED_MAX: Final = 1 << 16
 UNHANDLED_TOTAL_MAX: Final = 1 << 26
@@ -29,18 +29,18 @@ TURN_MAX: Final = 1 << 19
 UNFINISHED_TOTAL_MAX: Final = 1 << 26
 
 
-class Limits(NamedTuple):
-    """How many bytes a server holds of its connections.
+class FlowLimits(NamedTuple):
+    """The limits of the bytes that a server holds for its connections.
 
     Attributes:
-        low_water: see above, as for ``high_water`` and ``unsent_max``; each is of one connection.
-        unhandled_max: a connection that has so many unhandled, or some after a turn, is not read until all
-            of them are handled.
-        unhandled_total_max: while all connections together have so many, none is read.
-        turn_max: of so many that all have unhandled, a turn of the loop handles what there is; of more, the
-            same share of each connection.
-        unfinished_total_max: of so many that long frames will have, all connections' together, no further one
-            is read before others are finished.
+        low_water: see the diagram above, as for ``high_water`` and ``unsent_max``; each per connection.
+        unhandled_max: a connection with this many unhandled bytes, or with some after a turn, is not read
+            until all of them are handled.
+        unhandled_total_max: while all connections together have this many, none is read.
+        turn_max: if all connections together have at most this many unhandled bytes, one turn of the loop
+            handles all of them; else an equal share of each connection.
+        unfinished_total_max: while unfinished long frames of all connections together need this many bytes,
+            no further long frame is read.
     """
 
     low_water: int = LOW_WATER
@@ -52,22 +52,22 @@ class Limits(NamedTuple):
     unfinished_total_max: int = UNFINISHED_TOTAL_MAX
 
 
-LIMITS: Final = Limits()
+LIMITS: Final = FlowLimits()
 
 JOIN_MAX: Final = 1 << 16
-"""Up to this many bytes are copied into one buffer; more go to the socket as a list of buffers."""
+"""Up to this many bytes are joined to one buffer; more go to the socket as a list of buffers."""
 
 
 class Outbox:
-    """What one connection has still to send: joined, counted and bounded.
+    """The unsent data of one connection: joined, counted and limited.
 
-    All that is put in during one turn of the event loop leaves in one transport write: between ``cork`` and
+    Everything put in during one turn of the event loop leaves in one transport write: between ``cork`` and
     ``flush``, or else at the end of the turn.
 
     Args:
-        transport: where to.
+        transport: the connection's transport.
         limits: bytes above which the peer counts as congested, and above which ``put`` refuses.
-        flush_soon: sees to it that ``flush`` is called at the end of the turn; by default the loop does.
+        flush_soon: calls ``flush`` at the end of the turn; by default by the event loop.
     """
 
     __slots__ = (
@@ -85,7 +85,7 @@ class Outbox:
     def __init__(
         self,
         transport: asyncio.Transport,
-        limits: Limits = LIMITS,
+        limits: FlowLimits = LIMITS,
         *,
         flush_soon: "Callable[[Outbox], object] | None" = None,
     ) -> None:
@@ -102,36 +102,36 @@ class Outbox:
 
     @property
     def unsent(self) -> int:
-        """Bytes that the operating system has not yet taken."""
+        """Bytes that the operating system has not accepted yet."""
         return self._pending_size + self._transport.get_write_buffer_size()
 
     def put(self, data: Buffer) -> bool:
-        """Send ``data`` soon; False, and nothing is taken, if the peer has left too much unread."""
+        """Send ``data`` soon; returns False and drops it if the peer has left too much unread."""
         size = len(data)
         if self.congested and self.unsent + size > self._unsent_max:
             return False
         self._pending.append(data)
         self._pending_size += size
         if self._pending_size >= self._high_water:
-            self.flush()  # so that whoever makes the next answer sees the congestion
+            self.flush()  # so that the next answer is made knowing of the congestion
         elif not self._corked:
             self._corked = True
             self._flush_soon(self)
         return True
 
     def write(self, data: Buffer) -> bool:
-        """Send ``data`` at once, unless something waits before it; else like ``put``."""
+        """Send ``data`` at once, unless other data waits before it; else like ``put``."""
         if self._pending or self.congested or self._transport.is_closing():
             return self.put(data)
         self._transport.write(data)
         return True
 
     def cork(self) -> None:
-        """Collect what is put in until ``flush``, which the caller must call in the same turn."""
+        """Collect data until ``flush``, which the caller must call in the same turn."""
         self._corked = True
 
     def flush(self) -> None:
-        """Hand all that was collected to the transport, in one write."""
+        """Write all collected data to the transport, in one call."""
         self._corked = False
         pending, size = self._pending, self._pending_size
         if not pending:
@@ -147,35 +147,35 @@ class Outbox:
             self._transport.writelines(pending)
 
     def when_drained(self, action: Callable[[], None]) -> None:
-        """Run ``action`` now, or once the peer has read enough; never, if the connection ends before."""
+        """Call ``action`` now, or once the peer has read enough; never if the connection ends before."""
         if self.congested:
             self._deferred.append(action)
         else:
             action()
 
     def congest(self) -> None:
-        """Note that the transport's buffer has passed its high-water mark."""
+        """Mark as congested: the transport's buffer is above its high-water mark."""
         self.congested = True
 
     def drain(self) -> None:
-        """Note that the transport's buffer has fallen below its low-water mark; do what was deferred."""
+        """Mark as not congested: the buffer is below its low-water mark; run the deferred actions."""
         self.congested = False
         while self._deferred and not self.congested:
             self._deferred.popleft()()
 
     def close(self) -> None:
-        """Let what was put in leave, then close; what was deferred is not done."""
+        """Send the collected data, then close; deferred actions are dropped."""
         self.flush()
         self._deferred.clear()
         self._transport.close()
 
     def abort(self) -> None:
-        """Close at once, and forget all that is unsent."""
+        """Close at once, and drop all unsent data."""
         self.discard()
         self._transport.abort()
 
     def discard(self) -> None:
-        """Forget everything: the connection is gone."""
+        """Drop all unsent data and deferred actions: the connection is closed."""
         self._pending, self._pending_size = [], 0
         self._deferred.clear()
 

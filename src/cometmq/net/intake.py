@@ -1,8 +1,8 @@
-"""What a connection has received and nobody has handled yet."""
+"""The received and not yet handled bytes of a connection."""
 
 
 class Intake:
-    """Bytes, taken from the front a share at a time."""
+    """A byte buffer from whose front shares are taken."""
 
     __slots__ = ("_begin", "_data")
 
@@ -15,16 +15,16 @@ class Intake:
 
     @property
     def is_begun(self) -> bool:
-        """Whether a part was taken and a part is left."""
+        """Whether a share was taken and bytes are left."""
         return self._begin > 0
 
     def add(self, data: bytes) -> None:
-        """Take in what was received."""
+        """Append received bytes."""
         self._data = self._data[self._begin :] + data if self._data else data
         self._begin = 0
 
     def take(self, size_max: int) -> bytes:
-        """Give up to so many bytes, and hold them no longer."""
+        """Remove and return up to ``size_max`` bytes from the front."""
         data, begin = self._data, self._begin
         end = begin + size_max
         if end < len(data):
@@ -34,5 +34,5 @@ class Intake:
         return data[begin:] if begin else data
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop all bytes."""
         self._data, self._begin = b"", 0

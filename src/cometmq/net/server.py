@@ -1,8 +1,8 @@
-"""The asyncio server: connections in, commands to a handler, answers out.
+"""The asyncio server: receives commands, passes them to a handler, sends the responses.
 
-What came in one turn of the loop is handled at its end (``turn.py``): all the commands that a connection's
-reads completed go to the handler in one call, and all answers made during that call leave in one write. The
-server knows frames and limits; what a command means is the handler's business.
+All commands that arrive in one turn of the event loop are handled at its end (``turn.py``): those of one
+connection go to the handler in one call, and all responses made during that call leave in one write. The
+server knows frames and limits; the handler knows the meaning of commands.
 """
 
 import asyncio
@@ -12,10 +12,10 @@ from typing import Final, Protocol
 from cometmq.errors import SettingsError
 from cometmq.io.clock import Clock, SystemClock
 from cometmq.net import inproc
-from cometmq.net.accepting import Acceptor, Connected, listen
+from cometmq.net.accepting import Acceptor, ConnectionCount, listen
 from cometmq.net.address import remedy_of
 from cometmq.net.boundary import attempt
-from cometmq.net.flow import LIMITS, Limits
+from cometmq.net.flow import LIMITS, FlowLimits
 from cometmq.net.session import Session
 from cometmq.net.turn import BulkHandler, Turn
 from cometmq.net.unfinished import UnfinishedFrames
@@ -26,39 +26,39 @@ __all__ = ["RequestHandler", "Server", "Session"]
 BACKLOG: Final = 1024
 SWEEP_INTERVAL_MS: Final = 5_000
 LATE_MS: Final = 200
-"""What has waited for so long to be handled is late (RocketMQ: waitTimeMillsInSendQueue)."""
+"""Age, in ms, from which an unhandled request counts as late (RocketMQ: waitTimeMillsInSendQueue)."""
 STOP_MS_MAX: Final = 3_000
-"""How long ``stop`` lets peers take what was already answered."""
+"""How long ``stop`` waits for peers to read their responses, in ms."""
 
 
 class RequestHandler(Protocol):
-    """What a server does with commands."""
+    """The handler of a server's commands."""
 
     def handle(self, session: Session, commands: list[Command]) -> None:
-        """Answer, now or later, all the commands that one connection's reads of a turn completed."""
+        """Answer, now or later, all commands of one connection that arrived in one turn."""
         ...
 
     def closed(self, session: Session) -> None:
-        """Forget a session: its connection is gone."""
+        """Clean up after a session whose connection is closed."""
         ...
 
 
 class Server:
-    """Listens, and keeps the sessions.
+    """A server: it listens, and holds the sessions of its connections.
 
     Args:
-        handler: answers the commands. What it raises is answered with SYSTEM_ERROR; to spare the other
-            commands of the same read, it draws the boundary itself (``net.boundary.attempt``).
-        clock: measures silence.
-        limits: how many bytes may wait, to be sent and to be handled.
-        connections_max: how many connections may be open, which is said by the descriptors if it is None;
-            one that comes when so many are is closed at once.
-        late_ms: what has waited for so long is for the handler alone: see ``Session.waited_ms``.
+        handler: answers the commands. An exception that it raises is answered with SYSTEM_ERROR; to protect
+            the other commands of the same call, it draws the boundary itself (``net.boundary.attempt``).
+        clock: measures the silence of peers.
+        limits: the limits of bytes that wait to be sent and to be handled.
+        connections_max: the limit of open connections; None derives it from the number of descriptors. A
+            connection above the limit is closed at once.
+        late_ms: requests that have waited this long go to the handler alone: see ``Session.waited_ms``.
 
     Attributes:
-        bulk: sees what was read before the handler does, or None.
-        turn: what waits for the end of the loop's turn.
-        unfinished: gives room to long frames that are arriving.
+        bulk: handles received frames in bulk before the handler does, or None.
+        turn: collects the work of the loop's current turn.
+        unfinished: reserves memory for long frames that are arriving.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Server:
         handler: RequestHandler,
         *,
         clock: Clock | None = None,
-        limits: Limits = LIMITS,
+        limits: FlowLimits = LIMITS,
         late_ms: int = LATE_MS,
         connections_max: int | None = None,
     ) -> None:
@@ -79,22 +79,22 @@ class Server:
         self.late_ms = late_ms
         self.sessions: set[Session] = set()
         self._connections_max = connections_max
-        self._connected = Connected()
+        self._connected = ConnectionCount()
         self._listeners: list[Acceptor | inproc.Listener] = []
         self._sweeper: asyncio.TimerHandle | None = None
         self._empty = asyncio.Event()
         self._stopping = False
 
     async def start(self, host: str, port: int) -> int:
-        """Listen on ``host:port``, a port of 0 meaning any free one; may be called for several addresses.
+        """Listen on ``host:port``; port 0 means any free one. May be called for several addresses.
 
-        At ``inproc.HOST`` only this process's own clients reach it, without sockets.
+        At ``inproc.HOST`` only clients in this process can reach it, without sockets.
 
         Returns:
             The port.
 
         Raises:
-            SettingsError: the address cannot be listened on: in use, not of this machine, not permitted.
+            SettingsError: the address cannot be used: in use, not of this machine, not permitted.
         """
         try:
             listener, bound_port = await self._listen(host, port)
@@ -107,7 +107,7 @@ class Server:
         return bound_port
 
     async def stop(self) -> None:
-        """Listen no more; let the peers take what was answered, then close their connections."""
+        """Stop listening; wait until the peers have read their responses, then close their connections."""
         self._stopping = True
         if self._sweeper is not None:
             self._sweeper.cancel()
@@ -122,7 +122,7 @@ class Server:
                 await self._all_gone()
         except TimeoutError:
             for session in list(self.sessions):
-                session.abort("it does not take its answers, and the server stops")
+                session.abort("it does not read its responses, and the server is stopping")
             await self._all_gone()
         for listener in self._listeners:
             await listener.wait_closed()
@@ -130,31 +130,31 @@ class Server:
 
     @property
     def connections_max(self) -> int | None:
-        """How many connections may be open; None while nothing limits them."""
+        """The limit of open connections; None if there is none."""
         acceptors = self._acceptors()
         return acceptors[0].most if acceptors else self._connections_max
 
     @property
     def refused_connections(self) -> int:
-        """How many connections were closed at once, since too many were open."""
+        """Number of connections that were closed at once because too many were open."""
         return sum(acceptor.refused for acceptor in self._acceptors())
 
     def sweep(self) -> None:
-        """Close the sessions that are silent or stuck; called each ``SWEEP_INTERVAL_MS``."""
+        """Close the sessions that are silent or stuck; called every ``SWEEP_INTERVAL_MS``."""
         now_ms = self.clock.monotonic_ms()
         for session in list(self.sessions):
             session.sweep(now_ms)
-        self.unfinished.look()
+        self.unfinished.cut_stalled()
 
     def add(self, session: Session) -> None:
-        """Keep a new session."""
+        """Add a new session."""
         self.sessions.add(session)
         self._empty.clear()
         if self._stopping:
             session.close()
 
     def remove(self, session: Session) -> None:
-        """Let go of a session whose connection is gone."""
+        """Remove a session whose connection is closed, and tell the handler."""
         if session in self.sessions:
             self.sessions.remove(session)
             attempt(session, (), self.handler.closed, session)
@@ -165,7 +165,7 @@ class Server:
         return [listener for listener in self._listeners if isinstance(listener, Acceptor)]
 
     async def _listen(self, host: str, port: int) -> tuple[Acceptor | inproc.Listener, int]:
-        """Give what listens, and its port."""
+        """Open a listener; return it and its port."""
         if host == inproc.HOST:
             within = inproc.listen(port, lambda: Session(self))
             return within, within.port

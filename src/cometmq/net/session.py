@@ -1,4 +1,4 @@
-"""One peer's connection to a server: its commands, the answers to them, and its silence."""
+"""A peer's connection to a server: its commands, their responses, and the detection of silent peers."""
 
 import asyncio
 import logging
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from cometmq.net.server import Server
 
 IDLE_MS_MAX: Final = 120_000
-"""A peer that neither sends nor takes a byte for so long is gone (RocketMQ: NettyServerConfig.java)."""
+"""Silence, in ms, after which a peer counts as gone (RocketMQ: NettyServerConfig.java)."""
 PARTIAL_FRAME_MS_MAX: Final = 30_000
-"""A frame that takes longer to arrive is of a peer that hangs, or of one that is after our memory."""
+"""Longest time, in ms, for one frame to arrive: a slower peer hangs, or tries to occupy our memory."""
 
 _log = logging.getLogger(__name__)
 
 
 class Session(asyncio.Protocol):
-    """One peer's connection, as the handler sees it.
+    """A peer's connection, as a handler uses it.
 
     Attributes:
-        peer: the peer's IP address and port; an IPv4 address mapped into IPv6 is given as IPv4.
+        peer: the peer's IP address and port; an IPv4 address mapped into IPv6 is returned as IPv4.
         born_host: the same as records hold it, 8 or 20 bytes.
-        server: who keeps the session.
-        attributes: whatever the handler wants to remember of this peer.
-        closed: nothing that is sent from now on will arrive.
-        frame_heard_ms: when something came last of a long frame that is unfinished.
-        waited_ms: how long what is being handled has waited, if that is too long; else 0.
+        server: the server of the session.
+        attributes: values that the handler keeps with this session.
+        closed: whether the session is closed, so that nothing can be sent.
+        frame_heard_ms: monotonic time when bytes of the unfinished long frame last arrived, in ms.
+        waited_ms: how long the commands being handled have waited, if that is too long; else 0.
     """
 
     peer: tuple[str, int]
@@ -53,14 +53,14 @@ class Session(asyncio.Protocol):
         self._on_lost = on_lost
         self._reader = FrameReader()
         self._intake = Intake()
-        self._waits = False  # for the end of a turn
+        self._waits = False  # to be handled at the end of a turn
         self._is_read = True
         self._heard = False
-        self._is_head_known = False  # what the peer speaks
+        self._is_head_known = False  # whether the first bytes were checked for other protocols
         self._commands_read = 0
         self._commands_at_sweep = 0
         self._frame_length = 0  # of a long frame that is unfinished
-        self._waits_for_room = False  # for the rest of that frame
+        self._waits_for_room = False  # for the rest of that frame, which is not read meanwhile
         self.frame_heard_ms = 0
         self._quiet_since_ms = self._stuck_since_ms = server.clock.monotonic_ms()
 
@@ -69,51 +69,51 @@ class Session(asyncio.Protocol):
 
     @property
     def congested(self) -> bool:
-        """Whether the peer leaves so much unread that large answers should wait: see ``when_drained``."""
+        """Whether the peer has left so much unread that large responses should wait: see ``when_drained``."""
         return self._outbox.congested
 
     def send(self, data: Buffer | Command) -> None:
-        """Send an encoded frame, or a command, soon; into the void if the session is closed."""
+        """Send an encoded frame, or a command, soon; it is dropped if the session is closed."""
         if self.closed:
             return
         if not self._outbox.put(encode(data) if isinstance(data, Command) else data):
             self.abort(f"it has left {self._outbox.unsent} bytes of answers unread")
 
     def send_at_once(self, frames: bytes) -> None:
-        """Send encoded frames without waiting for what else the turn may bring."""
+        """Send encoded frames at once, without waiting for other responses of the turn."""
         if not self.closed and not self._outbox.write(frames):
             self.abort(f"it has left {self._outbox.unsent} bytes of answers unread")
 
     def when_drained(self, action: Callable[[], None], *commands: Command) -> None:
-        """Run ``action`` when the peer has room for a large answer: at once, later, or never if it goes.
+        """Call ``action`` when the peer can take a large response: now, later, or never if it disconnects.
 
         Args:
-            action: makes the answer and sends it.
-            commands: those that ``action`` answers; if it fails they are answered SYSTEM_ERROR.
+            action: makes and sends the response.
+            commands: the requests that ``action`` answers; if it fails they are answered with SYSTEM_ERROR.
         """
         if not self.closed:
             self._outbox.when_drained(partial(attempt, self, commands, action))
 
     def close(self) -> None:
-        """Send what was answered, then close."""
+        """Send all responses made so far, then close."""
         if not self.closed:
             self._outbox.close()
             self.closed = True
 
     def abort(self, reason: str) -> None:
-        """Close at once, whatever is still unsent, and log the reason."""
-        _log.warning("cut the connection of %s: %s", self, reason)
+        """Close at once, drop all unsent data, and log the reason."""
+        _log.warning("closed the connection of %s at once: %s", self, reason)
         self.closed = True
         self._outbox.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin (called by asyncio)."""
-        transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its ancestry
+        """Set up the session (called by asyncio)."""
+        transport = cast(asyncio.Transport, transport)  # uvloop's has its methods, but not its base class
         server = self.server
         self._transport = transport
         self._outbox = Outbox(transport, server.limits, flush_soon=server.turn.flush_soon)
         address = transport.get_extra_info("peername")
-        if address is None:  # gone before anybody looked
+        if address is None:  # closed before it was accepted
             transport.abort()
             return
         self.born_host = pack_host(address[0], address[1])
@@ -121,7 +121,7 @@ class Session(asyncio.Protocol):
         self.server.add(self)
 
     def data_received(self, data: bytes) -> None:
-        """Take one socket read (called by asyncio)."""
+        """Buffer the bytes of one socket read until the end of the turn (called by asyncio)."""
         self._heard = True
         if self._frame_length:
             self.frame_heard_ms = self.server.clock.monotonic_ms()
@@ -137,26 +137,26 @@ class Session(asyncio.Protocol):
             turn.stop_reading(self)
 
     def eof_received(self) -> None:
-        """Note that the peer will send no more (called by asyncio, which then closes)."""
+        """Handle all that was received: the peer sends no more (called by asyncio, which then closes)."""
         self.server.turn.finish(self)
         if not self._reader.eof():
             self._refuse(f"it ended in the middle of a frame, after {self._reader.unfinished_size} bytes")
 
     def pause_writing(self) -> None:
-        """Note that the peer reads too slowly (called by asyncio)."""
+        """Mark the peer as congested, and stop reading (called by asyncio)."""
         self._outbox.congest()
         self.stop_reading()
 
     def resume_writing(self) -> None:
-        """Note that the peer has caught up (called by asyncio)."""
+        """Mark the peer as no longer congested, and resume reading (called by asyncio)."""
         self._heard = True
         self._outbox.drain()
         if self._intake and not self._waits:
-            self._wait()
-        self.read_on()
+            self._queue_again()
+        self.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End (called by asyncio)."""
+        """Clean up after the loss of the connection (called by asyncio)."""
         self.server.turn.finish(self)
         _log.debug("the connection of %s is gone: %s", self, exc or "closed")
         self.closed = True
@@ -166,12 +166,12 @@ class Session(asyncio.Protocol):
         self._on_lost()
 
     def stop_reading(self) -> None:
-        """Leave what the peer sends to the operating system, which lets the peer wait."""
+        """Stop reading; the operating system then makes the peer wait."""
         self._is_read = False
         self._transport.pause_reading()
 
-    def read_on(self) -> None:
-        """Read again, unless anything is against it."""
+    def resume_reading(self) -> None:
+        """Resume reading, unless a limit forbids it."""
         intake, turn, limits = self._intake, self.server.turn, self.server.limits
         is_held_up = self.congested or self._waits_for_room or turn.is_full
         if not (intake.is_begun or len(intake) >= limits.unhandled_max or is_held_up):
@@ -180,14 +180,14 @@ class Session(asyncio.Protocol):
 
     @property
     def has_received(self) -> bool:
-        """Whether ``take_read`` has something to take."""
+        """Whether ``take_read`` has bytes to return."""
         return len(self._intake) > 0
 
     def take_read(self, size_max: int, *, is_last: bool = False) -> Read | None:
-        """Give the next of what has been received, None if there is nothing to do about it now.
+        """Remove and return the next received bytes; None if there is nothing to handle now.
 
-        While the peer is congested nothing is given: it gets no more answers before it has read those that
-        it has; unless it ``is_last``, for no more will come.
+        While the peer is congested nothing is returned, so that it gets no further responses before it has
+        read the present ones; unless ``is_last`` says that no more bytes will come.
         """
         data = self._take(size_max, is_last=is_last)
         if not data:
@@ -195,20 +195,20 @@ class Session(asyncio.Protocol):
         data = self._reader.joined(data)
         if data and not self._is_head_known and self._is_foreign(data):
             return None
-        if 0 < self._frame_length <= len(data):  # else it is not finished, and keeps its room
-            self._note_frame()
+        if 0 < self._frame_length <= len(data):  # the frame is complete, so its reservation ends
+            self._reserve_for_frame()
         return Read(self, data) if data else None
 
     def _is_foreign(self, data: bytes) -> bool:
-        """Check the first bytes of the connection; refuse a peer that speaks another protocol."""
+        """Check the first bytes of the connection; close it if the peer speaks another protocol."""
         self._is_head_known = len(data) >= HEAD_SIZE
         if (name := foreign_protocol(data[:HEAD_SIZE])) is None:
             return False
-        self._refuse(f"{name}; only RocketMQ's remoting protocol is spoken here, without TLS")
+        self._refuse(f"{name}; this server speaks RocketMQ's remoting protocol only, without TLS")
         return True
 
     def _take(self, size_max: int, *, is_last: bool) -> bytes:
-        """Take so many bytes of what has been received; what is left waits for the next turn."""
+        """Remove up to ``size_max`` received bytes; the rest waits for the next turn."""
         self._waits = False
         if (self._outbox.congested or self._waits_for_room) and not is_last:
             return b""
@@ -216,46 +216,46 @@ class Session(asyncio.Protocol):
         if is_last:
             return data
         if self._intake:
-            self._wait()
+            self._queue_again()
             self.stop_reading()
         elif not self._is_read:
-            self.read_on()
+            self.resume_reading()
         return data
 
-    def _wait(self) -> None:
-        """Have what is left of what has been received handled in the next turn."""
+    def _queue_again(self) -> None:
+        """Queue the received bytes for the next turn."""
         self._waits = True
         self.server.turn.add(self)
         self.server.turn.unhandled += len(self._intake)
 
     def handle(self, read: Read, handle: Handle) -> None:
-        """Handle frames of a read as commands; close the connection if they are none."""
+        """Decode and handle frames of a read as commands; close the connection if they are not frames."""
         self._commands_read += read.position > 0
         frames = read.data[read.position : read.commands_end]
         read.position = read.commands_end
         try:
             commands = self._reader.receive_data(frames)
         except ProtocolError as error:
-            read.position = len(read.data)  # nothing behind them can be understood
+            read.position = len(read.data)  # nothing behind them can be decoded
             self._refuse(str(error))
             return
         self._commands_read += len(commands)
-        self._note_frame()
+        self._reserve_for_frame()
         if commands:
             attempt(self, commands, handle, self, commands)
 
-    def go_on(self) -> None:
-        """Read the rest of a frame that there is room for now."""
+    def resume_frame(self) -> None:
+        """Resume reading an unfinished long frame, for which memory is now reserved."""
         self._waits_for_room = False
         if self.closed:
             return
         self.frame_heard_ms = self.server.clock.monotonic_ms()
         if self._intake and not self._waits:
-            self._wait()
-        self.read_on()
+            self._queue_again()
+        self.resume_reading()
 
-    def _note_frame(self) -> None:
-        """Ask for room for the frame that is unfinished now; while there is none, no more of it is read."""
+    def _reserve_for_frame(self) -> None:
+        """Reserve memory for the unfinished long frame, if any; stop reading while there is none."""
         length = self._reader.unfinished_length
         if length < LONG_FRAME_MIN:
             length = 0
@@ -271,7 +271,7 @@ class Session(asyncio.Protocol):
                 self.stop_reading()
 
     def sweep(self, now_ms: int) -> None:
-        """Close if the peer has been silent, or stuck in the middle of one frame, for too long."""
+        """Close the connection if the peer has been silent, or stuck within one frame, for too long."""
         if self._heard:
             self._heard = False
             self._quiet_since_ms = now_ms
@@ -280,17 +280,17 @@ class Session(asyncio.Protocol):
             return
         progress = self._commands_read - self._commands_at_sweep
         self._commands_at_sweep = self._commands_read
-        # While we do not read, because the peer does not or others come first, no frame can be finished.
+        # While reading is stopped, for this peer's sake or that of others, no frame can be finished.
         if progress or not self._reader.unfinished_size or self.congested or self._waits_for_room:
             self._stuck_since_ms = now_ms
         elif now_ms - self._stuck_since_ms >= PARTIAL_FRAME_MS_MAX:
             self.abort(
-                f"a frame has not been finished in {PARTIAL_FRAME_MS_MAX // 1000} s,"
-                f" {self._reader.unfinished_size} bytes of it came"
+                f"a frame was not finished within {PARTIAL_FRAME_MS_MAX // 1000} s,"
+                f" {self._reader.unfinished_size} bytes of it arrived"
             )
 
     def _refuse(self, cause: str) -> None:
-        """Close because the peer broke the protocol; it may still take the answers made before."""
+        """Close because the peer broke the protocol; it may still read the responses made before."""
         _log.warning("closed the connection of %s: %s", self, cause)
         self._intake.clear()
         self.close()

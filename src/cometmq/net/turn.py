@@ -1,17 +1,17 @@
-"""A turn of the event loop: what all connections of a server have read in it is handled together.
+"""A turn of the event loop: everything that the connections of a server receive in it is handled together.
 
-With many connections a read brings few frames, often one, and what it costs beside them is most of all. So
-reads only collect; at the end of the turn one call handles the usual frames of all of them in bulk, and one
-callback sends all answers.
+With many connections a read brings few frames, often one, and the cost per read dominates. So
+reads only collect bytes; at the end of the turn one call handles the usual frames of all connections in bulk,
+and one callback sends all responses.
 
-Nor may one connection that floods its server take the others' time. While little is unhandled in all, a turn
-handles everything. Else each connection has the same share of it: those who sent little are served whole, and
-the rest of a flood waits for the next turns::
+And a connection that floods its server must not take the time of others. While few bytes are unhandled, a
+turn handles all of them. Else each connection gets an equal share of it: connections that sent little are
+handled completely, and the rest of a flood waits for the next turns::
 
     unhandled, of one connection   0 ────────── unhandled_max
                                    it is read   └ it is read again once all of that is handled
     unhandled, of all together     0 ──────────────────────── turn_max ────────── unhandled_total_max
-                                   a turn handles all of it   └ it is shared out  └ nothing is read
+                                   a turn handles all of it   └ equal shares      └ nothing is read
 """
 
 import asyncio
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 Handle: TypeAlias = "Callable[[Session, list[Command]], None]"
 
 READ_MAX: Final = 1 << 16
-"""So many bytes of a connection are handled in a turn at most: they could be requests for large answers."""
+"""Most bytes of a connection handled in one turn: they could be requests for large responses."""
 SHARE_MIN: Final = 1 << 12
-"""So many bytes of a connection are handled in a turn, however many connections there are."""
+"""Least bytes of a connection handled in one turn, however many connections there are."""
 
 
 class Read:
-    """What one connection has read in a turn, handled up to ``position``.
+    """The bytes that one connection received for a turn; those before ``position`` are handled.
 
     Attributes:
-        commands_end: the frames from ``position`` to there are to be handled as commands next.
+        commands_end: the frames from ``position`` to here are to be handled as commands next.
     """
 
     __slots__ = ("commands_end", "data", "position", "session")
@@ -50,27 +50,27 @@ class Read:
 
 
 class BulkHandler(Protocol):
-    """What a server does with frames as bytes, before anybody makes commands of them."""
+    """A handler of encoded frames in bulk, which runs before frames are decoded to commands."""
 
     def take(self, reads: Sequence[Read]) -> None:
-        """Handle of each read the frames that begin at its ``position``, up to one that must be a command.
+        """Handle the frames of each read from its ``position`` on, up to one that must become a command.
 
-        Moves ``position`` to where that one begins, and ``commands_end`` to where the frames end that are to
-        be handled as commands before this is called again. Both are left alone of a read that has to wait for
-        the next call; one at least gets on.
+        Moves ``position`` to the beginning of that frame, and ``commands_end`` to the end of the frames that
+        must be handled as commands before this is called again. A read whose positions are not moved waits
+        for the next call; at least one read must make progress.
 
-        If it raises it must not have answered any that is behind ``position``: all those are answered
+        If it raises, it must not have answered any frame behind ``position``: all those are answered with
         SYSTEM_ERROR.
         """
         ...
 
 
 class Turn:
-    """What waits for the end of the turn that the loop is in.
+    """The work collected for the end of the loop's current turn.
 
     Attributes:
-        unhandled: bytes that were read and are not handled yet, but for those of congested peers.
-        is_full: nothing is read, so much is unhandled.
+        unhandled: bytes that were read and are not handled yet, except those of congested peers.
+        is_full: whether reading is stopped because too many bytes are unhandled.
     """
 
     def __init__(self, server: "Server") -> None:
@@ -80,32 +80,32 @@ class Turn:
         self._sessions: list[Session] = []
         self._outboxes: list[Outbox] = []
         self._is_flushed_soon = False
-        self._left_count = 0  # so many of the sessions have waited …
-        self._left_ms = 0  # … since then
+        self._left_count = 0  # number of sessions, at the front, that have waited …
+        self._left_ms = 0  # … since this monotonic time
 
     def add(self, session: "Session") -> None:
-        """Let what a session has received be handled at the end of the turn."""
+        """Queue a session, whose received bytes are handled at the end of the turn."""
         if not self._sessions:
             asyncio.get_running_loop().call_soon(self.handle)
         self._sessions.append(session)
 
     def flush_soon(self, outbox: Outbox) -> None:
-        """Let what is in an outbox leave at the end of the turn."""
+        """Flush an outbox at the end of the turn."""
         self._outboxes.append(outbox)
         if not self._is_flushed_soon:
             self._is_flushed_soon = True
             asyncio.get_running_loop().call_soon(self.flush)
 
     def handle(self) -> None:
-        """Handle what was received, or of each connection its share; send the answers."""
+        """Handle all received bytes, or an equal share of each connection, and send the responses."""
         sessions, self._sessions = self._sessions, []
         share = self._share(len(sessions))
-        late = self._late(sessions) if self._left_count else ()
+        late = self._mark_late(sessions) if self._left_count else ()
         self.unhandled = 0
         self._is_flushed_soon = True
         try:
             reads = [read for session in sessions if (read := session.take_read(share)) is not None]
-            self._note_left()
+            self._mark_left()
             if late:
                 reads = self._handle_late(reads)
             self._handle(reads)
@@ -113,10 +113,10 @@ class Turn:
             for session in late:
                 session.waited_ms = 0
             self.flush()
-            self._read_on()
+            self._resume_reading()
 
     def finish(self, session: "Session") -> None:
-        """Handle all that a session has received: no more will come."""
+        """Handle all bytes that a session has received, because no more will come."""
         self._is_flushed_soon = True
         try:
             while session.has_received:
@@ -126,7 +126,7 @@ class Turn:
             self.flush()
 
     def stop_reading(self, session: "Session") -> None:
-        """Let nothing be read, this session least of all, until enough is handled."""
+        """Stop reading from all sessions, this one in any case, until enough is handled."""
         session.stop_reading()
         if not self.is_full:
             self.is_full = True
@@ -134,34 +134,34 @@ class Turn:
                 other.stop_reading()
 
     def flush(self) -> None:
-        """Send what is in the outboxes."""
+        """Send the data in all outboxes."""
         self._is_flushed_soon = False
         outboxes, self._outboxes = self._outboxes, []
         for outbox in outboxes:
             outbox.flush()
 
-    def _read_on(self) -> None:
-        """Let sessions be read on if enough is handled."""
+    def _resume_reading(self) -> None:
+        """Resume reading from the sessions if enough is handled."""
         if self.is_full and self.unhandled <= self._server.limits.unhandled_total_max:
             self.is_full = False
             for session in self._server.sessions:
-                session.read_on()
+                session.resume_reading()
 
     def _share(self, count: int) -> int:
-        """Say how many bytes of each connection are handled in this turn."""
+        """Return how many bytes of each connection to handle in this turn."""
         turn_max = self._server.limits.turn_max
         if self.unhandled <= turn_max:
             return READ_MAX
         return min(max(turn_max // count, SHARE_MIN), READ_MAX)
 
-    def _note_left(self) -> None:
-        """Note that what is left waits since now."""
+    def _mark_left(self) -> None:
+        """Record the time from which the sessions that are left over wait."""
         self._left_count = len(self._sessions)
         if self._left_count:
             self._left_ms = self._server.clock.monotonic_ms()
 
-    def _late(self, sessions: Sequence["Session"]) -> Sequence["Session"]:
-        """Tell those sessions that have waited too long so; give them."""
+    def _mark_late(self, sessions: Sequence["Session"]) -> Sequence["Session"]:
+        """Set ``waited_ms`` of the sessions that have waited too long, and return them."""
         waited_ms = self._server.clock.monotonic_ms() - self._left_ms
         if waited_ms < self._server.late_ms:
             return ()
@@ -171,7 +171,7 @@ class Turn:
         return late
 
     def _handle_late(self, reads: Sequence[Read]) -> list[Read]:
-        """Have commands made of what came too late, for the handler to refuse; give the other reads."""
+        """Pass late reads to the handler as commands, to be refused; return the other reads."""
         for read in reads:
             if read.session.waited_ms:
                 read.commands_end = len(read.data)
@@ -180,19 +180,19 @@ class Turn:
 
     def _handle(self, reads: list[Read]) -> None:
         while reads:
-            handle = self._take(reads)
+            handle = self._take_bulk(reads)
             for read in reads:
                 if read.position < read.commands_end:
                     read.session.handle(read, handle)
             reads = [read for read in reads if read.position < len(read.data)]
 
-    def _take(self, reads: Sequence[Read]) -> Handle:
-        """Let frames be handled in bulk; give what handles the commands that follow."""
+    def _take_bulk(self, reads: Sequence[Read]) -> Handle:
+        """Handle frames in bulk; return the handler of the commands that follow."""
         bulk, handle = self._server.bulk, self._server.handler.handle
         if bulk is not None:
             try:
                 bulk.take(reads)
-            except Exception as error:  # noqa: BLE001 whatever it is: the boundary answers all that is left
+            except Exception as error:  # noqa: BLE001 whatever it is, the boundary answers what is left
                 handle = partial(_fail, error)
             else:
                 return handle
@@ -202,5 +202,5 @@ class Turn:
 
 
 def _fail(error: Exception, _: "Session", __: list[Command]) -> None:
-    """Stand in for a handler where handling in bulk has failed."""
+    """Raise the error of bulk handling, in place of the handler."""
     raise error

@@ -1,10 +1,10 @@
-"""Memory for long frames that are arriving: who may have how much of it, of all connections of a server.
+"""Memory for long frames that are arriving, shared by all connections of a server.
 
-A frame is held until all of it is there, and a peer can stop in the middle of it. So each long one needs
-room for its whole length before more of it is read. Those that come when there is none wait, unread, so
-that their peers wait, too: the shortest goes first, or the one that waits longest once that is long. What
-has room can be finished always. While others wait, a peer that sends nothing of a frame that has room loses
-its connection, the one that is silent longest first.
+A frame is held until it is complete, and a peer can stop in the middle of it. So for each long frame
+memory for its whole length is reserved before more of it is read. If there is not enough, the frame waits
+unread, so that its peer waits too: the shortest goes first, or the one that has waited longest once that is
+too long. A frame with reserved memory can always be finished. While others wait, a peer that stops sending
+such a frame loses its connection, the longest silent one first.
 """
 
 import asyncio
@@ -15,52 +15,52 @@ if TYPE_CHECKING:
     from cometmq.net.session import Session
 
 LONG_FRAME_MIN: Final = 4_096
-"""Shorter frames need no room: each connection may have one."""
+"""Length in bytes from which a frame needs a reservation; each connection may have one shorter frame."""
 STALLED_MS: Final = 2_000
-PATIENCE_MS: Final = 10_000
-"""Who has waited for so long is overtaken no more."""
-LOOK_INTERVAL_S: Final = 1.0
+OVERTAKING_MS_MAX: Final = 10_000
+"""Wait, in ms, after which a frame is no longer overtaken by shorter ones."""
+CHECK_INTERVAL_S: Final = 1.0
 
 
-class _Place(NamedTuple):
-    """A frame that waits, and since when."""
+class _WaitingFrame(NamedTuple):
+    """A frame that waits for memory: its length in bytes, and since when, in ms."""
 
     size: int
     since_ms: int
 
 
 class UnfinishedFrames:
-    """Shares out the room for frames.
+    """The reservations of memory for long frames.
 
     Attributes:
-        size: bytes of the frames that have room.
+        size: bytes that are reserved.
     """
 
     def __init__(self, server: "Server") -> None:
         self.size = 0
         self._server = server
         self._held: dict[Session, int] = {}
-        self._waiting: dict[Session, _Place] = {}  # in their order
+        self._waiting: dict[Session, _WaitingFrame] = {}  # in the order of arrival
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, session: "Session", size: int) -> bool:
-        """Return whether there is room for a session's next frame; if not, it waits for ``Session.go_on``."""
-        if self._fits(size) and not self._is_anybody_impatient():
+        """Reserve memory for a session's frame; returns False if it must wait for ``resume_frame``."""
+        if self._fits(size) and not self._has_waited_too_long():
             self._hold(session, size)
             return True
-        self._waiting[session] = _Place(size, self._server.clock.monotonic_ms())
+        self._waiting[session] = _WaitingFrame(size, self._server.clock.monotonic_ms())
         if self._timer is None:
-            self._look_later()
+            self._set_timer()
         return False
 
     def end(self, session: "Session") -> None:
-        """Free a session's room, or its place among those that wait: its frame is no more."""
+        """End a session's reservation, or its wait for one: the frame is complete or dropped."""
         self._waiting.pop(session, None)
         self.size -= self._held.pop(session, 0)
-        self._give()
+        self._grant()
 
-    def look(self) -> None:
-        """Cut connections that are silent while others wait for their room."""
+    def cut_stalled(self) -> None:
+        """Close connections that hold a reservation and are silent while others wait."""
         now_ms = self._server.clock.monotonic_ms()
         while self._waiting and self._held and not self._server.turn.is_full:
             session = min(self._held, key=lambda one: one.frame_heard_ms)
@@ -68,13 +68,13 @@ class UnfinishedFrames:
             if silent_ms < STALLED_MS:
                 return
             session.abort(
-                f"nothing came for {silent_ms} ms of a frame of {self._held[session]} bytes, and {self.size} "
-                "bytes of frames are unfinished (unfinishedBytesTotalMax)"
+                f"received nothing for {silent_ms} ms of a frame of {self._held[session]} bytes, while "
+                f"{self.size} bytes of frames are unfinished (unfinishedBytesTotalMax)"
             )
             self.end(session)
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -86,27 +86,27 @@ class UnfinishedFrames:
         self._held[session] = size
         self.size += size
 
-    def _give(self) -> None:
-        """Hold room for those that wait, as long as there is some."""
+    def _grant(self) -> None:
+        """Reserve memory for waiting frames, as long as there is enough."""
         while self._waiting:
             session, place = next(iter(self._waiting.items()))
-            if not self._is_anybody_impatient():
+            if not self._has_waited_too_long():
                 session, place = min(self._waiting.items(), key=lambda item: item[1].size)
             if not self._fits(place.size):
                 return
             del self._waiting[session]
             self._hold(session, place.size)
-            session.go_on()
+            session.resume_frame()
 
-    def _is_anybody_impatient(self) -> bool:
+    def _has_waited_too_long(self) -> bool:
         first = next(iter(self._waiting.values()), None)
-        return first is not None and self._server.clock.monotonic_ms() - first.since_ms >= PATIENCE_MS
+        return first is not None and self._server.clock.monotonic_ms() - first.since_ms >= OVERTAKING_MS_MAX
 
-    def _look_later(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(LOOK_INTERVAL_S, self._look_again)
+    def _set_timer(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(CHECK_INTERVAL_S, self._on_timer)
 
-    def _look_again(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
-        self.look()
+        self.cut_stalled()
         if self._waiting:
-            self._look_later()
+            self._set_timer()

@@ -28,7 +28,7 @@ from cometmq.io.clock import SystemClock
 from cometmq.message import Message, MessageQueue, StoredMessage
 from cometmq.namesrv.name_server import NameServer
 from cometmq.net import inproc
-from cometmq.net.patience import lose_patience_with, patience_with
+from cometmq.net.min_timeouts import min_timeout, remove_min_timeout
 from cometmq.store.settings import StoreSettings
 from cometmq.testing.clock import MovableClock
 from cometmq.testing.faults import SENDS, Fault, Faults
@@ -215,9 +215,9 @@ class EmbeddedBroker:
         await name_server.start()
         try:
             self.name_server = name_server.address
-            with patience_with(self.name_server, CLIENTS_WAIT_S):
+            with min_timeout(self.name_server, CLIENTS_WAIT_S):
                 await self._start_broker()
-                with patience_with(self._broker.address, CLIENTS_WAIT_S):
+                with min_timeout(self._broker.address, CLIENTS_WAIT_S):
                     started.set_result(None)
                     await self._stopping.wait()
                     await self._broker.stop()
@@ -302,7 +302,7 @@ class EmbeddedBroker:
         self, codes: frozenset[int], topic: str | None, times: int, fault: Fault, answer: int
     ) -> None:
         if fault is Fault.IGNORE and times:
-            lose_patience_with(self._broker.address)
+            remove_min_timeout(self._broker.address)
         self._faults.plan(codes, topic, times, fault, answer)
 
     async def _wait_messages(self, topic: str, number: int, timeout_s: float) -> list[StoredMessage]:

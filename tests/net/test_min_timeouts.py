@@ -6,7 +6,7 @@ import pytest
 from cometmq.errors import RequestTimeout
 from cometmq.io.clock import SystemClock
 from cometmq.net.connection import Connection
-from cometmq.net.patience import least_s, lose_patience_with, patience_with
+from cometmq.net.min_timeouts import min_timeout, min_timeout_s, remove_min_timeout
 from cometmq.net.server import Server, Session
 from cometmq.wire.frame import Command, response
 
@@ -42,13 +42,13 @@ async def late_server() -> AsyncIterator[str]:
 @pytest.fixture
 def nobody() -> Iterator[str]:
     yield "203.0.113.7:1"
-    assert least_s("203.0.113.7:1") == 0
+    assert min_timeout_s("203.0.113.7:1") == 0
 
 
 async def test_an_answer_is_waited_for_longer_than_was_asked_for() -> None:
     async with late_server() as address:
         connection = await Connection.open(address)
-        with patience_with(address, 60):
+        with min_timeout(address, 60):
             first = connection.request(Command(CODE), timeout_ms=20)
             with pytest.raises(RequestTimeout, match="within 20 ms"):
                 await lost(address)  # by the time that another one has given up
@@ -58,7 +58,7 @@ async def test_an_answer_is_waited_for_longer_than_was_asked_for() -> None:
 
 
 async def lost(address: str) -> None:
-    """Ask another server that does not answer, for whom there is no patience."""
+    """Ask another server that does not answer, which has no minimum timeout."""
     async with late_server() as other:
         assert other != address
         connection = await Connection.open(other)
@@ -68,20 +68,20 @@ async def lost(address: str) -> None:
             await connection.close()
 
 
-async def test_when_patience_is_lost_or_over_the_request_ends_as_ever() -> None:
+async def test_when_a_minimum_timeout_is_removed_or_over_the_request_ends_as_ever() -> None:
     async with late_server() as address:
         connection = await Connection.open(address)
-        with patience_with(address, 60):
-            lose_patience_with(address)
+        with min_timeout(address, 60):
+            remove_min_timeout(address)
             with pytest.raises(RequestTimeout, match="within 10 ms"):
                 await connection.request(Command(CODE), timeout_ms=10)
         await connection.close()
         connection = await Connection.open(address)
-        with patience_with(address, 0.05), pytest.raises(RequestTimeout, match="within 50 ms"):
+        with min_timeout(address, 0.05), pytest.raises(RequestTimeout, match="within 50 ms"):
             await connection.request(Command(CODE), timeout_ms=10)
         await connection.close()
 
 
 def test_it_is_about_one_address_and_ends(nobody: str) -> None:
-    with patience_with(nobody, 3):
-        assert (least_s(nobody), least_s("203.0.113.7:2")) == (3, 0)
+    with min_timeout(nobody, 3):
+        assert (min_timeout_s(nobody), min_timeout_s("203.0.113.7:2")) == (3, 0)
