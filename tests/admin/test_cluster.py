@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from tests.live import BROKER, serving
 
-from cometmq.admin.cluster import Cluster, brokers, explained, nearest
+from cometmq.admin.cluster import ClusterAdmin, brokers, missing_topic, nearest
 from cometmq.admin.topics import TopicAdmin
 from cometmq.client import Producer
 from cometmq.errors import NoRoute
@@ -30,10 +30,10 @@ async def test_a_topic_that_is_not_there_is_told_with_the_one_that_is_most_like_
         with pytest.raises(NoRoute) as raised:
             await admin.route("order")
         assert raised.value.topic == "order"
-        text = str(await explained(admin, "order"))
+        text = str(await missing_topic(admin, "order"))
         assert f"name server {live.name_server} knows" in text
         assert text.endswith("nearest 'orders'; create it with: cometmq topic create order")
-        assert "create it" not in str(await explained(admin, "%DLQ%g"))
+        assert "create it" not in str(await missing_topic(admin, "%DLQ%g"))
 
 
 def test_names_that_are_nothing_alike_are_not_mixed_up() -> None:
@@ -41,6 +41,6 @@ def test_names_that_are_nothing_alike_are_not_mixed_up() -> None:
 
 
 async def test_masters_that_know_nothing_of_it_are_left_out(tmp_path: Path) -> None:
-    async with serving(tmp_path) as live, Cluster(live.name_server) as cluster:
+    async with serving(tmp_path) as live, ClusterAdmin(live.name_server) as cluster:
         code, header = RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupHeader("nobody")
         assert await cluster.ask_masters(code, header, ConsumerConnections) == {}

@@ -6,13 +6,13 @@ from tests.live import BROKER, serving
 from tests.shop import shop
 
 from cometmq.admin import groups
-from cometmq.admin.cluster import Cluster
+from cometmq.admin.cluster import ClusterAdmin
 from cometmq.errors import IllegalName, NotFound
 from cometmq.wire.bodies.group import GroupConfig
 
 
 async def test_a_group_is_made_changed_shown_and_removed(tmp_path: Path) -> None:
-    async with serving(tmp_path) as live, Cluster(live.name_server) as cluster:
+    async with serving(tmp_path) as live, ClusterAdmin(live.name_server) as cluster:
         assert await groups.names(cluster) == []
         assert await groups.create(cluster, GroupConfig("billing")) == [BROKER]
         await groups.create(cluster, GroupConfig("billing", retry_max_times=3))
@@ -30,7 +30,7 @@ async def test_a_group_is_made_changed_shown_and_removed(tmp_path: Path) -> None
 
 
 async def test_the_members_are_told_with_what_they_want_and_have(tmp_path: Path) -> None:
-    async with shop(tmp_path, queues=2) as here, Cluster(here.live.name_server) as cluster:
+    async with shop(tmp_path, queues=2) as here, ClusterAdmin(here.live.name_server) as cluster:
         shares = Shares()
         consumer = here.consumer(on_rebalance=shares.of("one"))
         consumer.subscribe("Orders", print, "paid")
@@ -38,7 +38,7 @@ async def test_the_members_are_told_with_what_they_want_and_have(tmp_path: Path)
             await shares.are(one=2)
             found = await groups.show(cluster, "readers")
             owners = await groups.owners(cluster, "readers")
-            with pytest.raises(NotFound, match=f"no member 'x': it has {consumer.client_id}"):
+            with pytest.raises(NotFound, match=f"no member 'x': its members are {consumer.client_id}"):
                 await groups.running(cluster, "readers", "x")
         (member,) = found.members
         assert (member.client_id, member.language, member.brokers) == (

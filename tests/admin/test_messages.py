@@ -5,14 +5,14 @@ from tests.live import BROKER
 from tests.shop import QUEUE, Shop, shop
 
 from cometmq.admin import messages
-from cometmq.admin.cluster import Cluster
+from cometmq.admin.cluster import ClusterAdmin
 from cometmq.admin.topics import TopicAdmin
 from cometmq.errors import NoRoute, NotFound, SettingsError
 from cometmq.message import Message, StoredMessage
 
 
 async def all_of(
-    cluster: Cluster, begin: int = 0, end: int = messages.TIME_MAX, tags: str = "*"
+    cluster: ClusterAdmin, begin: int = 0, end: int = messages.TIME_MAX, tags: str = "*"
 ) -> list[bytes]:
     found = messages.by_time(cluster, "Orders", begin=begin, end=end, tags=tags)
     return [message.body async for message in found]
@@ -23,7 +23,7 @@ async def only(here: Shop, queue_offset: int = 0) -> StoredMessage:
 
 
 async def test_a_message_is_found_by_either_id_and_by_key(tmp_path: Path) -> None:
-    async with shop(tmp_path) as here, Cluster(here.live.name_server) as cluster:
+    async with shop(tmp_path) as here, ClusterAdmin(here.live.name_server) as cluster:
         sent = await here.producer.send(Message("Orders", b"x", keys=("42",)))
         await here.producer.send(Message("Bills", b"y"))
         for message_id, topic in (
@@ -46,7 +46,7 @@ async def test_a_message_is_found_by_either_id_and_by_key(tmp_path: Path) -> Non
 
 
 async def test_messages_of_all_queues_come_in_the_order_of_their_times(tmp_path: Path) -> None:
-    async with shop(tmp_path, queues=2) as here, Cluster(here.live.name_server) as cluster:
+    async with shop(tmp_path, queues=2) as here, ClusterAdmin(here.live.name_server) as cluster:
         for n in range(70):  # more than a pull gives
             await here.send(b"%d" % n, tags="odd" if n % 2 else "even")
         found = [one async for one in messages.by_time(cluster, "Orders")]
@@ -82,7 +82,7 @@ async def test_a_message_is_sent_again_as_a_new_one(tmp_path: Path) -> None:
 
 
 async def test_nobody_there_handles_no_message(tmp_path: Path) -> None:
-    async with shop(tmp_path) as here, Cluster(here.live.name_server) as cluster:
+    async with shop(tmp_path) as here, ClusterAdmin(here.live.name_server) as cluster:
         await here.send(b"x")
         with pytest.raises(NotFound, match="group readers has no members now"):
             await messages.consume_directly(cluster, "readers", await only(here))

@@ -6,8 +6,8 @@ from tests.live import BROKER
 from tests.shop import QUEUE, Shop, shop
 
 from cometmq.admin import offsets
-from cometmq.admin.cluster import Cluster
-from cometmq.admin.offsets import END, GroupAtWork, Moved, Standing, Target
+from cometmq.admin.cluster import ClusterAdmin
+from cometmq.admin.offsets import END, GroupAtWork, OffsetChange, QueueProgress, ResetTarget
 from cometmq.client import PullConsumer
 from cometmq.errors import IllegalName, NoRoute, NotFound, SettingsError
 from cometmq.message import MessageQueue
@@ -21,14 +21,14 @@ async def commit(here: Shop, group: str, queue: MessageQueue, offset: int) -> No
 
 
 async def test_lag_is_what_is_not_committed(tmp_path: Path) -> None:
-    async with shop(tmp_path, queues=2) as here, Cluster(here.live.name_server) as cluster:
+    async with shop(tmp_path, queues=2) as here, ClusterAdmin(here.live.name_server) as cluster:
         await here.send(b"0", b"1", b"2", queue=QUEUE)
         await commit(here, "readers", QUEUE, 1)
         found = await offsets.lag(cluster, "readers")
         first, second = found.queues
-        assert first == Standing("Orders", BROKER, 0, 3, 1, 1, first.last_time) and first.last_time > 0
+        assert first == QueueProgress("Orders", BROKER, 0, 3, 1, 1, first.last_time) and first.last_time > 0
         assert (first.lag, first.in_flight) == (2, 0)
-        assert second == Standing("Orders", BROKER, 1, 0, 0, 0, 0)
+        assert second == QueueProgress("Orders", BROKER, 1, 0, 0, 0, 0)
         assert await offsets.lag(cluster, "readers", "Orders") == found
         (line,) = await offsets.lags(cluster)
         assert (line.group, line.members, line.lag) == ("readers", 0, 2)
@@ -37,34 +37,37 @@ async def test_lag_is_what_is_not_committed(tmp_path: Path) -> None:
 
 
 async def test_a_group_that_is_off_line_goes_on_where_it_is_told(tmp_path: Path) -> None:
-    async with shop(tmp_path, queues=2) as here, Cluster(here.live.name_server) as cluster:
+    async with shop(tmp_path, queues=2) as here, ClusterAdmin(here.live.name_server) as cluster:
         await here.send(b"0", b"1", b"2", queue=QUEUE)
         await commit(here, "readers", QUEUE, 1)
 
-        async def reset(target: Target, queue: tuple[str, int] | None = None) -> list[Moved]:
+        async def reset(target: ResetTarget, queue: tuple[str, int] | None = None) -> list[OffsetChange]:
             return await offsets.reset(cluster, "readers", "Orders", target, queue=queue)
 
-        assert await reset(Target(time=END)) == [Moved(QUEUE, 1, 3), Moved(SECOND, None, 0)]
+        assert await reset(ResetTarget(time=END)) == [
+            OffsetChange(QUEUE, 1, 3),
+            OffsetChange(SECOND, None, 0),
+        ]
         assert await here.committed() == 3
-        assert await reset(Target(), (BROKER, 0)) == [Moved(QUEUE, 3, 0)]
-        assert await reset(Target(offset=2), (BROKER, 0)) == [Moved(QUEUE, 0, 2)]
+        assert await reset(ResetTarget(), (BROKER, 0)) == [OffsetChange(QUEUE, 3, 0)]
+        assert await reset(ResetTarget(offset=2), (BROKER, 0)) == [OffsetChange(QUEUE, 0, 2)]
         assert (await here.requests.pull(QUEUE, 1)).next_offset == 2  # a pull hears of a reset, once
         (message,) = (await here.requests.pull(QUEUE, 1, max_count=1)).messages
-        assert (await reset(Target(time=message.store_time), (BROKER, 0)))[0].after <= 1
-        dry = await offsets.reset(cluster, "readers", "Orders", Target(time=END), dry_run=True)
+        assert (await reset(ResetTarget(time=message.store_time), (BROKER, 0)))[0].after <= 1
+        dry = await offsets.reset(cluster, "readers", "Orders", ResetTarget(time=END), dry_run=True)
         assert dry[0].after == 3 and (await here.committed() or 0) <= 1
         with pytest.raises(SettingsError, match="no offset 4: it has 0 to 3"):
-            await reset(Target(offset=4), (BROKER, 0))
+            await reset(ResetTarget(offset=4), (BROKER, 0))
         with pytest.raises(SettingsError, match="cometmq topic route Orders"):
-            await reset(Target(), (BROKER, 7))
+            await reset(ResetTarget(), (BROKER, 7))
         with pytest.raises(NoRoute):
-            await offsets.reset(cluster, "readers", "Nothing", Target())
+            await offsets.reset(cluster, "readers", "Nothing", ResetTarget())
         with pytest.raises(NotFound, match="no group"):
-            await offsets.reset(cluster, "nobody", "Orders", Target())
+            await offsets.reset(cluster, "nobody", "Orders", ResetTarget())
 
 
 async def test_members_at_work_go_on_at_once_where_they_are_told(tmp_path: Path) -> None:
-    async with shop(tmp_path) as here, Cluster(here.live.name_server) as cluster:
+    async with shop(tmp_path) as here, ClusterAdmin(here.live.name_server) as cluster:
         basket = Basket()
         consumer = here.consumer()
         consumer.on("Orders")(basket.put)
@@ -73,13 +76,13 @@ async def test_members_at_work_go_on_at_once_where_they_are_told(tmp_path: Path)
             await basket.has(3)
             assert consumer._at_work is not None
             await consumer._at_work.rebalancing.commit()
-            await offsets.reset(cluster, "readers", "Orders", Target(offset=1))
+            await offsets.reset(cluster, "readers", "Orders", ResetTarget(offset=1))
             assert (await basket.has(5))[3:] == [b"1", b"2"]
         assert await here.committed() == 3
 
 
 async def test_a_group_begins_where_another_one_stands(tmp_path: Path) -> None:
-    async with shop(tmp_path) as here, Cluster(here.live.name_server) as cluster:
+    async with shop(tmp_path) as here, ClusterAdmin(here.live.name_server) as cluster:
         await here.send(b"0", b"1")
         await commit(here, "readers", QUEUE, 2)
         assert await offsets.clone(cluster, "readers", "writers") == ["Orders"]
@@ -91,5 +94,5 @@ async def test_a_group_begins_where_another_one_stands(tmp_path: Path) -> None:
         consumer = here.consumer("writers")
         consumer.subscribe("Orders", print)
         async with consumer:
-            with pytest.raises(GroupAtWork, match="writers has 1 members at work: stop them first"):
+            with pytest.raises(GroupAtWork, match="writers has 1 running members: stop them first"):
                 await offsets.clone(cluster, "readers", "writers")

@@ -9,8 +9,8 @@ import pytest
 from tests.live import BROKER, SMALL, Live, serving
 
 from cometmq.admin import shrink as shrink_module
-from cometmq.admin.shrink import Left, NotDrained, NotReadable, Progress, Step, shrink
-from cometmq.admin.topics import TopicAdmin, TopicLine
+from cometmq.admin.shrink import NotDrained, NotReadable, Progress, Step, Unconsumed, shrink
+from cometmq.admin.topics import TopicAdmin, TopicOnBroker
 from cometmq.broker.broker import Broker
 from cometmq.broker.settings import BrokerSettings
 from cometmq.client import Producer, PullConsumer
@@ -63,7 +63,7 @@ async def counts(admin: TopicAdmin) -> dict[str, tuple[int, int]]:
     return {line.broker_name: (line.read_queues, line.write_queues) for line in await _lines(admin)}
 
 
-async def _lines(admin: TopicAdmin) -> list[TopicLine]:
+async def _lines(admin: TopicAdmin) -> list[TopicOnBroker]:
     async with TopicAdmin(admin.name_servers[0]) as fresh:  # routes are remembered for a while
         return [line for line in await fresh.lines() if line.topic == "T"]
 
@@ -98,7 +98,7 @@ async def test_who_is_slow_is_named_and_it_can_be_run_again(tmp_path: Path) -> N
         seen: list[Progress] = []
         with pytest.raises(NotDrained) as caught:
             await shrink(admin, "T", 3, settle_s=0, timeout_s=0.3, on_progress=seen.append)
-        assert caught.value.left == [Left(BROKER, 4, "slow", 2)]
+        assert caught.value.left == [Unconsumed(BROKER, 4, "slow", 2)]
         assert "group slow has not consumed 2 messages of queue 4 on broker-a" in str(caught.value)
         assert seen[-1].step is Step.DRAINING and seen[-1].left == caught.value.left
         assert await counts(admin) == {BROKER: (QUEUES, 3)}
@@ -344,7 +344,7 @@ async def test_every_broker_of_the_topic_is_lowered_to_what_it_may_have(tmp_path
             await consume(live, of=lambda queue_id: queue_id == 0)
             with pytest.raises(NotDrained) as caught:
                 await shrink(admin, "T", 2, settle_s=0, timeout_s=0)
-            assert caught.value.left == [Left(OTHER, 2, "cg", 2)]
+            assert caught.value.left == [Unconsumed(OTHER, 2, "cg", 2)]
             await consume(live)
             shrunk = await shrink(admin, "T", 2, settle_s=0)
             assert {queue.broker_name for queue in shrunk.retired} == {BROKER, OTHER}
@@ -357,7 +357,7 @@ async def test_what_else_a_topic_is_stays(tmp_path: Path) -> None:
     async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
         await admin.create("T", queues=QUEUES, perm=2)
         await shrink(admin, "T", 3, settle_s=0)
-        assert await _lines(admin) == [TopicLine("T", BROKER, 3, 3, 2)]
+        assert await _lines(admin) == [TopicOnBroker("T", BROKER, 3, 3, 2)]
 
 
 async def test_a_topic_that_is_not_there_is_named(tmp_path: Path) -> None:

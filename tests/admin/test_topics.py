@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.live import BROKER, serving
 
-from cometmq.admin.topics import TopicAdmin, TopicLine
+from cometmq.admin.topics import TopicAdmin, TopicOnBroker
 from cometmq.client import Producer, PullConsumer
 from cometmq.errors import IllegalName, NetworkError, NoRoute, RemoteError
 from cometmq.message import Message, MessageQueue
@@ -17,7 +17,7 @@ async def test_a_topic_is_made_with_its_queues_and_can_be_used_at_once(tmp_path:
     async with serving(tmp_path) as live, TopicAdmin(live.name_server) as admin:
         assert await admin.create("Orders", queues=3) == [BROKER]
         assert "Orders" in await admin.topics()
-        assert TopicLine("Orders", BROKER, 3, 3, 6) in await admin.lines()
+        assert TopicOnBroker("Orders", BROKER, 3, 3, 6) in await admin.lines()
         queues = (await admin.route("Orders")).publish_queues()
         assert queues == [MessageQueue("Orders", BROKER, queue_id) for queue_id in range(3)]
         async with Producer(live.name_server) as producer:
@@ -30,7 +30,7 @@ async def test_a_topic_that_is_there_is_changed(tmp_path: Path) -> None:
         assert len((await admin.route("Orders")).publish_queues()) == 3
         await admin.create("Orders", queues=5, perm=4)
         assert [line for line in await admin.lines() if line.topic == "Orders"] == [
-            TopicLine("Orders", BROKER, 5, 5, 4)
+            TopicOnBroker("Orders", BROKER, 5, 5, 4)
         ]
 
 

@@ -4,7 +4,7 @@ import pytest
 from tests.cli.conftest import Run
 from tests.live import BROKER, Live
 
-from cometmq.admin.offsets import Standing
+from cometmq.admin.offsets import QueueProgress
 from cometmq.cli.lag import View, _behind, _rates
 from cometmq.client import PullConsumer
 from cometmq.message import MessageQueue
@@ -56,16 +56,18 @@ def test_it_is_watched_look_by_look(cometmq: Run) -> None:
 
 
 def test_the_rate_is_what_was_committed_between_two_looks() -> None:
-    before = View("g", [Standing("T", BROKER, 0, 9, 1, 1, 0)], {}, 10.0)
-    after = View("g", [Standing("T", BROKER, 0, 9, 5, 5, 0), Standing("U", BROKER, 0, 9, 5, 5, 0)], {}, 12.0)
+    before = View("g", [QueueProgress("T", BROKER, 0, 9, 1, 1, 0)], {}, 10.0)
+    after = View(
+        "g", [QueueProgress("T", BROKER, 0, 9, 5, 5, 0), QueueProgress("U", BROKER, 0, 9, 5, 5, 0)], {}, 12.0
+    )
     assert _rates(after, before) == {("T", BROKER, 0): 2.0, ("U", BROKER, 0): 0.0}
     assert after.total == 8
 
 
 def test_a_queue_is_behind_by_the_time_of_what_was_handled_last() -> None:
-    assert _behind(Standing("T", BROKER, 0, 5, 5, 5, 1)) == "-"
-    assert _behind(Standing("T", BROKER, 0, 5, 0, 0, 0)) == "all"
-    assert _behind(Standing("T", BROKER, 0, 5, 1, 1, 1)).split()[0].endswith("d")
+    assert _behind(QueueProgress("T", BROKER, 0, 5, 5, 5, 1)) == "-"
+    assert _behind(QueueProgress("T", BROKER, 0, 5, 0, 0, 0)) == "all"
+    assert _behind(QueueProgress("T", BROKER, 0, 5, 1, 1, 1)).split()[0].endswith("d")
 
 
 def test_a_commit_ahead_of_the_end_is_shown_and_hides_nothing(cometmq: Run, topic: Live) -> None:

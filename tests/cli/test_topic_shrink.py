@@ -4,7 +4,7 @@ import pytest
 from tests.cli.conftest import Process, Run
 from tests.live import BROKER, Live
 
-from cometmq.admin.shrink import Left, Progress, Step
+from cometmq.admin.shrink import Progress, Step, Unconsumed
 from cometmq.cli.topic_shrink import SHOWN_MAX, _view
 from cometmq.client import Producer, PullConsumer
 from cometmq.message import Message, MessageQueue
@@ -91,8 +91,8 @@ def test_it_runs_as_a_process_of_its_own() -> None:
 
 
 def test_people_see_where_most_is_left() -> None:
-    left = [Left(BROKER, n, "g\x1b", n) for n in range(1, SHOWN_MAX + 3)]
-    lines = _view(Progress(Step.DRAINING, [Left(BROKER, 99, None, 1_000), *left], 7.2))
+    left = [Unconsumed(BROKER, n, "g\x1b", n) for n in range(1, SHOWN_MAX + 3)]
+    lines = _view(Progress(Step.DRAINING, [Unconsumed(BROKER, 99, None, 1_000), *left], 7.2))
     count = 1_000 + sum(range(1, SHOWN_MAX + 3))
     assert lines[0] == f"waiting for consumers: {count} messages left, quiet for 7 s"
     assert lines[1] == "  broker-a queue 99: 1000 left, no group"

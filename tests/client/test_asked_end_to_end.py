@@ -6,7 +6,7 @@ import pytest
 from tests.consuming import Basket
 from tests.shop import Shop, shop_at
 
-from cometmq.admin.cluster import Cluster
+from cometmq.admin.cluster import ClusterAdmin
 from cometmq.admin.groups import running
 from cometmq.admin.messages import Handled, consume_directly
 from cometmq.client import Consumer, LitePullConsumer, Retry
@@ -17,12 +17,12 @@ from cometmq.wire.bodies.running import ConsumeResult
 
 
 async def give_again(here: Shop, message: StoredMessage) -> Handled:
-    async with Cluster(here.live.name_server) as cluster:
+    async with ClusterAdmin(here.live.name_server) as cluster:
         return await consume_directly(cluster, here.group_name, message)
 
 
 async def test_a_member_tells_what_it_consumes_and_what_waits(name_server: str, topic: str) -> None:
-    async with shop_at(name_server, topic) as here, Cluster(here.live.name_server) as cluster:
+    async with shop_at(name_server, topic) as here, ClusterAdmin(here.live.name_server) as cluster:
         basket, gate = Basket(), asyncio.Event()
         consumer = here.consumer(max_concurrency=1)
 
@@ -78,7 +78,7 @@ async def test_a_handler_gets_a_message_again_and_what_it_does_is_told(name_serv
 async def test_a_consumer_that_is_polled_tells_how_it_does_but_handles_nothing(
     name_server: str, topic: str
 ) -> None:
-    async with shop_at(name_server, topic) as here, Cluster(here.live.name_server) as cluster:
+    async with shop_at(name_server, topic) as here, ClusterAdmin(here.live.name_server) as cluster:
         await here.send(b"0")
         (message,) = (await here.requests.pull(here.queue, 0)).messages
         async with LitePullConsumer(here.live.name_server, topic) as consumer:
@@ -121,5 +121,5 @@ async def _letter(here: Shop) -> StoredMessage:
 
 
 async def _topics(here: Shop) -> list[str]:
-    async with Cluster(here.live.name_server) as cluster:
+    async with ClusterAdmin(here.live.name_server) as cluster:
         return await cluster.topics()

@@ -10,8 +10,8 @@ from tests.shop import shop_at
 
 from cometmq import Consumer, DeadLetter, Deduplicator, Message, Producer, Retry, Start, StoredMessage
 from cometmq.admin import offsets
-from cometmq.admin.cluster import Cluster
-from cometmq.admin.offsets import Target
+from cometmq.admin.cluster import ClusterAdmin
+from cometmq.admin.offsets import ResetTarget
 from cometmq.client.idempotence.key import IdempotentBy
 
 PATIENCE_S = 60
@@ -195,7 +195,7 @@ async def test_members_at_work_go_on_where_an_operator_tells_them(name_server: s
     async with (
         asyncio.timeout(PATIENCE_S),
         shop_at(name_server, topic) as here,
-        Cluster(name_server) as cluster,
+        ClusterAdmin(name_server) as cluster,
     ):
         basket = Basket()
         consumer = here.consumer()
@@ -203,6 +203,6 @@ async def test_members_at_work_go_on_where_an_operator_tells_them(name_server: s
         await here.send(b"0", b"1", b"2")
         async with consumer:
             await basket.has(3)
-            await offsets.reset(cluster, topic, topic, Target(offset=1))
+            await offsets.reset(cluster, topic, topic, ResetTarget(offset=1))
             await here.send(b"3")  # wakes the pull that a Java broker holds: its answer tells of the reset
             assert {b"1", b"2"} < set((await basket.has(6))[3:])

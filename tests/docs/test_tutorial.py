@@ -18,7 +18,7 @@ import pytest
 from tests.cli.conftest import COMMAND, PATIENCE_S, Process
 from tests.docs.test_pages import FENCED, NAME_SERVER, ROOT
 
-from cometmq.admin.cluster import Cluster
+from cometmq.admin.cluster import ClusterAdmin
 
 TYPED = re.compile(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 NAMED = re.compile(r"# (\w+\.py)\n")
@@ -82,7 +82,7 @@ class Reader:
 
 async def until_topics_are_known(name_server: str) -> None:
     """Wait until a broker is registered: on a machine that is very busy it is ready a moment sooner."""
-    async with asyncio.timeout(PATIENCE_S), Cluster(name_server) as cluster:
+    async with asyncio.timeout(PATIENCE_S), ClusterAdmin(name_server) as cluster:
         while not await cluster.topics():  # noqa: ASYNC110 a name server tells nobody what is new
             await asyncio.sleep(0.01)
 

@@ -9,7 +9,7 @@ from tests.interop.jvm import Run
 from tests.interop.peers import Peer
 from tests.interop.received import each_once
 
-from cometmq.admin.shrink import Shrunk, Step, shrink
+from cometmq.admin.shrink import ShrinkResult, Step, shrink
 from cometmq.admin.topics import TopicAdmin
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.headers import GetMaxOffsetHeader, OffsetResponseHeader, parse
@@ -26,7 +26,7 @@ def test_no_message_is_lost_when_queues_go_while_clients_work(broker: Peer, run_
     run_java("CreateTopic", broker.namesrv, broker.broker, BEFORE, TOPIC)
     steps: dict[Step, None] = {}
 
-    async def lower() -> Shrunk:
+    async def lower() -> ShrinkResult:
         async with TopicAdmin(broker.namesrv) as admin:
             await until_in_use(admin)
             return await shrink(
@@ -38,7 +38,7 @@ def test_no_message_is_lost_when_queues_go_while_clients_work(broker: Peer, run_
                 on_progress=lambda progress: steps.setdefault(progress.step),
             )
 
-    async def main() -> tuple[Shrunk, list[dict[str, Any]]]:
+    async def main() -> tuple[ShrinkResult, list[dict[str, Any]]]:
         java = asyncio.to_thread(run_java, "SendWhileConsuming", broker.namesrv, TOPIC, COUNT)
         shrunk, lines = await asyncio.gather(lower(), java)
         return shrunk, lines

@@ -14,8 +14,8 @@ import pytest
 from cometmq import blocking
 from cometmq.admin import dead_letters, groups, messages, offsets
 from cometmq.admin.broker_status import broker_status
-from cometmq.admin.cluster import Cluster
-from cometmq.admin.offsets import Target
+from cometmq.admin.cluster import ClusterAdmin
+from cometmq.admin.offsets import ResetTarget
 from cometmq.admin.shrink import shrink
 from cometmq.admin.topics import TopicAdmin
 from cometmq.client import (
@@ -120,7 +120,7 @@ CONSTRUCTORS: Final[list[tuple[Callable[..., object], dict[str, Any], dict[str, 
         )
         for consumer in (PullConsumer, blocking.PullConsumer)
     ),
-    *((one, {}, {"name_servers": CONSUMERS["name_servers"]}) for one in (Lookup, Cluster, TopicAdmin)),
+    *((one, {}, {"name_servers": CONSUMERS["name_servers"]}) for one in (Lookup, ClusterAdmin, TopicAdmin)),
     (Start.at, {}, {"time_ms": [None, "now", 1.5]}),
     (Retry, {}, {"delay_level": ["3", None], "suspend_ms": ["1", 0.5]}),
     (Deduplicator, {"store": ":memory:"}, {"store": [None, 7], "lease_ms": ["1"], "keep_ms": [None, 0.5]}),
@@ -296,7 +296,7 @@ async def test_what_operators_call_names_what_is_wrong() -> None:
             (lambda: groups.delete(admin, wrong), "group"),
             (lambda: groups.running(admin, "g", wrong), "client_id"),
             (lambda: offsets.lag(admin, wrong), "group"),
-            (lambda: offsets.reset(admin, "g", wrong, Target()), "topic"),
+            (lambda: offsets.reset(admin, "g", wrong, ResetTarget()), "topic"),
             (lambda: offsets.reset(admin, "g", "T", wrong), "target"),
             (lambda: offsets.clone(admin, wrong, "g"), "source"),
             (lambda: messages.by_id(admin, wrong), "message_id"),

@@ -1,1 +1,1 @@
-"""What operators do, as functions that return values; the command line prints them."""
+"""Operators' actions as functions that return values, which the command line prints."""

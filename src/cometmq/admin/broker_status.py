@@ -1,6 +1,6 @@
-"""Asking a broker, of CometMQ or Java, how far its store has come.
+"""The status of a broker, of CometMQ or Java, from its runtime info.
 
-A Java broker does not tell all pointers, and lags of more than a KiB only roughly.
+A Java broker does not report all pointers, and lags above one KiB only roughly.
 
 Source: RocketMQ ``broker/AdminBrokerProcessor.java`` (prepareRuntimeInfo).
 """
@@ -17,14 +17,15 @@ from cometmq.wire.frame import Command
 
 
 class BrokerStatus(NamedTuple):
-    """How a broker stands.
+    """The status of a broker.
 
     Attributes:
-        up: how long it has run, in words.
-        not_writable: why it takes no messages, empty if it does.
-        kernels: which bulk operations serve, ``compiled`` or ``plain`` and why; a Java broker has no such.
-        failed_writes: which writes to its disk fail, empty if none do; a Java broker does not tell.
-        pointers: as ``store.pointers.Pointers`` has them; None for what the broker does not tell.
+        up: its uptime, in words.
+        not_writable: why it stores no messages; empty if it does.
+        kernels: the bulk operations in use, ``compiled`` or ``plain`` with the reason; None for a Java
+            broker.
+        failed_writes: the writes to its disk that fail; empty if none do, None for a Java broker.
+        pointers: by the names of ``store.pointers.Pointers``; None for those that the broker does not report.
     """
 
     address: str
@@ -37,7 +38,7 @@ class BrokerStatus(NamedTuple):
 
 
 async def runtime_info(address: str) -> dict[str, str]:
-    """Give a broker's runtime info, by RocketMQ's keys. Raises NetworkError, RemoteError."""
+    """Return a broker's runtime info, by RocketMQ's keys. Raises NetworkError, RemoteError."""
     check(TEXT, address=address)
     connections = Connections()
     try:
@@ -47,7 +48,7 @@ async def runtime_info(address: str) -> dict[str, str]:
 
 
 async def runtime_info_of(connections: Connections, address: str) -> dict[str, str]:
-    """Do the same over connections that there are already. Raises WrongServer too, for a name server."""
+    """Return a broker's runtime info over open connections. Raises WrongServer too, for a name server."""
     answer = await connections.request(address, Command(RequestCode.GET_BROKER_RUNTIME_INFO))
     await check_kind(connections, address, answer, ServerKind.BROKER)
     successful(answer)
@@ -55,7 +56,7 @@ async def runtime_info_of(connections: Connections, address: str) -> dict[str, s
 
 
 async def broker_status(address: str) -> BrokerStatus:
-    """Ask a broker. Raises NetworkError, RemoteError."""
+    """Return the status of a broker. Raises NetworkError, RemoteError."""
     return status_of(address, await runtime_info(address))
 
 
@@ -73,7 +74,7 @@ def status_of(address: str, info: Mapping[str, str]) -> BrokerStatus:
 
 
 def pointers_of(info: Mapping[str, str]) -> dict[str, int | None]:
-    """Tell the pointers from runtime info."""
+    """Return the store's pointers from runtime info."""
     committed = _number(info, "commitLogMaxOffset")
     flushed = _number(info, "commitLogFlushedOffset")
     confirmed = _number(info, "commitLogConfirmOffset")
@@ -81,7 +82,7 @@ def pointers_of(info: Mapping[str, str]) -> dict[str, int | None]:
     if committed is not None and confirmed is None:  # a Java broker
         lag = info.get("remainHowManyDataToFlush", "").split(" ")
         flushed = committed - int(lag[0]) if lag[1:] == ["B"] and lag[0].isdecimal() else None
-        if flushed == committed:  # then it may be read, whatever its flush mode
+        if flushed == committed:  # then all of it may be read, whatever the flush mode
             confirmed = committed
             dispatched = committed - (_number(info, "dispatchBehindBytes") or 0)
     return {

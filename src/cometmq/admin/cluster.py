@@ -1,4 +1,4 @@
-"""Asking the name servers and brokers of a cluster: what all operations begin with, and who is there."""
+"""The base of all administration: requests to the name servers and brokers of a cluster, and their list."""
 
 import asyncio
 from difflib import get_close_matches
@@ -25,28 +25,29 @@ NOT_FOUND: Final = frozenset(
         ResponseCode.CONSUMER_NOT_ONLINE,
     )
 )
-"""With these a server says that something is not there."""
+"""The response codes with which a server says that something does not exist."""
 
 BodyT = TypeVar("BodyT", bound=Body)
 
 
 STATS_PAUSES_S: Final = (0.5, 1.0)
-"""How soon a broker is asked again that refuses to tell: a Java one has no statistics in its first second."""
+"""Pauses, in seconds, before a broker is asked again: a Java broker has no statistics in its first second."""
 
 
 class BrokerLine(NamedTuple):
-    """One broker, and how much passes through it.
+    """One broker, with its throughput and state.
 
     Attributes:
         broker_id: 0 for a master.
         in_tps: messages stored per second, over about ten seconds.
-        out_tps: messages given out per second.
+        out_tps: messages delivered per second.
         in_today: messages stored since midnight, in the broker's time zone.
-        disk_ratio: how full its disk is, 0 to 1.
-        up: how long it has run, in words.
-        kernels: which bulk operations serve, ``compiled`` or ``plain`` and why; a Java broker has no such.
-        warning: why it takes no messages, and which writes to its disk fail; None if all is well.
-        trouble: why the broker does not tell version and all that follows it, which are None then.
+        disk_ratio: used share of its disk, 0 to 1.
+        up: its uptime, in words.
+        kernels: the bulk operations in use, ``compiled`` or ``plain`` with the reason; None for a Java
+            broker.
+        warning: why it stores no messages, and the writes to its disk that fail; None if all is well.
+        trouble: why the broker did not report its version and the fields behind it, which are then None.
     """
 
     cluster: str
@@ -65,8 +66,8 @@ class BrokerLine(NamedTuple):
     trouble: str | None = None
 
 
-class Cluster:
-    """The servers of a cluster.
+class ClusterAdmin:
+    """Connections to the name servers and brokers of a cluster, for administration.
 
     Args:
         name_servers: ``host:port``, several joined by ``;``.
@@ -76,7 +77,7 @@ class Cluster:
         self.name_servers = parse_name_servers(name_servers)
 
     async def __aenter__(self) -> Self:
-        """Get ready to ask."""
+        """Prepare the connections, which open at the first request."""
         self.connections = Connections()
         self.routes = Routes(self.connections, self.name_servers)
         return self
@@ -86,20 +87,20 @@ class Cluster:
         await self.connections.close()
 
     async def topics(self) -> list[str]:
-        """Give the names of all topics that the name server knows, sorted."""
+        """Return the names of all topics that the name server knows, sorted."""
         return await self.routes.topics()
 
     async def route(self, topic: str) -> Route:
-        """Give a topic's route. Raises NoRoute or NetworkError."""
+        """Return a topic's route. Raises NoRoute or NetworkError."""
         return await self.routes.get(topic)
 
     async def info(self) -> ClusterInfo:
-        """Give all brokers, and which cluster each belongs to."""
+        """Return all brokers, and the broker names of each cluster."""
         answer = await self.ask_name_server(RequestCode.GET_BROKER_CLUSTER_INFO)
         return decode(ClusterInfo, answer.body)
 
     async def masters(self) -> dict[str, str]:
-        """Give the masters' addresses by their brokers' names. Raises NoRoute if there are none."""
+        """Return the masters' addresses by broker name. Raises NoRoute if there are no masters."""
         brokers = (await self.info()).brokers
         masters = {name: data.addrs[MASTER] for name, data in brokers.items() if MASTER in data.addrs}
         if not masters:
@@ -117,9 +118,9 @@ class Cluster:
         *,
         timeout_ms: int = REQUEST_TIMEOUT_MS,
     ) -> Command:
-        """Ask one broker; gives its answer if that is a success.
+        """Send a request to one broker; return the response if it is a success.
 
-        Raises RemoteError, or WrongServer if it is a name server; NetworkError.
+        Raises RemoteError, or WrongServer if the address is a name server's; NetworkError.
         """
         command = Command(code, ext_fields=fields(header) if header is not None else {}, body=body)
         answer = await self.connections.request(address, command, timeout_ms)
@@ -129,9 +130,9 @@ class Cluster:
     async def ask_masters(
         self, code: RequestCode, header: Header, body_type: type[BodyT]
     ) -> dict[str, BodyT]:
-        """Ask all masters; gives the answers of those that know of it, by broker name.
+        """Send a request to all masters; return the response bodies by broker name, except "not found".
 
-        Raises RemoteError if one refuses for another reason, NetworkError if one does not answer.
+        Raises RemoteError if a broker refuses for another reason, NetworkError if one does not answer.
         """
         masters = await self.masters()
 
@@ -147,16 +148,17 @@ class Cluster:
         return {name: answer for name, answer in zip(masters, answers, strict=True) if answer is not None}
 
     async def ask_name_server(self, code: RequestCode) -> Command:
-        """Ask the first name server that answers.
+        """Send a request to the name servers in turn; return the first response.
 
-        Raises RemoteError; NetworkError if none answers; WrongServer, WrongProtocol if none is a name server.
+        Raises RemoteError; NetworkError if none responds; WrongServer, WrongProtocol if none is a name
+        server.
         """
         _, answer = await self.routes.ask_any(code)
         return successful(answer)
 
 
-async def brokers(cluster: Cluster) -> list[BrokerLine]:
-    """Give all brokers, also those that do not answer. Raises NetworkError if no name server does."""
+async def brokers(cluster: ClusterAdmin) -> list[BrokerLine]:
+    """Return all brokers, also those that do not answer. Raises NetworkError if no name server answers."""
     found = [
         (data.cluster, name, broker_id, address)
         for name, data in sorted((await cluster.info()).brokers.items())
@@ -165,8 +167,8 @@ async def brokers(cluster: Cluster) -> list[BrokerLine]:
     return await asyncio.gather(*(_broker(cluster, *one) for one in found))
 
 
-async def explained(cluster: Cluster, topic: str) -> NoRoute:
-    """Say of a topic that there is none what there is instead, and how to make it."""
+async def missing_topic(cluster: ClusterAdmin, topic: str) -> NoRoute:
+    """Build the error for a missing topic: the number of topics, the nearest name, and how to create it."""
     topics = await cluster.topics()
     server = cluster.name_servers[0]
     remedy = "" if topic.startswith("%") else f"; create it with: cometmq topic create {topic}"
@@ -178,20 +180,20 @@ async def explained(cluster: Cluster, topic: str) -> NoRoute:
 
 
 def nearest(name: str, names: list[str]) -> str:
-    """Give the name that is most like one that there is not, as the end of a sentence."""
+    """Return ", nearest 'NAME'" for the known name most similar to ``name``; empty if none is similar."""
     found = get_close_matches(name, names, 1)
     return f", nearest {found[0]!r}" if found else ""
 
 
-def no_group(group: str, groups: list[str]) -> NotFound:
-    """Say of a group that there is none what there is instead, and how to make it."""
+def missing_group(group: str, groups: list[str]) -> NotFound:
+    """Build the error for a missing group: the number of groups, the nearest name, and how to create it."""
     return NotFound(
         f"no group {group!r}: the brokers know {len(groups)} groups{nearest(group, groups)}"
         f"; create it with: cometmq group create {group}"
     )
 
 
-async def _broker(cluster: Cluster, *broker: *tuple[str, str, int, str]) -> BrokerLine:
+async def _broker(cluster: ClusterAdmin, *broker: *tuple[str, str, int, str]) -> BrokerLine:
     trouble = ""
     for pause_s in (0.0, *STATS_PAUSES_S):
         await asyncio.sleep(pause_s)
@@ -223,7 +225,7 @@ def _broker_line(cluster: str, name: str, broker_id: int, address: str, info: di
 
 
 def _rate(info: dict[str, str], key: str) -> float:
-    """Give the first of the rates over 10 s, 1 min and 10 min."""
+    """Return the first of the rates over 10 s, 1 min and 10 min."""
     first, _, _ = info.get(key, "").strip().partition(" ")
     return float(first or 0)
 

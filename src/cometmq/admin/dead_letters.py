@@ -1,14 +1,14 @@
-"""Dead letters: what a consumer group has given up on after its retries, in the topic ``%DLQ%group``.
+"""Dead letters: messages that a consumer group gave up after its retries, in the topic ``%DLQ%group``.
 
-A letter that is sent again goes to the group's retry topic: no other group of its topic sees it, and its
-retries begin anew. The letter itself stays where it is until it expires: the log only grows.
+A dead letter that is sent again goes to the group's retry topic: no other group of its topic receives it, and
+its retries begin anew. The letter itself stays stored until it expires: the log is only appended to.
 """
 
 from collections.abc import AsyncGenerator
 from typing import NamedTuple
 
-from cometmq.admin.cluster import Cluster
-from cometmq.admin.messages import TIME_MAX, Sent, by_time, send_again
+from cometmq.admin.cluster import ClusterAdmin
+from cometmq.admin.messages import TIME_MAX, ResendResult, by_time, send_again
 from cometmq.admin.topics import TopicAdmin
 from cometmq.arguments import FLAG, TEXT, check, instance_of, number
 from cometmq.errors import NoRoute, NotFound
@@ -18,7 +18,7 @@ from cometmq.message import StoredMessage
 
 
 class DeadLetters(NamedTuple):
-    """The dead letters of a group: how many are there, and when the last one came (ms; 0 for never)."""
+    """The dead letters of a group: their number, and the time of the last one (ms since the epoch, or 0)."""
 
     group: str
     letters: int
@@ -26,7 +26,7 @@ class DeadLetters(NamedTuple):
 
 
 async def groups(admin: TopicAdmin) -> list[DeadLetters]:
-    """Tell which groups have dead letters. Raises RemoteError or NetworkError."""
+    """Return the groups that have dead letters. Raises RemoteError or NetworkError."""
     found = []
     for topic in await admin.topics():
         if topic.startswith(DLQ_PREFIX):
@@ -38,11 +38,11 @@ async def groups(admin: TopicAdmin) -> list[DeadLetters]:
 
 
 async def letters(
-    cluster: Cluster, group: str, *, begin: int = 0, end: int = TIME_MAX
+    cluster: ClusterAdmin, group: str, *, begin: int = 0, end: int = TIME_MAX
 ) -> AsyncGenerator[StoredMessage]:
-    """Go through the dead letters of a group that came from ``begin`` to ``end`` (ms, both included).
+    """Iterate over the dead letters of a group stored from ``begin`` to ``end`` (ms, both included).
 
-    Raises NotFound if it never had any, RemoteError, NetworkError.
+    Raises NotFound if the group never had any, RemoteError, NetworkError.
     """
     check(TEXT, group=group)
     check(number(), begin=begin, end=end)
@@ -54,12 +54,14 @@ async def letters(
 
 
 def topic_of(letter: StoredMessage) -> str:
-    """Give the topic that a dead letter was sent to."""
+    """Return the topic to which a dead letter was originally sent."""
     return letter.properties.get(properties.RETRY_TOPIC, letter.topic)
 
 
-async def resend(cluster: Cluster, group: str, letter: StoredMessage, *, to_topic: bool = False) -> Sent:
-    """Let a group have a dead letter again, or all groups of its topic. Raises as ``send_again``."""
+async def resend(
+    cluster: ClusterAdmin, group: str, letter: StoredMessage, *, to_topic: bool = False
+) -> ResendResult:
+    """Send a dead letter again to its group, or to all groups of its topic. Raises as ``send_again``."""
     check(TEXT, group=group)
     check(instance_of(StoredMessage), letter=letter)
     check(FLAG, to_topic=to_topic)

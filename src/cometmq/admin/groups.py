@@ -1,10 +1,10 @@
-"""Making, removing and listing consumer groups, and telling who is in them."""
+"""Create, delete and list consumer groups, and show their members."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from cometmq.admin.cluster import Cluster, no_group
+from cometmq.admin.cluster import ClusterAdmin, missing_group
 from cometmq.arguments import TEXT, check, instance_of
 from cometmq.errors import NotFound, RemoteError
 from cometmq.format.layout import RETRY_PREFIX, valid_group
@@ -22,7 +22,7 @@ from cometmq.wire.headers import (
 )
 
 PAGE = 10_000
-"""Groups that a broker is asked for at once."""
+"""Most groups that a broker is asked for in one request."""
 SYSTEM_GROUPS = frozenset(
     (
         "TOOLS_CONSUMER",
@@ -35,17 +35,17 @@ SYSTEM_GROUPS = frozenset(
     )
 )
 SYSTEM_PREFIX = "CID_RMQ_SYS_"
-"""Groups that brokers have without anyone creating them (RocketMQ: MixAll.java)."""
+"""Prefix of groups that brokers have without anyone creating them (RocketMQ: MixAll.java)."""
 RUNNING_TIMEOUT_MS = 15_000
-"""A broker gives a client ten seconds to answer."""
+"""Longer than the ten seconds that a broker waits for a client's answer."""
 
 
-class Member(NamedTuple):
-    """One client in a group.
+class GroupMember(NamedTuple):
+    """One member of a consumer group.
 
     Attributes:
-        address: of its connection, as a broker sees it: ``ip:port``.
-        brokers: that it is connected to.
+        address: its connection's address as a broker sees it, ``ip:port``.
+        brokers: names of the brokers to which it is connected.
     """
 
     client_id: str
@@ -55,8 +55,8 @@ class Member(NamedTuple):
     brokers: list[str]
 
 
-class Subscribed(NamedTuple):
-    """What the members of a group want of a topic: a tag expression or SQL."""
+class GroupSubscription(NamedTuple):
+    """The subscription of a group's members to a topic: a tag expression or SQL92."""
 
     topic: str
     expression: str
@@ -64,7 +64,7 @@ class Subscribed(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """Members that want different things of a topic: client ids by expression."""
+    """The different subscriptions of a group's members to one topic: client ids by expression."""
 
     topic: str
     wants: dict[str, list[str]]
@@ -74,10 +74,11 @@ class Group(NamedTuple):
     """A consumer group.
 
     Attributes:
-        brokers: that know the group's settings.
-        config: the settings, as the first of them has them; None if none has.
-        consume_type, model, start: as its members say; empty if there are none.
-        differences: where members subscribe differently, so that each misses messages; brokers of ours know.
+        brokers: names of the brokers that have the group's settings.
+        config: the settings on the first of them; None if there are none.
+        consume_type, model, start: as its members report them; empty if there are no members.
+        differences: the topics to which members subscribe differently, so that each misses messages; only
+            CometMQ brokers report them.
     """
 
     group: str
@@ -86,21 +87,21 @@ class Group(NamedTuple):
     consume_type: str
     model: str
     start: str
-    members: list[Member]
-    subscriptions: list[Subscribed]
+    members: list[GroupMember]
+    subscriptions: list[GroupSubscription]
     differences: list[Difference]
 
 
-async def names(cluster: Cluster) -> list[str]:
-    """Give the names of all groups that brokers know, sorted; not those that they have by themselves."""
+async def names(cluster: ClusterAdmin) -> list[str]:
+    """Return the names of all groups that brokers have, sorted, without the brokers' own groups."""
     header = GetAllGroupConfigHeader(0, None, PAGE)
     code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
     tables = await cluster.ask_masters(code, header, GroupConfigs)
     return _names(tables)
 
 
-async def show(cluster: Cluster, group: str) -> Group:
-    """Give a group's settings, members and subscriptions. Raises NotFound if no broker knows the group."""
+async def show(cluster: ClusterAdmin, group: str) -> Group:
+    """Return a group's settings, members and subscriptions. Raises NotFound if no broker has the group."""
     check(TEXT, group=group)
     header = GetAllGroupConfigHeader(0, None, PAGE)
     tables, connections = await asyncio.gather(
@@ -109,10 +110,10 @@ async def show(cluster: Cluster, group: str) -> Group:
     )
     configs = {name: table.groups[group] for name, table in tables.items() if group in table.groups}
     if not configs and not connections:
-        raise no_group(group, _names(tables))
+        raise missing_group(group, _names(tables))
     first = next(iter(connections.values()), None)
     subscriptions = {
-        data.topic: Subscribed(data.topic, data.expression, data.expression_type)
+        data.topic: GroupSubscription(data.topic, data.expression, data.expression_type)
         for known in connections.values()
         for data in known.subscriptions.values()
     }
@@ -130,7 +131,7 @@ async def show(cluster: Cluster, group: str) -> Group:
 
 
 def _differences(connections: Mapping[str, ConsumerConnections]) -> list[Difference]:
-    """Return where members differ, as all brokers see it together."""
+    """Merge the differences that the brokers report."""
     wants: dict[str, dict[str, set[str]]] = {}
     for known in connections.values():
         for one in known.differences or ():
@@ -143,29 +144,29 @@ def _differences(connections: Mapping[str, ConsumerConnections]) -> list[Differe
     ]
 
 
-async def connected(cluster: Cluster, group: str) -> dict[str, ConsumerConnections]:
-    """Give who is connected as a member of a group, by broker name; no broker for which there is nobody."""
+async def connected(cluster: ClusterAdmin, group: str) -> dict[str, ConsumerConnections]:
+    """Return the connected members of a group by broker name; brokers without members are left out."""
     check(TEXT, group=group)
     code, header = RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupHeader(group)
     return await cluster.ask_masters(code, header, ConsumerConnections)
 
 
-def members(connections: Mapping[str, ConsumerConnections]) -> list[Member]:
-    """Give each member once, with the brokers that it is connected to."""
-    found: dict[str, Member] = {}
+def members(connections: Mapping[str, ConsumerConnections]) -> list[GroupMember]:
+    """Return each member once, with the brokers to which it is connected."""
+    found: dict[str, GroupMember] = {}
     for name in sorted(connections):
         for one in connections[name].connections:
             if (known := found.get(one.client_id)) is not None:
                 known.brokers.append(name)
             else:
-                found[one.client_id] = Member(
+                found[one.client_id] = GroupMember(
                     one.client_id, one.client_addr, one.language.value, version_name(one.version), [name]
                 )
     return [found[client_id] for client_id in sorted(found)]
 
 
-async def create(cluster: Cluster, config: GroupConfig) -> list[str]:
-    """Make a group on every master, or change it there; gives the brokers' names.
+async def create(cluster: ClusterAdmin, config: GroupConfig) -> list[str]:
+    """Create a group on every master, or change it there; return the brokers' names.
 
     Raises IllegalName, NoRoute if there is no broker, RemoteError, NetworkError.
     """
@@ -177,15 +178,15 @@ async def create(cluster: Cluster, config: GroupConfig) -> list[str]:
     return sorted(masters)
 
 
-async def delete(cluster: Cluster, group: str, *, keep_offsets: bool = False) -> list[str]:
-    """Remove a group, with its retry topic, from every master; gives the brokers' names.
+async def delete(cluster: ClusterAdmin, group: str, *, keep_offsets: bool = False) -> list[str]:
+    """Delete a group and its retry topic from every master; return the brokers' names.
 
-    Raises NotFound if no broker knows it, RemoteError or NetworkError.
+    Raises NotFound if no broker has it, RemoteError or NetworkError.
     """
     check(TEXT, group=group)
     known = await names(cluster)
     if group not in known:
-        raise no_group(group, known)
+        raise missing_group(group, known)
     masters = await cluster.masters()
     header = DeleteGroupHeader(group, clean_offset=not keep_offsets)
     retries = RETRY_PREFIX + group
@@ -198,30 +199,30 @@ async def delete(cluster: Cluster, group: str, *, keep_offsets: bool = False) ->
     return sorted(masters)
 
 
-async def running(cluster: Cluster, group: str, client_id: str) -> RunningInfo:
-    """Ask one member how it is doing. Raises NotFound if it is not there, RemoteError if it is silent."""
+async def running(cluster: ClusterAdmin, group: str, client_id: str) -> RunningInfo:
+    """Return the state of one member. Raises NotFound if there is none, RemoteError if it does not answer."""
     check(TEXT, group=group, client_id=client_id)
     connections = await connected(cluster, group)
     return await running_member(cluster, group, member_of(group, members(connections), client_id))
 
 
-async def running_member(cluster: Cluster, group: str, member: Member) -> RunningInfo:
-    """Ask a member that is known. Raises RemoteError if it does not answer, or does not know the question."""
+async def running_member(cluster: ClusterAdmin, group: str, member: GroupMember) -> RunningInfo:
+    """Return the state of a known member. Raises RemoteError if it does not answer or support the request."""
     address = (await cluster.masters())[member.brokers[0]]
     code, header = RequestCode.GET_CONSUMER_RUNNING_INFO, RunningInfoHeader(group, member.client_id)
     answer = await cluster.ask(address, code, header, timeout_ms=RUNNING_TIMEOUT_MS)
     return decode(RunningInfo, answer.body)
 
 
-async def owners(cluster: Cluster, group: str) -> dict[tuple[str, str, int], str]:
-    """Give the client ids of those who consume a queue, by topic, broker name and queue id.
+async def owners(cluster: ClusterAdmin, group: str) -> dict[tuple[str, str, int], str]:
+    """Return the client id of each queue's consumer, by topic, broker name and queue id.
 
-    Members that do not answer such questions are left out.
+    Members that do not answer or support the request are left out.
     """
     check(TEXT, group=group)
     found = members(await connected(cluster, group))
 
-    async def queues_of(member: Member) -> Sequence[tuple[str, str, int]]:
+    async def queues_of(member: GroupMember) -> Sequence[tuple[str, str, int]]:
         try:
             return list((await running_member(cluster, group, member)).queues)
         except RemoteError as error:
@@ -233,14 +234,14 @@ async def owners(cluster: Cluster, group: str) -> dict[tuple[str, str, int], str
     return {queue: member.client_id for member, own in zip(found, queues, strict=True) for queue in own}
 
 
-def member_of(group: str, found: Sequence[Member], client_id: str) -> Member:
-    """Give the member of a name. Raises NotFound, naming those that there are."""
+def member_of(group: str, found: Sequence[GroupMember], client_id: str) -> GroupMember:
+    """Return the member with a client id. Raises NotFound, naming the existing members."""
     for member in found:
         if member.client_id == client_id:
             return member
     there = ", ".join(member.client_id for member in found)
     raise NotFound(
-        f"group {group} has no member {client_id!r}: it has {there}"
+        f"group {group} has no member {client_id!r}: its members are {there}"
         if found
         else f"group {group} has no members now"
     )

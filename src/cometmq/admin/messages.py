@@ -1,11 +1,11 @@
-"""Finding messages on live brokers, and letting them be handled once more."""
+"""Find messages on running brokers, and have them handled again."""
 
 import heapq
 from collections.abc import AsyncGenerator
 from typing import NamedTuple
 
 from cometmq.admin import groups
-from cometmq.admin.cluster import Cluster
+from cometmq.admin.cluster import ClusterAdmin
 from cometmq.arguments import TEXT, check, instance_of, number, or_none
 from cometmq.client.lookup import Lookup
 from cometmq.client.pull import PullConsumer
@@ -36,12 +36,12 @@ from cometmq.wire.headers import (
 
 TIME_MAX = 2**63 - 1
 COUNT_MAX = 2**31 - 1
-"""What a request can ask for; a broker has a limit of its own far below."""
+"""Highest count that a request can ask for; brokers have far lower limits."""
 CONSUME_TIMEOUT_MS = 15_000
-"""A broker gives a client ten seconds to handle a message."""
+"""Longer than the ten seconds that a broker gives a client to handle a message."""
 TOOLS_GROUP = "TOOLS_CONSUMER"
-"""The group that every broker has for tools (RocketMQ: MixAll.java); nothing is committed for it."""
-OF_ITS_JOURNEY = (
+"""The group that every broker has for tools (RocketMQ: MixAll.java); no offset is committed for it."""
+DELIVERY_PROPERTIES = (
     properties.RETRY_TOPIC,
     properties.REAL_TOPIC,
     properties.REAL_QUEUE_ID,
@@ -55,11 +55,11 @@ OF_ITS_JOURNEY = (
     properties.TRANSACTION_PREPARED,
     properties.IDEMPOTENCE_KEY,
 )
-"""Properties that say what became of a message: one that begins anew has none of them."""
+"""Properties that record the delivery of a message: a message that is sent again has none of them."""
 
 
-class Sent(NamedTuple):
-    """Where a message was stored."""
+class ResendResult(NamedTuple):
+    """Where a message that was sent again is stored."""
 
     topic: str
     broker_name: str
@@ -69,21 +69,21 @@ class Sent(NamedTuple):
 
 
 class Handled(NamedTuple):
-    """What a member did with a message."""
+    """The result of a message that a member was asked to handle."""
 
     client_id: str
     outcome: ConsumedDirectly
 
 
-async def by_id(cluster: Cluster, message_id: str, topic: str | None = None) -> list[StoredMessage]:
-    """Find the messages of an id: the producer's, for which the topic must be known, or the broker's.
+async def by_id(cluster: ClusterAdmin, message_id: str, topic: str | None = None) -> list[StoredMessage]:
+    """Find the messages with an id: the producer's unique id, which needs the topic, or a broker's offset id.
 
     The newest come first.
 
     Raises:
-        NotFound: there is none.
-        SettingsError: it is no offset id of a broker that is there, and without a topic no more can be asked.
-        RemoteError, NetworkError: as requests do.
+        NotFound: there is no such message.
+        SettingsError: it is not an offset id of a running broker, and there is no topic to look in.
+        RemoteError, NetworkError: as requests raise them.
     """
     check(TEXT, message_id=message_id)
     check(or_none(TEXT), topic=topic)
@@ -95,7 +95,8 @@ async def by_id(cluster: Cluster, message_id: str, topic: str | None = None) -> 
             found = await _by_offset_id(lookup, message_id)
         elif topic is None:
             raise SettingsError(
-                f"id {message_id}: no broker that is there has made it, so it is a producer's: give its topic"
+                f"id {message_id}: it is not an offset id of a running broker, so it must be a producer's: "
+                "give its topic"
             )
     elsewhere = sorted({message.topic for message in found if topic not in (None, message.topic)})
     if elsewhere:
@@ -106,7 +107,7 @@ async def by_id(cluster: Cluster, message_id: str, topic: str | None = None) -> 
 
 
 async def by_key(
-    cluster: Cluster, topic: str, key: str, *, begin: int = 0, end: int = TIME_MAX, limit: int = 64
+    cluster: ClusterAdmin, topic: str, key: str, *, begin: int = 0, end: int = TIME_MAX, limit: int = 64
 ) -> list[StoredMessage]:
     """Find the newest messages of a topic that have a key, stored from ``begin`` to ``end`` (ms, included).
 
@@ -125,7 +126,7 @@ async def by_key(
 
 
 async def by_time(
-    cluster: Cluster,
+    cluster: ClusterAdmin,
     topic: str,
     *,
     begin: int = 0,
@@ -133,9 +134,9 @@ async def by_time(
     tags: str = "*",
     queue_id: int | None = None,
 ) -> AsyncGenerator[StoredMessage]:
-    """Go through the messages of a topic in the order of their store times, from ``begin`` to ``end`` (ms).
+    """Iterate over a topic's messages in the order of their store times, from ``begin`` to ``end`` (ms).
 
-    Raises NoRoute, RemoteError, NetworkError, FormatError for tags that are none.
+    Raises NoRoute, RemoteError, NetworkError, FormatError for an illegal tag expression.
     """
     check(TEXT, topic=topic)
     check(number(), begin=begin, end=end)
@@ -160,16 +161,16 @@ async def by_time(
 
 
 async def consume_directly(
-    cluster: Cluster, group: str, message: StoredMessage, client_id: str | None = None
+    cluster: ClusterAdmin, group: str, message: StoredMessage, client_id: str | None = None
 ) -> Handled:
-    """Let a member of a group handle a message now; no offset changes, whatever comes of it.
+    """Have a member of a group handle a message now; no offset changes, whatever the result.
 
     Args:
-        client_id: which member; None for the first that is connected to the message's broker.
+        client_id: the member; None for the first one that is connected to the message's broker.
 
     Raises:
         NotFound: the group has no such member there.
-        RemoteError: it has not answered in time, or has nothing that handles messages.
+        RemoteError: it has not answered in time, or has no handler for messages.
     """
     check(TEXT, group=group)
     check(instance_of(StoredMessage), message=message)
@@ -186,11 +187,13 @@ async def consume_directly(
     return Handled(member.client_id, decode(ConsumedDirectly, answer.body))
 
 
-async def send_again(cluster: Cluster, message: StoredMessage, topic: str, **changes: str) -> Sent:
+async def send_again(
+    cluster: ClusterAdmin, message: StoredMessage, topic: str, **changes: str
+) -> ResendResult:
     """Send a message to a topic as a new one with the same body, tags, keys, unique id and properties.
 
     Args:
-        changes: of its properties.
+        changes: properties to set or replace.
 
     Raises NoRoute, RemoteError, NetworkError.
     """
@@ -201,7 +204,7 @@ async def send_again(cluster: Cluster, message: StoredMessage, topic: str, **cha
     if not queues:
         raise NotFound(f"no queue of topic {topic!r} can be written to")
     queue = queues[message.queue_offset % len(queues)]
-    named = {name: value for name, value in message.properties.items() if name not in OF_ITS_JOURNEY}
+    named = {name: value for name, value in message.properties.items() if name not in DELIVERY_PROPERTIES}
     header = SendHeaderV2(
         producer_group="CometMQ-tools",
         topic=topic,
@@ -219,13 +222,13 @@ async def send_again(cluster: Cluster, message: StoredMessage, topic: str, **cha
     if answer.code not in STORED:
         raise RemoteError(answer.code, answer.remark or "")
     stored = parse(SendResponseHeader, answer.ext_fields)
-    return Sent(topic, queue.broker_name, stored.queue_id, stored.queue_offset, stored.message_id)
+    return ResendResult(topic, queue.broker_name, stored.queue_id, stored.queue_offset, stored.message_id)
 
 
 async def _read(
     consumer: PullConsumer, queue: MessageQueue, begin: int, end: int, tags: str
 ) -> AsyncGenerator[StoredMessage]:
-    """Go through what one queue has from a time to another."""
+    """Iterate over the messages of one queue stored from ``begin`` to ``end``."""
     offset = await consumer.offset_by_time(queue, begin) if begin > 0 else await consumer.min_offset(queue)
     last = await consumer.max_offset(queue)
     while offset < last:
@@ -240,8 +243,8 @@ async def _read(
         offset = pulled.next_offset
 
 
-async def _is_offset_id(cluster: Cluster, message_id: str) -> bool:
-    """Tell whether an id names a broker that is there: the two kinds of ids look alike."""
+async def _is_offset_id(cluster: ClusterAdmin, message_id: str) -> bool:
+    """Check whether an id contains the address of a running broker: both kinds of ids look alike."""
     try:
         host = address_text(*unpack_host(parse_offset_message_id(message_id).store_host))
     except FormatError:
@@ -254,12 +257,12 @@ async def _by_offset_id(lookup: Lookup, message_id: str) -> list[StoredMessage]:
     try:
         return [await lookup.by_offset_id(message_id)]
     except RemoteError:
-        return []  # so brokers say that no message begins there
+        return []  # a broker's answer if no message begins at the offset
 
 
-async def _broker_of(cluster: Cluster, message: StoredMessage) -> tuple[str, str]:
-    """Give the name and the address of the broker that stored a message."""
+async def _broker_of(cluster: ClusterAdmin, message: StoredMessage) -> tuple[str, str]:
+    """Return the name and the address of the broker that stored a message."""
     for name, data in (await cluster.info()).brokers.items():
         if (address := data.addrs.get(MASTER)) == message.store_host:
             return name, address
-    raise NotFound(f"broker {message.store_host}, which stored the message, is not there now")
+    raise NotFound(f"broker {message.store_host}, which stored the message, is not running")

@@ -1,8 +1,8 @@
-"""Where consumer groups stand, how far behind they are, and moving them.
+"""The committed offsets of consumer groups, their lag, and the reset of offsets.
 
-A reset is ordered at the broker (INVOKE_BROKER_TO_RESET_OFFSET), whether members are there or not: those that
-are go on at the new offset by themselves. A broker before 5.0 wants members to be there for that; without any
-the offset is committed in their place.
+The broker executes a reset (INVOKE_BROKER_TO_RESET_OFFSET), with or without members: running members continue
+at the new offset by themselves. A broker before 5.0 resets only if there are members; without any,
+the offset is committed instead.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from cometmq.admin import groups
-from cometmq.admin.cluster import Cluster, no_group
+from cometmq.admin.cluster import ClusterAdmin, missing_group
 from cometmq.arguments import FLAG, TEXT, check, instance_of, or_none
 from cometmq.errors import CometMQError, NotFound, RemoteError, SettingsError
 from cometmq.format.layout import valid_group
@@ -36,17 +36,17 @@ from cometmq.wire.headers import (
 )
 
 END: Final = -1
-"""As a time of a reset: behind the last message."""
+"""As the time of a reset: the end of the queue."""
 
 
-class Standing(NamedTuple):
-    """Where a group stands in a queue.
+class QueueProgress(NamedTuple):
+    """The progress of a group in a queue.
 
     Attributes:
         max_offset: the queue offset behind the queue's last message.
-        committed: before it everything is handled; 0 if nothing was ever committed.
-        pulled: before it everything has been given to the group's members.
-        last_time: when the last message was stored that is handled, ms since the epoch; 0 if there is none.
+        committed: all messages before this queue offset are handled; 0 if nothing was ever committed.
+        pulled: all messages before this queue offset have been delivered to the group's members.
+        last_time: store time of the last handled message, ms since the epoch; 0 if there is none.
     """
 
     topic: str
@@ -59,25 +59,25 @@ class Standing(NamedTuple):
 
     @property
     def lag(self) -> int:
-        """How many messages the group is behind; 0 if it is ahead."""
+        """Number of messages that the group has not handled; 0 if it is ahead."""
         return max(self.max_offset - self.committed, 0)
 
     @property
     def ahead(self) -> int:
-        """How far the group has committed beyond the queue's end: it misses the messages up to there."""
+        """How far the group has committed beyond the queue's end: it will miss the messages up to there."""
         return max(self.committed - self.max_offset, 0)
 
     @property
     def in_flight(self) -> int:
-        """How many of them its members have."""
+        """Number of delivered messages that are not handled yet."""
         return self.pulled - self.committed
 
 
 class GroupLag(NamedTuple):
-    """How far a group is behind as a whole: 0 members are there of one that is off line.
+    """The lag of a whole group; ``members`` is 0 if it is offline.
 
     Attributes:
-        ahead: how far it has committed beyond the ends of queues; it makes up for no lag in others.
+        ahead: how far it has committed beyond the ends of queues, which does not reduce ``lag``.
     """
 
     group: str
@@ -88,16 +88,16 @@ class GroupLag(NamedTuple):
     tps: float
 
 
-class Standings(NamedTuple):
-    """Where a group stands in all its queues; it consumes ``tps`` messages per second, as brokers count."""
+class GroupProgress(NamedTuple):
+    """The progress of a group in all its queues, and its rate in messages per second, by the brokers."""
 
     group: str
-    queues: list[Standing]
+    queues: list[QueueProgress]
     tps: float
 
 
-class Moved(NamedTuple):
-    """What a reset does to a queue; ``before`` is None if nothing was committed."""
+class OffsetChange(NamedTuple):
+    """The change of one queue's offset by a reset; ``before`` is None if nothing was committed."""
 
     queue: MessageQueue
     before: int | None
@@ -105,10 +105,10 @@ class Moved(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Target:
-    """Where a group shall go on: at an offset, or with what was stored from a time (ms) on.
+class ResetTarget:
+    """The position to reset a group to: a queue offset, or the first message stored from a time (ms) on.
 
-    Without either, with the first message that is there; ``Target(time=END)`` is behind the last one.
+    Without either it is the first message; ``ResetTarget(time=END)`` is the end of the queue.
     """
 
     time: int | None = None
@@ -116,49 +116,49 @@ class Target:
 
 
 class NotMoved(CometMQError):
-    """A broker has moved a group elsewhere than it was told to: it resets only to a time."""
+    """A broker reset a group to another offset than requested, since it can only reset to a time."""
 
 
 class GroupAtWork(CometMQError):
-    """A group has members, and what is asked for would be undone by them."""
+    """A group has running members, which would undo the requested change."""
 
 
-async def lag(cluster: Cluster, group: str, topic: str | None = None) -> Standings:
-    """Tell where a group stands, in all its topics or in one.
+async def lag(cluster: ClusterAdmin, group: str, topic: str | None = None) -> GroupProgress:
+    """Return the progress of a group in all its topics, or in one.
 
-    Raises NotFound if no broker knows the group, or has the topic for it; RemoteError, NetworkError.
+    Raises NotFound if no broker has the group, or it does not consume the topic; RemoteError, NetworkError.
     """
-    found = await standings(cluster, group, topic)
+    found = await progress_of(cluster, group, topic)
     if not found.queues:
         if group not in (known := await groups.names(cluster)):
-            raise no_group(group, known)
+            raise missing_group(group, known)
         if topic is not None:
             await cluster.route(topic)  # raises NoRoute if there is no such topic
             raise NotFound(f"group {group} does not consume topic {topic}: cometmq offset show {group}")
     return found
 
 
-async def standings(cluster: Cluster, group: str, topic: str | None = None) -> Standings:
-    """Tell where a group stands; there are no queues where it has consumed nothing, and if there is none."""
+async def progress_of(cluster: ClusterAdmin, group: str, topic: str | None = None) -> GroupProgress:
+    """Return the progress of a group; without queues if it has consumed nothing or does not exist."""
     check(TEXT, group=group)
     check(or_none(TEXT), topic=topic)
     stats = await cluster.ask_masters(
         RequestCode.GET_CONSUME_STATS, GetConsumeStatsHeader(group, topic), ConsumeStats
     )
     queues = [
-        Standing(*queue, at.broker_offset, at.consumer_offset, at.pull_offset, at.last_time)
+        QueueProgress(*queue, at.broker_offset, at.consumer_offset, at.pull_offset, at.last_time)
         for one in stats.values()
         for queue, at in one.offsets.items()
     ]
-    return Standings(group, sorted(queues), sum(one.consume_tps for one in stats.values()))
+    return GroupProgress(group, sorted(queues), sum(one.consume_tps for one in stats.values()))
 
 
-async def lags(cluster: Cluster) -> list[GroupLag]:
-    """Tell how far each group is behind that has members or has consumed something."""
+async def lags(cluster: ClusterAdmin) -> list[GroupLag]:
+    """Return the lag of each group that has members or has consumed something."""
 
     async def one(group: str) -> GroupLag:
         stands, connections = await asyncio.gather(
-            standings(cluster, group), groups.connected(cluster, group)
+            progress_of(cluster, group), groups.connected(cluster, group)
         )
         return GroupLag(
             group,
@@ -173,34 +173,34 @@ async def lags(cluster: Cluster) -> list[GroupLag]:
 
 
 async def reset(
-    cluster: Cluster,
+    cluster: ClusterAdmin,
     group: str,
     topic: str,
-    target: Target,
+    target: ResetTarget,
     *,
     queue: tuple[str, int] | None = None,
     dry_run: bool = False,
-) -> list[Moved]:
-    """Let a group go on elsewhere in a topic.
+) -> list[OffsetChange]:
+    """Reset a group's offsets in a topic.
 
     Args:
-        queue: broker name and queue id, to leave the others alone.
-        dry_run: only tell what would be done.
+        queue: broker name and queue id of the only queue to reset.
+        dry_run: only return the changes, without making them.
 
     Raises:
         NotFound: there is no such topic (NoRoute), group or queue.
-        SettingsError: an offset that a queue does not have.
-        NotMoved: a broker did something else than it was told to.
+        SettingsError: a queue does not have the offset.
+        NotMoved: a broker reset to another offset than requested.
         RemoteError: a broker refuses.
-        NetworkError: somebody does not answer.
+        NetworkError: a server does not answer.
     """
     check(TEXT, group=group, topic=topic)
-    check(instance_of(Target), target=target)
+    check(instance_of(ResetTarget), target=target)
     check(or_none(instance_of(tuple)), queue=queue)
     check(FLAG, dry_run=dry_run)
     known = await groups.names(cluster)
     if group not in known:
-        raise no_group(group, known)
+        raise missing_group(group, known)
     route = await cluster.route(topic)
     queues = [
         one for one in route.subscribe_queues() if queue is None or (one.broker_name, one.queue_id) == queue
@@ -215,20 +215,20 @@ async def reset(
     return moves
 
 
-async def clone(cluster: Cluster, source: str, target: str, topic: str | None = None) -> list[str]:
-    """Let a group begin where another one stands, in one topic or all of that one's; gives the topics.
+async def clone(cluster: ClusterAdmin, source: str, target: str, topic: str | None = None) -> list[str]:
+    """Copy the offsets of one group to another, in one topic or all topics; return the topics.
 
     Raises:
-        NotFound: nobody knows the source, or it has consumed nothing.
-        GroupAtWork: the target has members, which would go on committing their own offsets.
-        IllegalName: the target's name.
-        RemoteError, NetworkError: as requests do.
+        NotFound: no broker has the source, or it has consumed nothing.
+        GroupAtWork: the target has members, which would overwrite the offsets.
+        IllegalName: the target's name is illegal.
+        RemoteError, NetworkError: as requests raise them.
     """
     check(TEXT, source=source)
     check(or_none(TEXT), topic=topic)
     valid_group(target)
     if found := groups.members(await groups.connected(cluster, target)):
-        raise GroupAtWork(f"group {target} has {len(found)} members at work: stop them first")
+        raise GroupAtWork(f"group {target} has {len(found)} running members: stop them first")
     masters = await cluster.masters()
     of_source = await cluster.ask_masters(
         RequestCode.QUERY_TOPICS_BY_CONSUMER, GroupHeader(source), TopicNames
@@ -241,20 +241,20 @@ async def clone(cluster: Cluster, source: str, target: str, topic: str | None = 
                 await cluster.ask(masters[name], RequestCode.CLONE_GROUP_OFFSET, header)
                 cloned.add(one)
     if not cloned:
-        raise no_group(source, await groups.names(cluster))
+        raise missing_group(source, await groups.names(cluster))
     return sorted(cloned)
 
 
 class _Reset:
-    """Moves a group in some queues, whose masters' addresses are known."""
+    """A reset of a group in some queues, whose masters' addresses are known."""
 
-    def __init__(self, cluster: Cluster, group: str, addresses: dict[MessageQueue, str]) -> None:
+    def __init__(self, cluster: ClusterAdmin, group: str, addresses: dict[MessageQueue, str]) -> None:
         self._cluster = cluster
         self._group = group
         self._addresses = addresses
 
-    async def plan(self, queue: MessageQueue, target: Target) -> Moved:
-        """Tell where a queue would go on. Raises SettingsError for an offset that it does not have."""
+    async def plan(self, queue: MessageQueue, target: ResetTarget) -> OffsetChange:
+        """Return the change of one queue. Raises SettingsError for an offset that the queue does not have."""
         topic, _, queue_id = queue
         low = _offset(await self._ask(queue, RequestCode.GET_MIN_OFFSET, GetMinOffsetHeader(topic, queue_id)))
         answer = await self._ask(queue, RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(topic, queue_id))
@@ -279,10 +279,10 @@ class _Reset:
             header = SearchOffsetHeader(topic, queue_id, target.time)
             found = await self._ask(queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
             after = min(max(_offset(found), low), high)
-        return Moved(queue, await self._committed(queue), after)
+        return OffsetChange(queue, await self._committed(queue), after)
 
-    async def move(self, move: Moved, target: Target) -> None:
-        """Move one queue."""
+    async def move(self, move: OffsetChange, target: ResetTarget) -> None:
+        """Execute the change of one queue."""
         topic, _, queue_id = move.queue
         header = ResetOffsetHeader(
             self._group, topic, target.time or 0, is_force=True, queue_id=queue_id, offset=move.after
@@ -296,10 +296,10 @@ class _Reset:
             await self._ask(move.queue, RequestCode.UPDATE_CONSUMER_OFFSET, commit)
             return
         done = decode(QueueOffsets, answer.body).offsets.get(move.queue, move.after)
-        if done != move.after:  # not a broker of ours: useServerSideResetOffset=false, or before 5.0
+        if done != move.after:  # a Java broker with useServerSideResetOffset=false, or before 5.0
             raise NotMoved(
-                f"group {self._group} was to go on at {move.after} in queue {queue_id} of {topic} on "
-                f"{move.queue.broker_name}, and goes on at {done}: the broker resets only to a time"
+                f"group {self._group} was to be reset to {move.after} in queue {queue_id} of {topic} on "
+                f"{move.queue.broker_name}, but the broker set {done}: it resets only to a time"
             )
 
     async def _committed(self, queue: MessageQueue) -> int | None:

@@ -1,15 +1,16 @@
-"""Taking queues away from a topic, in the order that loses no message.
+"""Reduce the number of a topic's queues, in the order that loses no message.
 
-1. Lower the write queues on every broker: producers learn of it with their next look at the route, and a
-   broker goes on taking what comes until then, since it counts the larger of write and read queues.
-2. Wait until nothing has come into the retired queues for a while, and every group that consumes the topic
-   has committed all that is in them.
-3. Lower the read queues. From here on brokers refuse what a producer sends there. What came in the last
-   moment is looked for: if there is any, the read queues are raised again and the wait goes on.
+1. Lower the write queues on every broker: producers learn of it when they next fetch the route, and
+   until then a broker still stores what arrives, since it counts the larger of write and read queues.
+2. Wait until nothing has arrived in the retired queues for a while, and every group that consumes the topic
+   has committed everything in them.
+3. Lower the read queues. From then on brokers refuse what a producer sends there. Then check for messages
+that
+   arrived in the last moment: if there are any, raise the read queues again and continue with step 2.
 
-Whatever stops this in between leaves a topic whose messages all can be read; it can be run again. Stopped
-within step 3 it raises the read queues first. If a broker does not take that, or the process is killed in
-that moment, ``cometmq topic update`` raises them.
+If this is interrupted, all messages of the topic can still be read, and it can be run again. If it is
+interrupted within step 3, it raises the read queues first. If a broker refuses that, or the process is killed
+in that moment, ``cometmq topic update`` raises them.
 """
 
 import asyncio
@@ -39,14 +40,14 @@ from cometmq.wire.headers import (
 )
 
 SETTLE_S: Final = 35.0
-"""RocketMQ's clients look at routes each 30 s; so long after the last message none of them sends there."""
+"""RocketMQ's clients fetch routes every 30 s: after this time without messages no producer sends there."""
 POLL_S: Final = 1.0
 TOLD_MAX: Final = 5
-"""So many queues are named in an error."""
+"""Most queues named in an error."""
 
 
 class Step(Enum):
-    """What a shrink is at."""
+    """The current step of a shrink."""
 
     LOWERING_WRITE = "lowering write queues"
     DRAINING = "waiting for consumers"
@@ -54,8 +55,8 @@ class Step(Enum):
     LOWERING_READ = "lowering read queues"
 
 
-class Left(NamedTuple):
-    """Messages of a retired queue that a group has still to consume; no group: nobody consumes the topic."""
+class Unconsumed(NamedTuple):
+    """Unconsumed messages of a retired queue; ``group`` is None if no group consumes the topic."""
 
     broker_name: str
     queue_id: int
@@ -63,30 +64,30 @@ class Left(NamedTuple):
     messages: int
 
     def __str__(self) -> str:
-        """Give it as people read it."""
+        """Return a text for people."""
         who = "no group consumes" if self.group is None else f"group {self.group} has not consumed"
         return f"{who} {self.messages} messages of queue {self.queue_id} on {self.broker_name}"
 
 
 class Progress(NamedTuple):
-    """How far a shrink is.
+    """The progress of a shrink.
 
     Attributes:
-        left: what is still to be consumed.
-        quiet_s: how long nothing has come into the retired queues.
+        left: the messages still to be consumed.
+        quiet_s: time in seconds since a message last arrived in the retired queues.
     """
 
     step: Step
-    left: Sequence[Left] = ()
+    left: Sequence[Unconsumed] = ()
     quiet_s: float = 0.0
 
 
-class Shrunk(NamedTuple):
-    """What a shrink did.
+class ShrinkResult(NamedTuple):
+    """The result of a shrink.
 
     Attributes:
-        retired: the queues that are no more; none if there was nothing to do.
-        groups: who consumed them.
+        retired: the removed queues; empty if there was nothing to do.
+        groups: the groups that consumed them.
     """
 
     topic: str
@@ -96,43 +97,43 @@ class Shrunk(NamedTuple):
 
 
 class NotDrained(CometMQError):
-    """Retired queues hold messages that would be lost: they can still be read.
+    """Retired queues hold messages that would be lost; they can still be read.
 
     Attributes:
-        left: what is still to be consumed; empty if producers do not stop sending.
+        left: the messages still to be consumed; empty if producers do not stop sending.
     """
 
-    def __init__(self, reason: str, left: Sequence[Left]) -> None:
+    def __init__(self, reason: str, left: Sequence[Unconsumed]) -> None:
         super().__init__(reason)
         self.left = left
 
 
 class NotReadable(CometMQError):
-    """Read queues stay lowered although a message may have come before: says what to run."""
+    """Read queues stay lowered although a message may have arrived before; the text says what to run."""
 
 
 class _Broker(NamedTuple):
-    """One broker that has the topic."""
+    """A broker that has the topic."""
 
     name: str
     address: str
     config: TopicConfig
 
     def retired(self, queues: int) -> range:
-        """Give the ids of its queues beyond so many."""
+        """Return the ids of the queues to retire if ``queues`` are to be left."""
         return range(queues, max(self.config.read_queue_count, self.config.write_queue_count))
 
 
-class _Look(NamedTuple):
-    """The retired queues at one moment.
+class _QueueState(NamedTuple):
+    """The state of the retired queues at one moment.
 
     Attributes:
-        left: what is still to be consumed.
-        end: the sum of the queues' ends: it grows with each message that comes.
-        groups: who consumes the topic.
+        left: the messages still to be consumed.
+        end: the sum of the queues' ends, which grows with each message that arrives.
+        groups: the groups that consume the topic.
     """
 
-    left: list[Left]
+    left: list[Unconsumed]
     end: int
     groups: list[str]
 
@@ -147,20 +148,20 @@ async def shrink(
     no_consumers_ok: bool = False,
     skipped_groups: Collection[str] = (),
     on_progress: Callable[[Progress], None] = lambda _: None,
-) -> Shrunk:
-    """Lower a topic to so many queues on each broker.
+) -> ShrinkResult:
+    """Lower a topic to ``queues`` queues on each broker.
 
     Args:
-        settle_s: how long nothing must have come into the retired queues.
-        no_consumers_ok: give up what is in them if no group consumes the topic.
-        skipped_groups: groups that need not have consumed it.
+        settle_s: time in seconds without messages in the retired queues before they are removed.
+        no_consumers_ok: abandon their messages if no group consumes the topic.
+        skipped_groups: groups that need not have consumed the messages.
 
     Raises:
-        NotDrained: messages would be lost; after ``timeout_s``, or at once if nobody consumes the topic.
-        NotReadable: it was stopped while it lowered the read queues, and a broker does not raise them again.
-        NoRoute: no broker has the topic, or one of them has no master now.
+        NotDrained: messages would be lost: after ``timeout_s``, or at once if no group consumes the topic.
+        NotReadable: it was interrupted while lowering the read queues, and a broker does not raise them
+        again. NoRoute: no broker has the topic, or one of them has no master now.
         RemoteError: a broker refuses.
-        NetworkError: somebody does not answer.
+        NetworkError: a server does not answer.
     """
     check(TEXT, topic=topic)
     check(number(1), queues=queues)
@@ -170,10 +171,10 @@ async def shrink(
     work = _Shrink(admin, topic, queues, no_consumers_ok=no_consumers_ok, skipped=skipped_groups)
     await work.find_brokers()
     if not work.retired:
-        return Shrunk(topic, queues, [], [])
-    first = await work.look()
+        return ShrinkResult(topic, queues, [], [])
+    first = await work.inspect()
     if first.left and not first.groups:
-        raise _refusal("nobody would get these messages", first.left)
+        raise _refusal("these messages would be lost", first.left)
     on_progress(Progress(Step.LOWERING_WRITE, first.left))
     await work.put(lambda config: replace(config, write_queue_count=min(config.write_queue_count, queues)))
     deadline = asyncio.get_running_loop().time() + timeout_s
@@ -181,56 +182,56 @@ async def shrink(
         await _drain(work, settle_s, deadline, on_progress)
         on_progress(Progress(Step.LOWERING_READ))
         if (last := await _lower_read(work)) is not None:
-            return Shrunk(topic, queues, work.retired, last.groups)
+            return ShrinkResult(topic, queues, work.retired, last.groups)
 
 
 async def _drain(
     work: "_Shrink", settle_s: float, deadline: float, on_progress: Callable[[Progress], None]
 ) -> None:
-    """Wait until all is consumed and nothing comes any more. Raises NotDrained at the deadline."""
+    """Wait until everything is consumed and nothing arrives any more. Raises NotDrained at the deadline."""
     now = asyncio.get_running_loop().time
     end, since = -1, now()
     while True:
-        look = await work.look()
-        if look.end != end:
-            end, since = look.end, now()
+        state = await work.inspect()
+        if state.end != end:
+            end, since = state.end, now()
         quiet_s = now() - since
-        on_progress(Progress(Step.DRAINING if look.left else Step.SETTLING, look.left, quiet_s))
-        if not look.left and quiet_s >= settle_s:
+        on_progress(Progress(Step.DRAINING if state.left else Step.SETTLING, state.left, quiet_s))
+        if not state.left and quiet_s >= settle_s:
             return
         if now() >= deadline:
             why = "in time: write queues are lowered, all messages can still be read, run it again later"
-            if look.left:
-                raise _refusal(f"not drained {why}", look.left)
+            if state.left:
+                raise _refusal(f"not drained {why}", state.left)
             raise NotDrained(
                 f"topic {work.topic}: producers did not stop sending to retired queues {why}", []
             )
         await asyncio.sleep(min(POLL_S, max(settle_s - quiet_s, 0.05)))
 
 
-async def _lower_read(work: "_Shrink") -> _Look | None:
-    """Lower the read queues; raise them again and give None if a message has come in the last moment.
+async def _lower_read(work: "_Shrink") -> _QueueState | None:
+    """Lower the read queues; if a message has arrived in the last moment, raise them again and return None.
 
-    They are raised as well when this is stopped before it knows: then nobody else would look.
+    They are raised as well if this is interrupted before it knows, since nobody else would check.
     """
     before = work.brokers
-    last: _Look | None = None
+    last: _QueueState | None = None
     try:
-        await _whole(work.lower_read())
-        look = await work.look()
-        if not look.left:
-            await asyncio.sleep(POLL_S)  # a message that was taken may still be on its way to the disk
-            look = await work.look()
-        if not look.left:
-            last = look
+        await _run_to_end(work.lower_read())
+        state = await work.inspect()
+        if not state.left:
+            await asyncio.sleep(POLL_S)  # an accepted message may still be on its way to the disk
+            state = await work.inspect()
+        if not state.left:
+            last = state
     finally:
         if last is None:
-            await _whole(work.raise_read(before))
+            await _run_to_end(work.raise_read(before))
     return last
 
 
-async def _whole(work: Coroutine[Any, Any, None]) -> None:
-    """Do something to its end, even if this is cancelled meanwhile: the next change must not overtake it."""
+async def _run_to_end(work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine to its end, even if this is cancelled meanwhile: no later change may overtake it."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
@@ -244,7 +245,7 @@ async def _whole(work: Coroutine[Any, Any, None]) -> None:
 
 
 class _Shrink:
-    """The brokers of a topic, and what is in the queues that are to go."""
+    """A shrink in progress: the brokers of the topic, and the retired queues."""
 
     def __init__(
         self,
@@ -265,7 +266,7 @@ class _Shrink:
         self._addresses: dict[str, str] = {}
 
     async def find_brokers(self) -> None:
-        """Ask who has the topic, and how many queues of it."""
+        """Find the brokers that have the topic, and the queues to retire."""
         configs = await self._admin.configs(self.topic)
         self.brokers = [_Broker(name, address, config) for name, (address, config) in configs.items()]
         self.retired = [
@@ -276,7 +277,7 @@ class _Shrink:
         self._addresses = {broker.name: broker.address for broker in self.brokers}
 
     async def put(self, change: Callable[[TopicConfig], TopicConfig]) -> None:
-        """Change the topic on every broker."""
+        """Change the topic's settings on every broker."""
         for broker in self.brokers:
             if (config := change(broker.config)) != broker.config:
                 await self.put_one(broker, config)
@@ -288,7 +289,7 @@ class _Shrink:
         )
 
     async def raise_read(self, before: Sequence[_Broker]) -> None:
-        """Give the brokers the read queues that they had before, all that take them. Raises NotReadable."""
+        """Restore the read queues on all brokers, as far as possible. Raises NotReadable if one fails."""
         failures = []
         for broker, had in zip(self.brokers, before, strict=True):
             if had.config.read_queue_count <= self.queues:
@@ -302,21 +303,21 @@ class _Shrink:
             most = max(had.config.read_queue_count for had in before)
             raise NotReadable(
                 f"topic {self.topic}: read queues are lowered, and could not be raised again on "
-                f"{'; '.join(failures)}: what came in the last moment cannot be read there; run "
+                f"{'; '.join(failures)}: messages of the last moment cannot be read there; run "
                 f"cometmq topic update {self.topic} --queues {most}, then shrink again"
             )
 
     async def put_one(self, broker: _Broker, config: TopicConfig) -> None:
-        """Change the topic on one broker; its attributes stay as they are."""
+        """Change the topic's settings on one broker; its attributes stay as they are."""
         await self._admin.put(broker.address, config)
         self.brokers = [other._replace(config=config) if other == broker else other for other in self.brokers]
 
-    async def look(self) -> _Look:
-        """See what is in the retired queues, and who has still to consume it."""
+    async def inspect(self) -> _QueueState:
+        """Return the state of the retired queues."""
         groups = await self._groups()
-        looks = await asyncio.gather(*(self._look_at(queue, groups) for queue in self.retired))
-        left = [left for lefts, _ in looks for left in lefts]
-        return _Look(left, sum(end for _, end in looks), groups)
+        states = await asyncio.gather(*(self._inspect_queue(queue, groups) for queue in self.retired))
+        left = [left for lefts, _ in states for left in lefts]
+        return _QueueState(left, sum(end for _, end in states), groups)
 
     async def _groups(self) -> list[str]:
         code, header = RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, TopicHeader(self.topic)
@@ -326,8 +327,10 @@ class _Shrink:
             found.update(decode(GroupNames, answer.body).groups)
         return sorted(found - set(self._skipped))
 
-    async def _look_at(self, queue: MessageQueue, groups: Iterable[str]) -> tuple[list[Left], int]:
-        """Give what is left in one queue, and its end."""
+    async def _inspect_queue(
+        self, queue: MessageQueue, groups: Iterable[str]
+    ) -> tuple[list[Unconsumed], int]:
+        """Return the unconsumed messages of one queue, and its end."""
         _, name, queue_id = queue
         topic = self.topic
         begin = await self._offset(name, RequestCode.GET_MIN_OFFSET, GetMinOffsetHeader(topic, queue_id))
@@ -338,9 +341,9 @@ class _Shrink:
         for group in groups:
             done = max(await self._committed(name, group, queue_id), begin)
             if done < end:
-                left.append(Left(name, queue_id, group, end - done))
+                left.append(Unconsumed(name, queue_id, group, end - done))
         if not groups and not self._no_consumers_ok:
-            left.append(Left(name, queue_id, None, end - begin))
+            left.append(Unconsumed(name, queue_id, None, end - begin))
         return left, end
 
     async def _committed(self, broker_name: str, group: str, queue_id: int) -> int:
@@ -357,7 +360,7 @@ class _Shrink:
         return parse(OffsetResponseHeader, answer.ext_fields).offset
 
 
-def _refusal(why: str, left: Sequence[Left]) -> NotDrained:
+def _refusal(why: str, left: Sequence[Unconsumed]) -> NotDrained:
     told = "; ".join(map(str, left[:TOLD_MAX]))
     more = f"; and {len(left) - TOLD_MAX} more" if len(left) > TOLD_MAX else ""
     return NotDrained(f"{why}: {told}{more}", left)

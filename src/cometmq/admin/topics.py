@@ -1,11 +1,11 @@
-"""Making, changing and listing topics, and telling how they stand."""
+"""Create, change, list and delete topics, and show their queues."""
 
 import asyncio
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from cometmq.admin.cluster import Cluster
+from cometmq.admin.cluster import ClusterAdmin
 from cometmq.arguments import TEXT, check, instance_of, number, or_none
 from cometmq.cluster.route import MASTER
 from cometmq.errors import NoRoute, SettingsError
@@ -30,11 +30,11 @@ SYSTEM_TOPICS: Final = frozenset(
     }
 )
 SYSTEM_PREFIXES: Final = ("rmq_sys_", "RMQ_SYS_", RETRY_PREFIX, DLQ_PREFIX)
-"""Brokers make these by themselves, as a rule (RocketMQ: ``TopicValidator.java``)."""
+"""Prefixes of topics that brokers create by themselves, as a rule (RocketMQ: ``TopicValidator.java``)."""
 
 
-class TopicLine(NamedTuple):
-    """One topic on one broker."""
+class TopicOnBroker(NamedTuple):
+    """The settings of one topic on one broker."""
 
     topic: str
     broker_name: str
@@ -44,9 +44,9 @@ class TopicLine(NamedTuple):
 
 
 class QueueLine(NamedTuple):
-    """One queue of a topic: its first queue offset, the one behind its last message, when that was stored.
+    """One queue of a topic: its first queue offset, the one behind its last message, and that message's time.
 
-    The time is ms since the epoch, 0 if the queue is empty.
+    The time is the store time in ms since the epoch, 0 if the queue is empty.
     """
 
     broker_name: str
@@ -56,17 +56,17 @@ class QueueLine(NamedTuple):
     last_time: int
 
 
-class TopicAdmin(Cluster):
-    """Works on the topics of a cluster."""
+class TopicAdmin(ClusterAdmin):
+    """Administration of the topics of a cluster."""
 
     async def create(self, topic: str, *, queues: int = 8, perm: int = READ_AND_WRITE) -> list[str]:
-        """Make a topic on every master, or change it there; gives the brokers' names.
+        """Create a topic on every master, or change it there; return the brokers' names.
 
         Raises:
-            IllegalName: the topic's name.
+            IllegalName: the topic's name is illegal.
             NoRoute: the name server knows no broker.
             RemoteError: a broker refuses.
-            NetworkError: somebody does not answer.
+            NetworkError: a server does not answer.
         """
         check(number(1), queues=queues)
         check(number(0), perm=perm)
@@ -85,11 +85,11 @@ class TopicAdmin(Cluster):
         return sorted(masters)
 
     async def delete(self, topic: str) -> list[str]:
-        """Remove a topic from every master and name server; gives the brokers.
+        """Delete a topic from every master and name server; return the brokers' names.
 
         Raises like ``create``; NoRoute also if no broker has the topic.
         """
-        await self.routes.get(valid_topic(topic))  # a broker calls the removal of nothing a success
+        await self.routes.get(valid_topic(topic))  # brokers report success for a topic that does not exist
         masters = await self.masters()
         for address in masters.values():
             await self.ask(address, RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader(topic=topic))
@@ -102,11 +102,11 @@ class TopicAdmin(Cluster):
 
     async def update(
         self, topic: str, *, queues: int | None = None, perm: int | None = None
-    ) -> list[TopicLine]:
-        """Change what is given of a topic on every broker that has it; gives it as it is then.
+    ) -> list[TopicOnBroker]:
+        """Change queues or perm of a topic on every broker that has it; return the new settings.
 
         Raises like ``create``; NoRoute also if no broker has the topic, SettingsError if a broker has more
-        queues than it shall have: ``shrink`` takes them away without losing messages.
+        than ``queues``: ``shrink`` removes queues without losing messages.
         """
         check(or_none(number(1)), queues=queues)
         check(or_none(number(0)), perm=perm)
@@ -115,7 +115,7 @@ class TopicAdmin(Cluster):
             most = max(config.read_queue_count, config.write_queue_count)
             if queues is not None and queues < most:
                 raise SettingsError(
-                    f"topic {topic} has {most} queues on {name}: to have {queues}, "
+                    f"topic {topic} has {most} queues on {name}: to lower them to {queues}, "
                     f"use cometmq topic shrink {topic} --queues {queues}, which loses no message"
                 )
         lines = []
@@ -128,13 +128,13 @@ class TopicAdmin(Cluster):
             )
             await self.put(address, changed)
             lines.append(
-                TopicLine(topic, name, changed.read_queue_count, changed.write_queue_count, changed.perm)
+                TopicOnBroker(topic, name, changed.read_queue_count, changed.write_queue_count, changed.perm)
             )
         self.routes.forget(topic)
         return lines
 
     async def put(self, address: str, config: TopicConfig) -> None:
-        """Make a topic on one broker, or change it there; its attributes stay as they are."""
+        """Create a topic on one broker, or change it there; its attributes stay as they are."""
         check(TEXT, address=address)
         check(instance_of(TopicConfig), config=config)
         header = CreateTopicHeader(
@@ -149,13 +149,14 @@ class TopicAdmin(Cluster):
         )
         await self.ask(address, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
 
-    async def lines(self, *, own_only: bool = False) -> list[TopicLine]:
-        """Return all topics, a line for each broker that has them.
+    async def lines(self, *, own_only: bool = False) -> list[TopicOnBroker]:
+        """Return all topics, one line for each broker that has them.
 
         Args:
-            own_only: leave out those that brokers make by themselves, for their own use and for groups.
+            own_only: leave out the topics that brokers create by themselves, for their own use and for
+                groups.
         """
-        found: list[TopicLine] = []
+        found: list[TopicOnBroker] = []
         names = await self.topics()
         if own_only:
             info = await self.info()
@@ -167,13 +168,13 @@ class TopicAdmin(Cluster):
             except NoRoute:
                 continue  # it was deleted in between
             found += [
-                TopicLine(name, counts.broker_name, counts.read_count, counts.write_count, counts.perm)
+                TopicOnBroker(name, counts.broker_name, counts.read_count, counts.write_count, counts.perm)
                 for counts in route.queues
             ]
         return found
 
     async def queues(self, topic: str) -> list[QueueLine]:
-        """Give the queues of a topic, and how far each is. Raises NoRoute, RemoteError, NetworkError."""
+        """Return the queues of a topic with their offsets. Raises NoRoute, RemoteError, NetworkError."""
         valid_topic(topic)
         addresses = await self._addresses_of(topic)
         answers = await asyncio.gather(
@@ -189,7 +190,7 @@ class TopicAdmin(Cluster):
         )
 
     async def configs(self, topic: str) -> dict[str, tuple[str, TopicConfig]]:
-        """Give the addresses of the brokers that have a topic, and its settings there, by broker name."""
+        """Return the address and the topic's settings of each broker that has the topic, by broker name."""
         found = {}
         for name, address in (await self._addresses_of(topic)).items():
             answer = await self.ask(address, RequestCode.GET_TOPIC_CONFIG, TopicHeader(topic))
@@ -197,14 +198,14 @@ class TopicAdmin(Cluster):
         return found
 
     async def _addresses_of(self, topic: str) -> dict[str, str]:
-        """Give the masters that have a topic. Raises NoRoute if one of them is away."""
+        """Return the masters' addresses that have a topic. Raises NoRoute if one of them is unknown."""
         route = await self.routes.get(topic)
         found = {}
         for counts in route.queues:
             address = route.addresses.get(counts.broker_name, {}).get(MASTER)
             if address is None:
                 raise NoRoute(
-                    f"broker {counts.broker_name} of topic {topic} has no master now: wait until it has"
+                    f"broker {counts.broker_name} of topic {topic} has no master now: wait until it has one"
                 )
             found[counts.broker_name] = address
         return found

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from cometmq.admin.cluster import Cluster, explained
+from cometmq.admin.cluster import ClusterAdmin, missing_topic
 from cometmq.admin.topics import TopicAdmin
 from cometmq.errors import NoRoute
 
@@ -29,9 +29,9 @@ def ask(namesrv: str, work: Callable[[TopicAdmin], Awaitable[ResultT]]) -> Resul
 
 async def taught(namesrv: str, error: NoRoute) -> NoRoute:
     """Give the error that says what there is instead of a topic that is not there."""
-    async with Cluster(namesrv) as cluster:
+    async with ClusterAdmin(namesrv) as cluster:
         return await _taught(cluster, error)
 
 
-async def _taught(cluster: Cluster, error: NoRoute) -> NoRoute:
-    return error if error.topic is None else await explained(cluster, error.topic)
+async def _taught(cluster: ClusterAdmin, error: NoRoute) -> NoRoute:
+    return error if error.topic is None else await missing_topic(cluster, error.topic)

@@ -6,8 +6,8 @@ from typing import Any, TextIO
 import click
 
 from cometmq.admin import dead_letters
-from cometmq.admin.cluster import Cluster
-from cometmq.admin.messages import Sent
+from cometmq.admin.cluster import ClusterAdmin
+from cometmq.admin.messages import ResendResult
 from cometmq.cli.asking import ask
 from cometmq.cli.message import print_sent
 from cometmq.cli.output import (
@@ -88,7 +88,7 @@ def resend(
     if bool(ids) + (time_range is not None) + everything != 1:
         raise SettingsError("say which ones: --id, --time or --all")
 
-    async def run(cluster: Cluster) -> list[Sent]:
+    async def run(cluster: ClusterAdmin) -> list[ResendResult]:
         letters = await _letters(cluster, group, _range(time_range), None)
         known = {name for letter in letters for name in (letter.message_id, letter.offset_id)}
         if missing := [name for name in ids if name not in known]:
@@ -116,7 +116,7 @@ def resend(
 def export(group: str, time_range: str | None, out: TextIO, namesrv: str) -> None:
     """Write the dead letters of GROUP as JSON, one on each line, the oldest first."""
 
-    async def run(cluster: Cluster) -> None:
+    async def run(cluster: ClusterAdmin) -> None:
         times = _range(time_range)
         walk = dead_letters.letters(cluster, group, begin=times.begin, end=times.end)
         async with aclosing(walk) as letters:
@@ -130,7 +130,9 @@ def _range(text: str | None) -> TimeRange:
     return TimeRange() if text is None else parse_range(text)
 
 
-async def _letters(cluster: Cluster, group: str, times: TimeRange, limit: int | None) -> list[StoredMessage]:
+async def _letters(
+    cluster: ClusterAdmin, group: str, times: TimeRange, limit: int | None
+) -> list[StoredMessage]:
     found: list[StoredMessage] = []
     walk = dead_letters.letters(cluster, group, begin=times.begin, end=times.end)
     async with aclosing(walk) as letters:

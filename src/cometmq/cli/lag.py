@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 import click
 
 from cometmq.admin import groups
-from cometmq.admin.cluster import Cluster
-from cometmq.admin.offsets import GroupLag, Standing, lags
+from cometmq.admin.cluster import ClusterAdmin
+from cometmq.admin.offsets import GroupLag, QueueProgress, lags
 from cometmq.admin.offsets import lag as lag_of
 from cometmq.cli.asking import ask
 from cometmq.cli.output import (
@@ -37,7 +37,7 @@ class View(NamedTuple):
     """What is looked at, at one moment: ``at_s`` on the monotonic clock."""
 
     group: str
-    queues: list[Standing]
+    queues: list[QueueProgress]
     owners: Mapping[Key, str]
     at_s: float
 
@@ -86,7 +86,7 @@ def lag(
         _print(ask(namesrv, lambda cluster: look(cluster, group, topic)), None, as_json=as_json)
 
 
-async def look(cluster: Cluster, group: str, topic: str | None) -> View:
+async def look(cluster: ClusterAdmin, group: str, topic: str | None) -> View:
     """See where a group stands, and who consumes what."""
     stands, owners = await asyncio.gather(lag_of(cluster, group, topic), groups.owners(cluster, group))
     return View(group, stands.queues, owners, time.monotonic())
@@ -101,7 +101,7 @@ def print_lags(lines: Sequence[GroupLag], *, as_json: bool) -> None:
 
 
 async def _watch(
-    cluster: Cluster,
+    cluster: ClusterAdmin,
     group: str | None,
     topic: str | None,
     interval_s: float,
@@ -187,11 +187,11 @@ def _rates(view: View, before: View | None) -> dict[Key, float]:
     }
 
 
-def _key(queue: Standing) -> Key:
+def _key(queue: QueueProgress) -> Key:
     return queue.topic, queue.broker_name, queue.queue_id
 
 
-def _behind(queue: Standing) -> str:
+def _behind(queue: QueueProgress) -> str:
     if queue.ahead:
         return f"ahead by {queue.ahead}"
     if not queue.lag:

@@ -7,8 +7,8 @@ from typing import Any, Final
 import click
 
 from cometmq.admin import messages
-from cometmq.admin.cluster import Cluster
-from cometmq.admin.messages import Handled, Sent
+from cometmq.admin.cluster import ClusterAdmin
+from cometmq.admin.messages import Handled, ResendResult
 from cometmq.cli.asking import ask
 from cometmq.cli.main import EXIT_FAILED, EXIT_NOT_FOUND
 from cometmq.cli.output import (
@@ -131,7 +131,7 @@ def resend(
     if (group is None) == (to is None):
         raise SettingsError("say to whom: --group GROUP, or --to TOPIC")
 
-    async def again(cluster: Cluster) -> Handled | Sent:
+    async def again(cluster: ClusterAdmin) -> Handled | ResendResult:
         found = (await messages.by_id(cluster, message_id, topic))[0]
         if group is not None:
             return await messages.consume_directly(cluster, group, found, client_id)
@@ -139,13 +139,13 @@ def resend(
         return await messages.send_again(cluster, found, to)
 
     result = ask(namesrv, again)
-    if isinstance(result, Sent):
+    if isinstance(result, ResendResult):
         print_sent(result, as_json=as_json)
     elif not _print_handled(result, as_json=as_json):
         context.exit(EXIT_FAILED)
 
 
-def print_sent(sent: Sent, *, as_json: bool) -> None:
+def print_sent(sent: ResendResult, *, as_json: bool) -> None:
     """Print where a message was sent to."""
     if as_json:
         print_json(sent._asdict())
@@ -154,7 +154,7 @@ def print_sent(sent: Sent, *, as_json: bool) -> None:
 
 
 async def _some(
-    cluster: Cluster, topic: str, times: TimeRange, tags: str, queue_id: int | None, limit: int
+    cluster: ClusterAdmin, topic: str, times: TimeRange, tags: str, queue_id: int | None, limit: int
 ) -> list[StoredMessage]:
     """Give the first messages of a range of time."""
     found: list[StoredMessage] = []

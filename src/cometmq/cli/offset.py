@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from cometmq.admin import offsets
-from cometmq.admin.offsets import END, Moved, Target
+from cometmq.admin.offsets import END, OffsetChange, ResetTarget
 from cometmq.cli.asking import ask
 from cometmq.cli.output import json_option, namesrv_option, print_json, print_table, time_text
 from cometmq.cli.times import is_duration, parse_duration, parse_range
@@ -71,7 +71,7 @@ def reset(
     """
     if (to is None) == (to_offset is None):
         raise SettingsError("say where to: give --to or --to-offset")
-    target = Target(offset=to_offset) if to is None else _target(to)
+    target = ResetTarget(offset=to_offset) if to is None else _target(to)
     only = None if queue is None else _queue(queue)
     _move(group, topic, target, only, dry_run=dry_run, namesrv=namesrv, as_json=as_json)
 
@@ -86,7 +86,7 @@ def reset(
 def skip(group: str, topic: str, queue: str | None, dry_run: bool, namesrv: str, as_json: bool) -> None:
     """Let GROUP pass over all that has piled up in TOPIC, and go on with what comes now."""
     only = None if queue is None else _queue(queue)
-    _move(group, topic, Target(time=END), only, dry_run=dry_run, namesrv=namesrv, as_json=as_json)
+    _move(group, topic, ResetTarget(time=END), only, dry_run=dry_run, namesrv=namesrv, as_json=as_json)
 
 
 @offset.command("clone")
@@ -107,7 +107,7 @@ def clone(source: str, target: str, topic: str | None, namesrv: str, as_json: bo
 def _move(
     group: str,
     topic: str,
-    target: Target,
+    target: ResetTarget,
     queue: tuple[str, int] | None,
     *,
     dry_run: bool,
@@ -130,19 +130,19 @@ def _move(
         click.echo("nothing is changed: --dry-run")
 
 
-def _plain(move: Moved) -> dict[str, object]:
+def _plain(move: OffsetChange) -> dict[str, object]:
     _, broker_name, queue_id = move.queue
     return {"broker_name": broker_name, "queue_id": queue_id, "before": move.before, "after": move.after}
 
 
-def _target(text: str) -> Target:
+def _target(text: str) -> ResetTarget:
     if text == "earliest":
-        return Target()
+        return ResetTarget()
     if text == "latest":
-        return Target(time=END)
+        return ResetTarget(time=END)
     if is_duration(text):
-        return Target(time=int(time.time() * 1000) - parse_duration("--to", text))
-    return Target(time=parse_range(text, option="--to").begin)
+        return ResetTarget(time=int(time.time() * 1000) - parse_duration("--to", text))
+    return ResetTarget(time=parse_range(text, option="--to").begin)
 
 
 def _queue(text: str) -> tuple[str, int]:

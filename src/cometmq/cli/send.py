@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import click
 
-from cometmq.admin.cluster import Cluster, nearest
+from cometmq.admin.cluster import ClusterAdmin, nearest
 from cometmq.cli.asking import taught
 from cometmq.cli.output import json_option, namesrv_option, print_json
 from cometmq.client import Producer, SendResult
@@ -61,7 +61,7 @@ def send(
 
 async def _creates(namesrv: str, topic: str) -> str:
     """Return what to say of a send if it creates its topic, empty if that is there."""
-    async with Cluster(namesrv) as cluster:
+    async with ClusterAdmin(namesrv) as cluster:
         try:
             await cluster.route(topic)
         except NoRoute:

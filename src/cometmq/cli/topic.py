@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import click
 
-from cometmq.admin.topics import TopicLine
+from cometmq.admin.topics import TopicOnBroker
 from cometmq.cli.asking import ask
 from cometmq.cli.output import json_option, namesrv_option, print_json, print_table, time_text
 from cometmq.cli.topic_shrink import shrink
@@ -146,7 +146,7 @@ class RouteLine(NamedTuple):
     perm: int
 
 
-def _print_lines(lines: list[TopicLine], *, as_json: bool) -> None:
+def _print_lines(lines: list[TopicOnBroker], *, as_json: bool) -> None:
     if as_json:
         print_json([line._asdict() for line in lines])
     else:

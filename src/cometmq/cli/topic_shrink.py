@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import click
 
-from cometmq.admin.shrink import SETTLE_S, Left, NotDrained, Progress, Shrunk, Step
+from cometmq.admin.shrink import SETTLE_S, NotDrained, Progress, ShrinkResult, Step, Unconsumed
 from cometmq.admin.shrink import shrink as shrink_topic
 from cometmq.admin.topics import TopicAdmin
 from cometmq.cli.output import json_option, namesrv_option, print_json, printable
@@ -69,7 +69,7 @@ def shrink(
     timeout_s = parse_duration("--timeout", timeout) / 1000
     settle_s = parse_duration("--settle", settle) / 1000
 
-    async def run(show: Show) -> Shrunk:
+    async def run(show: Show) -> ShrinkResult:
         async with TopicAdmin(namesrv) as admin:
             return await shrink_topic(
                 admin,
@@ -100,7 +100,7 @@ def shrink(
         click.echo(_summary(shrunk))
 
 
-def _summary(shrunk: Shrunk) -> str:
+def _summary(shrunk: ShrinkResult) -> str:
     if not shrunk.retired:
         return f"topic {shrunk.topic}: no broker has more than {shrunk.queues} queues of it, nothing to do"
     who = f"consumed by {', '.join(shrunk.groups)}" if shrunk.groups else "which no group consumes"
@@ -138,7 +138,7 @@ def _headline(progress: Progress) -> str:
     return f"{progress.step.value}: {count} messages left" if count else progress.step.value
 
 
-def _line(left: Left) -> str:
+def _line(left: Unconsumed) -> str:
     group = "no group" if left.group is None else f"group {printable(left.group)}"
     return f"  {left.broker_name} queue {left.queue_id}: {left.messages} left, {group}"
 

@@ -1,6 +1,6 @@
-"""What tests of CometMQ, and of programs that use it, need: a broker of their own, and disks that fail.
+"""Tools for tests of CometMQ and of programs that use it: an embedded broker, and disks that fail.
 
-The names are imported when they are first used; the pytest plugin imports nothing till a test asks for it.
+The names are imported when they are first used; the pytest plugin imports nothing until a test needs it.
 """
 
 from typing import TYPE_CHECKING, Final

@@ -11,7 +11,7 @@ from cometmq.wire.codes import ResponseCode
 
 
 class AsyncEmbeddedBroker:
-    """The methods of a started ``EmbeddedBroker``, to be awaited: none holds up the event loop.
+    """A started ``EmbeddedBroker`` whose methods are awaited: none of them blocks the event loop.
 
     Attributes:
         embedded: the broker itself.
@@ -22,34 +22,34 @@ class AsyncEmbeddedBroker:
 
     @property
     def name_server(self) -> str:
-        """The name server's address, to be given to clients."""
+        """The name server's address, for clients."""
         return self.embedded.name_server
 
     @property
     def clock(self) -> MovableClock:
-        """The broker's time; to move or set it there are ``advance`` and ``set_wall``."""
+        """The broker's clock; ``advance`` and ``set_wall`` move it."""
         return self.embedded.clock
 
     @property
     def failures_pending(self) -> int:
-        """How many failures that were asked for have not happened yet."""
+        """Number of planned failures that have not happened yet."""
         return self.embedded.failures_pending
 
     @property
     def pulls_held(self) -> int:
-        """How many pulls wait at the broker for messages to come."""
+        """Number of pulls that wait at the broker for messages."""
         return self.embedded.pulls_held
 
     async def advance(self, seconds: float) -> None:
-        """Move the broker's time: what becomes due is there at the end."""
+        """Advance the broker's time; on return, everything that becomes due has happened."""
         await asyncio.to_thread(self.embedded.clock.advance, seconds)
 
     async def set_wall(self, seconds: float) -> None:
-        """Set the broker's wall clock ahead, or back if ``seconds`` are below 0; no time passes by it."""
+        """Set the broker's wall clock ahead, or back if ``seconds`` is negative; no time passes."""
         await asyncio.to_thread(self.embedded.clock.set_wall, seconds)
 
     async def create_topic(self, topic: str, queues: int = QUEUES) -> None:
-        """Create a topic, known to the name server at the end. Raises IllegalName."""
+        """Create a topic; on return the name server knows it. Raises IllegalName."""
         await asyncio.to_thread(self.embedded.create_topic, topic, queues)
 
     async def send(self, message: Message, queue_id: int | None = None) -> StoredMessage:
@@ -61,7 +61,7 @@ class AsyncEmbeddedBroker:
         return await asyncio.to_thread(self.embedded.messages, topic)
 
     async def dead_letters(self, group: str) -> list[StoredMessage]:
-        """Return the messages that a consumer group has given up."""
+        """Return the messages that a consumer group gave up."""
         return await asyncio.to_thread(self.embedded.dead_letters, group)
 
     async def fail_next(
@@ -78,19 +78,19 @@ class AsyncEmbeddedBroker:
         await asyncio.to_thread(self.embedded.fail_next, times, **options)
 
     async def restart(self) -> None:
-        """Stop the broker, which cuts all connections, and start it again on what it has stored."""
+        """Stop the broker, which closes all connections, and start it again with its store."""
         await asyncio.to_thread(self.embedded.restart)
 
     async def wait_messages(
         self, topic: str, number: int = 1, *, timeout_s: float = TIMEOUT_S
     ) -> list[StoredMessage]:
-        """Wait until a topic has so many messages, and return them all. Raises TimeoutError."""
+        """Wait until a topic has ``number`` messages, and return all of them. Raises TimeoutError."""
         return await asyncio.to_thread(self.embedded.wait_messages, topic, number, timeout_s=timeout_s)
 
     async def wait_consumed(
         self, group: str, topic: str, *, retries: bool = False, timeout_s: float = TIMEOUT_S
     ) -> None:
-        """Wait until a group has handled all that is in a topic, and in its own retry topic.
+        """Wait until a group has handled all messages of a topic, and of its own retry topic.
 
         Raises TimeoutError. See ``EmbeddedBroker.wait_consumed``.
         """

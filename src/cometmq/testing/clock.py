@@ -1,4 +1,4 @@
-"""A clock that goes with the machine's, and that a test can move ahead, or set wrong."""
+"""A clock that runs like the machine's, and that a test can advance or set wrong."""
 
 from collections.abc import Callable
 
@@ -8,10 +8,10 @@ from cometmq.io.clock import SystemClock
 
 
 class MovableClock:
-    """The machine's time, and what was added to it.
+    """The machine's time plus what tests have added to it.
 
     Args:
-        on_move: called after each move, to do at once what has become due.
+        on_move: called after each move, to do what has become due.
     """
 
     def __init__(self, on_move: Callable[[], object] = lambda: None) -> None:
@@ -21,21 +21,21 @@ class MovableClock:
         self._wall_ahead_ms = 0
 
     def now_ms(self) -> int:
-        """Give the wall clock, ms since the epoch."""
+        """Return the wall-clock time, ms since the epoch."""
         return self._machine.now_ms() + self._ahead_ms + self._wall_ahead_ms
 
     def monotonic_ms(self) -> int:
-        """Give the monotonic clock, ms."""
+        """Return the monotonic time in ms."""
         return self._machine.monotonic_ms() + self._ahead_ms
 
     def set_wall(self, seconds: float) -> None:
-        """Set the wall clock ahead by ``seconds``, or back if they are below 0; no time passes by it."""
+        """Set the wall clock ahead by ``seconds``, or back if they are negative; no time passes."""
         check(NUMBER, seconds=seconds)
         self._wall_ahead_ms += round(seconds * 1000)
         self._on_move()
 
     def advance(self, seconds: float) -> None:
-        """Let ``seconds`` pass at once; on return, what they make due has happened."""
+        """Advance both clocks by ``seconds``; on return, everything that becomes due has happened."""
         check(NUMBER, seconds=seconds)
         if seconds < 0:
             raise IllegalArgument(f"advance by {seconds} s: time does not go back")

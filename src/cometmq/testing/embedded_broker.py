@@ -1,8 +1,8 @@
-"""A broker and a name server inside the process that tests, with their store in memory.
+"""A broker and a name server inside the process of the tests, with their store in memory.
 
-They run in an event loop of their own, in a thread, so that blocking tests and those that run a loop use
-them in the same way: as anybody would, through ``name_server``. What a test does to them by the methods here
-is done in that loop, and is done when the method returns.
+They run in an event loop of their own, in a thread, so that blocking tests and tests with a loop use
+them in the same way, through ``name_server`` like any client. The methods here run in that loop, and return
+when they are done.
 """
 
 import asyncio
@@ -45,15 +45,15 @@ STORE: Final = StoreSettings(
     max_hash_slot_num=1000,
     max_index_num=4000,
 )
-"""Files that are soon made, and hold the largest message."""
+"""Files that are created quickly, and are large enough for the largest message."""
 
 LONGEST_DELAY_S: Final = max(DelayLevels.parse(STORE.message_delay_level).delays_ms) / 1000
 
 TIMEOUT_S: Final = 30.0
 CLIENTS_WAIT_S: Final = 30.0
-"""How long clients in this process wait for an answer at least: a busy machine fails no test."""
+"""Minimum timeout of clients in this process, in seconds, so that a busy machine fails no test."""
 LOOK_AGAIN_S: Final = (0.005, 0.1)
-"""How soon a wait looks again, at first and at last."""
+"""Pauses between checks of a waiting method, in seconds: the first and the longest."""
 
 _T = TypeVar("_T")
 
@@ -62,10 +62,10 @@ class EmbeddedBroker:
     """A RocketMQ for tests; as a context manager it starts and stops.
 
     Args:
-        sockets: whether clients use sockets; without, only those of this process reach it.
+        sockets: whether clients connect by sockets; if not, only those of this process can connect.
 
     Attributes:
-        name_server: its address, to be given to clients: with sockets, ``127.0.0.1`` and a free port.
+        name_server: the name server's address, for clients: with sockets, ``127.0.0.1`` and a free port.
         clock: the broker's time: ``clock.advance(seconds)`` makes delays and retries due at once.
     """
 
@@ -82,7 +82,7 @@ class EmbeddedBroker:
         self._faults = Faults()
 
     def __enter__(self) -> Self:
-        """Start, and wait until clients are welcome."""
+        """Start, and wait until clients can connect."""
         started: Future[None] = Future()
         self._serving = self._thread.submit(lambda: asyncio.run(self._serve(started)))
         wait((started, self._serving), return_when=FIRST_COMPLETED)
@@ -91,33 +91,33 @@ class EmbeddedBroker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop; what was stored is gone."""
+        """Stop; the store is lost."""
         self._loop.call_soon_threadsafe(self._stopping.set)
         self._serving.result()
         self._thread.shutdown()
 
     def create_topic(self, topic: str, queues: int = QUEUES) -> None:
-        """Make a topic, known to the name server when this returns. Raises IllegalName."""
+        """Create a topic; when this returns the name server knows it. Raises IllegalName."""
         valid_topic(topic)
         check(number(1), queues=queues)
         self._run(self._create_topic(topic, queues))
 
     def send(self, message: Message, queue_id: int | None = None) -> StoredMessage:
-        """Store a message as if a producer had sent it; planned failures do not concern it.
+        """Store a message as if a producer had sent it; planned failures do not affect it.
 
-        Raises IllegalName or MessageIllegal; messages with a delay are for a ``Producer`` to send.
+        Raises IllegalName or MessageIllegal; send delayed messages by a ``Producer``.
         """
         check(instance_of(Message), message=message)
         check(or_none(number(0)), queue_id=queue_id)
         return self._run(self._send(message, queue_id))
 
     def messages(self, topic: str) -> list[StoredMessage]:
-        """Give all messages of a topic, in the order in which they were stored."""
+        """Return all messages of a topic, in the order in which they were stored."""
         check(TEXT, topic=topic)
         return self._run(self._messages(topic))
 
     def dead_letters(self, group: str) -> list[StoredMessage]:
-        """Give the messages that a consumer group has given up."""
+        """Return the messages that a consumer group gave up."""
         check(TEXT, group=group)
         return self.messages(DLQ_PREFIX + group)
 
@@ -130,16 +130,16 @@ class EmbeddedBroker:
         fault: Fault = Fault.REFUSE,
         answer: int = ResponseCode.SYSTEM_BUSY,
     ) -> None:
-        """Let the next requests to the broker fail: sends to a topic, or requests of a kind.
+        """Make the next requests to the broker fail: sends to a topic, or requests with a code.
 
         Args:
             times: how many of them; 0 for none.
-            topic: those that name this topic; without ``request`` only sends.
-            request: those of this code, of ``cometmq.wire.codes.RequestCode``.
-            fault: what happens to them. From ``Fault.IGNORE`` on clients wait no longer than they ask for.
+            topic: only requests that name this topic; without ``request`` only sends.
+            request: only requests with this code, of ``cometmq.wire.codes.RequestCode``.
+            fault: what happens to them. After ``Fault.IGNORE`` clients no longer have a minimum timeout.
             answer: the response code of ``Fault.REFUSE``.
 
-        Raises SettingsError if neither topic nor request is given, or ``times`` is below 0.
+        Raises SettingsError if neither topic nor request is given, or ``times`` is negative.
         """
         check(number(), times=times, answer=answer)
         check(or_none(TEXT), topic=topic)
@@ -153,26 +153,26 @@ class EmbeddedBroker:
         self._run(self._plan(frozenset(codes), topic, times, fault, answer))
 
     def restart(self) -> None:
-        """Stop the broker, which cuts all connections, and start it again on what it has stored."""
+        """Stop the broker, which closes all connections, and start it again with its store."""
         self._run(self._restart())
 
     @property
     def failures_pending(self) -> int:
-        """How many failures that were asked for have not happened yet."""
+        """Number of planned failures that have not happened yet."""
         return self._faults.pending
 
     @property
     def pulls_held(self) -> int:
-        """How many pulls wait at the broker for messages to come."""
+        """Number of pulls that wait at the broker for messages."""
         return self._broker.parts.pulls.held_count
 
     def wait_messages(
         self, topic: str, number: int = 1, *, timeout_s: float = TIMEOUT_S
     ) -> list[StoredMessage]:
-        """Wait until a topic has so many messages, and give them all.
+        """Wait until a topic has ``number`` messages, and return all of them.
 
         Raises:
-            TimeoutError: it has fewer after ``timeout_s``; says how many.
+            TimeoutError: it has fewer after ``timeout_s``; the text says how many.
             RuntimeError: called in an event loop: see ``wait_consumed``.
         """
         check(TEXT, topic=topic)
@@ -184,16 +184,16 @@ class EmbeddedBroker:
     def wait_consumed(
         self, group: str, topic: str, *, retries: bool = False, timeout_s: float = TIMEOUT_S
     ) -> None:
-        """Wait until a group has handled all that is in a topic, and in its own retry topic.
+        """Wait until a group has handled all messages of a topic, and of its own retry topic.
 
         Args:
-            retries: let the clock advance until no message of the group waits for a retry; otherwise one
+            retries: advance the clock until no message of the group waits for a retry; otherwise a message
                 whose handler failed counts as handled while it waits.
 
         Raises:
-            TimeoutError: it has not after ``timeout_s``; says how far it is.
-            RuntimeError: called in an event loop, which would stand still meanwhile, and its consumers with
-                it: ``await asyncio.to_thread(rocketmq.wait_consumed, group, topic)``.
+            TimeoutError: it has not after ``timeout_s``; the text says how far it is.
+            RuntimeError: called in an event loop, which this would block, and with it the consumers in it;
+                use ``await asyncio.to_thread(rocketmq.wait_consumed, group, topic)``.
         """
         check(TEXT, group=group, topic=topic)
         check(FLAG, retries=retries)
@@ -232,7 +232,7 @@ class EmbeddedBroker:
             namesrv_addr=self.name_server,
             store_path_root_dir=str(ROOT),
             enable_property_filter=True,
-            vip_channel_enable=False,  # a second port that others on this machine might be about to use
+            vip_channel_enable=False,  # a second port that another process may be about to use
             recall_message_enable=True,
         )
         self._broker = broker = Broker(
@@ -249,11 +249,11 @@ class EmbeddedBroker:
         await self._start_broker(self._broker.port)
 
     def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Do something in the broker's loop."""
+        """Run a coroutine in the broker's loop, and return its result."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     async def _catch_up(self) -> None:
-        """Do what has become due: give out delayed messages, answer pulls that were held long enough."""
+        """Do what has become due: deliver delayed messages, answer pulls that were held long enough."""
         while self._broker.parts.schedule.deliver():
             pass
         self._broker.look_again()
@@ -321,7 +321,7 @@ class EmbeddedBroker:
         )
 
     async def _awaits_retry(self, group: str) -> bool:
-        """Tell whether a message of a group waits for its time to come again."""
+        """Return whether a message of a group waits for a retry."""
         store, given_out = self._broker.store, self._broker.parts.schedule.offsets
         return any(
             message.properties.get(REAL_TOPIC) == RETRY_PREFIX + group
@@ -331,7 +331,7 @@ class EmbeddedBroker:
         )
 
     def _ask_consumers(self) -> None:
-        """Answer all pulls that are held: the next ones of Java clients say how far these are."""
+        """Answer all held pulls, since the next pulls of Java clients carry their committed offsets."""
         self._broker.parts.pulls.expire(SUSPEND_MS_MAX)
 
     def _count(self, topic: str) -> int:
@@ -339,7 +339,7 @@ class EmbeddedBroker:
         return sum(store.max_queue_offset(*queue) for queue in store.queues() if queue[0] == topic)
 
     def _unconsumed(self, group: str, topic: str) -> list[str]:
-        """Say of each queue that the group has not come to the end of how far it is."""
+        """Return the group's progress in each queue whose end it has not reached, as text."""
         store, offsets = self._broker.store, self._broker.parts.offsets
         lagging = []
         for name, queue_id in store.queues():
@@ -353,7 +353,7 @@ class EmbeddedBroker:
 async def _until(
     is_so: Callable[[], bool], timeout_s: float, before_again: Callable[[], object] = lambda: None
 ) -> bool:
-    """Wait until something is so; tell whether it came to be."""
+    """Wait until a condition is true; return whether it is."""
     pause_s, pause_s_max = LOOK_AGAIN_S
     try:
         async with asyncio.timeout(timeout_s):
@@ -367,9 +367,9 @@ async def _until(
 
 
 def _refuse_in_loop(name: str) -> None:
-    """Refuse to hold up an event loop."""
+    """Raise RuntimeError if called in an event loop, which the method would block."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return
-    raise RuntimeError(f"{name} would hold up this event loop: await asyncio.to_thread(rocketmq.{name}, …)")
+    raise RuntimeError(f"{name} would block this event loop: await asyncio.to_thread(rocketmq.{name}, …)")

@@ -1,7 +1,7 @@
-"""A disk in memory: a file layer that can be full, refuse to sync, lose power, and be looked into.
+"""A disk in memory: a file layer that can be full, fail to sync, lose power, and be inspected.
 
-What a program writes is at once readable, as through a page cache; what it syncs, and the names it
-makes durable, outlive ``after_power_loss``. ``after_kill`` keeps all that was written.
+Written bytes can be read at once, as through a page cache; synced bytes and durable names
+survive ``after_power_loss``. ``after_kill`` keeps everything that was written.
 """
 
 import errno
@@ -24,29 +24,29 @@ _LIVES = itertools.count()
 
 @dataclass(slots=True, eq=False)
 class Content:
-    """A file's bytes: as written, and as they were at its last sync."""
+    """The bytes of a file: as written, and as they were at its last sync."""
 
     data: bytearray
     synced: bytes = b""
     blocks: set[int] = field(default_factory=set)
-    """Numbers of the blocks that take space; the others are holes."""
+    """Numbers of the blocks that use space; the others are holes."""
     modified_ms: int = 0
 
 
 class MemoryMap:
-    """A mapped file, all of it in memory."""
+    """A mapped file, entirely in memory."""
 
     def __init__(self, view: memoryview) -> None:
         self.view = view
         self.resident = bytearray(b"\1") * -(-len(view) // mmap.PAGESIZE)
 
     def ready(self, begin: int, end: int) -> Buffer | None:
-        """Give a stretch of it."""
+        """Return a stretch of the file; None if it extends past the end."""
         return self.view[begin:end] if end <= len(self.view) else None
 
 
 class MemoryFile:
-    """One open file of a MemoryDisk."""
+    """An open file of a MemoryDisk."""
 
     def __init__(self, disk: "MemoryDisk", path: Path, content: Content) -> None:
         self.path = path
@@ -55,11 +55,11 @@ class MemoryFile:
 
     @property
     def size(self) -> int:
-        """Its length in bytes."""
+        """Length in bytes."""
         return len(self._content.data)
 
     def write(self, position: int, data: Buffer) -> None:
-        """Write all of ``data``, or as much as the disk has room for and then raise ENOSPC."""
+        """Write all of ``data``; on a full disk, write what fits and raise ENOSPC."""
         view = memoryview(data).cast("B")
         fits = self._disk.take_space(self._content, position, len(view))
         self._content.data[position : position + fits] = view[:fits]
@@ -68,12 +68,12 @@ class MemoryFile:
             raise os_error(errno.ENOSPC, self.path)
 
     def reserve(self, position: int, size: int) -> None:
-        """Take the space of a stretch, or as much as there is and then raise ENOSPC."""
+        """Reserve space for a stretch; on a full disk, reserve what fits and raise ENOSPC."""
         if self._disk.take_space(self._content, position, size) < size:
             raise os_error(errno.ENOSPC, self.path)
 
     def window(self, position: int, size: int) -> WriteWindow:
-        """Open a stretch for stores, which are writes that always find space."""
+        """Open a window for writes that always have space."""
         self.reserve(position, size)
         return MemoryWindow(self, position, size)
 
@@ -87,51 +87,51 @@ class MemoryFile:
         return data if len(data) == size and not self._disk.cold else None
 
     def mapped(self) -> MemoryMap | None:
-        """Give the file's map, unless the disk is ``cold``."""
+        """Return the file's map, unless the disk is ``cold``."""
         return None if self._disk.cold or not self.size else MemoryMap(self.view())
 
     def view(self) -> memoryview:
-        """Give the whole file as a read-only view."""
+        """Return the whole file as a read-only view."""
         return memoryview(self._content.data).toreadonly()
 
     def drop_pages(self) -> None:
-        """Nothing to let go: here memory is the disk."""
+        """Do nothing: here memory is the disk."""
 
     def unused_pages(self) -> None:
-        """Nothing to let go: here memory is the disk."""
+        """Do nothing: here memory is the disk."""
 
     def data_end(self, position: int) -> int:
-        """Give where the last data at or behind ``position`` ends."""
+        """Return the end of the last data at or behind ``position``."""
         last = max(self._content.blocks, default=-1)
         return max(position, min((last + 1) * BLOCK_SIZE, self.size))
 
     def sync(self) -> None:
-        """Make what was written to it outlive a loss of power."""
+        """Make everything written to the file survive a power loss."""
         self._disk.sync(self.path)
 
     def close(self) -> None:
-        """Nothing to let go."""
+        """Do nothing: there is nothing to release."""
 
 
 class MemoryWindow:
-    """A stretch of a MemoryFile, open for stores."""
+    """A window of a MemoryFile, open for writing."""
 
     def __init__(self, file: MemoryFile, position: int, size: int) -> None:
         self._file: MemoryFile | None = file
         self._begin, self._end = position, position + size
 
     def store(self, position: int, data: Buffer) -> None:
-        """Store ``data`` at ``position``; on a real disk, outside of the window, that would be a crash."""
+        """Write ``data`` at ``position``; outside the window a real disk would crash the process."""
         assert self._file is not None, "the window is closed"
         assert self._begin <= position and position + len(data) <= self._end, "outside of the window"
         self._file.write(position, data)
 
     def lock(self) -> bool:
-        """Nothing to lock: here memory is the disk."""
+        """Return True: here memory is the disk."""
         return True
 
     def close(self) -> None:
-        """Let it go."""
+        """Close the window."""
         self._file = None
 
 
@@ -139,14 +139,14 @@ class MemoryDisk:
     """A file layer in memory.
 
     Args:
-        space_bytes: how much data fits; holes take none.
+        space_bytes: how much data fits; holes use no space.
 
     Attributes:
-        space_bytes: can be changed while in use: a disk that fills up, or is cleaned.
-        fail_sync: when True every sync raises EIO.
-        cold: when True no byte is ready to be read without the disk.
-        sync_count: how many file syncs there were.
-        now_ms: gives the time, ms, that files are modified at.
+        space_bytes: can be changed while in use, for a disk that fills up or is cleaned.
+        fail_sync: if True, every sync raises EIO.
+        cold: if True, no byte can be read without waiting for the disk.
+        sync_count: number of file syncs.
+        now_ms: returns the time at which files are modified, in ms.
     """
 
     def __init__(self, space_bytes: int = 2**40) -> None:
@@ -161,15 +161,15 @@ class MemoryDisk:
         self._locked: set[Path] = set()
 
     def after_kill(self) -> Self:
-        """Give the disk as a killed process leaves it: all that was written is there, synced or not."""
+        """Return the disk after the process was killed: everything written is there, synced or not."""
         other = self._copy({path: bytes(content.data) for path, content in list(self._files.items())})
         other._life = self._life  # noqa: SLF001 - a disk of the same class
         return other
 
     def after_power_loss(self, chance: Random | None = None) -> Self:
-        """Give the disk as a machine without power leaves it.
+        """Return the disk after the machine lost power.
 
-        Only what was synced is there; with ``chance`` also each block that was written later, or not.
+        Only synced bytes are there; with ``chance``, each block written later may be there too.
         """
         files = {}
         for path, content in list(self._files.items()):
@@ -184,7 +184,7 @@ class MemoryDisk:
         return other
 
     def create(self, path: Path, size: int, *, durable: bool = True) -> File:  # noqa: ARG002 - names are durable here
-        """Make a sparse file of ``size`` zero bytes."""
+        """Create a sparse file of ``size`` zero bytes."""
         self._need_parent(path)
         content = self._files[path] = Content(bytearray(size))
         return self._file(path, content)
@@ -203,63 +203,63 @@ class MemoryDisk:
         self._files[path] = content
 
     def load(self, path: Path) -> bytes:
-        """Read a small file whole."""
+        """Return the content of a small file."""
         return bytes(self._content(path).data)
 
     def sync(self, path: Path) -> None:
-        """Make what was written to ``path`` outlive a loss of power."""
+        """Make everything written to ``path`` survive a power loss."""
         if self.fail_sync:
             raise os_error(errno.EIO, path)
         if path in self._directories:
-            return  # names outlive a loss of power here from the first
+            return  # here names always survive a power loss
         content = self._content(path)
         content.synced = bytes(content.data)
         self.sync_count += 1
 
     def sync_all(self, paths: Iterable[Path]) -> None:
-        """Do so for each of them that is there."""
+        """Sync each of ``paths`` that exists."""
         for path in paths:
             with suppress(FileNotFoundError):
                 self.sync(path)
 
     def size(self, path: Path) -> int:
-        """Give the length of the file at ``path``."""
+        """Return the length of the file at ``path`` in bytes."""
         return len(self._content(path).data)
 
     def modified_ms(self, path: Path) -> int:
-        """Give when the file at ``path`` was last written to, ms."""
+        """Return when the file at ``path`` was last written, in ms."""
         return self._content(path).modified_ms
 
     def usage(self, path: Path) -> Usage:  # noqa: ARG002 - it is one disk
-        """Tell how full the disk is."""
+        """Return the used and usable space of the disk."""
         used = BLOCK_SIZE * sum(len(content.blocks) for content in list(self._files.values()))
         return Usage(used, max(self.space_bytes - used, 0))
 
     def life(self, path: Path) -> str:  # noqa: ARG002 - it is one disk
-        """Name the run of the machine: a loss of power begins another one."""
+        """Return an id of the machine's current boot: a power loss begins another one."""
         return self._life
 
     def exists(self, path: Path) -> bool:
-        """Tell whether there is a file or directory at ``path``."""
+        """Check whether there is a file or directory at ``path``."""
         return path in self._files or path in self._directories
 
     def names(self, directory: Path) -> list[str]:
-        """List the names in ``directory``, sorted."""
+        """Return the names in ``directory``, sorted."""
         prefix = str(directory).rstrip("/") + "/"
         paths = {*map(str, list(self._files)), *map(str, self._directories)}
         inside = (path[len(prefix) :] for path in paths if path.startswith(prefix))
         return sorted(name for name in inside if name and "/" not in name)
 
     def is_directory(self, path: Path) -> bool:
-        """Tell whether ``path`` is a directory."""
+        """Check whether ``path`` is a directory."""
         return path in self._directories
 
     def make_directory(self, path: Path, *, durable: bool = True) -> None:  # noqa: ARG002 - as above
-        """Make ``path`` and its parents."""
+        """Create the directory ``path`` and its parents, if missing."""
         self._directories.update((path, *path.parents))
 
     def rename(self, old: Path, new: Path) -> None:
-        """Move a file over ``new``, or a directory with all in it to where nothing is."""
+        """Rename a file, replacing ``new``, or a directory with its content to a free name."""
         if old not in self._directories:
             self._files[new] = self._content(old)
             del self._files[old]
@@ -270,17 +270,17 @@ class MemoryDisk:
         self._directories = {_moved(path, old, new) for path in self._directories}
 
     def remove(self, path: Path, *, durable: bool = True) -> None:  # noqa: ARG002 - as above
-        """Remove a file; no error if it is not there."""
+        """Remove a file, if it exists."""
         self._files.pop(path, None)
 
     def remove_directory(self, path: Path, *, durable: bool = True) -> None:  # noqa: ARG002 - as above
-        """Remove an empty directory; no error if it is not there."""
+        """Remove an empty directory, if it exists."""
         if self.names(path):
             raise os_error(errno.ENOTEMPTY, path)
         self._directories.discard(path)
 
     def lock(self, path: Path) -> int | None:
-        """Take the lock on ``path``."""
+        """Lock ``path``; None if it is locked."""
         if path in self._locked:
             return None
         self._locked.add(path)
@@ -288,15 +288,15 @@ class MemoryDisk:
         return hash(path)
 
     def unlock(self, token: int) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         self._locked = {path for path in self._locked if hash(path) != token}
 
     def lock_holder(self, path: Path) -> int | None:
-        """Give the id of the process that holds the lock on ``path``: this one, if any."""
+        """Return the id of the process that holds the lock on ``path``: this one, or None."""
         return os.getpid() if path in self._locked else None
 
     def put(self, path: Path, data: bytes, *, synced: bytes | None = None) -> None:
-        """Set up a file that has been on the disk for long, or of which only ``synced`` has."""
+        """Set up a file that has long been on the disk, or of which only ``synced`` is on the disk."""
         blocks = {
             at // BLOCK_SIZE
             for at in range(0, len(data), BLOCK_SIZE)
@@ -305,7 +305,7 @@ class MemoryDisk:
         self._files[path] = Content(bytearray(data), data if synced is None else synced, blocks)
 
     def take_space(self, content: Content, position: int, size: int) -> int:
-        """Reserve the blocks under a write; gives how many of its bytes fit."""
+        """Reserve the blocks under a write; return how many of its bytes fit."""
         free = self.space_bytes // BLOCK_SIZE - sum(len(other.blocks) for other in list(self._files.values()))
         for block in range(position // BLOCK_SIZE, -(-(position + size) // BLOCK_SIZE)):
             if block not in content.blocks:
@@ -341,10 +341,10 @@ class MemoryDisk:
 
 
 def os_error(number: int, path: Path) -> OSError:
-    """Make the error that a system call would give."""
+    """Build the error that a system call would raise."""
     return OSError(number, os.strerror(number), str(path))
 
 
 def _moved(path: Path, old: Path, new: Path) -> Path:
-    """Give where ``path`` is once ``old`` has become ``new``."""
+    """Return the path that ``path`` has after ``old`` was renamed to ``new``."""
     return new / path.relative_to(old) if path.is_relative_to(old) else path

@@ -1,6 +1,6 @@
 """The pytest plugin: the fixtures ``rocketmq``, ``rocketmq_async`` and ``rocketmq_session``.
 
-pytest finds them by the plugin's entry point. Until a test asks for one it has imported nothing more.
+pytest finds them by the plugin's entry point. Until a test uses one, nothing more is imported.
 """
 
 import gc
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def rocketmq() -> "Iterator[EmbeddedBroker]":
-    """Start a RocketMQ of the test's own, in memory, that can be looked into, fail, and skip time."""
+    """Start a RocketMQ for one test, in memory, which can be inspected, fail, and skip time."""
     with _started() as embedded:
         yield embedded
 
 
 @pytest.fixture
 def rocketmq_async() -> "Iterator[AsyncEmbeddedBroker]":
-    """Start the same for a test that is a coroutine: its methods are awaited, and hold up no event loop.
+    """Start a RocketMQ for one test that is a coroutine: its methods are awaited, and block no event loop.
 
-    It is no coroutine itself: so it needs no plugin, and works with any that runs such tests.
+    The fixture itself is not a coroutine, so it works with any plugin that runs such tests.
     """
     with _started() as embedded:
         from cometmq.testing.async_broker import AsyncEmbeddedBroker  # noqa: PLC0415 - see above
@@ -36,7 +36,7 @@ def rocketmq_async() -> "Iterator[AsyncEmbeddedBroker]":
 
 @pytest.fixture(scope="session")
 def rocketmq_session() -> "Iterator[EmbeddedBroker]":
-    """Start one RocketMQ for all tests that ask for it: each with topics and groups of its own."""
+    """Start one RocketMQ for all tests that use it; each needs topics and groups of its own."""
     with _started() as embedded:
         yield embedded
 
@@ -54,7 +54,7 @@ def _started() -> "Iterator[EmbeddedBroker]":
 
 @contextmanager
 def _garbage_left() -> Iterator[None]:
-    """Look for no garbage meanwhile: imports leave none, and to look for it takes an eighth of their time."""
+    """Disable garbage collection: imports leave no garbage, and collecting takes 1/8 of their time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,14 +1,14 @@
-"""A disk that writes down all that is done to it, and gives the states in which a loss of power can leave it.
+"""A disk that records all operations, and returns the states in which a power loss can leave it.
 
-An operation here is what one system call does. Up to the moment of the loss each is either sure, since its
-file (for bytes) or its directory (for names) was synced after it, or anybody's guess::
+An operation here is one system call. At the moment of the loss each is either certain, because its
+file (for bytes) or its directory (for names) was synced after it, or open::
 
-    bytes    written, not written, or of each 512-byte sector either; in any order
+    bytes    written, not written, or either for each 512-byte sector; in any order
     length   set or not
-    names    made, moved and removed, or not; those of one directory in order, and a move as a whole
+    names    created, renamed and removed, or not; those of one directory in order, and a rename as a whole
 
-All of what is guessed, none of it and single operations are drawn more often than even luck would: most
-faults need only one of them. The states are such disks in turn, so the recovery of one can be cut too.
+The extremes (all of the open operations, none of them, or single ones) are drawn more often than by chance:
+most faults need only one of them. The states are such disks too, so their recovery can be interrupted again.
 
 Source: Pillai et al., "All File Systems Are Not Created Equal" (OSDI 2014), for what a file system may do.
 """
@@ -26,11 +26,11 @@ from cometmq.testing.memory_disk import Content, MemoryDisk, MemoryFile, os_erro
 SECTOR_SIZE: Final = 512
 TORN_SHARE: Final = 0.3
 DIRECTORY: Final = Content(bytearray())
-"""What the name of a directory stands for."""
+"""Stands for any directory in the tables of names."""
 
 
 class Write(NamedTuple):
-    """Bytes that were written to a file."""
+    """An operation: bytes were written to a file."""
 
     content: Content
     position: int
@@ -38,20 +38,20 @@ class Write(NamedTuple):
 
 
 class Length(NamedTuple):
-    """A file that was given a length."""
+    """An operation: the length of a file was set."""
 
     content: Content
     size: int
 
 
 class Names(NamedTuple):
-    """Names that came to stand for something else, or for nothing (None), all at once."""
+    """An operation: names were set to other files, or removed (None), all at once."""
 
     nodes: dict[Path, Content | None]
 
 
 class Synced(NamedTuple):
-    """A file's bytes, or a directory's names, that were brought to the disk: those of operations before."""
+    """An operation: a file's bytes, or a directory's names, were synced as of operation ``before``."""
 
     what: Content | Path
     before: int
@@ -70,17 +70,17 @@ class RecordedFile(MemoryFile):
         self._recorder = disk
 
     def write(self, position: int, data: Buffer) -> None:
-        """Write all of ``data``; a full disk is not recorded."""
+        """Write all of ``data``; on a full disk nothing is recorded."""
         self._recorder.check_alive(self.path)
         super().write(position, data)
         self._recorder.operations.append(Write(self._content, position, bytes(data)))
 
 
 class RecordedDisk(MemoryDisk):
-    """A file layer in memory that records.
+    """A file layer in memory that records its operations.
 
     Attributes:
-        operations: what was done, in order.
+        operations: all operations, in order.
     """
 
     def __init__(self, space_bytes: int = 2**40) -> None:
@@ -91,7 +91,7 @@ class RecordedDisk(MemoryDisk):
         self._first_data: dict[Content, bytes] = {}
 
     def after_kill(self) -> Self:
-        """Give the disk to the next process; the one that had it until now can do no more to it."""
+        """Return the disk for the next process; this object refuses all further operations."""
         other = type(self)(self.space_bytes)
         other.now_ms, other.operations = self.now_ms, self.operations
         other._files, other._directories = self._files, self._directories  # noqa: SLF001 - of the same class
@@ -100,115 +100,115 @@ class RecordedDisk(MemoryDisk):
         return other
 
     def after_power_loss(self, chance: Random | None = None) -> Self:
-        """Give the disk as a loss of power leaves it now; without ``chance`` nothing but what is sure."""
+        """Return the disk after a power loss now; without ``chance`` only what is certain."""
         return next(self.states([len(self.operations)], chance))
 
     def states(self, moments: Iterable[int], chance: Random | None = None) -> Iterator[Self]:
-        """Give the disk as losses of power leave it, each after so many operations, ascending."""
-        platter = _Platter(self._first_names, self._first_data)
+        """Iterate over the disk after power losses, each after a number of operations, ascending."""
+        disk_state = _DiskState(self._first_names, self._first_data)
         done = 0
         for moment in moments:
             for number in range(done, moment):
-                platter.take(number, self.operations[number])
+                disk_state.take(number, self.operations[number])
             done = moment
-            yield self._with(*platter.state(chance))
+            yield self._with(*disk_state.state(chance))
 
     def check_alive(self, path: Path) -> None:
-        """Raise OSError in a process that was killed."""
+        """Raise OSError if the process was killed."""
         if self._killed:
             raise os_error(errno.EIO, path)
 
-    # What Disk does with system calls
+    # The operations, in the system calls that Disk makes.
 
     def create(self, path: Path, size: int, *, durable: bool = True) -> File:
-        """Make a sparse file of ``size`` zero bytes: under a temporary name first, then renamed."""
+        """Create a sparse file of ``size`` zero bytes under a temporary name, then rename it."""
         self.check_alive(path)
         file = super().create(path, size, durable=durable)
         content = self._content(path)
-        self._note_names({_temporary(path): content})
+        self._record_names({_temporary(path): content})
         self.operations.append(Length(content, size))
         if durable:
-            self._note_synced(content)
-        self._note_names({_temporary(path): None, path: content}, durable=durable)
+            self._record_sync(content)
+        self._record_names({_temporary(path): None, path: content}, durable=durable)
         return file
 
     def save(self, path: Path, data: bytes) -> None:
-        """Replace the content of ``path`` by write, sync, rename, sync of the directory."""
+        """Replace the content of ``path`` by write, sync, rename, and sync of the directory."""
         self.check_alive(path)
         super().save(path, data)
         content = self._content(path)
-        self._note_names({_temporary(path): content})
+        self._record_names({_temporary(path): content})
         self.operations.append(Write(content, 0, data))
-        self._note_synced(content)
-        self._note_names({_temporary(path): None, path: content}, durable=True)
+        self._record_sync(content)
+        self._record_names({_temporary(path): None, path: content}, durable=True)
 
     def sync(self, path: Path) -> None:
-        """Make what was written to ``path`` outlive a loss of power."""
+        """Make everything written to ``path`` survive a power loss."""
         self.check_alive(path)
-        before = len(self.operations)  # what is written meanwhile need not be on the disk
+        before = len(self.operations)  # bytes written during the sync need not be on the disk
         super().sync(path)
-        self._note_synced(path if self.is_directory(path) else self._content(path), before)
+        self._record_sync(path if self.is_directory(path) else self._content(path), before)
 
     def make_directory(self, path: Path, *, durable: bool = True) -> None:
-        """Make ``path`` and its parents."""
+        """Create the directory ``path`` and its parents, if missing."""
         if self.is_directory(path):
             return
         self.check_alive(path)
         self.make_directory(path.parent, durable=durable)
         super().make_directory(path, durable=durable)
-        self._note_names({path: DIRECTORY}, durable=durable)
+        self._record_names({path: DIRECTORY}, durable=durable)
 
     def rename(self, old: Path, new: Path) -> None:
-        """Move a file over ``new``, or a directory with all in it to where nothing is."""
+        """Rename a file, replacing ``new``, or a directory with its content to a free name."""
         self.check_alive(old)
         before = self._nodes()
         super().rename(old, new)
         after = self._nodes()
         changed = {path for path in before | after if before.get(path) is not after.get(path)}
-        self._note_names({path: after.get(path) for path in changed})
-        self._note_synced(new.parent)
+        self._record_names({path: after.get(path) for path in changed})
+        self._record_sync(new.parent)
 
     def remove(self, path: Path, *, durable: bool = True) -> None:
-        """Remove a file; no error if it is not there."""
+        """Remove a file, if it exists."""
         self.check_alive(path)
         if path in self._files:
             super().remove(path)
-            self._note_names({path: None}, durable=durable)
+            self._record_names({path: None}, durable=durable)
 
     def remove_directory(self, path: Path, *, durable: bool = True) -> None:
-        """Remove an empty directory; no error if it is not there."""
+        """Remove an empty directory, if it exists."""
         self.check_alive(path)
         if self.is_directory(path):
             super().remove_directory(path)
-            self._note_names({path: None}, durable=durable)
+            self._record_names({path: None}, durable=durable)
 
     def lock(self, path: Path) -> int | None:
-        """Take the lock on ``path``."""
+        """Lock ``path``; None if it is locked."""
         self.check_alive(path)
         is_new = not self.exists(path)
         token = super().lock(path)
         if is_new:
-            self._note_names({path: self._content(path)})
+            self._record_names({path: self._content(path)})
             self.operations.append(Write(self._content(path), 0, b"lock"))
         return token
 
     def put(self, path: Path, data: bytes, *, synced: bytes | None = None) -> None:
-        """Set up a file that has been on the disk for long."""
+        """Set up a file that has long been on the disk."""
         super().put(path, data, synced=synced)
         content = self._first_names[path] = self._content(path)
         self._first_data[content] = content.synced
 
-    # Inside
+    # Internals.
 
     def _file(self, path: Path, content: Content) -> MemoryFile:
         return RecordedFile(self, path, content)
 
-    def _note_names(self, nodes: dict[Path, Content | None], *, durable: bool = False) -> None:
+    def _record_names(self, nodes: dict[Path, Content | None], *, durable: bool = False) -> None:
         self.operations.append(Names(nodes))
         if durable:
-            self._note_synced(next(iter(nodes)).parent)
+            self._record_sync(next(iter(nodes)).parent)
 
-    def _note_synced(self, what: Content | Path, before: int | None = None) -> None:
+    def _record_sync(self, what: Content | Path, before: int | None = None) -> None:
         self.operations.append(Synced(what, len(self.operations) if before is None else before))
 
     def _nodes(self) -> dict[Path, Content]:
@@ -227,8 +227,8 @@ class RecordedDisk(MemoryDisk):
         return other
 
 
-class _Platter:
-    """What is on the disk for sure, and what may be."""
+class _DiskState:
+    """The certain state of a disk, and the open operations."""
 
     def __init__(self, names: dict[Path, Content], data: dict[Content, bytes]) -> None:
         self._names: dict[Path, Content | None] = dict(names)
@@ -236,7 +236,7 @@ class _Platter:
         self._loose: dict[int, _Loose] = {}
 
     def take(self, number: int, operation: Operation) -> None:
-        """Note an operation; a sync makes those before it sure."""
+        """Add an operation; a sync makes earlier ones certain."""
         if not isinstance(operation, Synced):
             self._loose[number] = operation
             return
@@ -245,15 +245,15 @@ class _Platter:
                 _apply(self._loose.pop(other), self._names, self._data)
 
     def state(self, chance: Random | None) -> tuple[dict[Path, Content], dict[Content, bytearray]]:
-        """Give names and bytes as they may be."""
+        """Return names and bytes as a power loss may leave them."""
         names = dict(self._names)
         data = {content: bytearray(known) for content, known in self._data.items()}
         if chance is not None:
             moves = [loose for loose in self._loose.values() if isinstance(loose, Names)]
             writes = [loose for loose in self._loose.values() if not isinstance(loose, Names)]
             for operation in (
-                *_in_order(moves, _lucky(moves, chance)),
-                *_torn(_lucky(writes, chance), chance),
+                *_in_order(moves, _choose_surviving(moves, chance)),
+                *_torn(_choose_surviving(writes, chance), chance),
             ):
                 _apply(operation, names, data)
         there = {path: node for path, node in names.items() if node is not None}
@@ -266,14 +266,14 @@ def _temporary(path: Path) -> Path:
 
 
 def _concerns(operation: _Loose, what: Content | Path) -> bool:
-    """Tell whether a sync of ``what`` makes the operation sure."""
+    """Return whether a sync of ``what`` makes the operation certain."""
     if isinstance(operation, Names):
         return any(path.parent == what for path in operation.nodes)
     return operation.content is what
 
 
 def _in_order(moves: list[Names], kept: list[Names]) -> Iterator[Names]:
-    """Give those of ``kept`` before which none is missing in their directories."""
+    """Iterate over those of ``kept`` before which no operation of their directories is missing."""
     stopped: set[Path] = set()
     lucky = set(map(id, kept))
     for move in moves:
@@ -284,8 +284,8 @@ def _in_order(moves: list[Names], kept: list[Names]) -> Iterator[Names]:
             stopped |= directories
 
 
-def _lucky(operations: list[T], chance: Random) -> list[T]:
-    """Choose those that reach the disk: all, none, one, all but one, or as it falls out."""
+def _choose_surviving(operations: list[T], chance: Random) -> list[T]:
+    """Choose the operations that reach the disk: all, none, one, all but one, or random ones."""
     one = chance.randrange(len(operations)) if operations else 0
     match chance.randrange(6):
         case 0:
@@ -300,7 +300,7 @@ def _lucky(operations: list[T], chance: Random) -> list[T]:
 
 
 def _torn(operations: list[Write | Length], chance: Random) -> Iterator[Write | Length]:
-    """Give what the disk has of operations: of some writes only some sectors."""
+    """Iterate over what the disk has of operations: of some writes only some sectors."""
     share = chance.choice((0, 0, TORN_SHARE, 1))
     for operation in operations:
         if isinstance(operation, Write) and chance.random() < share:
@@ -310,7 +310,7 @@ def _torn(operations: list[Write | Length], chance: Random) -> Iterator[Write | 
 
 
 def _sectors(write: Write) -> Iterator[Write]:
-    """Cut a write where the disk may: at the borders of sectors."""
+    """Split a write at the borders of sectors, as the disk may."""
     at, end = write.position, write.position + len(write.data)
     while at < end:
         border = min(at - at % SECTOR_SIZE + SECTOR_SIZE, end)
@@ -332,5 +332,5 @@ def _apply(operation: _Loose, names: dict[Path, Content | None], data: dict[Cont
 
 
 def _is_reached(path: Path, names: dict[Path, Content]) -> bool:
-    """Tell whether all directories above are there."""
+    """Check whether all directories above a path exist."""
     return all(names.get(parent) is DIRECTORY for parent in path.parents)
