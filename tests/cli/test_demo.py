@@ -7,7 +7,7 @@ import pytest
 from tests.cli.conftest import Run
 
 from cometmq.cli import demo
-from cometmq.cli.demo import LOG, Place, broker, digest, errors_to, make_anew, run
+from cometmq.cli.demo import LOG, DemoSetup, broker, digest, errors_to, recreate_folder, run
 from cometmq.cli.demo_report import DemoFailed
 from cometmq.errors import SettingsError
 from cometmq.net.address import free_port
@@ -30,18 +30,18 @@ def test_a_digest_tells_every_change_of_a_folder(tmp_path: Path) -> None:
 
 def test_only_what_a_demo_made_is_made_anew(tmp_path: Path) -> None:
     own = tmp_path / "new" / "demo"
-    make_anew(own)
+    recreate_folder(own)
     (own / "store").mkdir()
     (own / "store" / "old").touch()
-    make_anew(own)
+    recreate_folder(own)
     assert [path.name for path in own.iterdir()] == [LOG]
     precious = tmp_path / "precious"
     precious.mkdir()
-    make_anew(precious)
+    recreate_folder(precious)
     (precious / LOG).unlink()
     (precious / "thesis").touch()
-    with pytest.raises(SettingsError, match="precious holds files that no demo made"):
-        make_anew(precious)
+    with pytest.raises(SettingsError, match="precious has files of other origin"):
+        recreate_folder(precious)
     assert (precious / "thesis").exists()
 
 
@@ -62,12 +62,12 @@ def test_what_others_say_on_standard_error_goes_to_the_log(
 
 
 def test_a_broker_is_up_inside_the_block_and_gone_behind_it(tmp_path: Path) -> None:
-    place = Place(tmp_path, free_port(), free_port())
-    with broker(place) as process:
-        assert process.poll() is None and (place.store / "abort").exists()
-    assert process.returncode == 0 and not (place.store / "abort").exists()
-    assert "serves at" in place.log.read_text()
-    with pytest.raises(DemoFailed, match="in the middle"), broker(place) as process:
+    setup = DemoSetup(tmp_path, free_port(), free_port())
+    with broker(setup) as process:
+        assert process.poll() is None and (setup.store / "abort").exists()
+    assert process.returncode == 0 and not (setup.store / "abort").exists()
+    assert "serves at" in setup.log.read_text()
+    with pytest.raises(DemoFailed, match="in the middle"), broker(setup) as process:
         raise DemoFailed("in the middle")
     assert process.returncode == 0
 
@@ -75,8 +75,8 @@ def test_a_broker_is_up_inside_the_block_and_gone_behind_it(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        ("raise SystemExit(3)", "FAILED: the broker did not start. More is in "),
-        ("print('steady')", "FAILED: the broker did not start. More is in "),
+        ("raise SystemExit(3)", "FAILED: the broker did not start. See "),
+        ("print('steady')", "FAILED: the broker did not start. See "),
     ],
 )
 def test_a_demo_that_fails_says_so_and_exits_with_1(
@@ -88,7 +88,7 @@ def test_a_demo_that_fails_says_so_and_exits_with_1(
     ran = cometmq("demo", "--directory", str(tmp_path))
     signal.signal(signal.SIGTERM, before)
     assert ran.code == 1 and ran.err.startswith(words) and LOG in ran.err
-    assert "It all held" not in ran.out
+    assert "All checks passed" not in ran.out
 
 
 def test_a_demo_says_at_once_what_it_cannot_do(

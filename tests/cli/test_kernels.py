@@ -36,7 +36,7 @@ def test_a_folder_that_is_made_for_copying_says_how_it_is_found(
         ran = cometmq("kernels", "--output", str(output), *arguments)
         first, second = ran.out.splitlines()
         assert first.startswith(f"{output / warm.name}: ")
-        assert second == f"to be found by {places.SETTING}={output}, or that of a copy"
+        assert second == f"set {places.SETTING}={output} to use them, or the path of a copy"
 
 
 def test_portable_code_is_refused_where_it_would_not_run(

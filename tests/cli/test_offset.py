@@ -45,12 +45,12 @@ def test_offsets_are_shown_and_go_where_they_are_told(cometmq: Run) -> None:
         *("orders", BROKER, "0", "3", "3", "3", "0"),
     ]
     out = cometmq("offset", "skip", "g", "orders", "--dry-run").out
-    assert out.splitlines()[2].split() == [BROKER, "0", "3", "3"] and "nothing is changed" in out
+    assert out.splitlines()[2].split() == [BROKER, "0", "3", "3"] and "nothing was changed" in out
 
 
 @pytest.mark.usefixtures("topic")
 def test_offsets_are_cloned(cometmq: Run) -> None:
-    assert cometmq("offset", "clone", "g", "h").out == "group h stands where g does, in orders\n"
+    assert cometmq("offset", "clone", "g", "h").out == "group h has the offsets of g in orders\n"
     (shown,) = cometmq("offset", "show", "h", "--json").values
     assert shown["queues"][0]["committed"] == 1
     assert cometmq("offset", "clone", "nobody", "h").failed(3, "no group 'nobody'")

@@ -16,4 +16,4 @@ from tests.cli.conftest import Run
 def test_an_empty_path_is_not_taken_for_the_current_directory(cometmq: Run, arguments: list[str]) -> None:
     ran = cometmq(*arguments)
     assert ran.code == 2
-    assert "it is empty; name a path, or '.' for the current directory" in ran.err
+    assert "the path is empty; name a path, or '.' for the current directory" in ran.err

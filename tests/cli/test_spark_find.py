@@ -19,4 +19,4 @@ def test_messages_are_told_with_their_stores(
     assert ran.out.count("queue_offset") >= 2
     nothing = cometmq(*command, "--key", "there is none")
     assert (nothing.code, nothing.err.splitlines()[-1]) == (3, "not found")
-    assert cometmq("spark", "find", stores[0]).failed(2, "nothing is asked for")
+    assert cometmq("spark", "find", stores[0]).failed(2, "no condition")

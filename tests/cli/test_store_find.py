@@ -61,7 +61,7 @@ def test_a_body_is_written_to_a_file_as_it_was_sent(
 
 def test_a_body_file_takes_one_message(cometmq: Run, store: Path, tmp_path: Path) -> None:
     ran = cometmq("store", "find", str(store), "--topic", "GoldenA", "--body-out", str(tmp_path / "body"))
-    assert ran.failed(2, "--body-out takes one message", "--id")
+    assert ran.failed(2, "--body-out writes one message", "--id")
     assert not (tmp_path / "body").exists()
 
 
@@ -80,7 +80,7 @@ def test_at_most_so_many_are_printed(cometmq: Run, store: Path) -> None:
 
 
 def test_a_question_that_cannot_be_used_ends_with_2(cometmq: Run, store: Path) -> None:
-    assert cometmq("store", "find", str(store)).failed(2, "nothing is asked for", "--key")
+    assert cometmq("store", "find", str(store)).failed(2, "no condition", "--key")
     assert cometmq("store", "find", str(store), "--time", "noon").failed(2, "'noon'", "2026-11-21")
     assert cometmq("store", "find", str(store), "--key", "k", "--limit", "0").failed(2, "--limit")
     assert cometmq("store", "find", str(store.parent), "--key", "k").failed(2, "holds no commitlog/")

@@ -63,7 +63,7 @@ def test_what_cannot_be_rebuilt_stays_as_it_is(cometmq: Run, store: Path, tmp_pa
 def test_the_levels_by_which_delayed_messages_are_due_are_told(
     cometmq: Run, store: Path, tmp_path: Path
 ) -> None:
-    told = "delayed messages are due was computed by messageDelayLevel = "
+    told = "delayed messages were computed from messageDelayLevel = "
     assert told + "1s 5s 10s 30s 1m 2m" in cometmq("store", "rebuild", str(store)).out
     config = tmp_path / "broker.conf"
     config.write_text(CONFIG + "mappedFileSizeCommitLog=1048576\nmessageDelayLevel=3s 20s\n")

@@ -49,7 +49,7 @@ def test_an_open_store_names_its_process(cometmq: Run, tmp_path: Path) -> None:
 def test_a_live_broker_tells_more(cometmq: Run, live: Live) -> None:
     assert cometmq("send", "orders", "hello").code == 0
     ran = cometmq("store", "status", "--broker", live.broker)
-    assert ran.code == 0 and "\ntakes messages: yes\n" in ran.out
+    assert ran.code == 0 and "\naccepts messages: yes\n" in ran.out
     assert ran.out.startswith(f"{live.broker}: V")
     assert int(rows(ran.out)["dispatched"][0]) == int(rows(ran.out)["written"][0]) > 0
     (value,) = cometmq("store", "status", "--broker", live.broker, "--json").values

@@ -57,7 +57,7 @@ def test_of_what_is_no_damage_people_see_some(cometmq: Run, store: Path) -> None
     (store / "checkpoint").unlink()
     ran = cometmq("store", "verify", str(store))
     assert ran.out.count("needs recovery: ") == 10
-    assert " more that are no damage: --json shows all" in ran.out
+    assert " more that are not damage: --json shows all" in ran.out
     (value,) = cometmq("store", "verify", str(store), "--json").values
     assert len(value["findings"]) > 20
 

@@ -66,5 +66,5 @@ def test_a_length_of_time_has_a_unit(text: str, ms: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "72", "h", "-1h", "1.5h", "1h30m", "1 h", "٣h", "1w"])
 def test_what_is_no_length_of_time_is_refused_with_the_remedy(text: str) -> None:
-    with pytest.raises(SettingsError, match=r"--age: .* is no length of time: write 72h"):
+    with pytest.raises(SettingsError, match=r"--age: .* is not a duration: write 72h"):
         parse_duration("--age", text)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from cometmq.io.clock import ManualClock
-from cometmq.io.garbage import ALL_INTERVAL_MS, survivors_set_aside
+from cometmq.io.garbage import ALL_INTERVAL_MS, freeze_survivors
 
 
 class Cycle:
@@ -17,7 +17,7 @@ class Cycle:
 def clock() -> Iterator[ManualClock]:
     """That by which survivors are set aside."""
     clock = ManualClock()
-    with survivors_set_aside(clock):
+    with freeze_survivors(clock):
         yield clock
     assert gc.get_freeze_count() == 0
 

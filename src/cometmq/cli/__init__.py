@@ -1,1 +1,1 @@
-"""The command line: one file per noun, loaded when it is used."""
+"""The command line: one file per noun, imported when its command runs."""

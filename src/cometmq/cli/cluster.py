@@ -1,11 +1,11 @@
-"""``cometmq cluster``: the brokers, and how much passes through them."""
+"""``cometmq cluster``: the brokers, and their throughput."""
 
 from typing import Final
 
 import click
 
 from cometmq.admin.cluster import BrokerLine, brokers
-from cometmq.cli.asking import ask
+from cometmq.cli.cluster_session import run_in_cluster
 from cometmq.cli.main import EXIT_FAILED
 from cometmq.cli.output import json_option, namesrv_option, print_json, print_table, printable
 
@@ -31,12 +31,12 @@ FORMATS: Final = {"in_tps": ".1f", "out_tps": ".1f", "disk_ratio": ".0%"}
 @json_option
 @click.pass_context
 def cluster(context: click.Context, namesrv: str, as_json: bool) -> None:
-    """List the brokers, and how many messages per second come in and go out.
+    """List the brokers with the messages per second that they receive and deliver.
 
     A broker that does not answer, or refuses, is listed with what the name server knows of it; exit code 1.
-    Of one that takes no messages, or whose disk refuses writes, a warning says why.
+    For a broker that accepts no messages, or whose disk refuses writes, a warning gives the reason.
     """
-    lines = ask(namesrv, brokers)
+    lines = run_in_cluster(namesrv, brokers)
     if as_json:
         print_json([line._asdict() for line in lines])
     else:
@@ -53,11 +53,11 @@ def cluster(context: click.Context, namesrv: str, as_json: bool) -> None:
 
 def _row(line: BrokerLine) -> list[str]:
     cells = line._asdict() | {"up": None if line.up is None else _short(line.up)}
-    cells["kernels"] = line.kernels and line.kernels.partition(":")[0]  # --json has the reason, too
+    cells["kernels"] = line.kernels and line.kernels.partition(":")[0]  # only --json shows the reason
     del cells["trouble"], cells["warning"]
     return ["-" if cell is None else format(cell, FORMATS.get(name, "")) for name, cell in cells.items()]
 
 
 def _short(up: str) -> str:
-    """Leave out of ``0 days, 2 hours, 0 minutes, 5 seconds`` what is 0."""
+    """Remove the zero parts of ``0 days, 2 hours, 0 minutes, 5 seconds``."""
     return ", ".join(part for part in up.split(", ") if not part.startswith("0 ")) or "just started"

@@ -1,4 +1,4 @@
-"""``cometmq completion``: the script by which a shell completes commands and options."""
+"""``cometmq completion``: the script that completes commands and options in a shell."""
 
 from typing import Final
 

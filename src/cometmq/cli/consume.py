@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from cometmq.cli.asking import taught
+from cometmq.cli.cluster_session import explain_no_route
 from cometmq.cli.output import json_option, namesrv_option, print_message, printable
 from cometmq.client import PullConsumer
 from cometmq.client.queue_requests import Pulled
@@ -27,17 +27,17 @@ from cometmq.message import MessageQueue, StoredMessage
 WAIT_MS: Final = 15_000
 RETRY_S: Final = 1.0
 GROUP: Final = "TOOLS_CONSUMER"
-"""The group that every broker has for tools (RocketMQ: MixAll.java); nothing is committed for it."""
+"""The group that every broker has for tools (RocketMQ: MixAll.java); no offset is committed for it."""
 
 
 @click.command()
 @click.argument("topic")
 @click.option("--tags", default="*", show_default=True, help="Tags joined by ||.")
 @click.option("--sql", help="A condition over properties, instead of tags: \"size > 3 AND color = 'red'\".")
-@click.option("--group", help="Begin where this group stands, and commit for it.")
-@click.option("--latest", is_flag=True, help="With --follow: begin with what comes now.")
-@click.option("--follow", is_flag=True, help="Go on waiting for new messages, until Ctrl-C.")
-@click.option("--limit", type=click.IntRange(1), help="Stop after so many messages.")
+@click.option("--group", help="Begin at the offsets of this group, and commit for it.")
+@click.option("--latest", is_flag=True, help="With --follow: begin with new messages.")
+@click.option("--follow", is_flag=True, help="Wait for new messages, until Ctrl-C.")
+@click.option("--limit", type=click.IntRange(1), help="Stop after this many messages.")
 @namesrv_option
 @json_option
 def consume(
@@ -51,11 +51,11 @@ def consume(
     namesrv: str,
     as_json: bool,
 ) -> None:
-    """Print the messages of TOPIC that are there, queue by queue, the oldest first."""
+    """Print the present messages of TOPIC, queue by queue, the oldest first."""
     if latest and not follow:
-        raise SettingsError("--latest shows what comes from now on: give --follow too")
+        raise SettingsError("--latest begins with new messages: give --follow too")
     if sql is not None and tags != tag.ALL:
-        raise SettingsError("--sql and --tags: give one of them; TAGS is a property too")
+        raise SettingsError("--sql and --tags: give only one of them; SQL can compare the property TAGS")
     valid_topic(topic)
     try:
         tag.parse(tags)
@@ -80,23 +80,23 @@ def consume(
                     ),
                 )
 
-            readers = await (begun_some_time(namesrv, begin) if follow else begin())
+            readers = await (begin_when_available(namesrv, begin) if follow else begin())
             if follow:
                 await until_one_ends(readers)
             else:
                 for reader in readers:
                     await reader.read_to_end()
 
-    asyncio.run(taught_by(namesrv, run()))
+    asyncio.run(explaining_no_route(namesrv, run()))
 
 
 class Printer:
-    """Prints messages, up to a limit."""
+    """A printer of messages, up to a limit."""
 
     def __init__(self, limit: int | None, as_json: bool) -> None:
         self._left = limit
         self._as_json = as_json
-        self._told = False
+        self._is_reported = False
 
     @property
     def full(self) -> bool:
@@ -104,8 +104,8 @@ class Printer:
         return self._left == 0
 
     def show(self, pulled: Pulled) -> int:
-        """Print what was pulled as far as the limit lets it; give the offset to go on from."""
-        self._told = False
+        """Print pulled messages up to the limit; return the queue offset to continue at."""
+        self._is_reported = False
         for message in pulled.messages:
             if self.full:
                 return message.queue_offset
@@ -114,26 +114,26 @@ class Printer:
                 self._left -= 1
         return pulled.next_offset
 
-    def pass_over(self, error: UndecodableBody) -> int:
-        """Print that a message cannot be shown; return the queue offset that follows it."""
-        click.echo(f"passed over: {printable(str(error))}", err=True)
+    def skip(self, error: UndecodableBody) -> int:
+        """Report a message that cannot be shown; return the queue offset behind it."""
+        click.echo(f"skipped: {printable(str(error))}", err=True)
         return error.message.queue_offset + 1
 
-    def tell(self, error: CometMQError) -> None:
-        """Say that something is away, once until it is back, however many queues wait for it."""
-        if not self._told:
+    def report_outage(self, error: CometMQError) -> None:
+        """Report an outage once until messages come again, however many queues wait."""
+        if not self._is_reported:
             click.echo(f"{printable(str(error))}; trying again", err=True)
-        self._told = True
+        self._is_reported = True
 
 
 @dataclass
 class Reader:
-    """Reads one queue.
+    """A reader of one queue.
 
     Attributes:
-        offset: what to pull next: all before it is printed, or not wanted.
-        committed: what the group's offset is known to be.
-        end: where the queue ended when reading began.
+        offset: the queue offset to pull next: all messages before it are printed, or rejected by the filter.
+        committed: the group's committed offset, as far as known.
+        end: the queue's end when reading began.
     """
 
     consumer: PullConsumer
@@ -148,7 +148,7 @@ class Reader:
     end: int = field(default=0, init=False)
 
     async def begin(self) -> None:
-        """Find out where to begin, and where the queue ends now."""
+        """Determine the first offset to read, and the queue's present end."""
         self.end = await self.consumer.max_offset(self.queue)
         if self.commits:
             self.committed = await self.consumer.committed(self.queue)
@@ -158,14 +158,14 @@ class Reader:
             self.offset = self.end if self.latest else await self.consumer.min_offset(self.queue)
 
     async def last(self, count: int) -> list[StoredMessage]:
-        """Give those that are wanted of the last messages that were there at the beginning."""
+        """Return the matching messages among the last ``count`` ones before the end at the beginning."""
         found: list[StoredMessage] = []
         offset = max(self.end - count, await self.consumer.min_offset(self.queue))
         while offset < self.end:
             try:
                 pulled = await self.consumer.pull(self.queue, offset, tags=self.tags, sql=self.sql)
             except UndecodableBody as error:
-                offset = self.printer.pass_over(error)
+                offset = self.printer.skip(error)
                 continue
             found += [message for message in pulled.messages if message.queue_offset < self.end]
             if pulled.next_offset <= offset:
@@ -174,7 +174,7 @@ class Reader:
         return found
 
     async def read_to_end(self) -> None:
-        """Read what was there at the beginning."""
+        """Read up to the end that the queue had at the beginning."""
         while self.offset < self.end and not self.printer.full:
             before = self.offset
             await self._step(0)
@@ -182,13 +182,13 @@ class Reader:
                 return
 
     async def follow(self) -> None:
-        """Read what is there and what comes, also after an outage, until the printer is full."""
+        """Read present and new messages, also after an outage, until the limit is reached."""
         try:
             while not self.printer.full:
                 try:
                     await self._step(WAIT_MS)
                 except (NetworkError, NoRoute) as error:
-                    self.printer.tell(error)
+                    self.printer.report_outage(error)
                     await asyncio.sleep(RETRY_S)
         finally:
             await self._commit()
@@ -199,13 +199,13 @@ class Reader:
                 self.queue, self.offset, tags=self.tags, sql=self.sql, wait_ms=wait_ms
             )
         except UndecodableBody as error:
-            self.offset = self.printer.pass_over(error)
+            self.offset = self.printer.skip(error)
         else:
             self.offset = self.printer.show(pulled)
         await self._commit()
 
     async def _commit(self) -> None:
-        """Commit what is printed, unless it already is."""
+        """Commit the offset of the printed messages, if it has changed."""
         if self.commits and self.offset != self.committed:
             await self.consumer.commit(self.queue, self.offset)
             self.committed = self.offset
@@ -214,7 +214,7 @@ class Reader:
 async def readers_of(
     consumer: PullConsumer, topic: str, make: Callable[[PullConsumer, MessageQueue], Reader]
 ) -> list[Reader]:
-    """Make a reader of each queue of a topic, and find out where each begins.
+    """Create a reader for each queue of a topic, and determine where each begins.
 
     Raises NoRoute, NetworkError, RemoteError.
     """
@@ -225,10 +225,10 @@ async def readers_of(
     return readers
 
 
-async def begun_some_time(namesrv: str, begin: Callable[[], Awaitable[list[Reader]]]) -> list[Reader]:
-    """Begin to follow, and wait for servers and a topic that are not there yet; print what is waited for.
+async def begin_when_available(namesrv: str, begin: Callable[[], Awaitable[list[Reader]]]) -> list[Reader]:
+    """Create the readers; wait for servers and a topic that do not exist yet, printing what it waits for.
 
-    Raises what cannot change by waiting: an address of another kind of server, a topic that forbids reading.
+    Raises errors that waiting cannot change: another kind of server, a topic that forbids reading.
     """
     printed = ""
     while True:
@@ -237,7 +237,7 @@ async def begun_some_time(namesrv: str, begin: Callable[[], Awaitable[list[Reade
         except NoRoute as error:
             if error.topic is None:
                 raise
-            text = str(await _taught_if_there(namesrv, error))
+            text = str(await _explained_if_reachable(namesrv, error))
         except NetworkError as error:
             if not error.retriable:
                 raise
@@ -248,23 +248,23 @@ async def begun_some_time(namesrv: str, begin: Callable[[], Awaitable[list[Reade
         await asyncio.sleep(RETRY_S)
 
 
-async def _taught_if_there(namesrv: str, error: NoRoute) -> CometMQError:
+async def _explained_if_reachable(namesrv: str, error: NoRoute) -> CometMQError:
     try:
-        return await taught(namesrv, error)
+        return await explain_no_route(namesrv, error)
     except NetworkError as lost:
         return lost
 
 
-async def taught_by(namesrv: str, work: Coroutine[Any, Any, None]) -> None:
-    """Do it; a topic that is not there is told with what there is instead."""
+async def explaining_no_route(namesrv: str, work: Coroutine[Any, Any, None]) -> None:
+    """Await ``work``; a NoRoute is replaced by one that names the nearest topic and the remedy."""
     try:
         await work
     except NoRoute as error:
-        raise await taught(namesrv, error) from None
+        raise await explain_no_route(namesrv, error) from None
 
 
 async def until_one_ends(readers: list[Reader]) -> None:
-    """Follow all queues until the limit is reached, or one of them fails."""
+    """Follow all queues until the limit is reached, or one reader fails."""
     tasks = [asyncio.create_task(reader.follow()) for reader in readers]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

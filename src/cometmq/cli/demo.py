@@ -1,6 +1,6 @@
-"""``make demo``: the product does its job, end to end, and says whether it all held.
+"""``make demo``: the whole product end to end, with checks.
 
-Everything happens in one folder, which is made anew. The broker is a process of its own, so that it can
+Everything is written to one folder, which is created anew. The broker is a process of its own, so that it can
 really be killed.
 """
 
@@ -39,11 +39,11 @@ COMPILE: Final = (sys.executable, "-m", "cometmq.kernels")
 LOG: Final = "demo.log"
 STANDARD_ERROR: Final = 2
 PATIENCE_S: Final = 60.0
-"""How long the broker may take to start, or to stop."""
+"""How long the broker may take to start, or to stop, in seconds."""
 
 
-class Place(NamedTuple):
-    """Where the demo's files are, and where its broker and name server listen."""
+class DemoSetup(NamedTuple):
+    """The demo's folder, and the ports of its broker and name server."""
 
     directory: Path
     port: int
@@ -51,12 +51,12 @@ class Place(NamedTuple):
 
     @property
     def store(self) -> Path:
-        """The broker's store."""
+        """The broker's store directory."""
         return self.directory / "store"
 
     @property
     def log(self) -> Path:
-        """What the broker and Spark have to say."""
+        """The log file of the broker and of Spark."""
         return self.directory / LOG
 
     @property
@@ -71,38 +71,38 @@ class Place(NamedTuple):
     type=NamedPath(file_okay=False),
     default=Path("cometmq-demo"),
     show_default=True,
-    help="Folder for all that the demo writes; made anew.",
+    help="Folder for everything that the demo writes; created anew.",
 )
 def demo(directory: Path) -> None:
-    """Send, consume, kill, recover, find, rebuild and analyse, and say whether it all held."""
+    """Send, consume, kill, recover, find, rebuild and analyse, and check every step."""
     began = time.monotonic()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what was started ends too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends the started processes too
     check_spark()
-    make_anew(directory)
+    recreate_folder(directory)
     try:
         run_all(directory)
     except (CometMQError, OSError) as error:
-        click.echo(f"FAILED: {error}. More is in {directory / LOG}", err=True)
+        click.echo(f"FAILED: {error}. See {directory / LOG}", err=True)
         sys.exit(1)
     except Exception:
-        click.echo(f"FAILED, as follows. More is in {directory / LOG}", err=True)
+        click.echo(f"FAILED with the following error. See {directory / LOG}", err=True)
         raise
-    say(f"It all held, in {time.monotonic() - began:.0f} s. Look around: {directory}/")
+    say(f"All checks passed, in {time.monotonic() - began:.0f} s. The files are in {directory}/")
 
 
 def run_all(directory: Path) -> None:
-    """Go through all that the demo shows. Raises DemoFailed if something does not hold."""
+    """Run all chapters of the demo. Raises DemoFailed if a check fails."""
     port = free_port()
-    place = Place(directory, port, next(other for other in iter(free_port, None) if other != port))
+    setup = DemoSetup(directory, port, next(other for other in iter(free_port, None) if other != port))
     compile_kernels()
-    acknowledged = send_and_kill(place)
-    recover_and_find(place, acknowledged)
-    rebuild(place.store)
-    analyse(place)
+    acknowledged = send_and_kill(setup)
+    recover_and_find(setup, acknowledged)
+    rebuild(setup.store)
+    analyse(setup)
 
 
 def check_spark() -> None:
-    """Find out at once whether Spark can run, not at the end. Raises SettingsError."""
+    """Check at the beginning that Spark can run. Raises SettingsError."""
     try:
         from cometmq.spark.java import find_java  # noqa: PLC0415 - Spark takes a second to import
     except ImportError:
@@ -110,11 +110,11 @@ def check_spark() -> None:
     find_java()
 
 
-def make_anew(directory: Path) -> None:
-    """Make the folder; remove what an earlier demo left in it, but nothing that is not a demo's."""
+def recreate_folder(directory: Path) -> None:
+    """Create the folder; remove the files of an earlier demo, but no others. Raises SettingsError."""
     if directory.exists() and any(directory.iterdir()):
         if not (directory / LOG).exists():
-            raise SettingsError(f"{directory} holds files that no demo made: name another by --directory")
+            raise SettingsError(f"{directory} has files of other origin: name another folder by --directory")
         shutil.rmtree(directory)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / LOG).touch()
@@ -124,25 +124,25 @@ def make_anew(directory: Path) -> None:
 
 
 @contextmanager
-def broker(place: Place) -> Iterator["subprocess.Popen[str]"]:
+def broker(setup: DemoSetup) -> Iterator["subprocess.Popen[str]"]:
     """Run ``cometmq dev`` from its ready line to a clean stop."""
-    command = [*COMMAND, "dev", "--store", str(place.store)]
-    command += ["--port", str(place.port), "--namesrv-port", str(place.namesrv_port)]
+    command = [*COMMAND, "dev", "--store", str(setup.store)]
+    command += ["--port", str(setup.port), "--namesrv-port", str(setup.namesrv_port)]
     began = time.monotonic()
-    with place.log.open("ab") as log:
+    with setup.log.open("ab") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)  # noqa: S603 - ours
     try:
         assert process.stdout is not None
         readable, _, _ = select.select([process.stdout], [], [], PATIENCE_S)
         check(bool(readable) and process.stdout.readline().startswith("ready"), "the broker did not start")
-        detail(f"ready in {time.monotonic() - began:.2f} s at 127.0.0.1:{place.port}")
+        detail(f"ready in {time.monotonic() - began:.2f} s at 127.0.0.1:{setup.port}")
         yield process
     finally:
         stop(process)
 
 
 def stop(process: "subprocess.Popen[str]") -> None:
-    """Ask the broker to stop, and see to it."""
+    """Stop the broker, and kill it if it does not stop in time."""
     process.terminate()
     try:
         process.communicate(timeout=PATIENCE_S)
@@ -156,39 +156,37 @@ def stop(process: "subprocess.Popen[str]") -> None:
 
 
 def compile_kernels() -> None:
-    """Do at once what a broker would do in the background, beside all that is measured here."""
-    say("Compile the bulk operations, which is done once for this version and machine")
+    """Compile the kernels now, which a broker would otherwise do in the background during the demo."""
+    say("Compile the bulk operations, once for this version and machine")
     began = time.monotonic()
     run(*COMPILE)
     detail(f"ready in {time.monotonic() - began:.1f} s")
 
 
-def send_and_kill(place: Place) -> set[int]:
-    """Send, consume, and kill the broker in the middle of a send; give what it had acknowledged of that."""
+def send_and_kill(setup: DemoSetup) -> set[int]:
+    """Send, consume, and kill the broker in the middle of a send; return the acknowledged numbers of it."""
     say("Start a broker, and a name server with it")
-    with broker(place) as process:
-        asyncio.run(send_and_consume(place.name_server))
+    with broker(setup) as process:
+        asyncio.run(send_and_consume(setup.name_server))
         say("Kill it with SIGKILL, in the middle of another send")
-        with errors_to(place.log):  # the producer warns that its broker is gone
-            acknowledged = asyncio.run(send_until_killed(place.name_server, process))
+        with errors_to(setup.log):  # the producer logs warnings about the lost broker
+            acknowledged = asyncio.run(send_until_killed(setup.name_server, process))
         check(process.wait(PATIENCE_S) == -signal.SIGKILL, "the broker was not killed")
-    detail(f"{len(acknowledged):,} messages of it had been acknowledged")
+    detail(f"{len(acknowledged):,} messages of that send were acknowledged")
     return acknowledged
 
 
-def recover_and_find(place: Place, acknowledged: set[int]) -> None:
-    """Start the broker on what the killed one left; show that every acknowledged message is there."""
-    say("Start it again, on what it left")
-    with broker(place):
-        stored = asyncio.run(read_numbers(place.name_server))
+def recover_and_find(setup: DemoSetup, acknowledged: set[int]) -> None:
+    """Restart the killed broker on its store; check that every acknowledged message is there."""
+    say("Start it again on the same store")
+    with broker(setup):
+        stored = asyncio.run(read_numbers(setup.name_server))
         lost = acknowledged - set(stored)
         check(not lost, f"{len(lost)} acknowledged messages are missing: {sorted(lost)[:5]}")
         check(len(stored) == len(set(stored)), f"{len(stored) - len(set(stored))} messages are there twice")
-        detail(
-            f"{len(stored):,} messages of that send are there, all acknowledged ones among them, each whole"
-        )
+        detail(f"{len(stored):,} messages of that send are there, complete, all acknowledged ones among them")
         say("Find one message")
-        asyncio.run(find(place.name_server))
+        asyncio.run(find(setup.name_server))
 
 
 def rebuild(store: Path) -> None:
@@ -201,13 +199,13 @@ def rebuild(store: Path) -> None:
     run(*COMMAND, "store", "rebuild", str(store))
     detail(f"rebuilt in {time.monotonic() - began:.1f} s")
     check(digest(store / "consumequeue") == before, "the rebuilt ConsumeQueues differ")
-    detail(f"all {len(before)} files of ConsumeQueues are byte for byte what they were")
+    detail(f"all {len(before)} files of ConsumeQueues are byte for byte the same")
     run(*COMMAND, "store", "verify", str(store))
-    detail("the store is sound, says cometmq store verify")
+    detail("cometmq store verify finds the store sound")
 
 
 def digest(directory: Path) -> dict[str, str]:
-    """The SHA-256 of each file below ``directory``, by its path."""
+    """Return the SHA-256 of each file below ``directory``, by its path."""
     return {
         path.relative_to(directory).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(directory.rglob("*"))
@@ -216,23 +214,23 @@ def digest(directory: Path) -> dict[str, str]:
 
 
 def run(*command: str) -> None:
-    """Run a command, quietly unless it fails."""
+    """Run a command without output. Raises DemoFailed, with its output, if it fails."""
     result = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own
     check(result.returncode == 0, f"{' '.join(command[1:])}: {result.stdout}{result.stderr}".strip())
 
 
-def analyse(place: Place) -> None:
+def analyse(setup: DemoSetup) -> None:
     """Count by topic and tag in Spark, straight from the store's files, and write Parquet."""
     from cometmq.spark import session  # noqa: PLC0415 - Spark takes a second to import
 
     say("Count by topic and tag in Spark, straight from the store's files, and write Parquet")
-    parquet = place.directory / "parquet"
+    parquet = setup.directory / "parquet"
     began = time.monotonic()
-    with errors_to(place.log):
-        spark = session("local[2]", "cometmq-demo", work_dir=place.directory / "spark")
+    with errors_to(setup.log):
+        spark = session("local[2]", "cometmq-demo", work_dir=setup.directory / "spark")
         detail(f"Spark {spark.version} is up in {time.monotonic() - began:.1f} s")
         began = time.monotonic()
-        messages = spark.read.format("rocketmq").load(str(place.store))
+        messages = spark.read.format("rocketmq").load(str(setup.store))
         rows = messages.groupBy("topic", "tags").count().collect()
         columns = ("topic", "queue_id", "queue_offset", "tags", "keys", "store_time", "body")
         messages.select(*columns).write.parquet(str(parquet), partitionBy="topic")
@@ -251,7 +249,7 @@ def analyse(place: Place) -> None:
 
 @contextmanager
 def errors_to(log: Path) -> Iterator[None]:
-    """Let what is written to standard error, by Java and Spark too, go to a file."""
+    """Redirect standard error, also of Java and Spark, to a file."""
     kept = os.dup(STANDARD_ERROR)
     with log.open("ab") as file:
         os.dup2(file.fileno(), STANDARD_ERROR)

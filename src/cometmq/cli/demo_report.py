@@ -1,4 +1,4 @@
-"""How the demo says what it does, and how it judges."""
+"""The demo's output and checks."""
 
 import sys
 import time
@@ -13,32 +13,32 @@ TAGS: Final = ("new", "paid", "sent", "lost")
 
 
 class DemoFailed(CometMQError):
-    """Something that the demo promises did not hold."""
+    """A check of the demo failed."""
 
 
 def say(text: str) -> None:
-    """Print one line at once: what is done next."""
+    """Print the next step of the demo at once."""
     click.echo(text)
     sys.stdout.flush()
 
 
 def detail(text: str) -> None:
-    """Print one line at once: what came of it."""
+    """Print a result of the current step at once, indented."""
     say(f"  {text}")
 
 
 def speed(messages: int, began: float) -> str:
-    """Say how long it took since ``began``, and at which rate."""
+    """Return the time since ``began`` and the rate as text."""
     seconds = time.monotonic() - began
     return f"{seconds:.1f} s, {messages / seconds:,.0f}/s"
 
 
 def by_tag(counts: Counter[str | None]) -> str:
-    """Say how many messages there are of each tag."""
+    """Return the number of messages of each tag as text."""
     return ", ".join(f"{tag} {counts[tag]:,}" for tag in TAGS if tag in counts)
 
 
 def check(holds: bool, otherwise: str) -> None:
-    """Go on only if it holds."""
+    """Raise DemoFailed with the text ``otherwise`` unless the condition holds."""
     if not holds:
         raise DemoFailed(otherwise)

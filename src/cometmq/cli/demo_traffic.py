@@ -1,4 +1,4 @@
-"""What the demo sends to its broker and reads from it."""
+"""The messages that the demo sends to its broker and reads from it."""
 
 import asyncio
 import subprocess
@@ -26,7 +26,7 @@ CRASH_AFTER: Final = 20_000
 
 
 async def send_and_consume(name_server: str) -> None:
-    """Send to four topics, and count by two groups."""
+    """Send to four topics, consume by two groups, and check the counts."""
     async with TopicAdmin(name_server) as admin:
         for topic in (*TOPICS, CRASH_TOPIC):
             await admin.create(topic, queues=QUEUES)
@@ -39,13 +39,13 @@ async def send_and_consume(name_server: str) -> None:
     counts = await count(name_server, "demo-all", "*")
     check(counts == dict.fromkeys(TAGS, MESSAGES // len(TAGS)), f"group demo-all got {dict(counts)}")
     expression = " || ".join(WANTED)
-    say(f"Consume those that are tagged {expression}, as group demo-tags")
+    say(f"Consume the messages with the tags {expression}, as group demo-tags")
     counts = await count(name_server, "demo-tags", expression)
     check(counts == dict.fromkeys(WANTED, MESSAGES // len(TAGS)), f"group demo-tags got {dict(counts)}")
 
 
 async def send_all(name_server: str) -> None:
-    """Send batches, several at a time, each to the next queue."""
+    """Send batches, several at a time, to the queues in turn."""
     numbers = iter(range(0, MESSAGES, BATCH))
 
     async def worker(producer: Producer) -> None:
@@ -58,19 +58,19 @@ async def send_all(name_server: str) -> None:
 
 
 def topic_of(number: int) -> str:
-    """Give the topic of a message: batches take turns."""
+    """Return the topic of a message: batches go to the topics in turn."""
     return TOPICS[number // BATCH % len(TOPICS)]
 
 
 def new_message(topic: str, number: int) -> Message:
-    """The demo's message of a number: a tag, two keys, and a body that repeats the number."""
+    """Build the demo's message with a number: a tag, two keys, and a body that repeats the number."""
     body = (b"%09d " % number * BODY_SIZE)[:BODY_SIZE]
     tag = TAGS[number % len(TAGS)]
     return Message(topic, body, tags=tag, keys=(f"order-{number}", f"customer-{number % 1000}"))
 
 
 async def count(name_server: str, group: str, tags: str) -> Counter[str | None]:
-    """Read all four topics as ``group``, commit, and count by tag."""
+    """Consume all four topics as ``group``, commit, and count by tag."""
     counts: Counter[str | None] = Counter()
     began = time.monotonic()
     async with PullConsumer(name_server, group) as consumer:
@@ -89,7 +89,7 @@ async def count(name_server: str, group: str, tags: str) -> Counter[str | None]:
 
 
 async def send_until_killed(name_server: str, process: "subprocess.Popen[str]") -> set[int]:
-    """Send until the broker is gone, which it is after some thousand messages; give the acknowledged ones."""
+    """Send, kill the broker after some thousand messages, and return the acknowledged numbers."""
     acknowledged: set[int] = set()
     numbers = iter(range(10**9))
 
@@ -145,7 +145,7 @@ async def find(name_server: str) -> None:
 
 
 async def find_by_time(name_server: str, message: StoredMessage) -> int:
-    """Find the queue offset of the first message that was stored when ``message`` was."""
+    """Find the queue offset of the first message in the queue with the store time of ``message``."""
     async with PullConsumer(name_server, "demo-find") as consumer:
         queues = await consumer.queues(message.topic)
         queue = next(queue for queue in queues if queue.queue_id == message.queue_id)

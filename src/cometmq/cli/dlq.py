@@ -1,4 +1,4 @@
-"""``cometmq dlq``: the messages that consumer groups have given up on."""
+"""``cometmq dlq``: the messages that consumer groups gave up."""
 
 from contextlib import aclosing
 from typing import Any, TextIO
@@ -8,7 +8,7 @@ import click
 from cometmq.admin import dead_letters
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.admin.messages import ResendResult
-from cometmq.cli.asking import ask
+from cometmq.cli.cluster_session import run_in_cluster
 from cometmq.cli.message import print_sent
 from cometmq.cli.output import (
     json_option,
@@ -27,26 +27,26 @@ time_option = click.option("--time", "time_range", metavar="TIME[..TIME]", help=
 
 @click.group()
 def dlq() -> None:
-    """List, resend and export dead letters: messages that a group has given up on after its retries."""
+    """List, resend and export dead letters: messages that a group gave up after its retries."""
 
 
 @dlq.command("list")
 @click.argument("group", required=False)
 @time_option
-@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="At most so many.")
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="At most this many.")
 @namesrv_option
 @json_option
 def list_letters(group: str | None, time_range: str | None, limit: int, namesrv: str, as_json: bool) -> None:
-    """List the dead letters of GROUP, the oldest first; without GROUP, which groups have any."""
+    """List the dead letters of GROUP, the oldest first; without GROUP, the groups that have any."""
     if group is None:
-        found = ask(namesrv, dead_letters.groups)
+        found = run_in_cluster(namesrv, dead_letters.groups)
         if as_json:
             print_json([one._asdict() for one in found])
         else:
             rows = [(*one[:-1], time_text(one.last_time) if one.last_time else "-") for one in found]
             print_table(("group", "dead letters", "last one"), rows)
         return
-    letters = ask(namesrv, lambda cluster: _letters(cluster, group, _range(time_range), limit))
+    letters = run_in_cluster(namesrv, lambda cluster: _letters(cluster, group, _range(time_range), limit))
     if as_json:
         print_json(list(map(_plain, letters)))
         return
@@ -66,9 +66,9 @@ def list_letters(group: str | None, time_range: str | None, limit: int, namesrv:
 
 @dlq.command("resend")
 @click.argument("group")
-@click.option("--id", "ids", multiple=True, metavar="ID", help="This one; can be repeated.")
+@click.option("--id", "ids", multiple=True, metavar="ID", help="The letter with this id; repeatable.")
 @time_option
-@click.option("--all", "everything", is_flag=True, help="All of them.")
+@click.option("--all", "everything", is_flag=True, help="All letters.")
 @click.option("--to-topic", is_flag=True, help="To the topic, for all its groups, instead of GROUP alone.")
 @namesrv_option
 @json_option
@@ -81,12 +81,12 @@ def resend(
     namesrv: str,
     as_json: bool,
 ) -> None:
-    """Let GROUP have dead letters again; their retries begin anew.
+    """Send dead letters to GROUP again; their retries begin anew.
 
-    The letters themselves stay where they are until they expire: resent twice, they come twice.
+    The letters themselves stay until they expire: if they are resent twice, they are delivered twice.
     """
     if bool(ids) + (time_range is not None) + everything != 1:
-        raise SettingsError("say which ones: --id, --time or --all")
+        raise SettingsError("choose the letters: give one of --id, --time and --all")
 
     async def run(cluster: ClusterAdmin) -> list[ResendResult]:
         letters = await _letters(cluster, group, _range(time_range), None)
@@ -99,7 +99,7 @@ def resend(
             if not ids or letter.message_id in ids or letter.offset_id in ids
         ]
 
-    sent = ask(namesrv, run)
+    sent = run_in_cluster(namesrv, run)
     if as_json:
         print_json([one._asdict() for one in sent])
         return
@@ -111,10 +111,10 @@ def resend(
 @dlq.command("export")
 @click.argument("group")
 @time_option
-@click.option("--out", type=click.File("w"), default="-", help="A file; by default standard output.")
+@click.option("--out", type=click.File("w"), default="-", help="Output file; by default standard output.")
 @namesrv_option
 def export(group: str, time_range: str | None, out: TextIO, namesrv: str) -> None:
-    """Write the dead letters of GROUP as JSON, one on each line, the oldest first."""
+    """Write the dead letters of GROUP as JSON, one per line, the oldest first."""
 
     async def run(cluster: ClusterAdmin) -> None:
         times = _range(time_range)
@@ -123,7 +123,7 @@ def export(group: str, time_range: str | None, out: TextIO, namesrv: str) -> Non
             async for letter in letters:
                 print_json(_plain(letter), out)
 
-    ask(namesrv, run)
+    run_in_cluster(namesrv, run)
 
 
 def _range(text: str | None) -> TimeRange:

@@ -1,11 +1,11 @@
-"""``cometmq group``: make, list, show and remove consumer groups."""
+"""``cometmq group``: create, list, show and delete consumer groups."""
 
 import click
 
 from cometmq.admin import groups
 from cometmq.admin.groups import Group
 from cometmq.admin.offsets import lags
-from cometmq.cli.asking import ask
+from cometmq.cli.cluster_session import run_in_cluster
 from cometmq.cli.lag import print_lags
 from cometmq.cli.output import json_option, namesrv_option, print_json, print_table, printable
 from cometmq.wire.bodies.body import to_plain
@@ -14,15 +14,15 @@ from cometmq.wire.bodies.group import GroupConfig
 
 @click.group()
 def group() -> None:
-    """Make, list, show and remove consumer groups."""
+    """Create, list, show and delete consumer groups."""
 
 
 @group.command("list")
 @namesrv_option
 @json_option
 def list_groups(namesrv: str, as_json: bool) -> None:
-    """List the groups, how many members each has, and how far it is behind, or ahead of a queue's end."""
-    print_lags(ask(namesrv, lags), as_json=as_json)
+    """List the groups with their members and lag, or how far they are ahead of a queue's end."""
+    print_lags(run_in_cluster(namesrv, lags), as_json=as_json)
 
 
 @group.command("show")
@@ -30,8 +30,8 @@ def list_groups(namesrv: str, as_json: bool) -> None:
 @namesrv_option
 @json_option
 def show(name: str, namesrv: str, as_json: bool) -> None:
-    """Show the settings of the group NAME, its members, and what they subscribe to."""
-    found = ask(namesrv, lambda cluster: groups.show(cluster, name))
+    """Show the settings, members and subscriptions of the group NAME."""
+    found = run_in_cluster(namesrv, lambda cluster: groups.show(cluster, name))
     if as_json:
         config = None if found.config is None else to_plain(found.config)
         print_json(
@@ -53,8 +53,8 @@ def show(name: str, namesrv: str, as_json: bool) -> None:
 @namesrv_option
 @json_option
 def member(name: str, client_id: str, namesrv: str, as_json: bool) -> None:
-    """Ask the member CLIENT_ID of the group NAME how it is doing: its settings and its queues."""
-    info = ask(namesrv, lambda cluster: groups.running(cluster, name, client_id))
+    """Show the settings and queues of the member CLIENT_ID of the group NAME, as it reports them."""
+    info = run_in_cluster(namesrv, lambda cluster: groups.running(cluster, name, client_id))
     queues = sorted(info.queues.items())
     if as_json:
         print_json(
@@ -85,23 +85,23 @@ def member(name: str, client_id: str, namesrv: str, as_json: bool) -> None:
 @click.argument("name")
 @click.option(
     "--retries", type=click.IntRange(0, 1_000), default=16, show_default=True,
-    help="How often a message comes again before it is a dead letter.",
+    help="How often a message is redelivered before it becomes a dead letter.",
 )  # fmt: skip
-@click.option("--no-consume", is_flag=True, help="Give its members nothing for now.")
+@click.option("--no-consume", is_flag=True, help="Deliver no messages to its members for now.")
 @click.option("--no-broadcast", is_flag=True, help="Refuse members that broadcast.")
 @namesrv_option
 @json_option
 def create(
     name: str, retries: int, no_consume: bool, no_broadcast: bool, namesrv: str, as_json: bool
 ) -> None:
-    """Make the group NAME on every broker, or change it there."""
+    """Create the group NAME on every broker, or change it there."""
     config = GroupConfig(
         group=name,
         retry_max_times=retries,
         consume_enable=not no_consume,
         consume_broadcast_enable=not no_broadcast,
     )
-    brokers = ask(namesrv, lambda cluster: groups.create(cluster, config))
+    brokers = run_in_cluster(namesrv, lambda cluster: groups.create(cluster, config))
     if as_json:
         print_json({"group": name, "retries": retries, "brokers": brokers})
     else:
@@ -110,12 +110,12 @@ def create(
 
 @group.command("delete")
 @click.argument("name")
-@click.option("--keep-offsets", is_flag=True, help="Leave what it has committed, should it come back.")
+@click.option("--keep-offsets", is_flag=True, help="Keep its offsets, for a later group of this name.")
 @namesrv_option
 @json_option
 def delete(name: str, keep_offsets: bool, namesrv: str, as_json: bool) -> None:
-    """Remove the group NAME, with its offsets and its retry topic, from every broker."""
-    brokers = ask(namesrv, lambda cluster: groups.delete(cluster, name, keep_offsets=keep_offsets))
+    """Delete the group NAME, its offsets and its retry topic from every broker."""
+    brokers = run_in_cluster(namesrv, lambda cluster: groups.delete(cluster, name, keep_offsets=keep_offsets))
     if as_json:
         print_json({"group": name, "deleted_from": brokers})
     else:
@@ -136,9 +136,9 @@ def _print(found: Group) -> None:
     click.echo()
     print_table(("topic", "subscription", "type"), found.subscriptions)
     if found.differences:
-        click.echo("\nwarning: members subscribe differently, so each misses messages that it wants:")
+        click.echo("\nwarning: members subscribe differently, so each misses messages that it subscribed to:")
         wanted = [
             (one.topic, text, ", ".join(ids)) for one in found.differences for text, ids in one.wants.items()
         ]
         print_table(("topic", "subscription", "members"), wanted)
-        click.echo("let all members of a group subscribe to the same, or use several groups")
+        click.echo("subscribe all members of a group to the same, or use several groups")

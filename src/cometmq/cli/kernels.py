@@ -1,4 +1,4 @@
-"""``cometmq kernels``: compile the bulk operations ahead, into a folder that can be copied."""
+"""``cometmq kernels``: compile the bulk operations in advance, into a folder that can be copied."""
 
 import time
 from pathlib import Path
@@ -17,7 +17,7 @@ SETTING = "COMETMQ_KERNELS_CACHE"
 @click.option(
     "--output",
     type=NamedPath(file_okay=False),
-    help="Folder to write them to, made if it is not there.  [default: beside the package, else your cache]",
+    help="Output folder, created if missing.  [default: beside the package, else your cache]",
 )
 @click.option(
     "--native",
@@ -26,35 +26,35 @@ SETTING = "COMETMQ_KERNELS_CACHE"
 )
 @json_option
 def kernels(output: Path | None, native: bool, as_json: bool) -> None:
-    """Compile the bulk operations of broker, store and Spark ahead, so that they load in half a second.
+    """Compile the bulk operations of broker, store and Spark in advance, so that they load in half a second.
 
-    Otherwise a broker does so in the background, for a minute or two, when it finds none.
+    Otherwise a broker compiles them in the background, for a minute or two, when it finds none.
 
-    The folder may be copied: into an image, to other machines, for other users, who may be without a home and
-    only able to read it. They find it by COMETMQ_KERNELS_CACHE=DIR. It serves the version of CometMQ, Python,
-    numba and numpy that made it, wherever they are installed.
+    The folder can be copied: into an image, to other machines, for other users, who may have no home
+    directory and need only read it. COMETMQ_KERNELS_CACHE=DIR names it. It fits the versions of CometMQ,
+    Python, numba and numpy with which it was made, wherever they are installed.
     """
     require("fast", "cometmq kernels")
     began = time.monotonic()
     if native and output is None:
-        raise SettingsError("--native is about --output; without it the kernels are for this machine anyway")
+        raise SettingsError("--native needs --output; without it the kernels are for this machine anyway")
     made = _compile(output, native=native)
     if as_json:
         print_json({"path": str(made), "seconds": round(time.monotonic() - began, 1)})
         return
     click.echo(f"{made}: {sum(1 for _ in made.iterdir())} kernels, {time.monotonic() - began:.1f} s")
     if output is not None:
-        click.echo(f"to be found by {SETTING}={output.absolute()}, or that of a copy")
+        click.echo(f"set {SETTING}={output.absolute()} to use them, or the path of a copy")
 
 
 def _compile(output: Path | None, *, native: bool) -> Path:
-    """Compile what is not there yet, and return its directory."""
+    """Compile the missing kernels, and return their directory."""
     from cometmq.kernels import cache, machine_code  # noqa: PLC0415 - the help must not wait for Numba
 
     if output is not None:
         processor = machine_code.this_processor() if native else machine_code.portable_processor()
         if processor is None:
-            raise SettingsError("code for other machines cannot be made on this processor: use --native")
+            raise SettingsError("this processor cannot make code for other machines: use --native")
         return cache.compile_into(output, processor)
     if cache.find() is None:
         cache.load_compiled(for_all_users=True)

@@ -1,4 +1,4 @@
-"""``cometmq lag``: how far consumer groups are behind, once or as a live view."""
+"""``cometmq lag``: the lag of consumer groups, once or as a live view."""
 
 import asyncio
 import time
@@ -12,7 +12,7 @@ from cometmq.admin import groups
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.admin.offsets import GroupLag, QueueProgress, lags
 from cometmq.admin.offsets import lag as lag_of
-from cometmq.cli.asking import ask
+from cometmq.cli.cluster_session import run_in_cluster
 from cometmq.cli.output import (
     duration_text,
     json_option,
@@ -34,7 +34,7 @@ Key = tuple[str, str, int]
 
 
 class View(NamedTuple):
-    """What is looked at, at one moment: ``at_s`` on the monotonic clock."""
+    """The lag of a group at one moment: ``at_s`` on the monotonic clock."""
 
     group: str
     queues: list[QueueProgress]
@@ -43,21 +43,21 @@ class View(NamedTuple):
 
     @property
     def total(self) -> int:
-        """How many messages the group is behind in all."""
+        """The group's lag in all queues, in messages."""
         return sum(queue.lag for queue in self.queues)
 
     @property
     def ahead(self) -> int:
-        """How far the group has committed beyond the ends of queues, in all."""
+        """How far the group has committed beyond the ends of queues, in all queues."""
         return sum(queue.ahead for queue in self.queues)
 
 
 @click.command()
 @click.argument("group", required=False)
 @click.option("--topic", help="Only this topic.")
-@click.option("--watch", is_flag=True, help="Look again and again, until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Repeat until Ctrl-C.")
 @click.option("--interval", default="2s", show_default=True, metavar="TIME", help="With --watch: how often.")
-@click.option("--count", type=click.IntRange(1), help="With --watch: stop after so many looks.")
+@click.option("--count", type=click.IntRange(1), help="With --watch: stop after this many repetitions.")
 @namesrv_option
 @json_option
 def lag(
@@ -69,31 +69,35 @@ def lag(
     namesrv: str,
     as_json: bool,
 ) -> None:
-    """Tell how far GROUP is behind in each queue, and who consumes it; without GROUP, how far all groups are.
+    """Show the lag of GROUP in each queue, and its consumer; without GROUP, the lag of all groups.
 
-    Lag counts the messages that are not committed; of these, those in flight have been given to a member.
+    Lag is the number of messages that are not committed; those in flight have been delivered to a member.
     Ahead is how far a group has committed beyond the end of a queue: it misses the messages up to there.
-    Behind is how long ago the message was stored that the group has come to, or how far it is ahead.
+    Behind is the age of the message that the group has reached, or how far it is ahead.
     """
     if group is None and topic is not None:
-        raise SettingsError("--topic: give GROUP too, whose lag in the topic it is")
+        raise SettingsError("--topic: give GROUP too, whose lag in the topic to show")
     interval_s = parse_duration("--interval", interval) / 1000
     if watch:
-        ask(namesrv, lambda cluster: _watch(cluster, group, topic, interval_s, count, as_json=as_json))
+        run_in_cluster(
+            namesrv, lambda cluster: _watch(cluster, group, topic, interval_s, count, as_json=as_json)
+        )
     elif group is None:
-        print_lags(ask(namesrv, lags), as_json=as_json)
+        print_lags(run_in_cluster(namesrv, lags), as_json=as_json)
     else:
-        _print(ask(namesrv, lambda cluster: look(cluster, group, topic)), None, as_json=as_json)
+        _print(
+            run_in_cluster(namesrv, lambda cluster: fetch_view(cluster, group, topic)), None, as_json=as_json
+        )
 
 
-async def look(cluster: ClusterAdmin, group: str, topic: str | None) -> View:
-    """See where a group stands, and who consumes what."""
+async def fetch_view(cluster: ClusterAdmin, group: str, topic: str | None) -> View:
+    """Return the lag of a group, and the consumers of its queues."""
     stands, owners = await asyncio.gather(lag_of(cluster, group, topic), groups.owners(cluster, group))
     return View(group, stands.queues, owners, time.monotonic())
 
 
 def print_lags(lines: Sequence[GroupLag], *, as_json: bool) -> None:
-    """Print how far groups are behind."""
+    """Print the lag of groups."""
     if as_json:
         print_json([line._asdict() for line in lines])
     else:
@@ -109,7 +113,7 @@ async def _watch(
     *,
     as_json: bool,
 ) -> None:
-    """Look each ``interval_s``; on a terminal each look takes the place of the one before."""
+    """Print the lag every ``interval_s``; on a terminal each output replaces the one before."""
     from rich.console import Console  # noqa: PLC0415 - rich takes 50 ms that others need not pay
     from rich.live import Live  # noqa: PLC0415 - as above
 
@@ -128,7 +132,7 @@ async def _watch(
                 else:
                     live.update(table(GROUP_COLUMNS, lines), refresh=True)
             else:
-                view = await look(cluster, group, topic)
+                view = await fetch_view(cluster, group, topic)
                 if live is None:
                     _print(view, before, as_json=as_json)
                 else:
@@ -176,7 +180,7 @@ def _plain(view: View, before: View | None) -> dict[str, Any]:
 
 
 def _rates(view: View, before: View | None) -> dict[Key, float]:
-    """Give how many messages per second were handled of each queue since the look before."""
+    """Return the messages per second handled of each queue since ``before``."""
     if before is None:
         return {}
     past = {_key(queue): queue.committed for queue in before.queues}

@@ -1,4 +1,4 @@
-"""``cometmq``: finds the command, runs it, and turns errors into one clear line."""
+"""``cometmq``: find the command, run it, and print errors as one clear line."""
 
 import importlib
 import os
@@ -24,13 +24,13 @@ EXIT_USAGE: Final = 2
 EXIT_NOT_FOUND: Final = 3
 EXIT_INTERRUPTED: Final = 130
 COMPLETE: Final = "_COMETMQ_COMPLETE"
-"""The environment variable by which a shell's script asks for completions."""
+"""The environment variable with which a shell's script requests completions."""
 EXIT_CODES: Final = """\b
 Exit codes:
-  0    it went well; a server was stopped by SIGTERM or Ctrl-C
-  1    somebody refused or did not answer, or something is damaged
+  0    success, also for a server that was stopped by SIGTERM or Ctrl-C
+  1    a server refused or did not answer, or something is damaged
   2    the input cannot be used
-  3    what was asked for is not there: a topic, a group, a member, a message
+  3    not found: a topic, a group, a member, a message
   130  a command was stopped by Ctrl-C
 """
 
@@ -38,38 +38,38 @@ COMMANDS: Final = {
     "dev": ("cometmq.cli.serve:dev", "Run a name server and a broker in one process."),
     "namesrv": ("cometmq.cli.serve:namesrv", "Run a name server."),
     "broker": ("cometmq.cli.serve:broker", "Run a broker."),
-    "topic": ("cometmq.cli.topic:topic", "Make, list, change, shrink and remove topics."),
-    "group": ("cometmq.cli.group:group", "Make, list, show and remove consumer groups."),
+    "topic": ("cometmq.cli.topic:topic", "Create, list, change, shrink and delete topics."),
+    "group": ("cometmq.cli.group:group", "Create, list, show and delete consumer groups."),
     "send": ("cometmq.cli.send:send", "Send a message, or one for each line of input."),
     "consume": ("cometmq.cli.consume:consume", "Print a topic's messages."),
-    "tail": ("cometmq.cli.tail:tail", "Print a topic's last messages, and those that come."),
+    "tail": ("cometmq.cli.tail:tail", "Print a topic's last messages, then new ones."),
     "message": ("cometmq.cli.message:message", "Find, print and resend messages."),
-    "offset": ("cometmq.cli.offset:offset", "Show, reset and clone where groups stand."),
-    "lag": ("cometmq.cli.lag:lag", "Tell how far groups are behind; --watch for a live view."),
+    "offset": ("cometmq.cli.offset:offset", "Show, reset, skip and clone the offsets of groups."),
+    "lag": ("cometmq.cli.lag:lag", "Show the lag of groups; --watch for a live view."),
     "dlq": ("cometmq.cli.dlq:dlq", "List, resend and export dead letters."),
-    "cluster": ("cometmq.cli.cluster:cluster", "List the brokers, and how much passes through them."),
-    "kernels": ("cometmq.cli.kernels:kernels", "Compile the bulk operations ahead, for an image."),
-    "store": ("cometmq.cli.store:store", "Look into, check, search, rebuild and clean a store directory."),
+    "cluster": ("cometmq.cli.cluster:cluster", "List the brokers and their throughput."),
+    "kernels": ("cometmq.cli.kernels:kernels", "Compile the bulk operations in advance, for an image."),
+    "store": ("cometmq.cli.store:store", "Inspect, check, search, rebuild and clean a store directory."),
     "spark": ("cometmq.cli.spark:spark", "Run jobs on store directories with Spark."),
-    "demo": ("cometmq.cli.demo:demo", "See it all work, end to end, in about two minutes."),
+    "demo": ("cometmq.cli.demo:demo", "Run everything end to end, in about two minutes."),
     "completion": ("cometmq.cli.completion:completion", "Print a script that completes commands in a shell."),
 }
-"""Name → where the command is, and its line in the help, which must not need an import."""
+"""For each name, the command's module and function, and its help line, which needs no import."""
 
 
 NEEDS: Final = {"store": "broker", "spark": "spark"}
-"""The extras of commands that consist of nothing else, by name; others ask when they run."""
+"""Extras that whole commands need, by name; other commands check when they run."""
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command's module when the command runs."""
+    """A command group that imports a command's module when the command runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Give the names in the order of the table."""
+        """Return the names in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's
-        """Import a command."""
+        """Import a command, and return it."""
         if cmd_name not in COMMANDS:
             return None
         if name := NEEDS.get(cmd_name):
@@ -97,7 +97,7 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command line, by default this process's own, and exit with its code."""
     try:
-        if arguments is None and COMPLETE in os.environ:  # a shell asks what could come next
+        if arguments is None and COMPLETE in os.environ:  # a shell requests completions
             cli.main(prog_name="cometmq", complete_var=COMPLETE)
         sys.exit(cli.main(arguments, prog_name="cometmq", standalone_mode=False) or 0)
     except (click.Abort, KeyboardInterrupt):
@@ -122,26 +122,26 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _usage(error: click.ClickException) -> str:
-    """Say what click finds wrong with the arguments, and where to read about them."""
+    """Return what click finds wrong with the arguments, and where to read about them."""
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "cometmq"
     return f"{error.format_message().rstrip('.')}; see {command} --help"
 
 
 def _remote(error: RemoteError) -> int:
-    """Give the exit code for what a server refuses."""
+    """Return the exit code for a server's refusal."""
     from cometmq.admin.cluster import NOT_FOUND  # noqa: PLC0415 - the help need not wait for it
 
     return EXIT_NOT_FOUND if error.code in NOT_FOUND else EXIT_FAILED
 
 
 def _disk(error: OSError) -> str:
-    """Say what the system refuses, and for which file."""
+    """Return what the system refused, and for which file."""
     return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
 
 
 def _fail(text: str, code: int) -> NoReturn:
-    """Say in one line what went wrong, however many a peer's own words take, and exit."""
+    """Print an error on one line, even if a peer's text has several, and exit."""
     from cometmq.cli.output import printable  # noqa: PLC0415 - the help need not wait for it
 
     lines = (line.strip() for line in text.splitlines())

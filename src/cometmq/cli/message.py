@@ -1,4 +1,4 @@
-"""``cometmq message``: find messages on live brokers, print them, and let them be handled once more."""
+"""``cometmq message``: find messages on running brokers, print them, and have them handled again."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -9,7 +9,7 @@ import click
 from cometmq.admin import messages
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.admin.messages import Handled, ResendResult
-from cometmq.cli.asking import ask
+from cometmq.cli.cluster_session import run_in_cluster
 from cometmq.cli.main import EXIT_FAILED, EXIT_NOT_FOUND
 from cometmq.cli.output import (
     json_option,
@@ -31,15 +31,15 @@ LIMIT: Final = 32
 
 @click.group()
 def message() -> None:
-    """Find messages on live brokers, print them, and let them be handled once more."""
+    """Find messages on running brokers, print them, and have them handled again."""
 
 
 @message.command("find")
 @click.option("--id", "message_id", metavar="ID", help="Offset id, or the producer's unique id with --topic.")
 @click.option("--key", help="One of the message's keys; with --topic.")
-@click.option("--topic", help="Where to look.")
+@click.option("--topic", help="Topic to search.")
 @click.option("--time", "time_range", metavar="TIME[..TIME]", help=HELP)
-@click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True, help="At most so many.")
+@click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True, help="At most this many.")
 @namesrv_option
 @json_option
 def find(
@@ -51,27 +51,29 @@ def find(
     namesrv: str,
     as_json: bool,
 ) -> None:
-    """Find messages by id, by key or by time, and print all that they have.
+    """Find messages by id, by key or by time, and print all their fields.
 
     By id and by key the newest come first, by time the oldest.
     """
     times = TimeRange() if time_range is None else parse_range(time_range)
     if message_id is not None and key is None and time_range is None:
-        found = ask(namesrv, lambda cluster: messages.by_id(cluster, message_id, topic))
+        found = run_in_cluster(namesrv, lambda cluster: messages.by_id(cluster, message_id, topic))
     elif topic is None or message_id is not None or (key is None and time_range is None):
-        raise SettingsError("ask by --id, or by --topic with --key, --time or both")
+        raise SettingsError("give --id, or --topic with --key, --time or both")
     elif key is not None:
-        found = ask(
+        found = run_in_cluster(
             namesrv,
             lambda cluster: messages.by_key(
                 cluster, topic, key, begin=times.begin, end=times.end, limit=limit
             ),
         )
     else:
-        found = ask(namesrv, lambda cluster: _some(cluster, topic, times, "*", None, limit))
+        found = run_in_cluster(
+            namesrv, lambda cluster: _first_by_time(cluster, topic, times, "*", None, limit)
+        )
     for one in found[:limit]:
         _show(one, as_json=as_json)
-    _refuse_nothing(found)
+    _exit_if_empty(found)
 
 
 @message.command("print")
@@ -81,7 +83,7 @@ def find(
 @click.option(
     "--queue", "queue_id", type=click.IntRange(0), help="Only the queue with this id, of each broker."
 )
-@click.option("--limit", type=click.IntRange(1), default=1_000, show_default=True, help="At most so many.")
+@click.option("--limit", type=click.IntRange(1), default=1_000, show_default=True, help="At most this many.")
 @namesrv_option
 @json_option
 def print_messages(
@@ -93,22 +95,24 @@ def print_messages(
     namesrv: str,
     as_json: bool,
 ) -> None:
-    """Print the messages of TOPIC, a line each, in the order of their store times."""
+    """Print the messages of TOPIC, one per line, in the order of their store times."""
     times = TimeRange() if time_range is None else parse_range(time_range)
     try:
         tag.parse(tags)
     except FormatError as error:
         raise SettingsError(f"--tags: {error}") from None
-    found = ask(namesrv, lambda cluster: _some(cluster, topic, times, tags, queue_id, limit))
+    found = run_in_cluster(
+        namesrv, lambda cluster: _first_by_time(cluster, topic, times, tags, queue_id, limit)
+    )
     for one in found:
         print_message(one, as_json=as_json)
-    _refuse_nothing(found)
+    _exit_if_empty(found)
 
 
 @message.command("resend")
 @click.argument("message_id", metavar="ID")
-@click.option("--topic", help="Where the message is; needed unless ID is its offset id.")
-@click.option("--group", help="Let a member of this group handle it now, and tell what came of it.")
+@click.option("--topic", help="The message's topic; needed unless ID is its offset id.")
+@click.option("--group", help="Have a member of this group handle it now, and print the result.")
 @click.option("--client", "client_id", metavar="CLIENT_ID", help="With --group: this member.")
 @click.option("--to", metavar="TOPIC", help="Send it to this topic as a new message.")
 @namesrv_option
@@ -124,12 +128,12 @@ def resend(
     namesrv: str,
     as_json: bool,
 ) -> None:
-    """Let the message ID be handled once more, by a consumer directly or by way of a topic.
+    """Have the message ID handled again, by a consumer directly or by sending it to a topic.
 
-    Exit code 1 if a consumer that was asked could not handle it. No offset changes by that.
+    Exit code 1 if the consumer could not handle it. No offset changes.
     """
     if (group is None) == (to is None):
-        raise SettingsError("say to whom: --group GROUP, or --to TOPIC")
+        raise SettingsError("give either --group GROUP or --to TOPIC")
 
     async def again(cluster: ClusterAdmin) -> Handled | ResendResult:
         found = (await messages.by_id(cluster, message_id, topic))[0]
@@ -138,7 +142,7 @@ def resend(
         assert to is not None
         return await messages.send_again(cluster, found, to)
 
-    result = ask(namesrv, again)
+    result = run_in_cluster(namesrv, again)
     if isinstance(result, ResendResult):
         print_sent(result, as_json=as_json)
     elif not _print_handled(result, as_json=as_json):
@@ -146,17 +150,17 @@ def resend(
 
 
 def print_sent(sent: ResendResult, *, as_json: bool) -> None:
-    """Print where a message was sent to."""
+    """Print where a message was stored."""
     if as_json:
         print_json(sent._asdict())
     else:
         click.echo(f"{sent.topic}: {sent.broker_name} queue {sent.queue_id} offset {sent.queue_offset}")
 
 
-async def _some(
+async def _first_by_time(
     cluster: ClusterAdmin, topic: str, times: TimeRange, tags: str, queue_id: int | None, limit: int
 ) -> list[StoredMessage]:
-    """Give the first messages of a range of time."""
+    """Return the first messages in a range of time."""
     found: list[StoredMessage] = []
     walk = messages.by_time(cluster, topic, begin=times.begin, end=times.end, tags=tags, queue_id=queue_id)
     async with aclosing(walk) as all_of_them:
@@ -175,14 +179,14 @@ def _show(one: StoredMessage, *, as_json: bool) -> None:
         print_fields(fields, one.body, more=": --json prints all")
 
 
-def _refuse_nothing(found: Sequence[StoredMessage]) -> None:
+def _exit_if_empty(found: Sequence[StoredMessage]) -> None:
     if not found:
         click.echo("not found", err=True)
         click.get_current_context().exit(EXIT_NOT_FOUND)
 
 
 def _print_handled(handled: Handled, *, as_json: bool) -> bool:
-    """Print what a member did with a message; tell whether it handled it."""
+    """Print a member's result for a message; return whether it handled the message."""
     outcome = handled.outcome
     good = outcome.result in (ConsumeResult.SUCCESS, ConsumeResult.COMMIT)
     if as_json:
@@ -196,7 +200,7 @@ def _print_handled(handled: Handled, *, as_json: bool) -> bool:
             }
         )
     else:
-        result = outcome.result.value if outcome.result is not None else "it does not say"
+        result = outcome.result.value if outcome.result is not None else "no result reported"
         why = f": {printable(outcome.remark)}" if outcome.remark else ""
         click.echo(f"{printable(handled.client_id)}: {result} in {outcome.spent_ms} ms{why}")
     return good

@@ -1,4 +1,4 @@
-"""``cometmq offset``: show, reset, skip and clone where consumer groups stand."""
+"""``cometmq offset``: show, reset, skip and clone the offsets of consumer groups."""
 
 import time
 from typing import Final
@@ -7,19 +7,19 @@ import click
 
 from cometmq.admin import offsets
 from cometmq.admin.offsets import END, OffsetChange, ResetTarget
-from cometmq.cli.asking import ask
+from cometmq.cli.cluster_session import run_in_cluster
 from cometmq.cli.output import json_option, namesrv_option, print_json, print_table, time_text
 from cometmq.cli.times import is_duration, parse_duration, parse_range
 from cometmq.errors import SettingsError
 
-TO: Final = "earliest, latest, a time as ISO 8601 or ms since the epoch, or so long ago: 30m, 2h, 1d."
+TO: Final = "earliest, latest, a time as ISO 8601 or ms since the epoch, or a time ago: 30m, 2h, 1d."
 
-dry_run_option = click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Only show what would change.")
 
 
 @click.group()
 def offset() -> None:
-    """Show, reset, skip and clone where consumer groups stand."""
+    """Show, reset, skip and clone the offsets of consumer groups."""
 
 
 @offset.command("show")
@@ -28,8 +28,8 @@ def offset() -> None:
 @namesrv_option
 @json_option
 def show(group: str, topic: str | None, namesrv: str, as_json: bool) -> None:
-    """Show what GROUP has committed in each queue."""
-    found = ask(namesrv, lambda cluster: offsets.lag(cluster, group, topic))
+    """Show the committed offsets of GROUP in each queue."""
+    found = run_in_cluster(namesrv, lambda cluster: offsets.lag(cluster, group, topic))
     if as_json:
         queues = [queue._asdict() | {"lag": queue.lag, "ahead": queue.ahead} for queue in found.queues]
         print_json({"group": group, "queues": queues})
@@ -50,7 +50,7 @@ def show(group: str, topic: str | None, namesrv: str, as_json: bool) -> None:
 @click.argument("group")
 @click.argument("topic")
 @click.option("--to", metavar="WHERE", help=TO)
-@click.option("--to-offset", type=click.IntRange(0), help="This offset, instead of --to.")
+@click.option("--to-offset", type=click.IntRange(0), help="This queue offset, instead of --to.")
 @click.option("--queue", metavar="BROKER:ID", help="Only this queue.")
 @dry_run_option
 @namesrv_option
@@ -65,12 +65,12 @@ def reset(
     namesrv: str,
     as_json: bool,
 ) -> None:
-    """Let GROUP go on elsewhere in TOPIC, forwards or backwards.
+    """Reset the offsets of GROUP in TOPIC, forwards or backwards.
 
-    Its members may be at work or not: those that are go on there by themselves.
+    It may have running members: they continue at the new offsets by themselves.
     """
     if (to is None) == (to_offset is None):
-        raise SettingsError("say where to: give --to or --to-offset")
+        raise SettingsError("give either --to or --to-offset")
     target = ResetTarget(offset=to_offset) if to is None else _target(to)
     only = None if queue is None else _queue(queue)
     _move(group, topic, target, only, dry_run=dry_run, namesrv=namesrv, as_json=as_json)
@@ -84,7 +84,7 @@ def reset(
 @namesrv_option
 @json_option
 def skip(group: str, topic: str, queue: str | None, dry_run: bool, namesrv: str, as_json: bool) -> None:
-    """Let GROUP pass over all that has piled up in TOPIC, and go on with what comes now."""
+    """Set the offsets of GROUP in TOPIC to the end, so that it skips all present messages."""
     only = None if queue is None else _queue(queue)
     _move(group, topic, ResetTarget(time=END), only, dry_run=dry_run, namesrv=namesrv, as_json=as_json)
 
@@ -92,16 +92,16 @@ def skip(group: str, topic: str, queue: str | None, dry_run: bool, namesrv: str,
 @offset.command("clone")
 @click.argument("source")
 @click.argument("target")
-@click.option("--topic", help="Only this topic; by default all of SOURCE's, but for its retries.")
+@click.option("--topic", help="Only this topic; by default all of SOURCE's topics except its retries.")
 @namesrv_option
 @json_option
 def clone(source: str, target: str, topic: str | None, namesrv: str, as_json: bool) -> None:
-    """Let the group TARGET begin where the group SOURCE stands; TARGET must have no members at work."""
-    topics = ask(namesrv, lambda cluster: offsets.clone(cluster, source, target, topic))
+    """Copy the offsets of the group SOURCE to the group TARGET, which must have no running members."""
+    topics = run_in_cluster(namesrv, lambda cluster: offsets.clone(cluster, source, target, topic))
     if as_json:
         print_json({"source": source, "target": target, "topics": topics})
     else:
-        click.echo(f"group {target} stands where {source} does, in {', '.join(topics)}")
+        click.echo(f"group {target} has the offsets of {source} in {', '.join(topics)}")
 
 
 def _move(
@@ -114,7 +114,7 @@ def _move(
     namesrv: str,
     as_json: bool,
 ) -> None:
-    moves = ask(
+    moves = run_in_cluster(
         namesrv,
         lambda cluster: offsets.reset(cluster, group, topic, target, queue=queue, dry_run=dry_run),
     )
@@ -127,7 +127,7 @@ def _move(
     ]
     print_table(("broker", "queue", "before", "after"), rows)
     if dry_run:
-        click.echo("nothing is changed: --dry-run")
+        click.echo("nothing was changed: --dry-run")
 
 
 def _plain(move: OffsetChange) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""How commands print: tables for people, JSON for programs."""
+"""The output of commands: tables for people, JSON for programs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -25,11 +25,11 @@ namesrv_option = click.option(
 
 EPOCH: Final = datetime.fromtimestamp(0, UTC)
 HEX_SHOWN: Final = 64
-"""Bytes of a body that is not text."""
+"""Bytes shown in hex of a body that is not text."""
 HEX_SHORT: Final = 32
-"""The same where a message is a line."""
+"""Bytes shown in hex where a message is one line."""
 PIPE_WIDTH: Final = 10_000
-"""Columns of a table that no person looks at: a line of it must stay a line."""
+"""Columns of a table that is not for a terminal, so that each row stays one line."""
 
 
 def print_json(value: Any, out: TextIO | None = None) -> None:
@@ -48,7 +48,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> "Table":
-    """Make a table that rich can print."""
+    """Build a table that rich can print."""
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - as above
     from rich.markup import escape  # noqa: PLC0415 - as above
     from rich.table import Table  # noqa: PLC0415 - as above
@@ -62,14 +62,14 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> "Table":
 
 
 def message_fields(message: StoredMessage) -> Mapping[str, Any]:
-    """Give a message as programs get it: a body that is not text is in hex under ``body_hex``."""
+    """Return the fields of a message for JSON; a body that is not text is in hex under ``body_hex``."""
     values = {name: getattr(message, name) for name in StoredMessage.__struct_fields__ if name != "body"}
     text = body_text(message.body)
     return values | ({"body_hex": message.body.hex()} if text is None else {"body": text})
 
 
 def print_fields(fields: Mapping[str, Any], body: bytes, *, more: str = "") -> None:
-    """Print all that a message has, a field on a line; ``more`` says how to get the rest of a long body."""
+    """Print all fields of a message, one per line; ``more`` says how to get the rest of a long body."""
     for name, value in fields.items():
         if name in ("body", "body_hex"):
             continue
@@ -88,7 +88,7 @@ def print_fields(fields: Mapping[str, Any], body: bytes, *, more: str = "") -> N
 
 
 def print_message(message: StoredMessage, *, as_json: bool) -> None:
-    """Print a message on one line, or on more if its body has them."""
+    """Print a message on one line, or on several if its body has line breaks."""
     if as_json:
         print_json(message_fields(message))
     else:
@@ -98,7 +98,7 @@ def print_message(message: StoredMessage, *, as_json: bool) -> None:
 
 
 def body_text(body: bytes) -> str | None:
-    """Give a body as text, or None if it is none."""
+    """Return a body as text, or None if it is not printable text."""
     try:
         text = body.decode()
     except UnicodeDecodeError:
@@ -107,7 +107,7 @@ def body_text(body: bytes) -> str | None:
 
 
 def printable(text: str) -> str:
-    """Write out what could play tricks on a terminal: what others sent is shown, not obeyed."""
+    """Escape characters that could control a terminal."""
     return text if text.isprintable() else "".join(map(_shown, text))
 
 
@@ -124,7 +124,7 @@ def _shown(char: str) -> str:
 
 
 def time_text(time_ms: int) -> str:
-    """Give a time as people read it, in UTC; one that no calendar has stays a number."""
+    """Format a time in UTC; one that no calendar has is returned as a number."""
     try:
         time = EPOCH + timedelta(milliseconds=time_ms)  # exact, unlike seconds as a float
     except OverflowError:
@@ -133,7 +133,7 @@ def time_text(time_ms: int) -> str:
 
 
 def duration_text(length_ms: int) -> str:
-    """Give a length of time as people read it, by its two largest units: ``3d 4h``, ``12s``."""
+    """Format a duration by its two largest units: ``3d 4h``, ``12s``."""
     left_s = max(length_ms, 0) // 1000
     parts: list[str] = []
     for unit, unit_s in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):

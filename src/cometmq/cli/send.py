@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import click
 
 from cometmq.admin.cluster import ClusterAdmin, nearest
-from cometmq.cli.asking import taught
+from cometmq.cli.cluster_session import explain_no_route
 from cometmq.cli.output import json_option, namesrv_option, print_json
 from cometmq.client import Producer, SendResult
 from cometmq.errors import NoRoute, SettingsError
@@ -19,8 +19,8 @@ from cometmq.message import Message
 @click.argument("topic")
 @click.argument("body", required=False)
 @click.option("--tags", help="The message's tag.")
-@click.option("--key", "keys", multiple=True, help="A key to find it by; may be given again.")
-@click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="May be given again.")
+@click.option("--key", "keys", multiple=True, help="A key by which it can be found; repeatable.")
+@click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="A property; repeatable.")
 @namesrv_option
 @json_option
 def send(
@@ -32,17 +32,17 @@ def send(
     namesrv: str,
     as_json: bool,
 ) -> None:
-    """Send BODY to TOPIC; without BODY, each line of standard input as it comes, but no empty ones.
+    """Send BODY to TOPIC; without BODY, each line of standard input except empty ones, as it arrives.
 
-    A topic that is not there is created, if the brokers allow that; standard error says so.
+    A missing topic is created, if the brokers allow that; a line on standard error says so.
     """
     for text in (tags or "", *keys, *properties):
-        text.encode()  # raises UnicodeEncodeError for bytes that the shell passed on and that are no text
+        text.encode()  # raises UnicodeEncodeError for bytes of the shell that are not UTF-8
     by_name = dict(_property(text) for text in properties)
     bodies = _lines() if body is None else iter([os.fsencode(body)])
     producer = Producer(namesrv)
     created = ""
-    # Between two runs of the loop Ctrl-C ends the wait for a line at once.
+    # Ctrl-C ends the wait for an input line at once, since the loop does not run meanwhile.
     with asyncio.Runner() as runner:
         runner.run(producer.__aenter__())
         try:
@@ -54,13 +54,13 @@ def send(
                     click.echo(created, err=True)
                     created = ""
         except NoRoute as error:
-            raise runner.run(taught(namesrv, error)) from None
+            raise runner.run(explain_no_route(namesrv, error)) from None
         finally:
             runner.run(producer.__aexit__())
 
 
 async def _creates(namesrv: str, topic: str) -> str:
-    """Return what to say of a send if it creates its topic, empty if that is there."""
+    """Return the line to print if the send creates its topic; empty if the topic exists."""
     async with ClusterAdmin(namesrv) as cluster:
         try:
             await cluster.route(topic)

@@ -1,4 +1,4 @@
-"""``cometmq dev``, ``namesrv`` and ``broker``: run servers until they are asked to stop."""
+"""``cometmq dev``, ``namesrv`` and ``broker``: run servers until they are stopped."""
 
 import asyncio
 import logging
@@ -16,32 +16,32 @@ from cometmq.cli.paths import NamedPath
 from cometmq.extras import require
 from cometmq.io import descriptors
 from cometmq.io.clock import SystemClock
-from cometmq.io.garbage import survivors_set_aside
+from cometmq.io.garbage import freeze_survivors
 from cometmq.net.address import address_text
 
 if TYPE_CHECKING:
     from cometmq.broker.broker import Broker
 
 DEV_DEFAULTS: Final = {"enablePropertyFilter": True}
-"""Settings of ``dev`` that a file may change: listeners of Spring that filter by SQL92 work at once."""
+"""Settings of ``dev`` that a file may change, so that Spring listeners with SQL92 filters work at once."""
 BROKER_PORT = 10911
 NAME_SERVER_PORT = 9876
 PORT = click.IntRange(0, 65535)
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 SWITCH_INTERVAL_S = 0.0005
-"""So long another thread may hold up the loop each time that it has asked the system; by default 5 ms."""
+"""Longest time, in seconds, that another thread may hold up the loop at a time; Python's default is 5 ms."""
 
 config_option = click.option(
     "--config",
     type=NamedPath(dir_okay=False),
-    help="Settings: TOML, or RocketMQ's own broker.conf.",
+    help="Settings file: TOML, or RocketMQ's own broker.conf.",
 )
 host_option = click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
 port_option = click.option("--port", type=PORT, help=f"Port of the broker.  [default: {BROKER_PORT}]")
 store_option = click.option(
     "--store",
     type=NamedPath(file_okay=False),
-    help="Store directory, made if it is not there.  [default: cometmq-data]",
+    help="Store directory, created if missing.  [default: cometmq-data]",
 )
 
 
@@ -66,8 +66,8 @@ def dev(
 ) -> None:
     """Run a name server and a broker in one process, for a laptop or a test.
 
-    Options override FILE. A port of 0 takes any free one; the line on standard output says which. Consumers
-    may filter by SQL92, unless FILE says enablePropertyFilter=false.
+    Options override FILE. A port of 0 takes any free one; the line on standard output names it. Consumers
+    may filter by SQL92, unless FILE has enablePropertyFilter=false.
     """
     options = {"bindAddress": host, "listenPort": port, "storePathRootDir": store}
     if namesrv_port is None:
@@ -157,12 +157,12 @@ async def _broker(config: Path | None, *, as_json: bool, **options: Any) -> None
 
 
 def _given(options: dict[str, Any]) -> dict[str, str]:
-    """Give the options that are on the command line: they win over the file, defaults do not."""
+    """Return the options given on the command line: they override the file, defaults do not."""
     return {name: str(value) for name, value in options.items() if value is not None}
 
 
 def _fields_of(server: "Broker", store: str) -> dict[str, Any]:
-    """Return what programs are told of a broker that is ready."""
+    """Return the fields that --json prints for a broker that is ready."""
     return {
         "broker": server.address,
         "broker_port": server.port,
@@ -172,7 +172,7 @@ def _fields_of(server: "Broker", store: str) -> dict[str, Any]:
 
 
 async def _ready(what: str, fields: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print that the servers take requests, then wait until somebody asks them to stop."""
+    """Print that the servers are ready, then wait for SIGINT or SIGTERM."""
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
@@ -191,5 +191,5 @@ def _run(command: str, serve: Callable[[], Coroutine[Any, Any, None]]) -> None:
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
     descriptors.raise_limit()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    with survivors_set_aside(SystemClock()):
+    with freeze_survivors(SystemClock()):
         uvloop.run(serve())

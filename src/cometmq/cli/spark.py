@@ -1,4 +1,4 @@
-"""``cometmq spark``: jobs on the files of stores, on as many machines as Spark has."""
+"""``cometmq spark``: jobs on store files, on one machine or a Spark cluster."""
 
 import click
 
@@ -13,10 +13,10 @@ from cometmq.cli.spark_verify import verify
 
 @click.group()
 def spark() -> None:
-    """Run jobs on store directories with Spark: what takes one machine too long.
+    """Run jobs on store directories with Spark, for stores that take one machine too long.
 
     Each command runs on this machine unless --master names a cluster, whose executors must see the files at
-    the same paths. A job that is killed goes on where it was when it is run again. Needs the extra "spark".
+    the same paths. A job that was killed continues when it is run again. Needs the extra "spark".
     """
 
 

@@ -1,4 +1,4 @@
-"""``cometmq spark archive``: closed CommitLog files as Parquet, before retention removes them."""
+"""``cometmq spark archive``: write closed CommitLog files as Parquet, before retention removes them."""
 
 from pathlib import Path
 
@@ -20,12 +20,12 @@ from cometmq.cli.store_options import path_argument
 def archive(path: Path, target: Path, broker: str | None, master: str, as_json: bool) -> None:
     """Archive the closed CommitLog files of the store in directory PATH as Parquet files under TARGET.
 
-    A file is closed once messages lie in a later one. What TARGET has is not archived again: run it more
-    often than retention removes files, also while a broker serves the store. A run that is killed leaves
-    nothing half done where readers look, and the next one goes on. Give each store a TARGET of its own.
+    A file is closed once messages lie in a later one. Files that TARGET has are not archived again: run it
+    more often than retention removes files, also while a broker serves the store. A run that is killed leaves
+    nothing incomplete where readers look, and the next one continues. Use a TARGET of its own for each store.
 
-    Exit codes: 0 archived, also if there was nothing new; 1 not, and the next run goes on, or another job
-    fills TARGET; 2 PATH is no store, or there is no Spark.
+    Exit codes: 0 archived, also if there was nothing new; 1 not archived, and the next run continues, or
+    another job fills TARGET; 2 PATH is not a store, or Spark is missing.
     """
     spark = start_spark(master)
     from cometmq.spark.jobs.archive import archive as archive_store  # noqa: PLC0415 - needs the extra
@@ -38,5 +38,5 @@ def archive(path: Path, target: Path, broker: str | None, master: str, as_json: 
     if done.missing:
         click.echo(f"lost: {done.missing} bytes of log were removed before they were archived")
     if done.damages:
-        click.echo(f"damaged: {done.damages} stretches of the log are no messages")
+        click.echo(f"damaged: {done.damages} stretches of the log are not messages")
     click.echo(f"{target}: {done.messages} messages of {done.files} files, up to offset {done.end}")

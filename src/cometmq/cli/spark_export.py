@@ -1,4 +1,4 @@
-"""``cometmq spark export``: messages to Parquet files, what is new since the last run."""
+"""``cometmq spark export``: write messages to Parquet files, incrementally."""
 
 from pathlib import Path
 from typing import Final
@@ -17,15 +17,15 @@ KINDS: Final = ("parquet", "delta")
 @click.command()
 @path_argument
 @click.argument("target", type=NamedPath(file_okay=False))
-@click.option("--topic", "topics", multiple=True, help="Topic, again and again for some; all by default.")
-@click.option("--column", "columns", multiple=True, help="Column, likewise.")
+@click.option("--topic", "topics", multiple=True, help="Topic; repeatable; by default all.")
+@click.option("--column", "columns", multiple=True, help="Column; repeatable; by default all.")
 @click.option(
     "--format",
     "kind",
     type=click.Choice(KINDS),
     default=KINDS[0],
     show_default=True,
-    help="What TARGET becomes.",
+    help="Format of TARGET.",
 )
 @broker_option
 @master_option
@@ -42,14 +42,14 @@ def export(
 ) -> None:
     """Export the messages of the store in directory PATH to files under TARGET, by topic and day.
 
-    What an earlier run with this TARGET exported is not exported again: run it as often as you like, also
-    while a broker serves the store. A run that is killed is taken up by the next one.
+    Messages that an earlier run with this TARGET exported are not exported again: run it as often as you
+    like, also while a broker serves the store. A run that was killed is continued by the next one.
 
-    Parquet files are read by any tool; of a Delta table ("delta", which needs the extra of this name) readers
-    see a run whole or not at all.
+    Any tool can read Parquet files; readers of a Delta table ("delta", which needs the extra of this name)
+    see a run completely or not at all.
 
-    Exit codes: 0 exported, also if there was nothing new; 1 not, and the next run goes on, or another job
-    fills TARGET; 2 PATH is no store, or a name or TARGET cannot be used, or there is no Spark.
+    Exit codes: 0 exported, also if there was nothing new; 1 not exported, and the next run continues, or
+    another job fills TARGET; 2 PATH is not a store, or a name or TARGET cannot be used, or Spark is missing.
     """
     spark = start_spark(master)
     from cometmq.spark.jobs.export import export as export_store  # noqa: PLC0415 - needs the extra

@@ -1,4 +1,4 @@
-"""``cometmq spark find``: messages by id, key, time, topic and tag, in many stores at once."""
+"""``cometmq spark find``: find messages by id, key, time, topic and tag, in many stores at once."""
 
 from pathlib import Path
 
@@ -13,8 +13,8 @@ from cometmq.cli.store_find import LIMIT, show, wanted_of, wanted_options
 @click.command()
 @stores_argument
 @wanted_options
-@click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True, help="Of each store.")
-@click.option("--scan", is_flag=True, help="Read the whole logs and trust no index: it may be damaged.")
+@click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True, help="Per store.")
+@click.option("--scan", is_flag=True, help="Read the whole logs instead of the indexes, which may be wrong.")
 @master_option
 @json_option
 @click.pass_context
@@ -31,10 +31,10 @@ def find(
     master: str,
     as_json: bool,
 ) -> None:
-    """Find messages in the stores in the directories PATH, many at once; all that is asked for must hold.
+    """Find messages in the stores in the directories PATH, many at once; all conditions must hold.
 
-    Exit codes: 0 found; 1 a store cannot be read; 3 not found; 2 the question cannot be used, or there is no
-    Spark.
+    Exit codes: 0 found; 1 a store cannot be read; 3 not found; 2 the conditions cannot be used, or Spark is
+    missing.
     """
     wanted = wanted_of(message_id, key, topic, tag, time_range)
     spark = start_spark(master)

@@ -1,4 +1,4 @@
-"""What the Spark commands have in common: the session, and a progress bar."""
+"""The common parts of the Spark commands: options, the session, and a progress bar."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ master_option = click.option(
 )
 
 broker_option = click.option(
-    "--broker", help="Name of the broker whose store it is, for the column broker: no file tells it."
+    "--broker", help="Name of the broker that wrote the store, for the column broker: no file contains it."
 )
 
 stores_argument = click.argument("stores", metavar="PATH...", nargs=-1, required=True, type=NamedPath())
@@ -30,11 +30,11 @@ stores_argument = click.argument("stores", metavar="PATH...", nargs=-1, required
 EVERY_MS: Final = 2_000
 
 TaskProgress = Callable[[str, int, int], None]
-"""Told what is done just now, how many of its tasks are done, and how many there are."""
+"""Called with the current step, the number of its finished tasks, and the number of all its tasks."""
 
 
 def start_spark(master: str) -> "SparkSession":
-    """Give a Spark session, which ends with this process. Raises MissingExtra if there is no Spark."""
+    """Start a Spark session, which ends with this process. Raises MissingExtra if Spark is not installed."""
     from cometmq.spark import session  # noqa: PLC0415 - an extra, and it takes half a second
 
     return session(master)
@@ -42,7 +42,7 @@ def start_spark(master: str) -> "SparkSession":
 
 @contextmanager
 def task_bar(*, as_json: bool, clock: Clock | None = None) -> Iterator[TaskProgress]:
-    """Show how far a job is, on standard error: by a bar if a person watches, else by lines."""
+    """Show the progress of a job on standard error: as a bar on a terminal, else as lines."""
     if as_json or not sys.stderr.isatty():
         yield TaskLines(partial(click.echo, err=True), clock or SystemClock())
         return
@@ -61,16 +61,16 @@ def task_bar(*, as_json: bool, clock: Clock | None = None) -> Iterator[TaskProgr
 
 
 class TaskLines:
-    """Progress as lines, one each two seconds: ``scan: 3 of 12 tasks``."""
+    """A printer of progress as lines, one every two seconds: ``scan: 3 of 12 tasks``."""
 
-    def __init__(self, tell: Callable[[str], object], clock: Clock) -> None:
-        self._tell = tell
+    def __init__(self, print_line: Callable[[str], object], clock: Clock) -> None:
+        self._print = print_line
         self._clock = clock
         self._next_ms = clock.monotonic_ms() + EVERY_MS
 
     def __call__(self, step: str, done: int, tasks: int) -> None:
-        """Tell how far the job is, if it is time for a line."""
+        """Print the progress, if it is time for a line."""
         now_ms = self._clock.monotonic_ms()
         if now_ms >= self._next_ms:
             self._next_ms = now_ms + EVERY_MS
-            self._tell(f"{step}: {done} of {tasks} tasks")
+            self._print(f"{step}: {done} of {tasks} tasks")

@@ -1,4 +1,4 @@
-"""``cometmq spark rebuild``: make ConsumeQueues and index anew from the CommitLog, in parallel."""
+"""``cometmq spark rebuild``: rebuild ConsumeQueues and index from the CommitLog, in parallel."""
 
 from pathlib import Path
 
@@ -17,14 +17,14 @@ from cometmq.store.rebuild import Rebuilt
 @master_option
 @json_option
 def rebuild(path: Path, config: Path | None, master: str, as_json: bool) -> None:
-    """Replace consumequeue/ and index/ of the closed store in directory PATH by what its CommitLog says.
+    """Rebuild consumequeue/ and index/ of the closed store in directory PATH from its CommitLog.
 
-    The same as `cometmq store rebuild`, to the byte, by many tasks at once. If it is killed, the old files
-    are there, and the next run goes on with what was made. If the broker has a messageDelayLevel of its own,
-    give --config: when delayed messages are due is computed by that.
+    The result is that of `cometmq store rebuild`, to the byte, made by many tasks at once. If it is killed,
+    the old files are still there, and the next run continues. If the broker has its own messageDelayLevel,
+    give --config: the due times of delayed messages are computed from it.
 
-    Exit codes: 0 rebuilt, with damage in the log passed over and reported; 1 not, and the old files are
-    there; 2 PATH is no store, or its sizes cannot be told, or there is no Spark.
+    Exit codes: 0 rebuilt, with damage in the log skipped and reported; 1 not rebuilt, and the old files are
+    still there; 2 PATH is not a store, or its sizes cannot be determined, or Spark is missing.
     """
     spark = start_spark(master)
     from cometmq.spark.jobs.rebuild import rebuild as rebuild_store  # noqa: PLC0415 - needs the extra

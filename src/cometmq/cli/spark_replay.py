@@ -1,4 +1,4 @@
-"""``cometmq spark replay``: messages from files, into a live cluster again."""
+"""``cometmq spark replay``: send messages from files to a running cluster again."""
 
 from pathlib import Path
 
@@ -13,10 +13,10 @@ from cometmq.cli.times import HELP, parse_range
 @click.command()
 @path_argument
 @click.option(
-    "--rate", type=click.IntRange(1), required=True, help="Messages a second, of all tasks together."
+    "--rate", type=click.IntRange(1), required=True, help="Messages per second, of all tasks together."
 )
-@click.option("--topic", "topics", multiple=True, help="Topic, again and again for some; all by default.")
-@click.option("--tag", "tags", multiple=True, help="Tag, likewise.")
+@click.option("--topic", "topics", multiple=True, help="Topic; repeatable; by default all.")
+@click.option("--tag", "tags", multiple=True, help="Tag; repeatable; by default all.")
 @click.option("--time", "time_range", metavar="TIME[..TIME]", help=HELP)
 @click.option("--to", metavar="TOPIC", help="Send all to this topic, not each to its own.")
 @namesrv_option
@@ -33,12 +33,12 @@ def replay(
     master: str,
     as_json: bool,
 ) -> None:
-    """Send messages of the store, or of what was archived or exported, in directory PATH to brokers again.
+    """Send messages of the store, archive or export in directory PATH to brokers again.
 
-    What is sent keeps properties, keys, tags and the order of its queue. Run it again after a failure:
-    each message has the same IDEMPOTENCE_KEY as before, by which brokers or consumers know copies.
+    The messages keep their properties, keys, tags and the order of each queue. Run it again after a failure:
+    each message has the same IDEMPOTENCE_KEY as before, by which brokers or consumers recognize copies.
 
-    Exit codes: 0 sent; 1 not all of it; 2 PATH is no store, an option cannot be used, or there is no Spark.
+    Exit codes: 0 sent; 1 not all sent; 2 PATH is not a store, an option cannot be used, or Spark is missing.
     """
     times = parse_range(time_range) if time_range is not None else ()
     spark = start_spark(master)

@@ -1,4 +1,4 @@
-"""``cometmq spark report``: how much is in many stores, when it came, how late, and under which keys."""
+"""``cometmq spark report``: counts, sizes, latencies, keys and lags of many stores."""
 
 from pathlib import Path
 
@@ -27,18 +27,18 @@ LAG_COLUMNS = ("group", "topic", "lag", "store")
 @click.command()
 @stores_argument
 @click.option("--html", type=NamedPath(dir_okay=False), help="Write a page with plots to this file.")
-@click.option("--hot", type=click.IntRange(0), default=10, show_default=True, help="Hot keys of each topic.")
+@click.option("--hot", type=click.IntRange(0), default=10, show_default=True, help="Hot keys per topic.")
 @master_option
 @json_option
 def report(stores: tuple[Path, ...], html: Path | None, hot: int, master: str, as_json: bool) -> None:
-    """Tell what is in the stores in the directories PATH: by topic, queue, hour and key; and lags.
+    """Report on the stores in the directories PATH: by topic, queue, hour and key; and lags.
 
-    People get tables of topics and lags, programs (--json) a document with all there is. Sizes and
-    latencies, from born time to store time, have percentiles. "On many" are keys that more than one message
-    has. Lags are by what the stores' consumerOffset.json says. Brokers may serve the stores meanwhile; damage
-    is passed over and told.
+    It prints tables of topics and lags, or with --json a document with everything. Sizes and
+    latencies, from born time to store time, have percentiles. "On many" is the number of keys that more than
+    one message has. Lags are those of the stores' consumerOffset.json. Brokers may serve the stores
+    meanwhile; damage is skipped and reported.
 
-    Exit codes: 0 told; 1 a file cannot be read or written; 2 a PATH is no store, or there is no Spark.
+    Exit codes: 0 reported; 1 a file cannot be read or written; 2 a PATH is not a store, or Spark is missing.
     """
     spark = start_spark(master)
     from cometmq.spark.jobs.report import report as report_stores  # noqa: PLC0415 - needs the extra

@@ -1,4 +1,4 @@
-"""``cometmq spark verify``: is every byte of many stores what it should be?"""
+"""``cometmq spark verify``: check every byte of many stores."""
 
 from pathlib import Path
 
@@ -23,11 +23,11 @@ def verify(
 ) -> None:
     """Check the stores in the directories PATH, many at once; nothing is written.
 
-    Each is checked as by `cometmq store verify`: every record, ConsumeQueues and index against the CommitLog
-    and back. --json prints a document for each store, with all findings.
+    Each is checked as by `cometmq store verify`: every record, and ConsumeQueues and index against the
+    CommitLog and the reverse. --json prints a document for each store, with all findings.
 
     Exit codes: 0 all are sound, or the next start will recover them; 1 one is damaged, or cannot be read;
-    2 a path or the settings cannot be used, or there is no Spark.
+    2 a path or the settings cannot be used, or Spark is missing.
     """
     spark = start_spark(master)
     from cometmq.spark.jobs.verify import verify as verify_stores  # noqa: PLC0415 - needs the extra

@@ -1,4 +1,4 @@
-"""``cometmq store``: look into a store directory, search it, check it, rebuild what is derived, clean it."""
+"""``cometmq store``: inspect, search and check a store directory, rebuild its derived files, and clean it."""
 
 import click
 
@@ -13,10 +13,10 @@ from cometmq.cli.store_verify import verify
 
 @click.group()
 def store() -> None:
-    """Look into a store directory, search, check, rebuild and clean it: no broker needed.
+    """Inspect, search, check, rebuild and clean a store directory: no broker needed.
 
-    All but rebuild and clean only read. The sizes of files are told from the files themselves, unless
-    --config says them.
+    All commands except rebuild and clean only read. The sizes of files are determined from the files, unless
+    --config has them.
     """
 
 

@@ -1,4 +1,4 @@
-"""``cometmq store clean``: remove what has expired from a closed store."""
+"""``cometmq store clean``: remove expired files from a closed store."""
 
 from pathlib import Path
 
@@ -31,11 +31,11 @@ from cometmq.store.clean import clean as clean_store
 def clean(path: Path, config: Path | None, older_than: str | None, dry_run: bool, as_json: bool) -> None:
     """Remove old messages from the closed store in directory PATH: whole CommitLog files, from the oldest on.
 
-    The files of queues and index that only point to them go too. The newest file always stays. A store
-    that was killed is recovered first.
+    The files of queues and index that only point to them are removed too. The newest file always stays. A
+    store that was killed is recovered first.
 
-    Exit codes: 0 done, be it that nothing was old enough; 1 the store is open or damaged, and nothing was
-    removed; 2 PATH is no store, or its sizes cannot be told.
+    Exit codes: 0 done, also if nothing was old enough; 1 the store is open or damaged, and nothing was
+    removed; 2 PATH is not a store, or its sizes cannot be determined.
     """
     older_than_ms = None if older_than is None else parse_duration("--older-than", older_than)
     verb = "would remove" if dry_run else "removed"

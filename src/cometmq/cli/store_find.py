@@ -1,4 +1,4 @@
-"""``cometmq store find``: messages by id, key, time, topic and tag, in a store that no broker need serve."""
+"""``cometmq store find``: find messages by id, key, time, topic and tag in a store, without a broker."""
 
 import sys
 from collections.abc import Callable
@@ -27,7 +27,7 @@ CommandT = TypeVar("CommandT", bound=Callable[..., object])
 
 
 def wanted_options(command: CommandT) -> CommandT:
-    """Add the options that say which messages are wanted: see ``wanted_of``."""
+    """Add the options of the conditions that messages must meet: see ``wanted_of``."""
     for option in reversed(_WANTED):
         command = option(command)
     return command
@@ -45,19 +45,19 @@ _WANTED: Final = (
 def wanted_of(
     message_id: str | None, key: str | None, topic: str | None, tag: str | None, time_range: str | None
 ) -> Wanted:
-    """Say what is wanted by the options. Raises SettingsError if that is nothing."""
+    """Build the conditions from the options. Raises SettingsError if there are none."""
     times = parse_range(time_range) if time_range is not None else ()
     wanted = Wanted(message_id, key, topic, tag, *times)
     if wanted == Wanted():
-        raise SettingsError("nothing is asked for: give --id, --key, --topic, --tag or --time")
+        raise SettingsError("no condition: give --id, --key, --topic, --tag or --time")
     return wanted
 
 
 @click.command()
 @path_argument
 @wanted_options
-@click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True, help="At most so many.")
-@click.option("--scan", is_flag=True, help="Read the whole log and trust no index: it may be damaged.")
+@click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True, help="At most this many.")
+@click.option("--scan", is_flag=True, help="Read the whole log instead of the index, which may be wrong.")
 @click.option("--body-out", type=NamedPath(dir_okay=False), help="Write the body to a file.")
 @config_option
 @json_option
@@ -76,9 +76,9 @@ def find(
     config: Path | None,
     as_json: bool,
 ) -> None:
-    """Find messages in the store in directory PATH, which is only read; all that is asked for must hold.
+    """Find messages in the store in directory PATH, which is only read; all conditions must hold.
 
-    Exit codes: 0 found; 3 not found; 2 the question cannot be used, or PATH is no store.
+    Exit codes: 0 found; 3 not found; 2 the conditions cannot be used, or PATH is not a store.
     """
     wanted = wanted_of(message_id, key, topic, tag, time_range)
     with StoreDirectory(path, load_settings(config)) as store:
@@ -99,12 +99,12 @@ def find(
 
 def _write_body(found: list[Found], target: Path) -> None:
     if len(found) > 1:
-        raise SettingsError("--body-out takes one message, more were found: ask for one by --id")
+        raise SettingsError("--body-out writes one message, but several were found: choose one by --id")
     target.write_bytes(_message(found[0])[0].body)
 
 
 def show(found: Found, *, as_json: bool) -> None:
-    """Print a message that was found."""
+    """Print a message."""
     message, damage = _message(found)
     fields = dict(message_fields(message))
     if damage:
@@ -116,7 +116,7 @@ def show(found: Found, *, as_json: bool) -> None:
 
 
 def _message(found: Found) -> tuple[StoredMessage, str]:
-    """Give the message and what is wrong with it; a body that cannot be decompressed is given as stored."""
+    """Return the message and what is wrong with it; a body that cannot be decompressed stays as stored."""
     try:
         return stored_message(found.record), found.damage
     except FormatError as error:

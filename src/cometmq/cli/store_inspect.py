@@ -1,4 +1,4 @@
-"""``cometmq store inspect``: a store file field by field, or a store directory at a glance."""
+"""``cometmq store inspect``: a store file field by field, or an overview of a store directory."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,21 +33,21 @@ TABULAR: Final = ("entry", "filler", "slot")
     type=click.IntRange(0),
     help="Begin at this CommitLog offset, queue offset or number of an index entry.",
 )
-@click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True, help="So many at most.")
+@click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True, help="At most this many.")
 @config_option
 @json_option
 def inspect(path: Path, at: int | None, limit: int, config: Path | None, as_json: bool) -> None:
-    """Show the store file PATH field by field, with positions, or the store directory PATH at a glance.
+    """Show the store file PATH field by field, with positions, or an overview of the store directory PATH.
 
-    CommitLog, ConsumeQueue and index files, checkpoint and tables can be shown, also copies of them
-    elsewhere. Damaged bytes are shown as such, and what lies behind them.
+    It shows CommitLog, ConsumeQueue and index files, checkpoint and tables, also copies of them
+    elsewhere. Damaged bytes are shown as such, with what lies behind them.
 
-    Exit codes: 0 shown, damaged or not; 2 PATH is no store file or directory, or has no such OFFSET.
+    Exit codes: 0 shown, damaged or not; 2 PATH is not a store file or directory, or has no such OFFSET.
     """
     settings = load_settings(config)
     layer = Disk()
     if not layer.exists(path):
-        raise SettingsError(f"{path}: there is no such file or directory: give a store file or directory")
+        raise SettingsError(f"{path}: no such file or directory: give a store file or directory")
     if layer.is_directory(path):
         if at is not None:
             raise SettingsError(f"--at {at}: {path} is a directory: give one of its files")
@@ -72,7 +72,7 @@ class _Limited:
     """Rows up to a limit.
 
     Attributes:
-        following: the first row that is not given, None if all are.
+        following: the first row beyond the limit; None if there is none.
     """
 
     def __init__(self, rows: Iterator[Row], limit: int) -> None:
@@ -92,7 +92,7 @@ class _Limited:
 
 
 def _print_rows(rows: _Limited, base_offset: int) -> None:
-    """Print entries as tables, everything else as blocks."""
+    """Print entries as tables, and other rows as blocks."""
     table: list[Row] = []
     for row in rows:
         if table and (row.what not in TABULAR or _columns(row) != _columns(table[0])):
@@ -141,7 +141,7 @@ def _row_fields(row: Row) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Give a value whose objects have only names that JSON knows."""
+    """Replace names of objects that JSON does not know by their fastjson text."""
     if isinstance(value, dict):
         return {
             name if isinstance(name, str) else fastjson.dumps(name): _plain(member)
@@ -151,7 +151,7 @@ def _plain(value: Any) -> Any:
 
 
 def _place(file: FileView, row: Row) -> int | None:
-    """Give what --at takes to begin at ``row``."""
+    """Return the value of --at for beginning at ``row``."""
     if file.kind is Kind.COMMIT_LOG:
         return file.base_offset + row.position
     named = {field.name: field.value for field in row.fields}

@@ -1,4 +1,4 @@
-"""What the store commands have in common: options, settings, a progress bar."""
+"""The common parts of the store commands: options, settings, a progress bar."""
 
 import logging
 import sys
@@ -27,12 +27,12 @@ config_option = click.option(
 
 
 def load_settings(config: Path | None) -> StoreSettings | None:
-    """Read the settings file, if one is given. Raises SettingsError."""
+    """Read the settings file, if given. Raises SettingsError."""
     if config is None:
         return None
     log = logging.getLogger(broker_settings.__name__)
     level = log.level
-    log.setLevel(logging.ERROR)  # which settings have no effect on a broker is no matter here
+    log.setLevel(logging.ERROR)  # warnings about a broker's settings do not matter here
     try:
         return broker_settings.load(config).store
     finally:
@@ -41,7 +41,7 @@ def load_settings(config: Path | None) -> StoreSettings | None:
 
 @contextmanager
 def progress_bar(title: str, *, as_json: bool, clock: Clock | None = None) -> Iterator[Progress]:
-    """Show how far a long work is, on standard error: by a bar if a person watches, else by lines."""
+    """Show the progress of long work on standard error: as a bar on a terminal, else as lines."""
     if as_json or not sys.stderr.isatty():
         yield ProgressLines(title, partial(click.echo, err=True), clock or SystemClock())
         return
@@ -60,12 +60,12 @@ def progress_bar(title: str, *, as_json: bool, clock: Clock | None = None) -> It
 
 
 def finding_fields(finding: Finding) -> dict[str, Any]:
-    """Give a finding as programs get it."""
+    """Return the fields of a finding for JSON."""
     return finding._asdict() | {"severity": finding.severity.value, "path": str(finding.path)}
 
 
 def size_text(size: int) -> str:
-    """Give a number of bytes as people read it."""
+    """Format a number of bytes with a unit."""
     value, unit = float(size), "bytes"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if value < 1024:

@@ -1,4 +1,4 @@
-"""``cometmq store rebuild``: make ConsumeQueues and index anew from the CommitLog."""
+"""``cometmq store rebuild``: rebuild ConsumeQueues and index from the CommitLog."""
 
 from pathlib import Path
 
@@ -21,15 +21,15 @@ from cometmq.store.rebuild import rebuild as rebuild_store
 @config_option
 @json_option
 def rebuild(path: Path, config: Path | None, as_json: bool) -> None:
-    """Replace consumequeue/ and index/ of the closed store in directory PATH by what its CommitLog says.
+    """Rebuild consumequeue/ and index/ of the closed store in directory PATH from its CommitLog.
 
-    The new files take the place of the old ones when they are complete. If the old ones are gone, and the
-    broker's settings differ from RocketMQ's defaults, give --config: their sizes cannot be told then.
-    Give it, too, if the broker has a messageDelayLevel of its own: when delayed messages are due is computed
-    by that.
+    The new files replace the old ones when they are complete. If the old ones are gone, and the
+    broker's settings differ from RocketMQ's defaults, give --config, since their sizes cannot be determined
+    then. Give it also if the broker has its own messageDelayLevel: the due times of delayed messages are
+    computed from it.
 
-    Exit codes: 0 rebuilt, with damage in the log passed over and reported; 1 not, and the old files are
-    there; 2 PATH is no store, or its sizes cannot be told.
+    Exit codes: 0 rebuilt, with damage in the log skipped and reported; 1 not rebuilt, and the old files are
+    still there; 2 PATH is not a store, or its sizes cannot be determined.
     """
     with progress_bar("rebuilding", as_json=as_json) as progress:
         rebuilt = rebuild_store(path, load_settings(config), progress=progress)
@@ -37,7 +37,7 @@ def rebuild(path: Path, config: Path | None, as_json: bool) -> None:
 
 
 def show(path: Path, rebuilt: Rebuilt, *, as_json: bool) -> None:
-    """Print what a rebuild did."""
+    """Print the result of a rebuild."""
     if as_json:
         print_json(_fields(path, rebuilt))
     else:
@@ -65,6 +65,6 @@ def _print(path: Path, rebuilt: Rebuilt) -> None:
     )
     if rebuilt.delayed:
         click.echo(
-            f"when {rebuilt.delayed} delayed messages are due was computed by messageDelayLevel = "
+            f"the due times of {rebuilt.delayed} delayed messages were computed from messageDelayLevel = "
             f"{printable(rebuilt.delay_levels)}"
         )

@@ -1,4 +1,4 @@
-"""``cometmq store salvage``: what can be read of a damaged store, in a new one."""
+"""``cometmq store salvage``: copy what can be read of a damaged store to a new one."""
 
 from pathlib import Path
 
@@ -19,13 +19,14 @@ from cometmq.store.salvage import salvage as salvage_store
 def salvage(path: Path, target: Path, config: Path | None, as_json: bool) -> None:
     """Copy every readable message of the store in directory PATH into a new, sound store.
 
-    PATH is only read, and may be a store that does not open any more. Messages keep their queue offsets, so
-    that what consumers have committed still holds, and their places in the log, so that their ids do.
-    What is lost is told by file, byte and extent, and by queue offsets; reads pass over it. Tables in
-    config/ are copied, from their backups if they are damaged; queues and index are made anew.
+    PATH is only read, and may be a store that no longer opens. Messages keep their queue offsets, so
+    that committed offsets stay valid, and their places in the log, so that their ids stay valid.
+    Losses are reported by file, byte and size, and by queue offsets; reads skip them. Tables in
+    config/ are copied, from their backups if they are damaged; queues and index are rebuilt.
 
     Exit codes: 0 copied, whatever was lost; 1 PATH is open in another process, or the disk refuses; 2 PATH
-    is no store, its sizes cannot be told, or the new directory is not empty, lies within PATH or holds it.
+    is not a store, its sizes cannot be determined, or the new directory is not empty, within PATH or around
+    it.
     """
     with progress_bar("salvaging", as_json=as_json) as progress:
         salvaged = salvage_store(path, target, load_settings(config), progress=progress)
@@ -49,4 +50,4 @@ def _print(target: Path, salvaged: Salvaged) -> None:
         click.echo(f"lost: {printable(gap.topic)}-{gap.queue_id}, queue offsets {gap.first} to {last}")
     for name in salvaged.lost_tables:
         click.echo(f"lost: config/{printable(name)}")
-    click.echo(f"{target}: {salvaged.messages} messages, {size_text(salvaged.bytes)} of log, are there")
+    click.echo(f"{target}: copied {salvaged.messages} messages, {size_text(salvaged.bytes)} of log")

@@ -1,4 +1,4 @@
-"""``cometmq store status``: how far a store has come, told from its files or by the broker that serves it."""
+"""``cometmq store status``: the pointers of a store, from its files or from the broker that serves it."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -16,11 +16,11 @@ from cometmq.store.directory import StoreDirectory
 from cometmq.store.status import StoreState, StoreStatus, status_of
 
 MEANINGS: Final = {
-    "begin": "the first record that is still there",
+    "begin": "the first record that is not removed",
     "written": "all before it is appended",
     "committed": "… is in the page cache",
     "flushed": "… is on the disk",
-    "confirmed": "… may be given to consumers",
+    "confirmed": "… may be delivered to consumers",
     "dispatched": "… can be read through its queue",
 }
 STATES: Final = {
@@ -35,12 +35,13 @@ STATES: Final = {
 @config_option
 @json_option
 def status(path: Path | None, address: str | None, config: Path | None, as_json: bool) -> None:
-    """Show how far a store has come: what is written, on the disk, and readable.
+    """Show how much of a store is written, on the disk, and readable.
 
-    Give the store's directory PATH, which is only read, or the broker that serves it. A directory also says
-    whether it was closed, and which process holds it.
+    Give the store's directory PATH, which is only read, or the broker that serves it. For a directory it also
+    shows whether it was closed, and which process holds it.
 
-    Exit codes: 0 shown; 1 the broker does not answer; 2 PATH is no store, or its sizes cannot be told.
+    Exit codes: 0 shown; 1 the broker does not answer; 2 PATH is not a store, or its sizes cannot be
+    determined.
     """
     if (path is None) == (address is None):
         raise SettingsError("give either the directory of a store or --broker HOST:PORT")
@@ -66,7 +67,7 @@ def _show(found: StoreStatus, *, as_json: bool) -> None:
             }
         )
         return
-    state = STATES.get(found.state, f"open in process {found.holder}; its broker knows more: --broker")
+    state = STATES.get(found.state, f"open in process {found.holder}; ask its broker for more: --broker")
     click.echo(f"{found.root}: {state}")
     if found.last_time:
         click.echo(f"last message stored at {time_text(found.last_time)}")
@@ -80,7 +81,7 @@ def _show_live(found: BrokerStatus, *, as_json: bool) -> None:
         print_json(found._asdict())
         return
     click.echo(f"{found.address}: {printable(found.version)}, up {printable(found.up)}")
-    click.echo(f"takes messages: {'no, ' + printable(found.not_writable) if found.not_writable else 'yes'}")
+    click.echo(f"accepts messages: {'no, ' + printable(found.not_writable) if found.not_writable else 'yes'}")
     if found.kernels is not None:
         click.echo(f"bulk operations: {printable(found.kernels)}")
     if found.failed_writes is not None:
@@ -94,7 +95,7 @@ def _print_pointers(pointers: Mapping[str, Any], at_least: Iterable[str] = ()) -
     for name, meaning in MEANINGS.items():
         offset = pointers[name]
         if offset is None:
-            rows.append((name, "not told", "", meaning))
+            rows.append((name, "not reported", "", meaning))
         else:
             behind = size_text(written - offset) if name != "begin" and offset < written else ""
             if name in at_least:

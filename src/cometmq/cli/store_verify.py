@@ -1,4 +1,4 @@
-"""``cometmq store verify``: is every byte of a store what it should be?"""
+"""``cometmq store verify``: check every byte of a store."""
 
 import time
 from pathlib import Path
@@ -20,7 +20,7 @@ from cometmq.store.verify import State, Verified
 from cometmq.store.verify import verify as verify_store
 
 OTHERS_MAX: Final = 10
-"""So many findings that are no damage are shown to people; a killed broker leaves one for each queue."""
+"""Most findings other than damage that are shown to people; a killed broker leaves one for each queue."""
 
 
 @click.command()
@@ -31,11 +31,12 @@ OTHERS_MAX: Final = 10
 def verify(context: click.Context, path: Path, config: Path | None, as_json: bool) -> None:
     """Check the store in directory PATH; nothing is written.
 
-    Checked are each record of the CommitLog, ConsumeQueues and index against it and back, checkpoint and
-    tables. What is under no checksum in the format, as the hosts and the born time of a message, cannot be.
+    It checks each record of the CommitLog, ConsumeQueues and index against it and the reverse, checkpoint and
+    tables. Fields that no checksum of the format covers, such as a message's hosts and born time, cannot be
+    checked.
 
     Exit codes: 0 the store is sound, or was killed and the next start will recover it; 1 it is damaged;
-    2 PATH is no store, or its sizes cannot be told.
+    2 PATH is not a store, or its sizes cannot be determined.
     """
     begin = time.monotonic()
     with progress_bar("checking", as_json=as_json) as progress:
@@ -60,7 +61,7 @@ def _print(path: Path, verified: Verified, seconds: float) -> None:
                 continue
         click.echo(f"{finding.severity.value}: {printable(str(finding))}")
     if others > OTHERS_MAX:
-        click.echo(f"… and {others - OTHERS_MAX} more that are no damage: --json shows all")
+        click.echo(f"… and {others - OTHERS_MAX} more that are not damage: --json shows all")
     click.echo(
         f"{path}: {verified.state.value}; {verified.messages} messages, {size_text(verified.bytes)} of log, "
         f"{verified.queues} queues, {verified.index_entries} index entries, {seconds:.1f} s"

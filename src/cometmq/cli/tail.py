@@ -1,4 +1,4 @@
-"""``cometmq tail``: a topic's last messages, and those that come."""
+"""``cometmq tail``: a topic's last messages, and new ones."""
 
 import asyncio
 from functools import partial
@@ -10,9 +10,9 @@ from cometmq.cli.consume import (
     GROUP,
     Printer,
     Reader,
-    begun_some_time,
+    begin_when_available,
+    explaining_no_route,
     readers_of,
-    taught_by,
     until_one_ends,
 )
 from cometmq.cli.output import json_option, namesrv_option
@@ -28,10 +28,10 @@ from cometmq.format.layout import valid_topic
 @click.option("--tags", default="*", show_default=True, help="Tags joined by ||.")
 @click.option(
     "--last", "count", type=click.IntRange(0), default=10, show_default=True,
-    help="So many of the last messages first; with tags, those among the last ones of each queue.",
+    help="Begin with this many of the last messages; with tags, those among the last ones of each queue.",
 )  # fmt: skip
-@click.option("--no-follow", is_flag=True, help="Do not wait for new ones.")
-@click.option("--limit", type=click.IntRange(1), help="Stop after so many messages in all.")
+@click.option("--no-follow", is_flag=True, help="Do not wait for new messages.")
+@click.option("--limit", type=click.IntRange(1), help="Stop after this many messages in all.")
 @namesrv_option
 @json_option
 def tail(
@@ -39,8 +39,8 @@ def tail(
 ) -> None:
     """Print the last messages of TOPIC in the order of their store times, then new ones until Ctrl-C.
 
-    It leaves no trace: nothing is committed for anybody. While the name server, a broker or the topic is not
-    there, it waits for them, unless --no-follow is given.
+    No offsets are committed. While the name server, a broker or the topic is missing, it waits for
+    them, unless --no-follow is given.
     """
     valid_topic(topic)
     try:
@@ -56,7 +56,7 @@ def tail(
                 make = partial(Reader, printer=printer, tags=tags, sql=None, latest=True, commits=False)
                 return await readers_of(consumer, topic, make)
 
-            readers = await (begin() if no_follow else begun_some_time(namesrv, begin))
+            readers = await (begin() if no_follow else begin_when_available(namesrv, begin))
             found = await asyncio.gather(*(reader.last(count) for reader in readers))
             messages = sorted(
                 (one for some in found for one in some), key=attrgetter("store_time", "physical_offset")
@@ -67,4 +67,4 @@ def tail(
             if not no_follow and not printer.full:
                 await until_one_ends(readers)
 
-    asyncio.run(taught_by(namesrv, run()))
+    asyncio.run(explaining_no_route(namesrv, run()))

@@ -1,4 +1,4 @@
-"""Times and ranges of time as users write them."""
+"""Parse times and ranges of time on the command line."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -9,7 +9,7 @@ from cometmq.errors import SettingsError
 TIME_MAX: Final = 2**63 - 1
 HELP: Final = (
     "Store time, or FROM..TO: ms since the epoch, or ISO 8601 (2026-11-21T07:12:45.556Z); UTC without a zone."
-    " A day, a minute, a second stand for all of it."
+    " A day, a minute or a second includes all of it."
 )
 
 _MILLISECONDS: Final = re.compile(r"[0-9]{1,15}")
@@ -24,14 +24,14 @@ _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_0
 
 
 class TimeRange(NamedTuple):
-    """The ms from ``begin`` to ``end``, both included."""
+    """The times from ``begin`` to ``end``, ms since the epoch, both included."""
 
     begin: int = 0
     end: int = TIME_MAX
 
 
 def parse_range(text: str, option: str = "--time") -> TimeRange:
-    """Read a time or ``FROM..TO``, of which one may be missing. Raises SettingsError."""
+    """Parse a time or ``FROM..TO``, of which one may be missing. Raises SettingsError."""
     first, dots, last = text.partition("..")
     if not dots:
         return _parse(first, option)
@@ -43,27 +43,27 @@ def parse_range(text: str, option: str = "--time") -> TimeRange:
 
 
 def is_duration(text: str) -> bool:
-    """Tell whether a text is a length of time."""
+    """Return whether a text is a duration."""
     return _DURATION.fullmatch(text) is not None
 
 
 def parse_duration(option: str, text: str) -> int:
-    """Read a length of time as ms: ``72h``, ``3d``, ``30m``, ``10s``, ``500ms``. Raises SettingsError."""
+    """Parse a duration to ms: ``72h``, ``3d``, ``30m``, ``10s``, ``500ms``. Raises SettingsError."""
     found = _DURATION.fullmatch(text)
     if found is None:
-        raise SettingsError(f"{option}: {text!r} is no length of time: write 72h, 3d, 30m, 10s or 500ms")
+        raise SettingsError(f"{option}: {text!r} is not a duration: write 72h, 3d, 30m, 10s or 500ms")
     return int(found[1]) * _UNITS[found[2]]
 
 
 def _parse(text: str, option: str) -> TimeRange:
-    """Read one time as the range that it stands for."""
+    """Parse one time to the range that it includes."""
     if _MILLISECONDS.fullmatch(text):
         return TimeRange(int(text), int(text))
     found = _ISO.fullmatch(text)
     time = _time(text)
     if found is None or time is None:
         raise SettingsError(
-            f"{option}: {text!r} is no time: write ms since the epoch, or 2026-11-21, 2026-11-21T07:12, "
+            f"{option}: {text!r} is not a time: write ms since the epoch, or 2026-11-21, 2026-11-21T07:12, "
             "2026-11-21T07:12:45.556Z"
         )
     if found["fraction"]:

@@ -1,11 +1,11 @@
-"""``cometmq topic``: make, list, change, shrink and remove topics."""
+"""``cometmq topic``: create, list, change, shrink and delete topics."""
 
 from typing import NamedTuple
 
 import click
 
 from cometmq.admin.topics import TopicOnBroker
-from cometmq.cli.asking import ask
+from cometmq.cli.cluster_session import run_in_cluster
 from cometmq.cli.output import json_option, namesrv_option, print_json, print_table, time_text
 from cometmq.cli.topic_shrink import shrink
 from cometmq.errors import SettingsError
@@ -13,12 +13,12 @@ from cometmq.errors import SettingsError
 QUEUES_MAX = 65_535
 PERMISSIONS = {"read-write": 6, "write-only": 2, "read-only": 4}
 PERM_NAMES = {perm: name for name, perm in PERMISSIONS.items()} | {7: "read-write, pattern", 1: "pattern"}
-"""With the bit 1, topics that a send makes are made after this one."""
+"""Bit 1 marks a pattern, from which a send creates new topics."""
 
 
 @click.group()
 def topic() -> None:
-    """Make, list, change, shrink and remove topics."""
+    """Create, list, change, shrink and delete topics."""
 
 
 topic.add_command(shrink)
@@ -39,8 +39,8 @@ topic.add_command(shrink)
 @namesrv_option
 @json_option
 def create(name: str, queues: int, perm: str, namesrv: str, as_json: bool) -> None:
-    """Make the topic NAME on every broker, or change it there."""
-    brokers = ask(namesrv, lambda admin: admin.create(name, queues=queues, perm=PERMISSIONS[perm]))
+    """Create the topic NAME on every broker, or change it there."""
+    brokers = run_in_cluster(namesrv, lambda admin: admin.create(name, queues=queues, perm=PERMISSIONS[perm]))
     if as_json:
         print_json({"topic": name, "queues": queues, "perm": PERMISSIONS[perm], "brokers": brokers})
     else:
@@ -52,8 +52,8 @@ def create(name: str, queues: int, perm: str, namesrv: str, as_json: bool) -> No
 @namesrv_option
 @json_option
 def delete(name: str, namesrv: str, as_json: bool) -> None:
-    """Remove the topic NAME, and its queues, from every broker and name server."""
-    brokers = ask(namesrv, lambda admin: admin.delete(name))
+    """Delete the topic NAME, and its queues, from every broker and name server."""
+    brokers = run_in_cluster(namesrv, lambda admin: admin.delete(name))
     if as_json:
         print_json({"topic": name, "deleted_from": brokers})
     else:
@@ -61,15 +61,15 @@ def delete(name: str, namesrv: str, as_json: bool) -> None:
 
 
 @topic.command("list")
-@click.option("--all", "everything", is_flag=True, help="Also those that brokers make by themselves.")
+@click.option("--all", "everything", is_flag=True, help="Also those that brokers create by themselves.")
 @namesrv_option
 @json_option
 def list_topics(everything: bool, namesrv: str, as_json: bool) -> None:
-    """List the topics of all brokers, but for those that brokers make by themselves.
+    """List the topics of all brokers, except those that brokers create by themselves.
 
-    These are RocketMQ's own, and the topics of groups for retries (%RETRY%…) and dead letters (%DLQ%…).
+    Those are RocketMQ's own, and the topics of groups for retries (%RETRY%…) and dead letters (%DLQ%…).
     """
-    _print_lines(ask(namesrv, lambda admin: admin.lines(own_only=not everything)), as_json=as_json)
+    _print_lines(run_in_cluster(namesrv, lambda admin: admin.lines(own_only=not everything)), as_json=as_json)
 
 
 @topic.command("update")
@@ -79,11 +79,11 @@ def list_topics(everything: bool, namesrv: str, as_json: bool) -> None:
 @namesrv_option
 @json_option
 def update(name: str, queues: int | None, perm: str | None, namesrv: str, as_json: bool) -> None:
-    """Change what is given of the topic NAME, on every broker that has it."""
+    """Change the number of queues or the perm of the topic NAME, on every broker that has it."""
     if queues is None and perm is None:
         raise SettingsError("nothing to change: give --queues or --perm")
     number = None if perm is None else PERMISSIONS[perm]
-    lines = ask(namesrv, lambda admin: admin.update(name, queues=queues, perm=number))
+    lines = run_in_cluster(namesrv, lambda admin: admin.update(name, queues=queues, perm=number))
     _print_lines(lines, as_json=as_json)
 
 
@@ -92,8 +92,8 @@ def update(name: str, queues: int | None, perm: str | None, namesrv: str, as_jso
 @namesrv_option
 @json_option
 def route(name: str, namesrv: str, as_json: bool) -> None:
-    """Show which brokers have the topic NAME, and where they are."""
-    found = ask(namesrv, lambda admin: admin.route(name))
+    """Show which brokers have the topic NAME, and their addresses."""
+    found = run_in_cluster(namesrv, lambda admin: admin.route(name))
     rows = [
         RouteLine(
             counts.broker_name,
@@ -118,8 +118,8 @@ def route(name: str, namesrv: str, as_json: bool) -> None:
 @namesrv_option
 @json_option
 def stats(name: str, namesrv: str, as_json: bool) -> None:
-    """Show how many messages each queue of the topic NAME holds, and when the last one came."""
-    queues = ask(namesrv, lambda admin: admin.queues(name))
+    """Show how many messages each queue of the topic NAME holds, and the time of the last one."""
+    queues = run_in_cluster(namesrv, lambda admin: admin.queues(name))
     if as_json:
         messages = sum(queue.max_offset - queue.min_offset for queue in queues)
         print_json({"topic": name, "messages": messages, "queues": [queue._asdict() for queue in queues]})
@@ -136,7 +136,7 @@ def stats(name: str, namesrv: str, as_json: bool) -> None:
 
 
 class RouteLine(NamedTuple):
-    """One broker that has a topic; id 0 stands for a master."""
+    """One broker that has a topic; id 0 is a master."""
 
     broker_name: str
     broker_id: int

@@ -1,4 +1,4 @@
-"""``cometmq topic shrink``: take queues away from a topic, losing no message."""
+"""``cometmq topic shrink``: remove queues from a topic without losing a message."""
 
 import asyncio
 import sys
@@ -14,7 +14,7 @@ from cometmq.cli.output import json_option, namesrv_option, print_json, printabl
 from cometmq.cli.times import parse_duration
 
 SHOWN_MAX = 20
-"""So many queues and groups are shown while it waits."""
+"""Most queues and groups shown while it waits."""
 
 Show = Callable[[Progress], None]
 
@@ -32,18 +32,18 @@ Show = Callable[[Progress], None]
     default=f"{SETTLE_S:.0f}s",
     show_default=True,
     metavar="TIME",
-    help="How long nothing must have come into the retired queues. RocketMQ's producers may send there for "
+    help="Required time without messages in the retired queues. RocketMQ's producers may send there for "
     "30s after a change.",
 )
 @click.option(
-    "--no-consumers-ok", is_flag=True, help="Give up their messages if no group consumes the topic."
+    "--no-consumers-ok", is_flag=True, help="Abandon their messages if no group consumes the topic."
 )
 @click.option(
     "--skip-group",
     "skipped",
     multiple=True,
     metavar="GROUP",
-    help="A group that need not have consumed them: one that is dead, or that broadcasts. Can be repeated.",
+    help="A group that need not have consumed them: one that is dead, or that broadcasts. Repeatable.",
 )
 @namesrv_option
 @json_option
@@ -59,12 +59,12 @@ def shrink(
     namesrv: str,
     as_json: bool,
 ) -> None:
-    """Lower TOPIC to so many queues on each broker, so that no message is lost.
+    """Lower TOPIC to --queues queues on each broker, so that no message is lost.
 
-    First the write queues are lowered, then all consumer groups are waited for, then the read queues are
-    lowered. Until then all messages can be read, and it can be stopped and run again.
+    First it lowers the write queues, then it waits for all consumer groups, then it lowers the read queues.
+    Until then all messages can be read, and it can be stopped and run again.
 
-    Exit codes: 0 it has no more queues than that; 1 messages would be lost, or somebody refused.
+    Exit codes: 0 it has no more queues than that; 1 messages would be lost, or a server refused.
     """
     timeout_s = parse_duration("--timeout", timeout) / 1000
     settle_s = parse_duration("--settle", settle) / 1000
@@ -111,7 +111,7 @@ def _summary(shrunk: ShrinkResult) -> str:
 
 @contextmanager
 def _progress(*, as_json: bool) -> Iterator[Show]:
-    """Show people on standard error how far it is: a live view on a terminal, a line for each step else."""
+    """Show the progress on standard error: a live view on a terminal, else a line for each step."""
     if as_json:
         yield lambda _: None
         return
@@ -127,7 +127,7 @@ def _progress(*, as_json: bool) -> Iterator[Show]:
 
 
 def _view(progress: Progress) -> list[str]:
-    """Give what a terminal shows."""
+    """Return the lines of the live view."""
     left = sorted(progress.left, key=lambda left: -left.messages)
     lines = [f"{_headline(progress)}, quiet for {progress.quiet_s:.0f} s", *map(_line, left[:SHOWN_MAX])]
     return lines if len(left) <= SHOWN_MAX else [*lines, f"  … and {len(left) - SHOWN_MAX} more"]
@@ -144,13 +144,13 @@ def _line(left: Unconsumed) -> str:
 
 
 class _Lines:
-    """Tells each step once."""
+    """A printer of each step, once."""
 
     def __init__(self) -> None:
         self._last: Step | None = None
 
     def show(self, progress: Progress) -> None:
-        """Tell the step if it is a new one."""
+        """Print the step if it is a new one."""
         if progress.step is not self._last:
             self._last = progress.step
             click.echo(_headline(progress), err=True)

@@ -21,7 +21,7 @@ FULL: Final = 2
 
 
 @contextmanager
-def survivors_set_aside(clock: Clock) -> Iterator[None]:
+def freeze_survivors(clock: Clock) -> Iterator[None]:
     """Freeze the survivors of full collections until the end of the ``with`` statement.
 
     Args:
