@@ -21,7 +21,7 @@ def test_it_tells_what_was_archived_and_what_was_not(
     command = ["spark", "archive", "a/store", str(tmp_path)]
     assert cometmq(*command).out.splitlines() == [
         "lost: 64 bytes of log were removed before they were archived",
-        "damaged: 1 stretches of the log are no messages",
+        "damaged: 1 stretches of the log are not messages",
         f"{tmp_path}: 7 messages of 2 files, up to offset 4096",
     ]
     (value,) = cometmq(*command, "--json", "--broker", "a").values
