@@ -18,7 +18,7 @@ from cometmq import kernels
 from cometmq.format import properties
 from cometmq.format.host import pack_host
 from cometmq.kernels.sends import SendBatch, constants_of
-from cometmq.kernels.topic_table import TopicTable
+from cometmq.kernels.topic_table import TopicHashTable
 from cometmq.store.append import NewMessage
 from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
@@ -72,7 +72,7 @@ class Fill:
         self.queues = [(f"bench-{topic}", queue) for queue in range(queues) for topic in range(topics)]
         self._store = store
         store.on_arrival(lambda _: None, lambda: False)  # nobody waits
-        table = TopicTable()
+        table = TopicHashTable()
         for name, queue in self.queues:
             table.put(name, queues, queue, store.bulk.queue_number(name, queue))
         body = bytes(ord("a") + at % 26 for at in range(body_size))

@@ -10,7 +10,7 @@ import numpy as np
 from cometmq.format.host import pack_host
 from cometmq.kernels.ops import Ops
 from cometmq.kernels.sends import MESSAGES_MAX, SEND, SendBatch, constants_of
-from cometmq.kernels.topic_table import TopicTable
+from cometmq.kernels.topic_table import TopicHashTable
 
 ADDED: Final = b"CLUSTER\x01c\x02"
 HOST: Final = pack_host("127.0.0.1", 10911)
@@ -49,7 +49,7 @@ class Reader:
         next_offsets: Sequence[int] = (0, 10, 20, 30),
         body_length_max: int = 1000,
     ) -> None:
-        table = TopicTable()
+        table = TopicHashTable()
         for queue_id in range(4):
             table.put("T", 4, queue_id, queue_id)
         assert ops.sends is not None

@@ -96,7 +96,7 @@ def test_without_a_place_for_the_cache_the_plain_operations_stay() -> None:
         NUMBA_CACHE_DIR=os.devnull,
     )
     told, serving = written.splitlines()
-    assert told.startswith("WARNING the kernels cannot be loaded, the slower plain operations stay")
+    assert told.startswith("WARNING the kernels cannot be loaded, the slower plain operations are used")
     assert "set COMETMQ_KERNELS_CACHE" in told
     assert serving.startswith("plain: OSError(") and "set COMETMQ_KERNELS_CACHE" in serving
 
@@ -109,7 +109,7 @@ def test_a_failing_child_leaves_the_plain_operations(
     monkeypatch.setattr(loading, "_current", plain)
     assert kernels.load_in_background().wait(SECONDS_MAX)
     assert kernels.current() is plain
-    assert "compiling ended with code 1" in caplog.text
+    assert "the compiling process ended with code 1" in caplog.text
     assert list(cold_cache.iterdir()) == []
 
 

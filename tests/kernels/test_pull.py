@@ -11,7 +11,7 @@ from cometmq import kernels
 from cometmq.format.consume_queue_ext import ADDRESS_MAX
 from cometmq.format.queue_entry import pack
 from cometmq.format.record import Record, encode
-from cometmq.kernels.pulls import LAST, LOOKED_AT, PAGE_SIZE, RUNS, TOLD, UNUSUAL
+from cometmq.kernels.pulls import LAST, LOOKED_AT, OUTCOME_SIZE, PAGE_SIZE, RUNS, UNUSUAL
 
 BEGIN = 1 << 30
 ROOM = 8
@@ -53,7 +53,7 @@ class Choice:
     ) -> None:
         ops = kernels.load().pulls
         assert ops is not None
-        places, found_sizes, run_sizes, told = np.full((4, ROOM), -1, np.int64)
+        places, found_sizes, run_sizes, outcome = np.full((4, ROOM), -1, np.int64)
         self.count = ops.choose(
             np.frombuffer(b"".join(pack(*entry) for entry in entries), np.uint8),
             np.array(codes or (), np.int64),
@@ -68,10 +68,14 @@ class Choice:
             places,
             found_sizes,
             run_sizes,
-            told,
+            outcome,
         )
-        self.places, self.sizes, self.told = places.tolist(), found_sizes.tolist(), told[:TOLD].tolist()
-        self.runs = list(zip(self.places, run_sizes.tolist(), strict=True))[: self.told[RUNS]]
+        self.places, self.sizes, self.outcome = (
+            places.tolist(),
+            found_sizes.tolist(),
+            outcome[:OUTCOME_SIZE].tolist(),
+        )
+        self.runs = list(zip(self.places, run_sizes.tolist(), strict=True))[: self.outcome[RUNS]]
 
 
 @pytest.mark.parametrize("kind", [{}, {"topic": "t" * LONG}, {"host": 20}, {"body": b""}])
@@ -79,8 +83,8 @@ def test_sound_records_are_chosen_up_to_the_limits(kind: dict[str, Any]) -> None
     data, entries = file_of(4, **kind)
     size = len(data) // 4
     chosen = Choice(data, entries)
-    assert (chosen.count, chosen.told[LOOKED_AT], chosen.runs) == (4, 4, [(0, 4 * size)])
-    assert chosen.told[LAST] == entries[3][0]
+    assert (chosen.count, chosen.outcome[LOOKED_AT], chosen.runs) == (4, 4, [(0, 4 * size)])
+    assert chosen.outcome[LAST] == entries[3][0]
     assert chosen.sizes[:4] == 4 * [size]
     assert Choice(data, entries, counts=(2, 1)).count == 2
     assert Choice(data, entries, counts=(2, 1), near_offset=BEGIN + len(data)).count == 1
@@ -91,9 +95,9 @@ def test_sound_records_are_chosen_up_to_the_limits(kind: dict[str, Any]) -> None
 def test_only_wanted_tags_are_chosen() -> None:
     data, entries = file_of(4)
     odd, none = Choice(data, entries, codes=[7, 1]), Choice(data, entries, codes=[])
-    assert (odd.count, odd.told[LOOKED_AT]) == (2, 4)
+    assert (odd.count, odd.outcome[LOOKED_AT]) == (2, 4)
     assert odd.runs == [(entries[n][0] - BEGIN, entries[n][1]) for n in (1, 3)]
-    assert (none.count, none.told[LOOKED_AT], none.told[LAST]) == (0, 4, entries[3][0])
+    assert (none.count, none.outcome[LOOKED_AT], none.outcome[LAST]) == (0, 4, entries[3][0])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from cometmq.kernels import plain, pulls
 
 
 def test_what_is_told_has_places_of_its_own() -> None:
-    assert {pulls.LOOKED_AT, pulls.LAST, pulls.RUNS} == set(range(pulls.TOLD))
+    assert {pulls.LOOKED_AT, pulls.LAST, pulls.RUNS} == set(range(pulls.OUTCOME_SIZE))
     assert pulls.UNUSUAL < 0 and pulls.PAGE_SIZE == mmap.PAGESIZE
 
 

@@ -8,12 +8,12 @@ from cometmq.kernels.topic_table import (
     NAME_LENGTH,
     QUEUE_COUNT,
     ROW_SIZE,
-    TopicTable,
+    TopicHashTable,
     slot_of,
 )
 
 
-def find(table: TopicTable, topic: str) -> int | None:
+def find(table: TopicHashTable, topic: str) -> int | None:
     """Find a topic's row as a kernel does."""
     slot = slot_of(java_hash(topic), len(table.slots))
     while (row := int(table.slots[slot])) >= 0:
@@ -26,7 +26,7 @@ def find(table: TopicTable, topic: str) -> int | None:
 
 @pytest.mark.parametrize("count", [1, 32, 33, 500])
 def test_every_topic_is_found_with_its_queues(count: int) -> None:
-    table = TopicTable()
+    table = TopicHashTable()
     topics = [f"topic-{number}" * (1 + number % 9) for number in range(count)]
     for number, topic in enumerate(topics):
         table.put(topic, 4, 1, number)
@@ -40,7 +40,7 @@ def test_every_topic_is_found_with_its_queues(count: int) -> None:
 
 
 def test_a_queue_that_is_put_again_has_its_new_number() -> None:
-    table = TopicTable()
+    table = TopicHashTable()
     table.put("T", 2, 0, 7)
     table.put("T", 2, 1, 8)
     table.put("T", 2, 0, 9)
@@ -49,14 +49,14 @@ def test_a_queue_that_is_put_again_has_its_new_number() -> None:
 
 
 def test_what_is_cleared_is_gone() -> None:
-    table = TopicTable()
+    table = TopicHashTable()
     table.put("T", 2, 0, 7)
     table.clear()
     assert find(table, "T") is None
     assert table.count == 0 and np.all(table.cells == -1)
 
 
-def queues(table: TopicTable, topic: str) -> list[int]:
+def queues(table: TopicHashTable, topic: str) -> list[int]:
     """The numbers of a topic's queues."""
     row = find(table, topic)
     assert row is not None
@@ -65,7 +65,7 @@ def queues(table: TopicTable, topic: str) -> list[int]:
 
 
 def test_a_topic_that_is_forgotten_has_no_queues_and_the_others_keep_theirs() -> None:
-    table = TopicTable()
+    table = TopicHashTable()
     table.put("A", 2, 0, 7)
     table.put("B", 2, 1, 8)
     table.forget("A")
@@ -75,7 +75,7 @@ def test_a_topic_that_is_forgotten_has_no_queues_and_the_others_keep_theirs() ->
 
 @pytest.mark.parametrize("queue_count", [1, 2, 5])
 def test_a_topic_that_comes_again_begins_anew(queue_count: int) -> None:
-    table = TopicTable()
+    table = TopicHashTable()
     table.put("A", 2, 0, 7)
     table.put("A", 2, 1, 8)
     table.put("B", 2, 1, 9)
@@ -86,7 +86,7 @@ def test_a_topic_that_comes_again_begins_anew(queue_count: int) -> None:
 
 
 def test_a_topic_that_changes_again_and_again_takes_no_more_room() -> None:
-    table = TopicTable()
+    table = TopicHashTable()
     for number in range(10_000):
         table.put("A", 8 - number % 2, 0, number)
         table.forget("A")

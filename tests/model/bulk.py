@@ -7,7 +7,7 @@ from tests.kernels.sending import PIECES, json_frame
 from cometmq import kernels
 from cometmq.format.record import decode_many
 from cometmq.kernels.sends import SendBatch, constants_of
-from cometmq.kernels.topic_table import TopicTable
+from cometmq.kernels.topic_table import TopicHashTable
 from cometmq.store import MessageStore, NewMessage
 
 
@@ -16,7 +16,7 @@ def append(store: MessageStore, messages: Sequence[NewMessage], queue_count: int
 
     Raises StoreNotWritable.
     """
-    table = TopicTable()
+    table = TopicHashTable()
     for message in messages:
         number = store.bulk.queue_number(message.topic, message.queue_id)
         table.put(message.topic, queue_count, message.queue_id, number)

@@ -20,7 +20,7 @@ from cometmq.kernels.queries import (
     QUERY_SIZE,
     STATE,
     TEXTS_SIZE,
-    Constants,
+    QueryConstants,
     QueryOps,
     constants_of,
 )
@@ -134,5 +134,5 @@ class BulkQueries:
             read.session.send(self._finds.answers(answers_begin, answers_end))
         read.commands_end = read.position if last == end else asked.frames_end
 
-    def _constants_of(self, last_update: tuple[int, int]) -> Constants:
+    def _constants_of(self, last_update: tuple[int, int]) -> QueryConstants:
         return constants_of(self._by_id, self._by_key.around(last_update))

@@ -16,7 +16,7 @@ from cometmq.broker.saved_entries import Change
 from cometmq.broker.topics import AUTO_CREATE_TOPIC, NOT_FOR_PRODUCERS, PERM_WRITE, Topics
 from cometmq.errors import IllegalName
 from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX, valid_topic
-from cometmq.kernels.topic_table import TopicTable
+from cometmq.kernels.topic_table import TopicHashTable
 from cometmq.wire.bodies import TopicConfig
 from cometmq.wire.codes import ResponseCode, Version
 from cometmq.wire.headers import SendHeader
@@ -54,7 +54,7 @@ class Targets:
         self._permission = permission
         self._checked: dict[str, Target] = {}
         self._turn = count()
-        self.table = TopicTable()
+        self.table = TopicHashTable()
         topics.on_change.append(self._forget)
 
     def find(self, header: SendHeader, version: int) -> Target:

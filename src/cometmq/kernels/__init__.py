@@ -1,10 +1,10 @@
-"""Bulk operations over record bytes: plain Python at once, compiled by Numba when loaded."""
+"""Bulk operations over record bytes: in plain Python from the start, compiled by Numba once loaded."""
 
 from cometmq.extras import require
 
 require("broker", "the package cometmq.kernels", "numpy")
 
-# ruff: noqa: E402  what is imported needs numpy, and would say less where it is missing
+# ruff: noqa: E402  the imports below need numpy; without it their own error would name no remedy
 
 from cometmq.kernels.loading import (
     Loading,

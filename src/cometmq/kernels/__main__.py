@@ -1,7 +1,7 @@
 """``python -m cometmq.kernels``: compile the kernels into a cache on the disk, so that they load at once.
 
-``cometmq kernels`` does so into a folder that is named, for an image. With ``--with-parent``, as a broker
-runs it, it works in the background and stops when its standard input ends.
+``cometmq kernels`` compiles them into a named folder, for an image. With ``--with-parent``, as a broker
+starts it, this process runs at a low priority and ends when its standard input ends.
 """
 
 import logging
@@ -20,7 +20,7 @@ NICENESS: Final = 10
 
 
 def main() -> None:
-    """Compile, unless that has been done."""
+    """Compile the kernels into the cache, unless it holds them already."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     signal.signal(signal.SIGTERM, _leave)
     with_parent = WITH_PARENT in sys.argv[1:]
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def _leave(*_: object) -> NoReturn:
-    sys.exit(1)  # by way of the exception, so that what was begun is removed
+    sys.exit(1)  # raises SystemExit, so that the unfinished cache is removed
 
 
 def _watch_parent() -> None:

@@ -17,7 +17,7 @@ from cometmq.message import Buffer
 
 Array: TypeAlias = "pa.Array[Any]"
 
-# Their stubs know fewer forms of arguments than they take.
+# pyarrow's stubs declare fewer forms of arguments than these functions accept.
 _list_array: Any = pa.ListArray.from_arrays
 _map_array: Any = pa.MapArray.from_arrays
 
@@ -25,14 +25,14 @@ _KNOWN: Final = ("unique_id", "tags", "keys")
 
 
 def gather(buffer: Buffer | Bytes, scan: Scan, rows: Longs, columns: Collection[str]) -> pa.RecordBatch:
-    """See ``ops.Ops.arrow``."""
+    """Gather records into Arrow columns: see ``ops.Ops.arrow``."""
     wanted = schema(columns)
     records = _Records(np.frombuffer(buffer, np.uint8), scan, rows)
     return pa.record_batch([records.column(name) for name in columns], schema=wanted)
 
 
 class _Records:
-    """The chosen records, and what several columns are made from."""
+    """The chosen records, with the positions that several columns share."""
 
     def __init__(self, data: Bytes, scan: Scan, rows: Longs) -> None:
         self._data = data
@@ -41,7 +41,7 @@ class _Records:
         self._found: dict[str, tuple[Longs, Longs]] = {}
 
     def column(self, name: str) -> Array:
-        """Make a column of ``TYPES``."""
+        """Build the column of this name, with its type in ``TYPES``."""
         match name:
             case "topic" | "body":
                 begins, lengths = self._part(name)
@@ -96,7 +96,7 @@ class _Records:
         return maps
 
     def _hosts(self, name: str) -> Array:
-        """Make texts of hosts once for each that is different: brokers are few, producers not many."""
+        """Build a column of hosts, formatting each distinct host once: a log has few of them."""
         positions, lengths = self._part(name)
         numbers = np.empty(len(positions), np.int32)
         firsts = number_texts(self._data, positions, lengths, np.zeros_like(lengths), numbers)
@@ -145,4 +145,6 @@ def _narrow(offsets: Longs) -> Ints:
 
 def _check_size(size: int) -> None:
     if size > SIZE_MAX:
-        raise OverflowError(f"a column of {size} bytes: choose fewer records, it can hold {SIZE_MAX}")
+        raise OverflowError(
+            f"an Arrow column holds at most {SIZE_MAX} bytes, this one needs {size}: choose fewer records"
+        )

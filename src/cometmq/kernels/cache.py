@@ -1,12 +1,12 @@
-"""Where the compiled kernels are kept between runs.
+"""The cache of compiled kernels on the disk, which outlives the process.
 
 One directory holds the machine code of all kernels of one CometMQ for one kind of processor. Its name
-is made of the contents of everything that the code depends on (sources, versions, processor), and of no
-path and no time: so it may be copied, into another venv, image or user's folder, and is found there. It gets
-that name only when it is complete: so a directory that exists is warm, and a compilation that was stopped
-leaves nothing that could be taken for one.
+is a digest of everything that the code depends on (sources, versions, processor), and of no path and no
+time: so it may be copied into another venv, image or user's folder, and is found there. A directory gets
+that name only when it is complete: so one that exists is warm, and a compilation that was stopped leaves
+nothing that could be mistaken for one.
 
-Where such directories are looked for says ``places``.
+``places`` lists the folders in which such directories are looked for.
 """
 
 import fcntl
@@ -36,7 +36,7 @@ _IMPORT: Final = re.compile(
 """An import at the top of a module: of names from a module, or of modules."""
 _WORD: Final = re.compile(r"\w+")
 KEPT_MAX: Final = 8
-"""So many caches are kept in a place, the newest ones: others are of earlier versions."""
+"""How many caches stay in a folder, the newest ones; older ones, of earlier versions, are removed."""
 _MAIN: Final = "kernels/compiled"
 _COMPILED: Final = "cometmq.kernels.compiled"
 _PREFIX: Final = "cometmq-"
@@ -44,11 +44,11 @@ _BUILDING: Final = "building-"
 
 
 class Sources(NamedTuple):
-    """What the kernels are made of.
+    """What the machine code depends on besides the processor.
 
     Attributes:
-        digest: of all texts, and of the versions of what compiles them.
-        kernel_count: how many there are.
+        digest: of the texts of all source modules and of the versions of Python, Numba, llvmlite and numpy.
+        kernel_count: how many kernels the sources define.
     """
 
     digest: str
@@ -59,7 +59,7 @@ def find() -> Path | None:
     """Return the directory from which the kernels can be loaded without compiling, or None.
 
     Raises:
-        ImportError: Numba is not there.
+        ImportError: Numba is not installed.
     """
     sources = read_sources()
     names = [_name(sources, processor) for processor in _usable_processors()]
@@ -71,21 +71,21 @@ def find() -> Path | None:
 
 
 def is_warm() -> bool:
-    """Return whether loading needs no compiling. Raises ImportError if Numba is not there."""
+    """Return whether loading needs no compiling. Raises ImportError if Numba is not installed."""
     return find() is not None
 
 
 def load_compiled(*, for_all_users: bool = False) -> ModuleType:
-    """Import the compiled operations; compile them into a cache if there is none, which takes half a minute.
+    """Import the compiled operations; compile them first if no cache holds them, which takes half a minute.
 
-    Processes that find none at the same time compile one after the other, so only the first does.
+    A lock on the cache's folder makes sure that of several processes only the first one compiles.
 
     Args:
         for_all_users: as in ``places.to_write``.
 
     Raises:
-        ImportError: Numba is not there, or does not work with this Python or numpy.
-        OSError: no place for the cache can be written to.
+        ImportError: Numba is not installed, or does not work with this Python or numpy.
+        OSError: none of the folders for the cache can be written to.
         ValueError: the cache is damaged.
     """
     if _COMPILED in sys.modules:
@@ -100,9 +100,9 @@ def load_compiled(*, for_all_users: bool = False) -> ModuleType:
 
 
 def compile_into(parent: Path, processor: "Processor") -> Path:
-    """Compile all kernels for a processor, and return their directory in ``parent``; it may be copied.
+    """Compile all kernels for a processor into a directory in ``parent``, and return that directory.
 
-    To be called in a process that has compiled nothing. If the directory is there, nothing is done.
+    The directory may be copied. One that is there already stays as it is. Call this in a process that has
 
     Raises:
         ImportError, OSError: as in ``load_compiled``.
@@ -120,19 +120,19 @@ def compile_into(parent: Path, processor: "Processor") -> Path:
 
 
 def compiled_count(parent: Path) -> int:
-    """Return how many kernels a compilation under way in a place has made."""
+    """Return how many kernels a compilation under way in this folder has finished."""
     return max(map(_kernel_count, parent.glob(f"{_BUILDING}*/{_PREFIX}*")), default=0)
 
 
 def remove_unfinished() -> None:
-    """Remove what compilations that were stopped have left; one under way in another process is let be."""
+    """Remove what stopped compilations have left, unless another process is compiling now."""
     parent = places.to_write(for_all_users=False).path
     with suppress(BlockingIOError), _locked(parent, fcntl.LOCK_NB):
         _remove_unfinished(parent)
 
 
 def read_sources() -> Sources:
-    """Digest what the machine code depends on, but for the processor. Raises ImportError without Numba."""
+    """Digest what the machine code depends on. Raises ImportError if Numba is not installed."""
     numba, llvmlite, numpy = map(importlib.import_module, ("numba", "llvmlite", "numpy"))
     versions = (numba.__version__, llvmlite.__version__, numpy.__version__)
     python = f"{sys.implementation.cache_tag} {sys.version_info}"
@@ -145,9 +145,9 @@ def read_sources() -> Sources:
 
 
 def _sources() -> dict[str, bytes]:
-    """Read what the compiled operations are made of: themselves, and all in ``format`` that they import.
+    """Read the modules that decide the machine code: the kernels, and what they import from ``format``.
 
-    (Of what they import elsewhere, such as errors, nothing gets into machine code.)
+    (Nothing that they import from elsewhere, such as errors, gets into machine code.)
     """
     found: dict[str, bytes] = {}
     waiting = [_MAIN]
@@ -164,7 +164,7 @@ def _sources() -> dict[str, bytes]:
 
 
 def _usable_processors() -> "list[Processor]":
-    """Return the processors whose code runs here, the best first."""
+    """Return the processors whose machine code runs on this machine, the fastest code first."""
     from cometmq.kernels.machine_code import portable_processor, this_processor  # noqa: PLC0415  imports Numba
 
     portable = portable_processor()
@@ -178,12 +178,12 @@ def _name(sources: Sources, processor: "Processor") -> str:
 def _kernel_count(directory: Path) -> int:
     try:
         return sum(name.endswith(places.SUFFIX) for name in os.listdir(directory))
-    except OSError:  # it is not there, or not for this user
+    except OSError:  # it does not exist, or this user may not read it
         return 0
 
 
 def _compile_into(parent: Path, processor: "Processor") -> ModuleType:
-    """Compile into a directory that gets its name at the end; the caller holds the lock of ``parent``."""
+    """Compile into a directory that is renamed when complete; the caller holds the lock of ``parent``."""
     from cometmq.kernels.machine_code import kept_in  # noqa: PLC0415  imports Numba
 
     sources = read_sources()
@@ -193,8 +193,8 @@ def _compile_into(parent: Path, processor: "Processor") -> ModuleType:
         made = Path(building, directory.name)
         with kept_in(made, is_complete=False):
             compiled = importlib.import_module(_COMPILED)
-        if _kernel_count(made) == sources.kernel_count:  # not under some of Numba's debugging switches
-            shutil.rmtree(directory, ignore_errors=True)  # one that lacks something
+        if _kernel_count(made) == sources.kernel_count:  # fewer under some of Numba's debugging switches
+            shutil.rmtree(directory, ignore_errors=True)  # an incomplete one
             made.rename(directory)
     _forget_old(parent)
     return compiled
@@ -220,10 +220,10 @@ def _forget_old(parent: Path) -> None:
 
 @contextmanager
 def _locked(directory: Path, flags: int = 0) -> Iterator[None]:
-    """Be the only process that is in here; the lock ends with the process at the latest.
+    """Hold the directory's lock, which ends with the process at the latest.
 
     Raises:
-        BlockingIOError: another one is, and the flags are LOCK_NB.
+        BlockingIOError: another process holds it, and ``flags`` is LOCK_NB.
     """
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

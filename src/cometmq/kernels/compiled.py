@@ -1,4 +1,4 @@
-"""The operations compiled by Numba: importing this loads them all. They must equal those of ``plain``."""
+"""The operations compiled by Numba: importing this loads them all. They equal those of ``plain``."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING
@@ -41,7 +41,7 @@ __all__ = [
 
 
 def arrow(buffer: Buffer | Bytes, scan: Scan, rows: Longs, columns: Collection[str]) -> "pa.RecordBatch":
-    """Gather columns: see ``ops.Ops.arrow``."""
+    """Gather records into Arrow columns: see ``ops.Ops.arrow``."""
     from cometmq.kernels import arrow as columns_of  # noqa: PLC0415  pyarrow is large, and only Spark has it
 
     return columns_of.gather(buffer, scan, rows, columns)

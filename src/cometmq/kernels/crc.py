@@ -1,7 +1,7 @@
-"""CRC-32 (IEEE 802.3, as ``zlib.crc32``), sixteen bytes at a time, and where the processor can, more.
+"""CRC-32 (IEEE 802.3, as ``zlib.crc32``): sixteen bytes a step, or 64 where the processor can.
 
-Table ``k`` holds what a byte contributes from ``k`` bytes before the end of the sixteen, so that all
-sixteen look-ups are independent of each other but for the four that wait for the last round
+Table ``k`` holds what a byte contributes that is ``k`` bytes before the end of the sixteen. So all sixteen
+look-ups are independent of each other, but for the four that need the last step's result
 ("slicing", M. E. Kounavis and F. L. Berry, 2005).
 """
 
@@ -19,7 +19,7 @@ _SLICES: Final = 16
 
 
 def crc32(buffer: Buffer | Bytes) -> int:
-    """Give ``zlib.crc32(buffer)``."""
+    """Compute the CRC-32 of a buffer, as ``zlib.crc32``."""
     data = np.frombuffer(buffer, np.uint8)
     crc: int = _crc32(data, 0, len(data))
     return crc
@@ -41,10 +41,10 @@ _TABLES: Final = _make_tables()
 
 @inlined
 def crc32_of(buffer: Bytes, position: int, length: int) -> Any:
-    """Give the CRC-32 of ``length`` bytes at ``position``: for kernels."""
+    """Compute the CRC-32 of ``length`` bytes at ``position``, inside a kernel."""
     crc = uint32(_ONES)
     end = position + length
-    if FOLDS:  # Numba leaves out what no branch leads to
+    if FOLDS:  # a constant: Numba leaves the branch out where it is False
         if length >= STRIDE:
             low, high = folded(buffer, int64(position), int64(length), uint64(crc))
             crc = uint32(0)

@@ -1,9 +1,9 @@
-"""Adding up blocks of bytes for a CRC-32 by carry-less products, where the processor has them.
+"""Folding blocks of bytes for a CRC-32 by carry-less products, where the processor has them.
 
 A block of sixteen bytes that is ``d`` bits before another is worth as much as its product with x^d, modulo
-the polynomial; so blocks can be added up into one, for which the tables of ``crc`` are asked. Four sums run
-side by side, for a product takes some cycles, but one can begin in each. (V. Gopal et al., "Fast CRC
-Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel, 2009.)
+the polynomial. So many blocks can be added up into one, whose CRC the tables of ``crc`` tell. Four sums run
+side by side, because a product takes some cycles, but a new one can begin in each. (V. Gopal et al., "Fast
+CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel, 2009.)
 """
 
 from collections.abc import Callable
@@ -14,12 +14,12 @@ from llvmlite import ir
 from cometmq.kernels.jit import compiles_for, intrinsic, types
 
 FOLDS: Final = compiles_for("pclmul")
-"""Whether ``folded`` can be called."""
+"""Whether the processor that is compiled for has carry-less products, so that ``folded`` can be called."""
 POLYNOMIAL: Final = 0xEDB88320
 BLOCK: Final = 16
 LANES: Final = 4
 STRIDE: Final = LANES * BLOCK
-"""So many bytes must there be."""
+"""The fewest bytes that ``folded`` accepts."""
 
 _INDEX: Final = ir.IntType(32)
 _WORD: Final = ir.IntType(64)
@@ -32,7 +32,7 @@ _PRODUCT: Final = ir.FunctionType(_PAIR, [_PAIR, _PAIR, _SELECTOR])
 
 @intrinsic
 def folded(_: Any, buffer: Any, position: Any, length: Any, crc: Any) -> Any:  # noqa: ARG001  for Numba
-    """Add up the whole blocks of ``length`` bytes that follow on ``crc``: give the two words of the sum."""
+    """Fold the whole blocks within ``length`` bytes, after ``crc``, into one; return its two 64-bit words."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array, begin, size, before = arguments
@@ -44,7 +44,7 @@ def folded(_: Any, buffer: Any, position: Any, length: Any, crc: Any) -> Any:  #
 
 
 class _Folding:
-    """Writes the instructions of a folding."""
+    """Generates the instructions of a folding."""
 
     def __init__(self, builder: Any, data: Any) -> None:
         self._builder = builder
@@ -52,7 +52,7 @@ class _Folding:
         self._product = builder.module.declare_intrinsic("llvm.x86.pclmulqdq", (), _PRODUCT)
 
     def total(self, begin: Any, end: Any, crc: Any) -> list[Any]:
-        """Add up four lanes of blocks, then the lanes, then the blocks behind the last stride."""
+        """Add up four lanes of blocks, then the lanes, then the blocks after the last stride."""
         builder = self._builder
         first = builder.insert_element(ir.Constant(_PAIR, [0, 0]), crc, _INDEX(0))
         lanes = [self._block(begin, BLOCK * lane) for lane in range(LANES)]
@@ -71,13 +71,13 @@ class _Folding:
         return [builder.extract_element(total, _INDEX(half)) for half in (0, 1)]
 
     def _block(self, at: Any, offset: int = 0) -> Any:
-        """Load a block."""
+        """Load the block at ``at + offset``."""
         builder = self._builder
         place = builder.gep(self._data, [builder.add(at, _WORD(offset))])
         return builder.load(builder.bitcast(place, ir.PointerType(_PAIR)), align=1)
 
     def _next(self, sum_before: Any, distance: int, block: Any) -> Any:
-        """Add a sum to the block that is so many bytes behind it."""
+        """Add a sum to the block that is ``distance`` bytes after it."""
         builder, bits = self._builder, 8 * distance
         powers = ir.Constant(_PAIR, [_power(bits + 32), _power(bits - 32)])
         low = builder.call(self._product, [sum_before, powers, _BOTH_LOW])
@@ -87,7 +87,7 @@ class _Folding:
     def _loop(
         self, at: Any, end: Any, step: int, values: list[Any], turn: Callable[[Any, list[Any]], list[Any]]
     ) -> tuple[Any, list[Any]]:
-        """Take turns while ``step`` bytes are left; give where that ends, and the values then."""
+        """Loop while ``step`` bytes are left; return the position where it ends, and the values then."""
         builder, before = self._builder, self._builder.block
         head, body, behind = (builder.append_basic_block(name) for name in ("head", "body", "behind"))
         builder.branch(head)
@@ -107,7 +107,7 @@ class _Folding:
 
 
 def _power(bits: int) -> int:
-    """Give x^bits modulo the polynomial, lowest power in the highest of 33 bits, as products want it."""
+    """Return x^bits modulo the polynomial, the lowest power in the highest of 33 bits, for ``_PRODUCT``."""
     value = 1 << 31
     for _ in range(bits):
         value = value >> 1 ^ (POLYNOMIAL if value & 1 else 0)

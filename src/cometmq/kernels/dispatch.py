@@ -1,4 +1,4 @@
-"""The dispatch kernels: number the queues of scanned records, then read tags and keys.
+"""The dispatch kernels: number the queues of scanned records, then compute tags codes and key hashes.
 
 They do for many records what ``format.dispatch`` defines for one.
 """
@@ -51,9 +51,9 @@ _SCHEDULE: Final = tuple(SCHEDULE_TOPIC.encode())
 def dispatch(
     buffer: Buffer | Bytes, scan: Scan, delay_levels: DelayLevels, *, named: bool = True
 ) -> Dispatch:
-    """Dispatch records: see ``ops.Ops.dispatch``."""
+    """Compute what records contribute to consume queues and index: see ``ops.Ops.dispatch``."""
     data = np.frombuffer(buffer, np.uint8)
-    queue = np.arange(scan.count, dtype=np.int32)  # each its own, as long as nobody wants to know
+    queue = np.arange(scan.count, dtype=np.int32)  # without names, each record counts as a queue of its own
     firsts = queue.astype(np.int64)
     queues: list[tuple[str, int]] = []
     if named:
@@ -91,10 +91,10 @@ def _topics(data: Bytes, scan: Scan, records: Longs) -> list[str]:
 
 
 def _topic_hashes(data: Bytes, scan: Scan, records: Longs) -> tuple[Ints, Flags]:
-    """Give for each of some records the hash of ``topic#``, and whether it is the schedule's topic."""
+    """Return for each of ``records`` the hash of ``topic#``, and whether it is the schedule's topic."""
     topic_hash, is_delayed = np.empty(len(records), np.int32), np.empty(len(records), np.bool_)
     if not _hash_topics(data, scan.topic_position, scan.topic_length, records, topic_hash, is_delayed):
-        for number, topic in enumerate(_topics(data, scan, records)):  # one is no UTF-8
+        for number, topic in enumerate(_topics(data, scan, records)):  # one is not UTF-8: as ``plain``
             topic_hash[number] = java_hash(f"{topic}#")
     return topic_hash, is_delayed
 
@@ -103,7 +103,7 @@ def _topic_hashes(data: Bytes, scan: Scan, records: Longs) -> tuple[Ints, Flags]
 def _hash_topics(
     buffer: Bytes, positions: Longs, lengths: Ints, records: Longs, topic_hash: Ints, is_delayed: Flags
 ) -> bool:
-    """Hash topics as ``_topic_hashes`` says; False if one is no UTF-8."""
+    """Write what ``_topic_hashes`` returns; return whether all topics are UTF-8."""
     valid = True
     for number in range(len(records)):
         begin = positions[records[number]]
@@ -119,7 +119,7 @@ def _hash_topics(
 
 @inlined
 def _level(buffer: Bytes, position: int, end: int, max_level: int) -> Any:
-    """Give the delay level that the text asks for; 0 if it is no Java Integer above 0."""
+    """Read the delay level from a text; 0 if it is not a Java Integer above 0."""
     if position < end and byte_at(buffer, position) == ord("+"):
         position += 1
     asked = int64(0)
@@ -159,9 +159,16 @@ def _read(
     delays_ms: Longs,
     tags_code: Longs,
 ) -> tuple[Ints, Longs]:
-    """Set the tags codes; give hash and record of each key.
+    """Write the tags code of each record; return hash and record number of each key.
 
-    ``topic_hash`` and ``is_delayed`` are by queue: the hash of ``topic#`` and whether it is a schedule's.
+    Args:
+        properties_position, properties_length, store_time, in_index, queue: one item for each record.
+        topic_hash, is_delayed: one item for each queue number, as ``_topic_hashes`` returns them.
+        delays_ms: how long each delay level is, from level 1.
+        tags_code: int64[records], written.
+
+    Returns:
+        The hashes (int32), and for each the number of its record (int64).
     """
     room = 2 * len(queue) + 16
     key_hash, key_record = np.empty(room, np.int32), np.empty(room, np.int64)

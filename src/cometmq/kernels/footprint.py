@@ -1,9 +1,9 @@
-"""Keeping down what loading costs a process that serves: pauses of its event loop, and memory.
+"""Reducing what loading the kernels costs a serving process: pauses of its event loop, and memory.
 
-Numba makes some 200,000 objects that live as long as the process. While it does, the garbage collector
-looks through all of them several times, 20–40 ms each, in which no other thread runs; and so would
-every full collection later on. LLVM leaves 65 MB of its code and constants in memory, of which running the
-kernels needs nothing.
+Numba creates some 200,000 objects that live as long as the process. Meanwhile the garbage collector
+traverses all of them several times, 20–40 ms each, in which no other thread runs; and so would every full
+collection later on. LLVM leaves 65 MB of its code and constants in memory, of which running the kernels
+needs nothing.
 """
 
 import ctypes
@@ -21,33 +21,33 @@ _MAPPING: Final = re.compile(
     r"(?:.*\n)*?Anonymous: +(?P<written_kib>\d+) kB$",
     re.MULTILINE,
 )
-"""One of a process's mappings, as /proc/self/smaps tells of it."""
+"""One mapping of the process in /proc/self/smaps."""
 
 
 @contextmanager
 def small_footprint() -> Iterator[None]:
-    """Do within it what makes objects that stay: they will not be looked at by the garbage collector."""
+    """Exempt the objects created within it from garbage collection, and release LLVM's pages at its end."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.freeze()  # before collecting goes on: the first collection would look at all that is new
+        gc.freeze()  # before enabling: the first collection would traverse all the new objects
         if was_enabled:
             gc.enable()
-    _give_back(_LLVM)
+    _release_pages(_LLVM)
 
 
-def _give_back(library: str) -> None:
-    """Let the system drop the pages of a library that are as in its file: they are read again if need be."""
+def _release_pages(library: str) -> None:
+    """Release a library's pages that equal its file: the system reads them again when they are needed."""
     try:
         mappings = Path("/proc/self/smaps").read_text()
-    except OSError:  # not Linux, or one that does not tell: it costs memory, nothing else
+    except OSError:  # not Linux, or /proc is hidden: that costs only memory
         return
     madvise = ctypes.CDLL(None).madvise
     madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     for mapping in _MAPPING.finditer(mappings):
         if mapping["name"].endswith(f"/{library}") and "w" not in mapping["permissions"]:
-            if mapping["written_kib"] == "0":  # else the loader has put addresses there: they would be lost
+            if mapping["written_kib"] == "0":  # else the loader wrote addresses there, which would be lost
                 begin, end = int(mapping["begin"], 16), int(mapping["end"], 16)
                 madvise(begin, end - begin, _MADV_DONTNEED)

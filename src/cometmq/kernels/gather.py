@@ -1,4 +1,4 @@
-"""The kernels that copy pieces of a buffer together, for Arrow's string and binary columns."""
+"""The kernels that copy pieces of a buffer one after another, for Arrow's string and binary columns."""
 
 from typing import Final
 
@@ -37,7 +37,7 @@ def _is_ascii(buffer: Bytes, position: int, end: int) -> bool:
 
 @inlined
 def _text_size(buffer: Bytes, position: int, end: int) -> int:
-    """Give the bytes that a text takes, once what is not UTF-8 in it is replaced."""
+    """Return the size of a text in bytes once its malformed UTF-8 is replaced by U+FFFD."""
     size = 0
     while position < end:
         code, length = code_point(buffer, position, end)
@@ -54,7 +54,13 @@ def _copy(buffer: Bytes, position: int, end: int, data: Bytes, to: int) -> None:
 
 @kernel(long(bytes_in, longs_in, longs_in, types.boolean, ints_out))
 def set_offsets(buffer: Bytes, begins: Longs, ends: Longs, is_text: bool, offsets: Ints) -> int:
-    """Set where each piece will begin; give the size of all, which may be more than offsets can hold."""
+    """Compute where each piece will begin in a column; return the size of all pieces in bytes.
+
+    Args:
+        begins, ends: int64[pieces], positions in the buffer.
+        is_text: whether malformed UTF-8 is replaced, which changes sizes.
+        offsets: int32[pieces + 1], written; worthless if the size returned exceeds an int32.
+    """
     size = 0
     for i in range(len(begins)):
         offsets[i] = size
@@ -68,7 +74,12 @@ def set_offsets(buffer: Bytes, begins: Longs, ends: Longs, is_text: bool, offset
 
 @kernel(none(bytes_in, longs_in, longs_in, types.boolean, ints_in, bytes_out))
 def copy_pieces(buffer: Bytes, begins: Longs, ends: Longs, is_text: bool, offsets: Ints, data: Bytes) -> None:
-    """Copy the pieces to their offsets; in texts, replace what is not UTF-8."""
+    """Copy the pieces to the offsets that ``set_offsets`` computed; replace malformed UTF-8 in texts.
+
+    Args:
+        begins, ends, is_text, offsets: as in ``set_offsets``.
+        data: uint8[size], written; the size is the one that ``set_offsets`` returned.
+    """
     for i in range(len(begins)):
         position, end, to = begins[i], ends[i], int64(offsets[i])
         if not is_text or _is_ascii(buffer, position, end):
@@ -90,7 +101,14 @@ def copy_pieces(buffer: Bytes, begins: Longs, ends: Longs, is_text: bool, offset
 def write_offset_ids(
     buffer: Bytes, hosts: Longs, host_lengths: Ints, physical_offsets: Longs, offsets: Ints, data: Bytes
 ) -> None:
-    """Write hosts and physical offsets in hex."""
+    """Write offset message ids: the bytes of store host and physical offset in upper-case hex.
+
+    Args:
+        hosts, host_lengths: int64[records] and int32[records], positions and sizes in the buffer in bytes.
+        physical_offsets: int64[records].
+        offsets: int32[records + 1], where each id begins in ``data``.
+        data: uint8, written.
+    """
     for i in range(len(hosts)):
         to = int64(offsets[i])
         for k in range(host_lengths[i]):

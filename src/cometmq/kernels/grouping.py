@@ -1,4 +1,4 @@
-"""The kernel that groups queue entries by queue: each goes to the end of its queue's newest run."""
+"""The kernel that groups consume queue entries by queue: each is appended to its queue's newest run."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from cometmq.kernels.sends import ENTRY_SIZE, PHYSICAL_OFFSET, QUEUE, QUEUE_OFFS
 
 
 def group_entries(rows: Longs, runs: Runs) -> int:
-    """Group queue entries: see ``ops.Ops.group_entries``."""
+    """Group consume queue entries by queue: see ``ops.Ops.group_entries``."""
     places = len(runs.rows)
     assert places & (places - 1) == 0 and len(runs.entries) == places * runs.length * SIZE
     count: int = _group(rows, *runs)

@@ -1,8 +1,8 @@
 """Index kernels: insert many keys into an index file's image, and follow one key's chain.
 
 The image is the file's first ``40 + 4 × slot_count`` bytes, header and slots, as they are on the disk.
-Entries are only ever added at the end and never changed, so they need not be in memory: an insert
-writes them into a buffer that the caller then writes to the file.
+Entries are only appended and never changed, so they need not be in memory: an insert writes them into a
+buffer, which the caller then writes to the file.
 """
 
 from typing import Any
@@ -43,7 +43,7 @@ def index_insert(
     *,
     entry_count: int,
 ) -> int:
-    """Insert keys: see ``ops.Ops.index_insert``."""
+    """Insert keys into an index file's image: see ``ops.Ops.index_insert``."""
     assert len(image) > HEADER_SIZE and len(dirty_pages) * PAGE_SIZE >= len(image)
     assert len(key_hashes) == len(physical_offsets) == len(store_times)
     taken: int = _insert(image, dirty_pages, entries, key_hashes, physical_offsets, store_times, entry_count)
@@ -60,7 +60,7 @@ def index_find(
     end_time: int,
     max_count: int,
 ) -> list[int]:
-    """Find a key's records: see ``ops.Ops.index_find``."""
+    """Find the records of a key in an index file: see ``ops.Ops.index_find``."""
     found = np.empty(max(max_count, 0), np.int64)
     count = _find(image, written, tail, key_hash, begin_time, end_time, found)
     offsets: list[int] = found[:count].tolist()
@@ -69,7 +69,7 @@ def index_find(
 
 @inlined
 def slot_at(key_hash: Any, slot_count: Any) -> Any:
-    """Give where the slot of a key's hash lies in the image."""
+    """Return the position in the image of the slot for a key's hash."""
     return HEADER_SIZE + key_hash % slot_count * SLOT_SIZE
 
 
@@ -89,7 +89,7 @@ def _insert(
     used_slots, next_entry = int64(int_at(image, 32)), int64(int_at(image, 36))
     next_entry = max(next_entry, FIRST_ENTRY)
     taken = min(len(key_hashes), len(entries) // ENTRY_SIZE, max(entry_count - next_entry, 0))
-    for i in range(taken):  # slots are far apart: asked for in a row, they come from memory at once
+    for i in range(taken):  # slots are far apart: these loads do not wait for each other
         put_int(entries, i * ENTRY_SIZE + 16, int_at(image, slot_at(key_hashes[i], slot_count)))
     for i in range(taken):
         store_time = store_times[i]
@@ -145,6 +145,6 @@ def _find(
             count += 1
         if store_time < begin_time:
             break
-        last = number  # a chain goes back in the file; one that does not is damaged, and could be endless
+        last = number  # a sound chain only goes back in the file; a damaged one could be endless
         number = int64(int_at(entry, 16))
     return count

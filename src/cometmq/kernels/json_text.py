@@ -1,4 +1,4 @@
-"""JSON inside kernels, as far as request headers need it: strict, and -1 for anything unusual."""
+"""The JSON of request headers inside kernels: strict, and -1 for anything unusual."""
 
 from typing import Any, Final
 
@@ -19,16 +19,16 @@ _BACKSLASHES: Final = _ONES * uint64(_BACKSLASH)
 _BLANKS: Final = _ONES * uint64(_BLANK)
 _ZEROS: Final = _ONES * uint64(_ZERO)
 _TOO_LARGE: Final = _ONES * uint64(0x80 - 10)
-"""Added to a byte of up to 9 it leaves the highest bit alone."""
+"""Added to a byte, it sets the highest bit unless the byte is at most 9."""
 _WORD: Final = 8
 _DIGITS_MAX: Final = 18
 NOT_A_NUMBER: Final = -(2**63)
-"""No number of so few digits."""
+"""What stands for a missing number; it has more than ``_DIGITS_MAX`` digits."""
 
 
 @inlined
 def skip_blanks(data: Bytes, position: int, end: int) -> Any:
-    """Give where the next byte is that is no blank."""
+    """Return the position of the next byte that is not a blank."""
     while position < end and byte_at(data, position) == _BLANK:
         position += 1
     return position
@@ -36,11 +36,12 @@ def skip_blanks(data: Bytes, position: int, end: int) -> Any:
 
 @inlined
 def _unplain(word: Any) -> Any:
-    """Mark the first of eight bytes that is a quote, a backslash, a control character or none of ASCII.
+    """Mark the first of eight bytes that is a quote, a backslash, a control character or not ASCII.
 
-    Its highest bit is the lowest that is set in what is given, 0 if all are plain. A byte that is zero
-    borrows from its highest bit when one is taken from each byte; a byte below 32, when 32 is; the borrow
-    may go on to the bytes behind. (S. E. Anderson, "Bit Twiddling Hacks": haszero, hasless.)
+    The lowest bit set in the result is the highest bit of that byte; the result is 0 if all are plain.
+    Subtracting 1 from each byte borrows from the highest bit of a zero byte, and subtracting 32 from that of
+    a byte below 32; a borrow may spread only to later bytes. (S. E. Anderson, "Bit Twiddling Hacks": haszero,
+    hasless.)
     """
     quotes, backslashes = word ^ _QUOTES, word ^ _BACKSLASHES
     borrows = (quotes - _ONES) & ~quotes | (backslashes - _ONES) & ~backslashes | (word - _BLANKS) & ~word
@@ -49,7 +50,7 @@ def _unplain(word: Any) -> Any:
 
 @inlined
 def plain_end(data: Bytes, position: int, end: int) -> Any:
-    """Give where the text ends that begins at ``position``; -1 unless it is ASCII without escapes."""
+    """Return where the text at ``position`` ends, at its quote; -1 unless it is ASCII without escapes."""
     while position + 8 <= end:
         unplain = _unplain(word_at(data, position))
         if unplain:
@@ -68,7 +69,7 @@ def plain_end(data: Bytes, position: int, end: int) -> Any:
 
 @inlined
 def is_plain(data: Bytes, position: int, end: int) -> bool:
-    """Tell whether a text that stands between two positions is ASCII."""
+    """Return whether the bytes from ``position`` to ``end`` are ASCII."""
     while position < end:
         if byte_at(data, position) >= 0x80:
             return False
@@ -78,7 +79,7 @@ def is_plain(data: Bytes, position: int, end: int) -> bool:
 
 @inlined
 def _digits(data: Bytes, end: int, count: int) -> Any:
-    """Read the 1 to 8 digits that end before ``end``, eight bytes at once; NOT_A_NUMBER if they are none.
+    """Read the 1 to 8 digits before ``end``, eight bytes at once; NOT_A_NUMBER if one is not a digit.
 
     Neighbours are joined three times: to numbers below 100, below 10,000 and below 100,000,000.
     """
@@ -92,7 +93,7 @@ def _digits(data: Bytes, end: int, count: int) -> Any:
 
 @inlined
 def number_between(data: Bytes, position: int, end: int) -> Any:
-    """Read a decimal number as JSON writes it; NOT_A_NUMBER if it is none, or longer than 18 digits."""
+    """Read a decimal integer of JSON; NOT_A_NUMBER if it is not one, or has more than 18 digits."""
     digits = end - position
     if 1 <= digits <= _WORD and end >= _WORD:
         if digits > 1 and byte_at(data, position) == _ZERO:
@@ -109,7 +110,7 @@ def number_between(data: Bytes, position: int, end: int) -> Any:
 
 @inlined
 def _signed_between(data: Bytes, position: int, end: int) -> Any:
-    """Read any number, digit by digit."""
+    """Read a number of any sign and length as ``number_between`` does, digit by digit."""
     is_negative = position < end and byte_at(data, position) == _MINUS
     if is_negative:
         position += 1
@@ -130,7 +131,7 @@ def _signed_between(data: Bytes, position: int, end: int) -> Any:
 
 @inlined
 def number_end(data: Bytes, position: int, end: int) -> Any:
-    """Give where the number at ``position`` ends: before the first byte that is neither digit nor minus."""
+    """Return where the number at ``position`` ends: at the first byte that is neither digit nor minus."""
     while position < end:
         byte = byte_at(data, position)
         if byte != _MINUS and (byte < _ZERO or byte > _NINE):
@@ -149,7 +150,7 @@ def _hex_digit(byte: int) -> Any:
 
 @inlined
 def put_code_point(out: Bytes, at: int, code: int) -> Any:
-    """Write a code point below U+10000 as UTF-8; give where the next one goes."""
+    """Write a code point below U+10000 as UTF-8; return the position after it."""
     if code < 0x80:
         out[at] = uint8(code)
         return at + 1
@@ -165,7 +166,7 @@ def put_code_point(out: Bytes, at: int, code: int) -> Any:
 
 @inlined
 def _simple_escape(byte: int) -> Any:
-    """Give what an escape of one letter stands for, -1 if there is no such escape."""
+    """Return the character that an escape of one letter stands for, -1 if there is no such escape."""
     if byte == _QUOTE or byte == _BACKSLASH or byte == 47:
         return 0 + byte
     if byte == 98:
@@ -183,14 +184,14 @@ def _simple_escape(byte: int) -> Any:
 
 @inlined
 def unescape(data: Bytes, position: int, end: int, out: Bytes, at: int) -> Any:
-    """Write the text that begins at ``position`` to ``out``, as UTF-8, without its escapes.
+    """Unescape the text at ``position`` to ``out[at:]``, as UTF-8.
 
-    Gives where the text ends in ``data`` and in ``out``; -1 if it is malformed, or holds surrogates.
+    Returns where the text ends in ``data`` and in ``out``; -1 if it is malformed or holds surrogates.
     """
     while position < end:
         while position + 8 <= end:
             word = word_at(data, position)
-            put_word(out, at, word)  # what is not plain is written over
+            put_word(out, at, word)  # what follows the plain bytes is overwritten later
             unplain = _unplain(word)
             size = int64(lowest_bit(unplain)) >> 3 if unplain else int64(8)
             position += size
@@ -245,6 +246,6 @@ def unescape(data: Bytes, position: int, end: int, out: Bytes, at: int) -> Any:
 
 @inlined
 def checked_size(data: Bytes, position: int, end: int) -> Any:
-    """Give how many bytes the code point at ``position`` takes, -1 if it is malformed."""
+    """Return the size in bytes of the code point at ``position``, -1 if it is malformed."""
     code, size = code_point(data, position, end)
     return int64(-1) if code == MALFORMED else int64(size)

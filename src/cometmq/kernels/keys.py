@@ -1,7 +1,7 @@
-"""The keys of records inside kernels; and a kernel that reads those of sound records, and nothing else.
+"""The index keys of records inside kernels, and a kernel that hashes those of sound records.
 
-The index follows the log by it. ``dispatch`` reads them with all else that records put into queues, once a
-scan has looked at them.
+The index follows the log by that kernel. ``dispatch`` reads the keys of scanned records, together with what
+consume queues need.
 """
 
 from typing import Any, Final
@@ -46,40 +46,40 @@ from cometmq.kernels.jit import (
     uint32,
 )
 from cometmq.kernels.json_text import is_plain
-from cometmq.kernels.ops import Keys
+from cometmq.kernels.ops import IndexKeys
 from cometmq.kernels.properties import known_properties
 from cometmq.kernels.text import hash_on, hash_text
 from cometmq.message import Buffer
 
 _TAGS_PREFIX: Final = tuple(TAGS_KEY_PREFIX.encode())
 _TOPIC_END: Final = ord("#")
-"""What stands between topic and key."""
+"""The separator of topic and key in the text that is hashed."""
 _BLANK: Final = ord(KEY_SEPARATOR)
 _INT_MAX: Final = 0x7FFF_FFFF
 _V1: Final = MAGIC_V1
 _BYTES_PER_KEY: Final = 48
-"""A record that has more keys than one for so many of its bytes is unusual."""
+"""``read_keys`` has room for one key in so many bytes of log; a record with more is left to ``dispatch``."""
 _ROOM_MIN: Final = 64
 
 
-def read_keys(buffer: Buffer | Bytes, *, base_offset: int, start: int, end: int) -> Keys:
-    """Read keys: see ``ops.Ops.read_keys``."""
+def read_keys(buffer: Buffer | Bytes, *, base_offset: int, start: int, end: int) -> IndexKeys:
+    """Hash the index keys of records: see ``ops.Ops.read_keys``."""
     data = np.frombuffer(buffer, np.uint8)
     room = max(end - start, 0) // _BYTES_PER_KEY + _ROOM_MIN
     hashes, offsets, times = np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room, np.int64)
     count, position = _read(data, start, min(end, len(data)), base_offset, hashes, offsets, times)
-    return Keys(hashes[:count], offsets[:count], times[:count], position)
+    return IndexKeys(hashes[:count], offsets[:count], times[:count], position)
 
 
 @inlined
 def topic_seed(buffer: Bytes, position: int, end: int) -> Any:
-    """Give the hash of ``topic#``, which those of the topic's keys begin with."""
+    """Return the hash of ``topic#``, from which the hashes of the topic's keys go on."""
     return hash_on(hash_text(uint32(0), buffer, position, end), _TOPIC_END)
 
 
 @inlined
 def keys_max(keys: int, keys_end: int) -> Any:
-    """Give how many keys a record can have at most whose KEYS are there."""
+    """Return the most keys that a record can have whose KEYS value is from ``keys`` to ``keys_end``."""
     return 3 + (keys_end - keys) // 2
 
 
@@ -96,9 +96,12 @@ def put_key_hashes(
     out: Ints,
     count: int,
 ) -> Any:
-    """Put the hashes of a record's keys behind the ``count`` others, in the index's order; give how many now.
+    """Append the hashes of a record's keys, in the index's order, to ``out``; return the new count.
 
-    The places are those that ``known_properties`` finds.
+    Args:
+        seed: from ``topic_seed``.
+        unique_key, unique_key_end, tags, tags_end, keys, keys_end: from ``known_properties``.
+        out: int32, of which ``count`` hashes are in use.
     """
     if unique_key < unique_key_end:
         out[count] = _key_hash(seed, buffer, unique_key, unique_key_end)
@@ -119,7 +122,7 @@ def put_key_hashes(
 
 @inlined
 def _key_hash(seed: Any, buffer: Bytes, position: int, end: int) -> Any:
-    """Give the index's hash of a key: Java's absolute value of the least number stays negative, so 0."""
+    """Return the index's hash of a key: 0 for the least int32, whose absolute value is negative in Java."""
     value = abs(int64(int32(hash_text(seed, buffer, position, end))))
     return value if value <= _INT_MAX else 0
 
@@ -135,7 +138,7 @@ def _tags_seed(value: Any) -> Any:
 def _read(
     buffer: Bytes, position: int, end: int, base_offset: int, hashes: Ints, offsets: Longs, times: Longs
 ) -> Any:
-    """Read keys up to the first record that is not as nearly all are; give how many, and where it begins."""
+    """Hash keys up to the first unusual record; return how many keys there are, and where it begins."""
     count = int64(0)
     while end - position >= MIN_SIZE:
         size = int64(int_at(buffer, position))

@@ -1,10 +1,10 @@
 """Switching from the plain operations to the compiled ones, while the process serves.
 
-Loading runs in a thread. With a warm cache that is 0.3–0.5 s of importing Numba and linking machine
-code; the interpreter changes threads every 5 ms, and LLVM's work holds no GIL. Compiling would keep the
-interpreter busy for half a minute, so where no cache is found a child process does it. The child ends with
-its parent, however that ends: it watches a pipe that only the parent holds open. What a child that was
-stopped leaves, its parent removes; if that was killed, the next one that compiles.
+Loading runs in a thread. With a warm cache it takes 0.3–0.5 s of importing Numba and linking machine
+code; the interpreter switches threads every 5 ms, and LLVM's work holds no GIL. Compiling would keep the
+interpreter busy for half a minute, so where no cache is found a child process compiles. The child ends with
+its parent, even a killed one: it watches a pipe that only the parent holds open. The parent removes the
+unfinished files of a child that it stopped; if the parent was killed, the next process that compiles does.
 """
 
 import atexit
@@ -22,13 +22,13 @@ from cometmq.kernels.ops import Ops
 log = logging.getLogger(__name__)
 
 STOP_SECONDS_MAX: Final = 5
-"""How long a child that compiles is given to end by itself."""
+"""How long a compiling child may take to end by itself before it is killed."""
 WITH_PARENT: Final = "--with-parent"
 
 WORTH_LOADING_BYTES: Final = 4 * 1024 * 1024
 WORTH_COMPILING_BYTES: Final = 256 * 1024 * 1024
-NOT_LOADED: Final = "the kernels cannot be loaded, the slower plain operations stay: %s"
-NO_NUMBA: Final = "numba is not installed: the slower plain operations stay; pip install 'cometmq[fast]'"
+NOT_LOADED: Final = "the kernels cannot be loaded, the slower plain operations are used: %s"
+NO_NUMBA: Final = "numba is not installed, the slower plain operations are used: pip install 'cometmq[fast]'"
 PLAIN: Final = "plain"
 COMPILED: Final = "compiled"
 
@@ -36,23 +36,23 @@ _current: Ops = plain
 _lock = threading.Lock()
 _said_no_numba = False
 _progress: Callable[[], str] | None = None
-"""Tells of the loading that was begun last."""
+"""Returns what ``serving`` shows for the loading that was started last."""
 
 
 def current() -> Ops:
-    """Give the operations: the compiled ones if they are loaded, otherwise the plain ones."""
+    """Return the operations: the compiled ones if they are loaded, otherwise the plain ones."""
     return _current
 
 
 def serving() -> str:
-    """Return which operations serve: ``compiled``, ``plain, compiling 12 of 25``, ``plain: `` and why."""
+    """Return which operations are used: ``compiled``, ``plain, compiling 12 of 25``, ``plain: `` and why."""
     if _current is not plain:
         return COMPILED
     return PLAIN if _progress is None else _progress()
 
 
 def load() -> Ops:
-    """Load the compiled operations here and now, which may mean to compile: see ``cache.load_compiled``."""
+    """Load the compiled operations in this thread, compiling them if need be: see ``cache.load_compiled``."""
     global _current  # noqa: PLW0603  what is loaded is loaded for the process
     with _lock:
         if _current is plain:
@@ -62,7 +62,7 @@ def load() -> Ops:
 
 
 def load_if_possible() -> Ops:
-    """Do as ``load``; if it fails, a warning is logged and the plain operations are returned."""
+    """Load as ``load`` does; if that fails, log a warning and return the plain operations."""
     try:
         return load()
     except Exception as error:  # noqa: BLE001  as in Loading: all works without
@@ -71,10 +71,10 @@ def load_if_possible() -> Ops:
 
 
 def load_for(size: int) -> None:
-    """Load the compiled operations here and now if they pay for a job on ``size`` bytes of log.
+    """Load the compiled operations in this thread if that saves time for a job on ``size`` bytes of log.
 
-    From a warm cache that takes less time than the plain ones need for some megabytes, cold half a minute.
-    If it fails, a warning is logged and the plain ones stay.
+    Loading from a warm cache takes less time than the plain operations need for some megabytes; compiling
+    takes half a minute. If loading fails, a warning is logged and the plain operations stay in use.
     """
     if _current is not plain or size < WORTH_LOADING_BYTES:
         return
@@ -86,7 +86,7 @@ def load_for(size: int) -> None:
 
 
 def _warn(error: Exception) -> str:
-    """Log why the plain operations stay, and return it; that Numba is not installed is logged once."""
+    """Log why the plain operations stay in use, and return it; a missing Numba is logged only once."""
     global _said_no_numba  # noqa: PLW0603  once for the process
     if isinstance(error, ModuleNotFoundError) and error.name == "numba":
         if not _said_no_numba:
@@ -98,18 +98,18 @@ def _warn(error: Exception) -> str:
 
 
 def load_in_background(on_loaded: Callable[[], None] | None = None) -> "Loading":
-    """Begin to load the compiled operations; ``current`` gives them when they are there.
+    """Start loading the compiled operations in a thread; ``current`` returns them once they are loaded.
 
-    If that fails, a warning is logged and the plain ones stay.
+    If that fails, a warning is logged and the plain operations stay in use.
 
     Args:
-        on_loaded: called from the loading thread when they are.
+        on_loaded: called from the loading thread once they are.
     """
     return Loading(on_loaded)
 
 
 class Loading:
-    """A loading under way."""
+    """Loads the compiled operations in a thread of its own, from its creation on."""
 
     def __init__(self, on_loaded: Callable[[], None] | None = None) -> None:
         global _progress  # noqa: PLW0603  one loading is shown for the process
@@ -118,13 +118,13 @@ class Loading:
         self._child: subprocess.Popen[bytes] | None = None
         self._child_lock = threading.Lock()
         self._step: Callable[[], str] = lambda: f"{PLAIN}, loading"
-        _progress = self._tell
+        _progress = self._show_step
         self._thread = threading.Thread(target=self._run, name="load-kernels", daemon=True)
         self._thread.start()
         atexit.register(self.stop)
 
     def stop(self) -> None:
-        """Give up what is not loaded yet; waits, seldom over a second, until thread and child are gone."""
+        """Stop loading, and wait until thread and child have ended, which seldom takes over a second."""
         self._stopping.set()
         with self._child_lock:
             child = self._child
@@ -136,11 +136,11 @@ class Loading:
         atexit.unregister(self.stop)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until the loading has ended, well or not; tells whether it has."""
+        """Wait until the loading has succeeded or failed; return False if it is still under way."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
-    def _tell(self) -> str:
+    def _show_step(self) -> str:
         return self._step()
 
     def _run(self) -> None:
@@ -152,7 +152,7 @@ class Loading:
                 return
             self._step = lambda: f"{PLAIN}, loading"
             load()
-        except Exception as error:  # noqa: BLE001  whatever Numba, LLVM or the disk have against it: all works without
+        except Exception as error:  # noqa: BLE001  Numba, LLVM and the disk fail in many ways: all works without
             why = _warn(error)
             self._step = lambda: f"{PLAIN}: {why}"
             return
@@ -161,10 +161,12 @@ class Loading:
             self._on_loaded()
 
     def _compile(self) -> None:
-        """Run a child that compiles. Raises RuntimeError if that is of no use, but not if it was stopped."""
+        """Run a child that compiles. Raises RuntimeError if that fails, but not if it was stopped."""
         parent, kernel_count = places.to_write(for_all_users=False).path, cache.read_sources().kernel_count
         log.info(
-            "compiling %d kernels into %s; until then the slower plain operations serve", kernel_count, parent
+            "compiling %d kernels into %s; the slower plain operations are used until then",
+            kernel_count,
+            parent,
         )
         self._step = lambda: (
             f"{PLAIN}, compiling {min(cache.compiled_count(parent) + 1, kernel_count)} of {kernel_count}"
@@ -183,11 +185,11 @@ class Loading:
             complaint = child.stderr.read().decode(errors="replace")
         code = child.returncode
         if not self._stopping.is_set() and (code or cache.find() is None):
-            raise RuntimeError(f"compiling ended with code {code}: {complaint.strip()[-500:]}")
+            raise RuntimeError(f"the compiling process ended with code {code}: {complaint.strip()[-500:]}")
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """End the child; what it has begun is left."""
+    """End the child; the files that it has not finished stay."""
     assert child.stdin is not None
     child.stdin.close()
     try:

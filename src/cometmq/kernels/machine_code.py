@@ -1,8 +1,8 @@
 """The files that hold the machine code of kernels, and the processors that it runs on.
 
-Numba's own cache looks at the path and the time of each source file, and at the exact processor: what it
-holds is lost when a package is copied or installed anew. Here one directory holds all kernels, a file
-each, and ``cache`` names that directory by content. So a file is known by the kernel's name alone.
+Numba's own cache depends on the path and the time of each source file, and on the exact processor: a package
+that is copied or installed anew must be compiled again. Here one directory holds all kernels, a file
+each, and ``cache`` names that directory by a digest of its sources. So a file needs only the kernel's name.
 """
 
 import hashlib
@@ -25,14 +25,14 @@ to_bytes: Any = serialize.dumps
 
 
 class Processor(NamedTuple):
-    """What machine code is compiled for: LLVM's name of a processor, and its features (``+avx2,+bmi,…``)."""
+    """A processor to compile for: LLVM's name of it, and its features (``+avx2,+bmi,…``)."""
 
     name: str
     features: str
 
     @property
     def digest(self) -> str:
-        """Part of a directory's name."""
+        """The part of a cache directory's name that stands for this processor: 8 hex digits."""
         text = "\0".join((binding.get_process_triple(), *self))
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
@@ -45,11 +45,11 @@ PORTABLE: Final = {
     ),
     "aarch64": Processor("generic", "+neon"),
 }
-"""By architecture, what every server of the last ten years has."""
+"""For each architecture a processor that every server of the last ten years can stand in for."""
 
 
 def this_processor() -> Processor:
-    """Return the processor that Numba compiles for here, by its settings or the machine's own."""
+    """Return the processor that Numba compiles for: the one in its settings, or the machine's own."""
     features = (
         binding.get_host_cpu_features().flatten() if config.CPU_FEATURES is None else config.CPU_FEATURES
     )
@@ -57,7 +57,7 @@ def this_processor() -> Processor:
 
 
 def portable_processor() -> Processor | None:
-    """Return the processor that portable code is for, or None where it would not run."""
+    """Return the processor that portable code is compiled for, or None if this machine lacks its features."""
     portable = PORTABLE.get(binding.get_process_triple().partition("-")[0])
     if portable is None:
         return None
@@ -67,11 +67,11 @@ def portable_processor() -> Processor | None:
 
 
 class KernelFile:
-    """The machine code of one kernel in a file; stands in for Numba's own cache of a function.
+    """The machine code of one kernel in a file; replaces Numba's own cache of a function.
 
     Args:
         directory: where the file is, or is written to.
-        is_complete: whether the directory holds all kernels: then none is compiled.
+        is_complete: whether the directory holds all kernels, so that none is compiled.
     """
 
     def __init__(self, function: Callable[..., Any], directory: Path, *, is_complete: bool) -> None:
@@ -80,11 +80,11 @@ class KernelFile:
 
     @property
     def cache_path(self) -> str:
-        """The directory (asked for by Numba's statistics)."""
+        """The directory (read by Numba's statistics)."""
         return str(self._path.parent)
 
     def load_overload(self, _: object, target_context: Any) -> Any:
-        """Return the compiled kernel, or None if it is to be compiled (called by Numba).
+        """Load the compiled kernel; return None if it must be compiled (called by Numba).
 
         Raises ValueError if the file is damaged, OSError if it cannot be read.
         """
@@ -94,11 +94,11 @@ class KernelFile:
         data = self._path.read_bytes()
         digest, code = data[:DIGEST_SIZE], data[DIGEST_SIZE:]
         if hashlib.sha256(code).digest() != digest:
-            raise ValueError(f"{self._path} is damaged: remove {self._path.parent}")
-        return compile_result._rebuild(target_context, *pickle.loads(code))  # noqa: S301, SLF001  a file of our own; as Numba does
+            raise ValueError(f"the compiled kernel {self._path} is damaged: remove {self._path.parent}")
+        return compile_result._rebuild(target_context, *pickle.loads(code))  # noqa: S301, SLF001  a file that we wrote; as Numba does
 
     def save_overload(self, _: object, compiled: Any) -> None:
-        """Write a kernel that was compiled (called by Numba)."""
+        """Write the machine code of a compiled kernel to the file (called by Numba)."""
         assert not compiled.library.has_dynamic_globals, f"{self._path.name} holds an address of this process"
         code = to_bytes(compiled._reduce())  # noqa: SLF001  as Numba does
         self._path.parent.mkdir(exist_ok=True)
@@ -111,8 +111,8 @@ _is_complete = False
 
 @contextmanager
 def kept_in(directory: Path, *, is_complete: bool) -> Iterator[None]:
-    """Load the kernels that are imported within it from a directory, or write them there."""
-    global _directory, _is_complete  # noqa: PLW0603  decorators take no argument from who imports
+    """Load the kernels that are imported within it from a directory, or compile and write them there."""
+    global _directory, _is_complete  # noqa: PLW0603  an import passes no arguments to decorators
     _directory, _is_complete = directory, is_complete
     try:
         yield
@@ -122,7 +122,7 @@ def kept_in(directory: Path, *, is_complete: bool) -> Iterator[None]:
 
 @contextmanager
 def compiling_for(processor: Processor) -> Iterator[None]:
-    """Let Numba compile for a processor; only before it has compiled anything in this process."""
+    """Make Numba compile for a processor; only before it has compiled anything in this process."""
     before = config.CPU_NAME, config.CPU_FEATURES
     config.CPU_NAME, config.CPU_FEATURES = processor
     try:
@@ -131,7 +131,7 @@ def compiling_for(processor: Processor) -> Iterator[None]:
         config.CPU_NAME, config.CPU_FEATURES = before
 
 
-def keep(dispatcher: Any) -> None:
-    """Let a function that is about to be compiled use the directory of ``kept_in``, if there is one."""
+def use_kernel_file(dispatcher: Any) -> None:
+    """Attach the kernel's file in the directory of ``kept_in``, if there is one, before it is compiled."""
     if _directory is not None:
         dispatcher._cache = KernelFile(dispatcher.py_func, _directory, is_complete=_is_complete)  # noqa: SLF001  Numba offers no other way

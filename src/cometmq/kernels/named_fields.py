@@ -1,7 +1,7 @@
-"""Reading headers inside kernels whose fields have names: both forms, into the places of the fields.
+"""Parsing JSON and ROCKETMQ headers with given field names inside kernels.
 
-The places are those of ``send_header``, and as there anything unusual makes the whole header one that kernels
-do not read: a field twice, an escape or a character outside ASCII, a number where a text belongs.
+The result has the layout of ``send_header``. As there, kernels do not read a header with anything unusual:
+a field twice, an escape, a character outside ASCII, or a number in place of a text.
 """
 
 from typing import Any, Final
@@ -28,11 +28,11 @@ _CLOSE: Final = ord("}")
 
 
 def readers_of(names: tuple[bytes, ...]) -> tuple[Any, Any]:
-    """Make readers of JSON and of ROCKETMQ headers for the fields of these names; all others mean nothing.
+    """Build parsers of JSON and of ROCKETMQ headers for the fields of these names; others are ignored.
 
-    Both get ``data``, a header's ``position`` and ``end``, and the ``places`` that its fields are noted in.
-    The first also gets a buffer and a position in it, which it does nothing with, and gives -1 for a header
-    that is not as most are; the second gives False.
+    Both take ``data``, a header's ``position`` and ``end``, and the int64[] ``places`` that the positions of
+    its fields are written to. The JSON parser also takes a buffer and a position in it, which it leaves
+    unused. For an unusual header the JSON parser returns -1, and the ROCKETMQ parser False.
     """
     assert len(names) <= FIELD_COUNT
     field_of = _finder(names)
@@ -40,7 +40,7 @@ def readers_of(names: tuple[bytes, ...]) -> tuple[Any, Any]:
 
 
 def _finder(names: tuple[bytes, ...]) -> Any:
-    """Make what tells which field a name is of; its length and its first letter tell it from all others."""
+    """Build a look-up of field numbers by name, whose length and first letter are unique among ``names``."""
     longest = max(map(len, names))
     sizes = np.array([len(name) for name in names])
     texts = np.array([list(name.ljust(longest, b"\0")) for name in names], np.uint8)
@@ -51,7 +51,7 @@ def _finder(names: tuple[bytes, ...]) -> Any:
 
     @inlined
     def field_of(data: Bytes, name: int, name_end: int) -> Any:
-        """Give which field a name is of, -1 if of none that matters."""
+        """Return the number of the field with this name, -1 if there is none."""
         size = name_end - name
         if size < 1 or size > longest:
             return int64(-1)
@@ -67,16 +67,16 @@ def _finder(names: tuple[bytes, ...]) -> Any:
 
 
 def _slot(size: int, first: int) -> int:
-    """Where a name is looked up by."""
+    """Return the slot of a name in the look-up table, by its size and its first byte."""
     return size * 3 + first & 63
 
 
 def _fields_reader(field_of: Any) -> Any:
-    """Make what reads the fields of a JSON header."""
+    """Build the parser of ``extFields`` in a JSON header."""
 
     @inlined
     def read_fields(data: Bytes, position: int, end: int, places: Longs, _: Bytes, texts_end: int) -> Any:
-        """Read ``extFields`` behind its brace: gives where it ends, or -1; there are no texts to unescape."""
+        """Parse ``extFields`` after its brace; return where it ends, or -1, and ``texts_end`` unchanged."""
         while True:
             position = skip_blanks(data, position, end)
             if position >= end or byte_at(data, position) != _QUOTE:
@@ -104,11 +104,11 @@ def _fields_reader(field_of: Any) -> Any:
 
 
 def _binary_reader(field_of: Any) -> Any:
-    """Make what reads ROCKETMQ headers."""
+    """Build the parser of ROCKETMQ headers."""
 
     @inlined
     def read_binary(data: Bytes, position: int, end: int, places: Longs) -> bool:
-        """Read a ROCKETMQ header into ``places``; False if it is not as most are."""
+        """Parse a ROCKETMQ header into ``places``; return False if it is unusual."""
         at = position + BINARY_FIXED_SIZE
         if at > end or int_at(data, position + REMARK_LENGTH_AT) != 0:
             return False

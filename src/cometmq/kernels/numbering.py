@@ -1,4 +1,4 @@
-"""The kernel that numbers texts: equal ones get the same number, counted from 0 by first appearance."""
+"""The kernel that numbers texts: equal ones get the same number, counted from 0 in order of appearance."""
 
 from typing import Any, Final
 
@@ -29,7 +29,7 @@ _ROOM: Final = 32
 
 @inlined
 def _place(table: Longs, value: Any) -> Any:
-    """Give the place where the search for a hash begins; mixed, for similar texts have similar hashes."""
+    """Return where the search for a hash begins; mixed, because similar texts have similar hashes."""
     return int64(uint32(value * uint32(0x9E3779B1)) >> uint32(8)) % len(table)
 
 
@@ -40,7 +40,7 @@ def _next(table: Longs, place: Any) -> Any:
 
 @array_maker
 def _table_of(hashes: Any, count: int) -> Longs:
-    """Make a table of twice the size of ``hashes``: by place, the number of the text that is there."""
+    """Build a hash table of twice the size of ``hashes``: for each place the number of its text, or -1."""
     table = np.full(2 * len(hashes), _EMPTY, np.int64)
     for number in range(count):
         place = _place(table, hashes[number])
@@ -60,7 +60,16 @@ def _same(buffer: Bytes, a: int, b: int, length: int) -> bool:
 
 @kernel(longs_out(bytes_in, longs_in, ints_in, ints_in, ints_out), makes_arrays=True)
 def number_texts(buffer: Bytes, positions: Longs, lengths: Ints, seconds: Ints, numbers: Ints) -> Longs:
-    """Number pairs of a text and a second number; give the places at which new ones appear."""
+    """Number pairs of a text and a second number; return the item at which each distinct pair first appears.
+
+    Args:
+        positions, lengths: int64[items] and int32[items], where each text is in the buffer.
+        seconds: int32[items], the second number of each.
+        numbers: int32[items], written: the number of each pair.
+
+    Returns:
+        int64[distinct pairs], indices of items.
+    """
     firsts, hashes = np.empty(_ROOM, np.int64), np.empty(_ROOM, np.uint32)
     count = 0
     table = _table_of(hashes, count)

@@ -1,7 +1,7 @@
-"""The bulk operations, their values, and what they promise, whoever carries them out.
+"""The interface of the bulk operations, and their values.
 
-``plain`` says in readable Python what each operation means; ``compiled`` does the same with Numba. Both
-modules are an ``Ops``. Results are structs of arrays: one numpy array per field, one place per record.
+``plain`` defines each operation in readable Python; ``compiled`` does the same with Numba. Both modules are
+an ``Ops``. Results are structs of arrays: one numpy array per field, one item per record.
 """
 
 from collections.abc import Collection
@@ -32,14 +32,20 @@ PAGE_SIZE: Final = 4096
 
 
 class Scan(NamedTuple):
-    """The records that a scan met. Positions are bytes in the scanned buffer.
+    """The records that a scan found, as arrays with one item for each record in the buffer's order.
+
+    Arrays are int64[records] or int32[records] as declared. Positions are byte positions in the scanned
+    buffer, sizes and lengths are in bytes, and times are ms since 1970. Fields not listed here are the
+    record's own numbers (``format.record.Record``).
 
     Attributes:
-        physical_offset: as the record has it, which is ``base_offset + position`` unless that is None.
-        topic_position, body_position, properties_position: where these bytes begin; ``…_length`` of them.
-        born_host_position, store_host_position: address (4 or 16 bytes), then port (4 bytes).
+        physical_offset: as the record has it; equal to ``base_offset + position`` unless that is None.
+        topic_position, body_position, properties_position: where these bytes begin.
+        topic_length, body_length, properties_length: how many bytes they are.
+        born_host_position, store_host_position: where address (4 or 16 bytes) and port (4 bytes) begin.
+        born_host_length, store_host_length: 8 or 20.
         stop_position: the first byte that was not scanned.
-        stop_reason: why it was not.
+        stop_reason: why the scan stopped there.
     """
 
     position: Longs
@@ -69,21 +75,21 @@ class Scan(NamedTuple):
 
     @property
     def count(self) -> int:  # type: ignore[override]  # a tuple's own count() is of no use here
-        """How many records there are."""
+        """The number of records."""
         return len(self.position)
 
 
 class Dispatch(NamedTuple):
-    """What scanned records put into the ConsumeQueues and the Index: see ``format.dispatch``.
+    """What scanned records contribute to ConsumeQueues and Index: see ``format.dispatch``.
 
     Attributes:
-        queues: topic and queue id of each queue met, in the order of their first records.
-        queue: by record, which of ``queues`` it belongs to.
-        tags_code: by record, the queue entry's tags code.
-        in_queue: by record, whether it gets a queue entry.
-        in_index: by record, whether it is indexed.
-        key_hash: by key, in the order in which the index takes them.
-        key_record: by key, its record's place in the scan; only records that are indexed occur.
+        queues: topic and queue id of each queue, in the order of their first records.
+        queue: int32[records], the index in ``queues`` of each record's queue.
+        tags_code: int64[records], the tags code for each record's queue entry.
+        in_queue: bool[records], whether each record gets a queue entry.
+        in_index: bool[records], whether each record is indexed.
+        key_hash: int32[keys], the hash of each key, in the order in which they are inserted into the index.
+        key_record: int64[keys], the index in the scan of each key's record; only indexed records occur.
     """
 
     queues: list[tuple[str, int]]
@@ -95,14 +101,14 @@ class Dispatch(NamedTuple):
     key_record: Longs
 
 
-class Keys(NamedTuple):
-    """What records put into the Index, key by key in its order.
+class IndexKeys(NamedTuple):
+    """The index keys of records, in the order in which they are inserted into the index.
 
     Attributes:
-        key_hash: as ``format.java_hash.index_key_hash`` gives it.
-        physical_offset: of the key's record.
-        store_time: of the key's record, ms.
-        stop_position: where the first record begins whose keys were not read.
+        key_hash: int32[keys], as ``format.java_hash.index_key_hash`` computes it.
+        physical_offset: int64[keys], of each key's record.
+        store_time: int64[keys], of each key's record, ms since 1970.
+        stop_position: where in the buffer the first record begins whose keys were not read.
     """
 
     key_hash: Ints
@@ -112,22 +118,23 @@ class Keys(NamedTuple):
 
 
 RUN_QUEUE, RUN_FIRST, RUN_COUNT, RUN_END, RUN_PREVIOUS = range(5)
-"""What the numbers of a run's row are."""
+"""The columns of ``Runs.rows``."""
 
 
 class Runs(NamedTuple):
-    """A ring of runs, each some entries of one queue that follow one another.
+    """A ring buffer of runs; a run is a sequence of consecutive entries of one consume queue.
 
-    Runs are numbered as they begin; run ``n`` is at place ``n % len(rows)``, a power of two of places.
+    Runs are numbered in the order in which they begin; run ``n`` is at place ``n % len(rows)`` of the ring.
+    The number of places is a power of two.
 
     Attributes:
         length: the most entries of a run.
-        rows: for each place, of its run the queue's number, the queue offset of the first entry, how many
-            entries there are, where the record of the last one ends in the CommitLog, and the run that the
-            queue began before, or -1: see ``RUN_QUEUE`` and the others.
-        entries: for each place ``length`` entries, as they are in ConsumeQueue files.
-        newest: by a queue's number the last run that it began, or -1.
-        window: the first run that is still there, and the next one to begin.
+        rows: int64[places, 5]: number of the run's queue, queue offset of its first entry, number of its
+            entries, CommitLog offset where its last entry's record ends, and number of the queue's run
+            before, or -1. The columns are ``RUN_QUEUE`` to ``RUN_PREVIOUS``.
+        entries: uint8[places × length × 20]: for each place ``length`` entries, as in ConsumeQueue files.
+        newest: int64[queues]: for each queue's number its newest run, or -1.
+        window: int64[2]: the oldest run that is still in use, and the number of the next one.
     """
 
     length: int
@@ -138,7 +145,7 @@ class Runs(NamedTuple):
 
     @classmethod
     def empty(cls, places: int, length: int, queues: int) -> Self:
-        """Make a ring of so many places, for queues whose numbers are below ``queues``."""
+        """Create an empty ring of ``places`` runs, for queues whose numbers are below ``queues``."""
         return cls(
             length,
             np.empty((places, 5), np.int64),
@@ -149,12 +156,12 @@ class Runs(NamedTuple):
 
 
 class Ops(Protocol):
-    """The bulk operations. Buffers are only read, unless said otherwise.
+    """The bulk operations. Buffers are only read where nothing else is stated.
 
     Attributes:
-        sends: those on sends, or None.
-        pulls: those on reads of queues, or None.
-        queries: those on queries by id and key, or None.
+        sends: the bulk operations on sends, or None.
+        pulls: the bulk operations on reads of queues, or None.
+        queries: the bulk operations on queries by id and key, or None.
     """
 
     @property
@@ -173,11 +180,19 @@ class Ops(Protocol):
         ...
 
     def crc32(self, buffer: Buffer | Bytes) -> int:
-        """Give the CRC-32 that ``zlib.crc32`` gives."""
+        """Compute the CRC-32 of a buffer, as ``zlib.crc32`` does."""
         ...
 
     def java_hash_many(self, blob: Buffer | Bytes, offsets: Longs) -> Ints:
-        """Give Java's hash of many texts: text ``i`` is UTF-8 in ``blob[offsets[i]:offsets[i + 1]]``."""
+        """Compute Java's ``String.hashCode`` of many texts; malformed UTF-8 counts as U+FFFD.
+
+        Args:
+            blob: the UTF-8 bytes of all texts; text ``i`` is ``blob[offsets[i]:offsets[i + 1]]``.
+            offsets: int64[texts + 1].
+
+        Returns:
+            int32[texts].
+        """
         ...
 
     def scan(
@@ -193,45 +208,47 @@ class Ops(Protocol):
         """Scan the records of a buffer by the rules of ``format.scan``.
 
         A result takes about 130 bytes per record, so a caller bounds its memory by ``max_records``: a scan
-        that ends with so many records has reason LIMIT, and the next one starts at its ``stop_position``.
+        that stops after that many records has reason LIMIT, and the next one starts at its ``stop_position``.
 
         Args:
-            base_offset: CommitLog offset of the buffer's byte 0; None if the records are from anywhere.
+            base_offset: CommitLog offset of the buffer's byte 0; None if physical offsets are not checked.
             start: position of the first record.
-            end: where to stop as if the buffer ended there.
+            end: position where the buffer is taken to end; None for its end.
             crc: which checksum is compared.
+            max_records: the most records that are scanned; None for all.
         """
         ...
 
     def dispatch(
         self, buffer: Buffer | Bytes, scan: Scan, delay_levels: DelayLevels, *, named: bool = True
     ) -> Dispatch:
-        """Tell what the scanned records of ``buffer`` put into ConsumeQueues and Index.
+        """Compute what the scanned records of ``buffer`` contribute to ConsumeQueues and Index.
 
         Args:
-            named: whether the queues are wanted; without, ``queues`` and ``queue`` are empty.
+            named: whether to name the queues; if False, ``queues`` and ``queue`` of the result are empty.
         """
         ...
 
-    def read_keys(self, buffer: Buffer | Bytes, *, base_offset: int, start: int, end: int) -> Keys:
-        """Read what records of ``buffer`` put into the Index; checksums are not compared.
+    def read_keys(self, buffer: Buffer | Bytes, *, base_offset: int, start: int, end: int) -> IndexKeys:
+        """Hash the index keys of the records in ``buffer``, without comparing checksums.
 
-        It stops at what is no record, and may stop at one that is unusual: what follows is for ``dispatch``.
+        It stops at bytes that are no record, and may stop at an unusual record: read on from there with
+        ``scan`` and ``dispatch``.
 
         Args:
             base_offset: CommitLog offset of the buffer's byte 0.
             start: position of the first record.
-            end: where to stop.
+            end: position to stop at.
         """
         ...
 
     def group_entries(self, rows: Longs, runs: Runs) -> int:
-        """Add queue entries to their queues' runs, in order; give how many.
+        """Append queue entries to the runs of their queues, in order; return how many were appended.
 
-        It stops where a run has no place, and at a queue with a number that ``runs`` is not for.
+        It stops where a new run has no place, and at a queue whose number is ``len(runs.newest)`` or above.
 
         Args:
-            rows: as ``sends`` has them.
+            rows: int64[entries, 5], with the columns ``QUEUE`` to ``TAGS_CODE`` of ``sends``.
             runs: changed.
         """
         ...
@@ -247,14 +264,17 @@ class Ops(Protocol):
         *,
         entry_count: int,
     ) -> int:
-        """Insert keys into an index file, in order, until it or ``entries`` is full; give how many were.
+        """Insert keys into an index file, in order, until it or ``entries`` is full; return how many.
 
         Args:
-            image: the file's header and slots as on the disk; changed.
-            dirty_pages: set True for each page of 4,096 bytes of ``image`` that was changed.
-            entries: gets the new entries; its first 20 bytes are the next one at the time of the call.
-            key_hashes: as ``format.java_hash.index_key_hash`` gives them.
-            entry_count: how many entries the file has room for, the unused first one included.
+            image: uint8[40 + 4 × slots], the file's header and slots as on the disk; changed.
+            dirty_pages: bool[pages], set True for each page of 4,096 bytes of ``image`` that was changed.
+            entries: uint8[20 × n], where the new entries are written; the first 20 bytes are for the file's
+                next entry.
+            key_hashes: int32[keys], as ``format.java_hash.index_key_hash`` computes them.
+            physical_offsets: int64[keys], of the keys' records.
+            store_times: int64[keys], of the keys' records, ms since 1970.
+            entry_count: how many entries the file has room for, including the first one, which stays unused.
         """
         ...
 
@@ -269,16 +289,18 @@ class Ops(Protocol):
         end_time: int,
         max_count: int,
     ) -> list[int]:
-        """Find records by key: their physical offsets, newest first, at most ``max_count``.
+        """Find records by key in an index file; return their physical offsets, newest first.
 
-        Other keys of the same hash are found too: compare the records' own keys.
+        Records with another key of the same hash are found too: compare the records' own keys.
 
         Args:
-            image: the file's header and slots.
-            written: its entries from number 0 on, as far as they are in the file.
-            tail: the entries that follow them and are not in the file yet.
-            begin_time: the earliest store time wanted, ms; the index knows it to the second.
-            end_time: the latest.
+            image: uint8[40 + 4 × slots], the file's header and slots.
+            written: uint8[20 × n], the file's entries from number 0 on, as far as they are written.
+            tail: uint8[20 × m], the entries after them, which are not in the file yet.
+            key_hash: as ``format.java_hash.index_key_hash`` computes it.
+            begin_time: the earliest store time wanted, ms since 1970; the index rounds it to seconds.
+            end_time: the latest store time wanted, ms since 1970.
+            max_count: the most offsets to return.
         """
         ...
 
@@ -291,19 +313,23 @@ class Ops(Protocol):
         begin_time: int | None = None,
         end_time: int | None = None,
     ) -> Longs:
-        """Choose records: their places in the scan, in order.
+        """Select records by topic and store time; return their indices in the scan, int64[], in order.
 
         Args:
-            topics: which topics; None for all.
-            begin_time: earliest store time, ms; None for any, as damage can make it anything.
-            end_time: store time before which records are chosen, ms; None for any.
+            topics: the topics wanted; None for all.
+            begin_time: the earliest store time, ms since 1970; None for any, even those that damage made.
+            end_time: the store time from which on none is selected, ms since 1970; None for any.
         """
         ...
 
     def arrow(
         self, buffer: Buffer | Bytes, scan: Scan, rows: Longs, columns: Collection[str]
     ) -> "pa.RecordBatch":
-        """Gather columns of the chosen records: ``plain_arrow.TYPES`` names them; needs pyarrow.
+        """Gather records into Arrow columns, which ``plain_arrow.TYPES`` names; needs pyarrow.
+
+        Args:
+            rows: int64[], the indices in the scan of the records, such as ``select`` returns.
+            columns: the names of the columns, in the batch's order.
 
         Raises:
             KeyError: there is no such column.

@@ -1,4 +1,4 @@
-"""Where caches of compiled kernels may be, and which of these places a process may use."""
+"""The folders that may hold caches of compiled kernels, and which of them a process may use."""
 
 import os
 import tempfile
@@ -7,35 +7,35 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 SETTING: Final = "COMETMQ_KERNELS_CACHE"
-"""The environment variable that names the first place to look, as made by ``cometmq kernels --output``."""
+"""The environment variable that names the folder searched first: one from ``cometmq kernels --output``."""
 NUMBA_SETTING: Final = "NUMBA_CACHE_DIR"
-"""Numba's own: no other places than these two are used if it is set."""
+"""Numba's own setting: if it is set, no folders but these two are used."""
 PACKAGE: Final = Path(__file__).parent
 SUFFIX: Final = ".kernel"
-"""Of the file that holds one kernel's machine code."""
+"""The suffix of a file that holds one kernel's machine code."""
 OTHERS: Final = 0o077
-"""The permissions of a directory that are not its owner's."""
+"""The permission bits of group and others."""
 
 
-class Place(NamedTuple):
-    """A directory that holds caches.
+class CacheFolder(NamedTuple):
+    """A folder that may hold caches.
 
     Attributes:
-        is_shared: whether others may write to its parent: then it must be this user's alone.
+        is_shared: whether others may write to its parent; if so, the folder must be this user's alone.
     """
 
     path: Path
     is_shared: bool = False
 
     def is_trusted(self) -> bool:
-        """Check that nobody else can have put there what would be run here; True if it is not there."""
+        """Return whether no other user can have written code into it; True if it does not exist."""
         if not self.is_shared or not os.path.lexists(self.path):
             return True
         found = self.path.lstat()
         return self.path.is_dir() and not self.path.is_symlink() and self._is_ours(found)
 
-    def make(self) -> bool:
-        """Create the directory if need be. Returns whether it can be written to."""
+    def create(self) -> bool:
+        """Create the folder unless it exists; return whether it is trusted and can be written to."""
         try:
             if self.is_shared:
                 self.path.mkdir(mode=0o700, exist_ok=True)
@@ -49,41 +49,44 @@ class Place(NamedTuple):
         return found.st_uid == os.geteuid() and not found.st_mode & OTHERS
 
 
-def to_read() -> list[Place]:
-    """Return the places where caches are looked for, in this order."""
+def to_read() -> list[CacheFolder]:
+    """Return the trusted folders to search for caches, in this order."""
     return [place for place in _places(("package", "user")) if place.is_trusted()]
 
 
-def to_write(*, for_all_users: bool) -> Place:
-    """Return the first place that can be written to, and create it.
+def to_write(*, for_all_users: bool) -> CacheFolder:
+    """Return the first folder that can be written to, and create it.
 
     Args:
         for_all_users: prefer the package's own folder, which all its users read, to this user's.
 
     Raises:
-        OSError: none can be.
+        OSError: none of them can be written to.
     """
     order = ("package", "user") if for_all_users else ("user", "package")
     tried = list(_places(order))
     for place in tried:
-        if place.make():
+        if place.create():
             return place
     names = ", ".join(str(place.path) for place in tried)
-    raise OSError(f"none of {names} can be written to by this user alone: set {SETTING} to one that can")
+    raise OSError(
+        f"no folder for the compiled kernels can be written to by this user alone, tried {names}: "
+        f"set {SETTING} to one that can"
+    )
 
 
-def _places(order: tuple[str, ...]) -> Iterator[Place]:
+def _places(order: tuple[str, ...]) -> Iterator[CacheFolder]:
     if named := os.environ.get(SETTING):
-        yield Place(Path(named))
+        yield CacheFolder(Path(named))
     if named := os.environ.get(NUMBA_SETTING):
-        yield Place(Path(named))
+        yield CacheFolder(Path(named))
         return
     for name in order:
         path = PACKAGE / "__pycache__" if name == "package" else _user_caches()
         if path is not None:
-            yield Place(path)
+            yield CacheFolder(path)
     if (folder := _temporary_folder()) is not None:
-        yield Place(folder / f"cometmq-kernels-{os.geteuid()}", is_shared=True)
+        yield CacheFolder(folder / f"cometmq-kernels-{os.geteuid()}", is_shared=True)
 
 
 def _user_caches() -> Path | None:
@@ -97,5 +100,5 @@ def _user_caches() -> Path | None:
 def _temporary_folder() -> Path | None:
     try:
         return Path(tempfile.gettempdir())
-    except FileNotFoundError:  # none can be written to
+    except FileNotFoundError:  # no temporary folder can be written to
         return None

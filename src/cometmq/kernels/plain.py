@@ -1,4 +1,4 @@
-"""The operations in plain Python: what they mean, and what serves until the compiled ones are loaded."""
+"""The operations in plain Python: their definition, in use until the compiled ones are loaded."""
 
 import zlib
 from collections.abc import Collection, Iterable
@@ -25,8 +25,8 @@ from cometmq.kernels.ops import (
     Bytes,
     Dispatch,
     Flags,
+    IndexKeys,
     Ints,
-    Keys,
     Longs,
     Runs,
     Scan,
@@ -37,23 +37,23 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 sends: Final = None
-"""Without kernels sends are not taken in bulk."""
+"""There are no plain bulk operations on sends."""
 pulls: Final = None
-"""Nor are queues read in bulk."""
+"""There are no plain bulk operations on reads of queues."""
 queries: Final = None
-"""Nor are queries answered in bulk."""
+"""There are no plain bulk operations on queries."""
 
 _LONG_SIGN: Final = 2**63
 _INT_SIGN: Final = 2**31
 
 
 def crc32(buffer: Buffer | Bytes) -> int:
-    """See ``ops.Ops.crc32``."""
+    """Compute the CRC-32 of a buffer: see ``ops.Ops.crc32``."""
     return zlib.crc32(_view(buffer))
 
 
 def java_hash_many(blob: Buffer | Bytes, offsets: Longs) -> Ints:
-    """See ``ops.Ops.java_hash_many``."""
+    """Compute Java's hash of many texts: see ``ops.Ops.java_hash_many``."""
     data, bounds = _view(blob), offsets.tolist()
     texts = [str(data[begin:end], "utf-8", "replace") for begin, end in pairwise(bounds)]
     return _ints(map(java_hash, texts))
@@ -68,7 +68,7 @@ def scan(
     crc: Crc = Crc.BODY,
     max_records: int | None = None,
 ) -> Scan:
-    """See ``ops.Ops.scan``."""
+    """Scan the records of a buffer: see ``ops.Ops.scan``."""
     data = _view(buffer)
     end = len(data) if end is None else min(end, len(data))
     heads: list[RecordHead] = []
@@ -110,7 +110,7 @@ def scan(
 def dispatch(
     buffer: Buffer | Bytes, scan: Scan, delay_levels: DelayLevels, *, named: bool = True
 ) -> Dispatch:
-    """See ``ops.Ops.dispatch``."""
+    """Compute what records contribute to consume queues and index: see ``ops.Ops.dispatch``."""
     data = _view(buffer)
     numbers: dict[tuple[str, int], int] = {}
     queue, tags_code, key_hash, key_record = [], [], [], []
@@ -143,16 +143,18 @@ def dispatch(
     )
 
 
-def read_keys(buffer: Buffer | Bytes, *, base_offset: int, start: int, end: int) -> Keys:
-    """See ``ops.Ops.read_keys``."""
+def read_keys(buffer: Buffer | Bytes, *, base_offset: int, start: int, end: int) -> IndexKeys:
+    """Hash the index keys of records: see ``ops.Ops.read_keys``."""
     found = scan(buffer, base_offset=base_offset, start=start, end=end, crc=Crc.NONE)
     keys = dispatch(buffer, found, DelayLevels(()), named=False)
     record = keys.key_record
-    return Keys(keys.key_hash, found.physical_offset[record], found.store_time[record], found.stop_position)
+    return IndexKeys(
+        keys.key_hash, found.physical_offset[record], found.store_time[record], found.stop_position
+    )
 
 
 def group_entries(rows: Longs, runs: Runs) -> int:
-    """See ``ops.Ops.group_entries``."""
+    """Group consume queue entries by queue: see ``ops.Ops.group_entries``."""
     entries = _view(runs.entries)
     for done, (number, queue_offset, physical_offset, size, tags_code) in enumerate(rows.tolist()):
         if number >= len(runs.newest):
@@ -181,7 +183,7 @@ def index_insert(
     *,
     entry_count: int,
 ) -> int:
-    """See ``ops.Ops.index_insert``."""
+    """Insert keys into an index file's image: see ``ops.Ops.index_insert``."""
     file = _view(image)
     slot_count = (len(file) - index.HEADER_SIZE) // index.SLOT_SIZE
     header = index.IndexHeader.unpack(file)
@@ -222,7 +224,7 @@ def index_find(
     end_time: int,
     max_count: int,
 ) -> list[int]:
-    """See ``ops.Ops.index_find``."""
+    """Find the records of a key in an index file: see ``ops.Ops.index_find``."""
     file, parts = _view(image), (_view(written), _view(tail))
     slot_count = (len(file) - index.HEADER_SIZE) // index.SLOT_SIZE
     header = index.IndexHeader.unpack(file)
@@ -240,7 +242,7 @@ def index_find(
             found.append(entry.physical_offset)
         if store_time < begin_time:
             break
-        last = number  # a chain goes back in the file; one that does not is damaged, and could be endless
+        last = number  # a sound chain only goes back in the file; a damaged one could be endless
         number = entry.previous
     return found
 
@@ -253,7 +255,7 @@ def select(
     begin_time: int | None = None,
     end_time: int | None = None,
 ) -> Longs:
-    """See ``ops.Ops.select``."""
+    """Select records by topic and store time: see ``ops.Ops.select``."""
     names = texts(_view(buffer), scan.topic_position, scan.topic_length, "surrogateescape")
     return _longs(
         row
@@ -265,14 +267,14 @@ def select(
 
 
 def arrow(buffer: Buffer | Bytes, scan: Scan, rows: Longs, columns: Collection[str]) -> "pa.RecordBatch":
-    """See ``ops.Ops.arrow``."""
+    """Gather records into Arrow columns: see ``ops.Ops.arrow``."""
     from cometmq.kernels import plain_arrow  # noqa: PLC0415  pyarrow is large, and only Spark has it
 
     return plain_arrow.gather(buffer, scan, rows, columns)
 
 
 def slices(data: memoryview, positions: Longs, lengths: Ints) -> list[memoryview]:
-    """Give the parts of ``data`` that begin at ``positions``."""
+    """Return the parts of ``data`` at ``positions``, int64[], of ``lengths``, int32[], in bytes."""
     return [
         data[begin : begin + length]
         for begin, length in zip(positions.tolist(), lengths.tolist(), strict=True)
@@ -280,7 +282,7 @@ def slices(data: memoryview, positions: Longs, lengths: Ints) -> list[memoryview
 
 
 def texts(data: memoryview, positions: Longs, lengths: Ints, errors: str) -> list[str]:
-    """Give the parts of ``data`` that begin at ``positions``, decoded."""
+    """Return the parts of ``data`` that ``slices`` returns, decoded from UTF-8."""
     return [str(part, "utf-8", errors) for part in slices(data, positions, lengths)]
 
 

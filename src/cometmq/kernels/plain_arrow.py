@@ -1,12 +1,12 @@
-"""The Arrow columns of records: their types, and how to make them in plain Python.
+"""The Arrow columns of records: their types, and how plain Python builds them.
 
 ================  ==========================================================================
 column            content
 ================  ==========================================================================
-topic             bytes that are not UTF-8 are replaced, here as in all texts
-unique_id, tags   null when there is none
-keys              empty when there are none
-properties        all of them; of several of one name the last one
+topic             malformed UTF-8 is replaced by U+FFFD, here as in all texts
+unique_id, tags   null if the record has none
+keys              empty if the record has none
+properties        all of them; the last value of a name that occurs more than once
 body              as stored: compressed if ``sys_flag`` says so
 born_time         UTC, to the millisecond, as is store_time
 born_host         ``ip:port`` or ``[ip]:port``, as is store_host
@@ -52,14 +52,14 @@ TYPES: Final[Mapping[str, pa.DataType]] = {
 }
 
 SIZE_MAX: Final = 2**31 - 1
-"""Bytes that one column of texts can hold: their offsets are 32-bit numbers."""
+"""The most bytes of a column of texts, whose offsets are int32."""
 
 TIME_MAX_MS: Final = (2**63 - 1) // 1000
-"""What an Arrow time in µs can hold; only a damaged record has a later one."""
+"""The latest time that Arrow can hold in µs; only damaged records have a later one."""
 
 
 def gather(buffer: Buffer | Bytes, scan: Scan, rows: Longs, columns: Collection[str]) -> pa.RecordBatch:
-    """See ``ops.Ops.arrow``."""
+    """Gather records into Arrow columns: see ``ops.Ops.arrow``."""
     data = np.frombuffer(buffer, np.uint8).data
     arrays = [
         pa.array([_value(data, scan, row, name) for row in rows.tolist()], TYPES[name]) for name in columns
@@ -68,7 +68,7 @@ def gather(buffer: Buffer | Bytes, scan: Scan, rows: Longs, columns: Collection[
 
 
 def schema(columns: Collection[str]) -> pa.Schema:
-    """Give the schema of ``columns``, in their order. Raises KeyError if there is no such column."""
+    """Return the Arrow schema of ``columns``, in their order. Raises KeyError if there is no such column."""
     return pa.schema([pa.field(name, TYPES[name]) for name in columns])
 
 

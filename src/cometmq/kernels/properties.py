@@ -1,4 +1,4 @@
-"""Properties strings inside kernels: what ``format.properties`` makes of them, as places in the buffer."""
+"""Decoding properties strings inside kernels, as ``format.properties`` does, into positions in the buffer."""
 
 from typing import Any, Final
 
@@ -35,11 +35,11 @@ _HIGHS: Final = uint64(0x8080808080808080)
 _VALUE_ENDS: Final = _ONES * uint64(_VALUE_END)
 _CODED_MAX: Final = 8
 _PIECE_MIN: Final = 3
-"""Bytes of the shortest property but for its end: name, separator, value."""
+"""The bytes of the shortest property without its end: name, separator, value."""
 
 
 def _code(name: str) -> int:
-    """Give the number by which kernels know a name of at most 8 characters."""
+    """Return the number that stands in kernels for a name of at most 8 characters."""
     assert len(name) <= _CODED_MAX and name.isascii()
     return int.from_bytes(f"\1{name}".encode()[-_CODED_MAX:], "big")
 
@@ -52,9 +52,9 @@ _DELAY: Final = _code(properties.DELAY)
 
 @inlined
 def _next_value_end(buffer: Bytes, position: int, end: int) -> Any:
-    """Find the next byte that ends a value, eight bytes at a time; ``end`` if there is none.
+    """Return the position of the next byte that ends a value, or ``end``, looking at eight bytes at a time.
 
-    (S. E. Anderson, "Bit Twiddling Hacks": haszero. A borrow may mark bytes behind the first, never before.)
+    (S. E. Anderson, "Bit Twiddling Hacks": haszero. A borrow may mark bytes after the first, never before.)
     """
     while position + 8 <= end:
         others = word_at(buffer, position) ^ _VALUE_ENDS
@@ -69,13 +69,13 @@ def _next_value_end(buffer: Bytes, position: int, end: int) -> Any:
 
 @inlined
 def next_property(buffer: Bytes, position: int, end: int) -> Any:
-    """Read the piece at ``position``: its name's code, where the name ends, where the value ends.
+    """Read the property at ``position``: return its name's code, where the name ends, where the value ends.
 
-    The piece counts only if ``position < name_end < value_end - 1``. A name of more than 8 bytes has
+    The property counts only if ``position < name_end < value_end - 1``. A name of more than 8 bytes has
     code -1.
     """
     name_end = position
-    code = int64(1)  # so that names that begin with zeros differ in code; shifted out by the eighth byte
+    code = int64(1)  # makes names that begin with zeros differ; the eighth byte shifts it out
     byte = 0
     while name_end < end:
         byte = byte_at(buffer, name_end)
@@ -89,7 +89,7 @@ def next_property(buffer: Bytes, position: int, end: int) -> Any:
 
 @inlined
 def known_properties(buffer: Bytes, position: int, end: int) -> Any:
-    """Find where the values of UNIQ_KEY, TAGS, KEYS and DELAY begin and end; a missing one is empty."""
+    """Return where the values of UNIQ_KEY, TAGS, KEYS and DELAY begin and end; a missing one is empty."""
     unique_key = unique_key_end = tags = tags_end = keys = keys_end = delay = delay_end = position
     while position < end:
         code, name_end, value_end = next_property(buffer, position, end)
@@ -119,7 +119,13 @@ def find_known(
     keys: Longs,
     keys_end: Longs,
 ) -> None:
-    """Find the values of UNIQ_KEY, TAGS and KEYS; one that is not there is empty."""
+    """Find the values of UNIQ_KEY, TAGS and KEYS in many properties strings; a missing one is empty.
+
+    Args:
+        properties_position, properties_length: int64[records] and int32[records].
+        unique_id, unique_id_end, tags, tags_end, keys, keys_end: int64[records], written: where each value
+            begins and ends in the buffer.
+    """
     for i in range(len(properties_position)):
         end = properties_position[i] + properties_length[i]
         found = known_properties(buffer, properties_position[i], end)
@@ -128,7 +134,12 @@ def find_known(
 
 @kernel(types.UniTuple(longs_out, 2)(bytes_in, longs_in, longs_in, ints_out), makes_arrays=True)
 def split_keys(buffer: Bytes, keys: Longs, keys_end: Longs, offsets: Ints) -> tuple[Longs, Longs]:
-    """Split KEYS values into keys: ``offsets`` tells which are whose; gives where they begin and end."""
+    """Split KEYS values into keys; return where each key begins and ends in the buffer, int64[keys].
+
+    Args:
+        keys, keys_end: int64[records], where the values begin and end.
+        offsets: int32[records + 1], written: the index of each record's first key, and the number of keys.
+    """
     total = 0
     for i in range(len(keys)):
         total += (keys_end[i] - keys[i] + 1) // 2
@@ -151,7 +162,7 @@ def split_keys(buffer: Bytes, keys: Longs, keys_end: Longs, offsets: Ints) -> tu
 
 @inlined
 def _same_text(buffer: Bytes, a: int, a_end: int, b: int, b_end: int) -> bool:
-    """Tell whether two texts read the same."""
+    """Return whether two texts are equal once their malformed UTF-8 is replaced by U+FFFD."""
     while a < a_end and b < b_end:
         a_code, a_size = code_point(buffer, a, a_end)
         b_code, b_size = code_point(buffer, b, b_end)
@@ -165,10 +176,14 @@ def _same_text(buffer: Bytes, a: int, a_end: int, b: int, b_end: int) -> bool:
 def split_properties(
     buffer: Bytes, properties_position: Longs, properties_length: Ints, offsets: Ints
 ) -> tuple[Longs, Longs, Longs, Longs]:
-    """Split properties strings: ``offsets`` tells which are whose; gives where names and values are.
+    """Split properties strings; return where names begin and end, and where values do, int64[properties].
 
-    A name that comes again puts its value in the place of the first. For finding it there is a hash
-    table, large enough for any record; a place of it is taken if it is stamped with the record's number.
+    A name that occurs again replaces its first value. It is found in a hash table that is large enough for
+    any record; a place of the table is in use if its stamp is the record's number.
+
+    Args:
+        properties_position, properties_length: int64[records] and int32[records].
+        offsets: int32[records + 1], written: the index of each record's first property, and their number.
     """
     total, most = 0, 0
     for i in range(len(properties_position)):

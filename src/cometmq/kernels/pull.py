@@ -1,7 +1,7 @@
-"""The kernel that reads a queue's usual messages: it chooses by their entries, and checks the records.
+"""The kernels that select a queue's messages by its entries, check the records, and write pull responses.
 
-What a read gives is defined by ``store.get``. This does it for those that nearly all are: their records
-lie sound in one file of the log, and in memory. Of anything else it says that it is unusual.
+``store.get`` defines the result of a read. These kernels serve the usual case: the records are sound, in one
+file of the log, and in memory. Any other read is reported as UNUSUAL.
 """
 
 from typing import Any, Final
@@ -56,12 +56,12 @@ from cometmq.kernels.record_check import is_message
 __all__ = ["answer", "ask_known", "choose", "read"]
 
 _CACHE_LINE: Final = 64
-"""Bytes that processors fetch together; if it is another number, a little is fetched later, or twice."""
+"""The usual size of a processor's cache line in bytes; with another size, prefetching is only less exact."""
 
 
 @inlined
 def _has(codes: Longs, begin: int, end: int, code: int) -> bool:
-    """Tell whether a code is among the wanted."""
+    """Return whether a code is among ``codes[begin:end]``."""
     for i in range(begin, end):
         if codes[i] == code:
             return True
@@ -89,7 +89,7 @@ def _choose(
     places: Longs,
     sizes: Longs,
     run_sizes: Longs,
-    told: Longs,
+    outcome: Longs,
 ) -> Any:
     count, total, looked_at, last = 0, 0, 0, int64(-1)
     for i in range((entries_end - entries_at) // SIZE):
@@ -115,7 +115,7 @@ def _choose(
         sizes[count] = size
         for line in range(0, min(size, PAGE_SIZE), _CACHE_LINE):
             fetch_soon(file, offset - begin + line)
-        told[count] = queue_offset + i
+        outcome[count] = queue_offset + i
         count += 1
         total += size
     missing = 0
@@ -129,7 +129,7 @@ def _choose(
     if missing:
         return UNUSUAL - missing
     for i in range(count):
-        if not is_message(file, places[i], sizes[i], begin + places[i], told[i]):
+        if not is_message(file, places[i], sizes[i], begin + places[i], outcome[i]):
             return UNUSUAL
     runs, end_of_run = 0, int64(-1)
     for i in range(count):
@@ -141,9 +141,9 @@ def _choose(
             run_sizes[runs] = sizes[i]
             runs += 1
         end_of_run = place + sizes[i]
-    told[LOOKED_AT] = looked_at
-    told[LAST] = last
-    told[RUNS] = runs
+    outcome[LOOKED_AT] = looked_at
+    outcome[LAST] = last
+    outcome[RUNS] = runs
     return count
 
 
@@ -171,9 +171,9 @@ def choose(
     places: Longs,
     sizes: Longs,
     run_sizes: Longs,
-    told: Longs,
+    outcome: Longs,
 ) -> Any:
-    """Choose records and check them: see ``pulls.PullOps.choose``."""
+    """Select records by their queue entries, and check them: see ``pulls.PullOps.choose``."""
     return _choose(
         entries,
         0,
@@ -194,7 +194,7 @@ def choose(
         places,
         sizes,
         run_sizes,
-        told,
+        outcome,
     )
 
 
@@ -215,7 +215,7 @@ def answer(
     places: Longs,
     sizes: Longs,
     run_sizes: Longs,
-    told: Longs,
+    outcome: Longs,
     answers: Bytes,
     asks: Any,
     entries: Bytes,
@@ -232,7 +232,7 @@ def answer(
     count: int,
     at: int,
 ) -> Any:
-    """Answer pulls: see ``pulls.PullOps.answer``."""
+    """Write the responses to pulls: see ``pulls.PullOps.answer``."""
     at = int64(at)
     for i in range(first, count):
         ask = asks[i]
@@ -262,21 +262,21 @@ def answer(
             places,
             sizes,
             run_sizes,
-            told,
+            outcome,
         )
         if found < UNUSUAL:
             return int64(i), at, FULL + UNUSUAL - found
         if found < 0:
             continue
-        ask[NEXT_OFFSET] = ask[ASK_OFFSET] + told[LOOKED_AT]
+        ask[NEXT_OFFSET] = ask[ASK_OFFSET] + outcome[LOOKED_AT]
         if found:
             size = int64(0)
-            for run in range(told[RUNS]):
+            for run in range(outcome[RUNS]):
                 size += run_sizes[run]
             if at + size + len(constants) + ANSWER_SIZE_MAX > len(answers):
                 return int64(i), at, int64(FULL)
             at = put_header(ask, size, constants, bounds, answers, at)
-            for run in range(told[RUNS]):
+            for run in range(outcome[RUNS]):
                 at = copy_bytes(file, places[run], places[run] + run_sizes[run], answers, at)
         ask[COUNT], ask[ANSWER_END] = found, at
     return int64(count), at, int64(DONE)

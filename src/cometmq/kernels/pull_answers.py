@@ -1,4 +1,4 @@
-"""Answering pulls inside kernels: the bytes of ``wire.template``'s answers, but for the records."""
+"""Writing the headers of pull responses inside kernels: the same bytes as ``wire.template`` writes."""
 
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ _SUGGESTED_BROKER: Final = 0
 
 @inlined
 def put_header(ask: Longs, body_size: int, constants: Bytes, bounds: Longs, out: Bytes, begin: int) -> Any:
-    """Write the answer to what was asked from ``begin`` on; give where its body goes."""
+    """Write the response's header to ``out[begin:]``; return the position for its body."""
     at = begin + _PREFIX_SIZE
     if ask[ASK_IS_BINARY]:
         at = _put_piece(constants, bounds, BINARY_PIECES, out, at)
@@ -42,7 +42,7 @@ def put_header(ask: Longs, body_size: int, constants: Bytes, bounds: Longs, out:
 def _put_numbers(
     ask: Longs, length_size: int, constants: Bytes, bounds: Longs, piece: int, out: Bytes, at: int
 ) -> Any:
-    """Write the four numbers between their pieces; before each binary one goes its length."""
+    """Write four numbers between their constant parts, binary ones after their lengths; return their end."""
     for i in range(4):
         at = _put_piece(constants, bounds, piece + i, out, at)
         if i == 0:

@@ -1,7 +1,7 @@
-"""The kernel that asks for what pulls want, where it knows their queues' entries.
+"""The kernel that collects the queue entries which pulls read, from windows of entries read ahead.
 
-What a pull looks at is defined by ``store.get``. This asks for those of queues whose next entries were read
-before, with others. Of all others it says nothing.
+``store.get`` defines which entries a pull reads. This kernel serves pulls whose entries are in their queue's
+window; it stops at any other pull.
 """
 
 from typing import Any, Final
@@ -58,7 +58,7 @@ _NOT_KNOWN: Final = -1
 
 @inlined
 def _known_end(window: Longs, offset: int, count: int, queue_end: int) -> Any:
-    """Give up to where a pull of ``count`` messages looks at entries, if they are known."""
+    """Return the queue offset up to which a pull of ``count`` messages reads, -1 if entries are missing."""
     end = min(offset + count, queue_end)
     if window[FIRST] <= offset < end <= window[KNOWN_END] and offset >= window[WINDOW_MIN_OFFSET]:
         return int64(end)
@@ -98,7 +98,7 @@ def ask_known(
     bytes_min: int,
     bytes_max: int,
 ) -> Any:
-    """Ask for what pulls want: see ``pulls.PullOps.ask_known``."""
+    """Collect the queue entries which pulls read: see ``pulls.PullOps.ask_known``."""
     asked, entries_end = int64(asked), int64(entries_end)
     for i in range(begin, count):
         pull = pulls[i]

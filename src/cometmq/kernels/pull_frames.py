@@ -1,4 +1,4 @@
-"""The kernel that reads pulls: from the bytes of a socket read to numbers, and to who asks for what."""
+"""The kernel that parses pulls: from the bytes of a socket read to their numbers and their targets."""
 
 from typing import Any, Final
 
@@ -49,11 +49,11 @@ from cometmq.kernels.send_frames import frame_end
 from cometmq.kernels.send_header import CODE, FLAG, OPAQUE, int_field, long_field
 
 PULL_CODE: Final = 11
-"""PULL_MESSAGE."""
+"""The request code of PULL_MESSAGE."""
 LITE_PULL_CODE: Final = 361
-"""LITE_PULL_MESSAGE."""
+"""The request code of LITE_PULL_MESSAGE."""
 WITH_SUBSCRIPTION: Final = 4
-"""Bit of ``sysFlag``: the filter is sent along."""
+"""The bit of ``sysFlag`` for a pull that carries its filter."""
 
 _PREFIX_SIZE: Final = 8
 _KEY_NUMBERS_SIZE: Final = 32
@@ -62,7 +62,7 @@ _ABSENT: Final = -1
 
 @inlined
 def _length(places: Longs, field: int) -> Any:
-    """Give how long a field's text is, ``_ABSENT`` if it is not there."""
+    """Return the length of a field's text in bytes, ``_ABSENT`` if the header lacks the field."""
     begin = places[2 * field]
     return int64(_ABSENT) if begin == NOT_A_NUMBER else places[2 * field + 1] - begin
 
@@ -75,10 +75,10 @@ def _put_text(data: Bytes, places: Longs, field: int, out: Bytes, at: int) -> An
 
 @inlined
 def _put_key(data: Bytes, places: Longs, row: Longs, out: Bytes, at: int) -> Any:
-    """Write all that says what a pull may be given; give where that ends, -1 if it is too long.
+    """Write the key of a pull's target in the ``PullTable``; return its end, -1 if it is too long.
 
-    That is its code, queue, group and topic, and the filter that is sent along or the version of the one
-    that the group has subscribed to. It is filled up to whole words.
+    The key is made of the request code, queue, group and topic, and of the filter that the pull carries, or
+    else the version of the group's subscription. It is padded with zeros to whole words of 8 bytes.
     """
     group, topic = _length(places, header.GROUP), _length(places, header.TOPIC)
     filter_length, type_length = int64(_ABSENT), int64(_ABSENT)
@@ -115,7 +115,7 @@ def _hash(data: Bytes, begin: int, end: int) -> Any:
 
 @inlined
 def _find(data: Bytes, begin: int, end: int, value: int, keys: Bytes, rows: Longs, slots: Longs) -> Any:
-    """Give the row of a key, NO_TARGET if the table does not have it."""
+    """Return the row of a key in the ``PullTable``, NO_TARGET if it has none."""
     mask = len(slots) - 1
     slot = value & mask
     while slots[slot] >= 0:
@@ -134,7 +134,7 @@ def _find(data: Bytes, begin: int, end: int, value: int, keys: Bytes, rows: Long
 
 @inlined
 def _read_pull(data: Bytes, position: int, end: int, row: Longs, places: Longs, scratch: Bytes) -> bool:
-    """Read the frame from ``position`` to ``end`` but for who asks for what; False if it is no usual pull."""
+    """Parse the frame from ``position`` to ``end``, except its target; return False if it is unusual."""
     word = int64(int_at(data, position + 4))
     begin = position + _PREFIX_SIZE
     if begin + (word & 0xFFFFFF) != end:
@@ -192,7 +192,7 @@ def read(
     rows: Longs,
     slots: Longs,
 ) -> Any:
-    """Read pulls: see ``pulls.PullOps.read``."""
+    """Parse the pulls of a socket read: see ``pulls.PullOps.read``."""
     position = pulls_end = int64(start)
     count, unknown_end = int64(0), int64(0)
     while position < data_end and count < len(pulls):
@@ -206,7 +206,7 @@ def read(
         if key_end < 0:
             position = end
             continue
-        if position > pulls_end:  # there are others between
+        if position > pulls_end:  # other frames lie between
             return count, pulls_end, position
         value = _hash(unknown, unknown_end, key_end)
         row[HASH] = value

@@ -1,4 +1,4 @@
-"""Reading a PULL_MESSAGE header inside kernels: see ``named_fields``."""
+"""Parsing a PULL_MESSAGE header inside kernels: see ``named_fields``."""
 
 from typing import Final
 
@@ -33,6 +33,6 @@ NAMES: Final = (
     BYTES,
 ) = range(len(NAMES))
 REQUIRED: Final = SUBSCRIPTION
-"""So many fields, the first ones, must be there."""
+"""How many of the fields, from the first on, are required."""
 
 read_json, read_binary = readers_of(NAMES)

@@ -1,8 +1,8 @@
-"""Who may be given what: what pulls were found to be allowed, as arrays that kernels can search.
+"""The targets of pulls that a broker has checked and permitted, as arrays that kernels can search.
 
-A hash table with open addressing: ``slots`` hold row numbers (-1 for none), a row says where its key stands
-in ``keys``. The keys are made by the kernel that reads pulls, and mean something only to it; each is so long
-that words can be compared. What a row stands for is remembered with its number by whoever fills the table.
+A hash table with open addressing: ``slots`` hold row numbers (-1 for none), and a row says where its key is
+in ``keys``. Only the kernel that parses pulls writes and understands keys; each is padded to whole words of
+8 bytes, so that words can be compared. The broker keeps the target of each row under its row number.
 """
 
 from typing import Final
@@ -15,23 +15,26 @@ ROW_SIZE: Final = 2
 KEY_AT: Final = 0
 KEY_SIZE: Final = 1
 KEY_SIZE_MAX: Final = 1024
-"""Pulls whose filters, names and the like take more bytes are none for kernels."""
+"""The most bytes of a key; a pull with a longer one is left to the plain path."""
 SLOTS_MIN: Final = 64
 MIX: Final = 0x9E3779B97F4A7C15
 
 
 class PullTable:
-    """Keys by number, in the order in which they were put.
+    """A table of keys, numbered from 0 in the order in which they were added.
 
     Attributes:
-        count: how many there are.
+        count: how many keys there are.
+        keys: uint8[], the bytes of all keys, one after another.
+        rows: int64[2 × rows], for each row the position and the size of its key in bytes.
+        slots: int64[slots], for each slot a row number, or -1; a power of two of slots.
     """
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all keys."""
         self.count = self._keys_end = 0
         self.keys: Bytes = np.zeros(1024, np.uint8)
         self.rows: Longs = np.zeros(SLOTS_MIN // 2 * ROW_SIZE, np.int64)
@@ -40,7 +43,7 @@ class PullTable:
         self._numbers: dict[bytes, int] = {}
 
     def put(self, key: Bytes, key_hash: int) -> int:
-        """Add a key, if it is not there; give its number."""
+        """Add a key (uint8[]) unless the table has it; return its row number."""
         row = self._numbers.setdefault(key.tobytes(), self.count)
         if row < self.count:
             return row
@@ -68,7 +71,7 @@ class PullTable:
 
 
 def _with_room(array: np.ndarray, size: int) -> np.ndarray:
-    """Give ``array``, or a longer one that begins the same."""
+    """Return ``array``, or a longer copy of it if it has fewer than ``size`` items."""
     if size <= len(array):
         return array
     longer = np.zeros(max(2 * len(array), size), array.dtype)

@@ -1,8 +1,8 @@
-"""Pulls in bulk: what a broker, a store and the kernels of pulls pass each other.
+"""Pulls in bulk: the data that broker, store and kernels pass each other.
 
-The pulls of a socket read are read by one call of a kernel. Those that find something are answered by one of
-another, whoever they come from: it chooses records by their queue entries, checks them and writes answers. A
-pull with anything unusual about it is left to the plain path, which is the definition of what it is answered.
+One call of a kernel parses the pulls of a socket read. One call of another responds to all pulls that find
+messages, from whatever connection: it selects records by their queue entries, checks them and writes the
+responses. A pull with anything unusual is left to the plain path, which defines the response.
 """
 
 import mmap
@@ -15,75 +15,75 @@ import numpy as np
 from cometmq.kernels.ops import Bytes, Longs
 
 UNUSUAL: Final = -1
-"""What a choice gives where it is to be made the plain way."""
+"""The result for a read that is left to the plain path."""
 LOOKED_AT, LAST, RUNS = range(3)
-"""What a choice tells: how many entries are done with; where the last one's record lies in the CommitLog; and
-how many runs the records are: those that lie side by side are one."""
-TOLD: Final = 3
+"""The items of ``outcome``: how many entries were read; the CommitLog offset of the last one's record; and
+how many runs the records form, where a run is records that are adjacent in the log."""
+OUTCOME_SIZE: Final = 3
 PAGE_SIZE: Final = mmap.PAGESIZE
 
 PULLS_MAX: Final = 256
-"""So many pulls are read, and answered, together."""
+"""The most pulls that one call parses or responds to."""
 ANSWERS_SIZE_MAX: Final = 1 << 19
-"""So many bytes of answers are made together. One that is longer is none for this path."""
+"""The most bytes of responses from one call; a longer response is left to the plain path."""
 ANSWER_SIZE_MAX: Final = 256
-"""What an answer takes at most, but for its constant parts and its records."""
+"""The most bytes of a response besides its constant parts and its records."""
 
-# A pull that was read: its row's numbers.
+# The columns of a parsed pull's row.
 (
     FRAME_AT,
     FRAME_END,
-    NUMBER,  # the opaque one
-    IS_BINARY,  # whether the header is a ROCKETMQ one, and so the answer's
+    NUMBER,  # the opaque number
+    IS_BINARY,  # whether its header is a ROCKETMQ one, and so the response's
     QUEUE_OFFSET,
     MAX_COUNT,
     MAX_BYTES,
     SYS_FLAG,
     COMMIT_OFFSET,
     SUSPEND_MS,
-    TARGET,  # what the table has for it, or NO_TARGET; then …
-    HASH,  # … the key's hash, …
-    UNKNOWN_AT,  # … and where it stands
-    UNKNOWN_END,
-    PLACE,  # what is said of where it begins: see ADDED
+    TARGET,  # its row in the PullTable, or NO_TARGET; then the next three describe its key
+    HASH,  # the key's hash
+    UNKNOWN_AT,  # where the key begins in ``unknown``
+    UNKNOWN_END,  # where the key ends
+    PLACE,  # where it begins in its queue: see ADDED
 ) = range(15)
 PULL_SIZE: Final = 15
 NO_TARGET: Final = -1
 NO_LIMIT: Final = 2**31 - 1
 
-# A target, as far as kernels know it.
+# The columns of a target's row: of a group that reads a queue with a filter.
 (
-    QUEUE_NUMBER,  # in the store, or NO_NUMBER
-    IS_FILTERED,  # whether messages are wanted by their tags
+    QUEUE_NUMBER,  # the queue's number in the store, or NO_NUMBER
+    IS_FILTERED,  # whether messages are selected by their tags
 ) = range(2)
 TARGET_SIZE: Final = 2
 NO_NUMBER: Final = 2**31
-"""In place of a queue's number: no queue has it."""
+"""The number of a queue that the store does not have."""
 
 ADDED, AT_END, OUTSIDE = range(3)
-"""What becomes of a pull: it will be answered; it begins where its queue's messages end; or elsewhere, where
-nothing is."""
+"""The values of PLACE: the pull's entries were collected; it begins at the end of its queue; or outside the
+queue's offsets."""
 
-# Entries of a queue that are known, by its number: a row of a table.
+# The columns of a window's row: of the entries read ahead from the queue whose number is the row's.
 (
-    FIRST,  # queue offset of the first one
-    KNOWN_END,  # the one behind the last
-    WINDOW_AT,  # where they lie among the entries of all
-    WINDOW_MIN_OFFSET,  # the queue's first offset
+    FIRST,  # queue offset of the first entry
+    KNOWN_END,  # queue offset after the last entry
+    WINDOW_AT,  # where they begin in the bytes of all windows
+    WINDOW_MIN_OFFSET,  # the queue's minimum offset
 ) = range(4)
 WINDOW_SIZE: Final = 4
 
-# What is asked, and what it was answered.
+# The columns of an ask: what a pull reads, and, from COUNT on, the response to it.
 (
     ASK_NUMBER,
     ASK_IS_BINARY,
     ASK_OFFSET,
     ASK_COUNT,
     ASK_BYTES,
-    CODES_AT,  # the hashes of the wanted tags, if CODES_END is not NO_CODES
+    CODES_AT,  # where the hashes of the wanted tags begin, unless CODES_END is NO_CODES
     CODES_END,
-    ENTRIES_END,  # they begin where those of the row before end
-    COUNT,  # how many records, or UNUSUAL
+    ENTRIES_END,  # where its entries end; they begin where those of the row before end
+    COUNT,  # how many records there are, or UNUSUAL
     NEXT_OFFSET,
     MIN_OFFSET,
     MAX_OFFSET,
@@ -93,38 +93,39 @@ ASK_SIZE: Final = 13
 NO_CODES: Final = -1
 
 DONE, ELSEWHERE, FULL = range(3)
-"""Why no more is answered: there is no more; the next one's first record lies in another file; or there is no
-room for its answer. Above them: how many records, FULL less, are not known to be in memory."""
+"""Why responding stopped: at the end of the asks; because the next one's first record is in another file; or
+because its response does not fit. FULL + n: because n of its records are not known to be in memory."""
 
-# Which constants there are.
+# The numbers of the constants.
 JSON_PIECES: Final = 0
 BINARY_PIECES: Final = 6
 PIECE_COUNT: Final = 13
 
 
-class Constants(NamedTuple):
-    """What is the same in all answers: ``data[bounds[i]:bounds[i + 1]]`` is the i-th constant.
+class PullConstants(NamedTuple):
+    """The bytes that are the same in all pull responses: constant ``i`` is ``data[bounds[i]:bounds[i + 1]]``.
 
     ::
 
         JSON     0 first number 1 second 2 third 3 fourth 4 opaque number 5
         binary   6 opaque number 7 length of what follows 8 first 9 second 10 third 11 fourth 12
 
-    The first number is always 0, the others are where to go on, and the queue's first and next offsets.
+    The first number, the suggested broker id, is always 0; the others are next, minimum and maximum offset.
     """
 
     data: Bytes
     bounds: Longs
 
 
-def constants_of(pieces: Sequence[bytes]) -> Constants:
-    """Put the constants together: see ``NumbersTemplate.pieces``."""
+def constants_of(pieces: Sequence[bytes]) -> PullConstants:
+    """Join the constant parts of responses: see ``NumbersTemplate.pieces``."""
     assert len(pieces) == PIECE_COUNT
-    return Constants(np.frombuffer(b"".join(pieces), np.uint8), np.array([0, *accumulate(map(len, pieces))]))
+    data = np.frombuffer(b"".join(pieces), np.uint8)
+    return PullConstants(data, np.array([0, *accumulate(map(len, pieces))]))
 
 
 class PullOps(Protocol):
-    """The operations on pulls; the plain way defines what they do."""
+    """The bulk operations on pulls; the plain path defines the responses."""
 
     def read(
         self,
@@ -139,17 +140,20 @@ class PullOps(Protocol):
         slots: Longs,
         /,
     ) -> tuple[int, int, int]:
-        """Read the pulls at ``start``, up to the first other frame.
-
-        Gives how many; where they end; and where the frames after them end that are to be handled otherwise,
-        the same if there is no more room.
+        """Parse the pulls of ``data`` from ``start`` on, up to the first other frame.
 
         Args:
-            data_end: up to where ``data`` is looked at.
-            pulls: gets a row for each, see ``FRAME_AT`` and the others.
-            places: room for where the fields of a header are.
-            unknown: gets the keys that the table does not have; KEY_SIZE_MAX bytes for each row.
-            keys: see ``PullTable``, as for ``rows`` and ``slots``.
+            data: what a socket read returned.
+            start: position of the first frame.
+            data_end: position at which ``data`` is taken to end.
+            pulls: int64[n, PULL_SIZE], written: a row for each pull, see ``FRAME_AT`` and the others.
+            places: int64[PLACES_SIZE], scratch space for the positions of a header's fields.
+            unknown: uint8[n × KEY_SIZE_MAX], written: the keys that the table does not have.
+            keys, rows, slots: the arrays of a ``PullTable``.
+
+        Returns:
+            How many pulls there are; where they end; and where the frames after them end that the plain path
+            must handle, the same position if ``pulls`` is full.
         """
         ...
 
@@ -171,19 +175,26 @@ class PullOps(Protocol):
         bytes_max: int,
         /,
     ) -> tuple[int, int, int]:
-        """Ask for what pulls want from row ``begin`` on, up to the first whose queue's entries are not known.
-
-        Gives which one that is, ``count`` if none; and ``asked`` and ``entries_end`` as they are then.
+        """Collect the entries which the pulls from row ``begin`` on read, up to the first that is not usual.
 
         Args:
-            pulls: see ``FRAME_AT`` and the others; each gets its PLACE.
-            targets: a row for each, see ``QUEUE_NUMBER`` and the other.
-            ends: where the messages of queues end, by the queues' numbers.
-            windows: see ``FIRST`` and the others, by the queues' numbers; of the entries in ``known``.
-            asks: gets what is asked from row ``asked`` on, while there is room.
-            entries: gets entries from ``entries_end`` on, while there is room.
-            count_max: no answer has more messages.
-            bytes_min: a pull that asks for fewer bytes is left, and one for more than ``bytes_max``.
+            pulls: int64[n, PULL_SIZE], from ``read``; PLACE is written.
+            begin, count: the rows of ``pulls`` to read: from ``begin``, before ``count``.
+            targets: int64[targets, TARGET_SIZE], see ``QUEUE_NUMBER`` and ``IS_FILTERED``.
+            ends: int64[queues], for each queue's number the queue offset after its last message.
+            windows: int64[queues, WINDOW_SIZE], for each queue's number the entries in ``known``: see
+                ``FIRST`` and the others.
+            known: uint8[], the entries of all windows, as in ConsumeQueue files.
+            asks: int64[n, ASK_SIZE], written from row ``asked`` on: see ``ASK_NUMBER`` and the others.
+            asked: how many rows of ``asks`` are in use.
+            entries: uint8[], where the entries of the asks are written, from ``entries_end`` on.
+            entries_end: how many bytes of ``entries`` are in use.
+            count_max: the most messages of a response.
+            bytes_min, bytes_max: the least and the most bytes that a pull may ask for; another one is not
+                usual.
+
+        Returns:
+            The first row that was not processed; and the new ``asked`` and ``entries_end``.
         """
         ...
 
@@ -195,7 +206,7 @@ class PullOps(Protocol):
         places: Longs,
         sizes: Longs,
         run_sizes: Longs,
-        told: Longs,
+        outcome: Longs,
         answers: Bytes,
         asks: Longs,
         entries: Bytes,
@@ -213,17 +224,24 @@ class PullOps(Protocol):
         at: int,
         /,
     ) -> tuple[int, int, int]:
-        """Answer what is asked in rows ``first`` to before ``count``, as far as it can be from one file.
-
-        Gives the first row that is not answered, where the answers end, and why it stopped: see ``DONE``.
+        """Respond to the asks from row ``first`` on, as long as their records are in one file of the log.
 
         Args:
-            constants: see ``Constants``, as for ``bounds``.
-            codes: the hashes of tags that the rows refer to.
-            places: as for ``choose``; so are ``sizes``, ``run_sizes``, ``told``, ``file`` and others.
-            answers: gets them from ``at`` on, one frame behind the other; none for those that found nothing.
-            asks: see ``ASK_NUMBER`` and the others; gets COUNT, NEXT_OFFSET and ANSWER_END.
-            entries: of all rows; those of one from its offset on.
+            constants, bounds: the fields of ``PullConstants``.
+            codes: int64[], the hashes of tags to which CODES_AT and CODES_END of the asks refer.
+            places, sizes, run_sizes, outcome: as in ``choose``, scratch space here.
+            answers: uint8[], where responses are written from ``at`` on, one frame after another; an ask that
+                finds no message gets none.
+            asks: int64[n, ASK_SIZE], see ``ASK_NUMBER`` and the others; COUNT, NEXT_OFFSET and ANSWER_END
+                are written.
+            entries: uint8[], the queue entries of all rows, each row's from its ASK_OFFSET on.
+            memory_count, memory_size, disk_count, disk_size, near_offset, file, resident, begin, end: as in
+                ``choose``.
+            first, count: the rows of ``asks`` to respond to: from ``first``, before ``count``.
+            at: position in ``answers`` of the first response.
+
+        Returns:
+            The first row without a response, where the responses end, and why it stopped: see ``DONE``.
         """
         ...
 
@@ -245,24 +263,31 @@ class PullOps(Protocol):
         places: Longs,
         sizes: Longs,
         run_sizes: Longs,
-        told: Longs,
+        outcome: Longs,
         /,
     ) -> int:
-        """Choose records by their queue entries until a limit is reached, and check each.
+        """Select records by their queue entries until a limit is reached, and check each.
 
         Args:
-            entries: those from ``queue_offset`` on.
-            codes: the hashes of the wanted tags, if ``is_filtered``.
-            file: a file of the log, mapped; ``begin`` is its offset, and what it has is readable to ``end``.
-            resident: a byte for each page of it: whether it is known to be in memory. No other is touched.
-            near_offset: CommitLog offset before which the limits for the disk hold, then those for memory.
-            places: gets the position of each run in the file, …
-            run_sizes: … and its size.
-            sizes: gets the size of each record.
-            told: gets what ``LOOKED_AT``, … name; as long as these three, and at least ``TOLD``.
+            entries: uint8[20 × n], the queue's entries from ``queue_offset`` on, as in ConsumeQueue files.
+            codes: int64[], the hashes of the wanted tags.
+            is_filtered: whether ``codes`` counts; if not, all messages are wanted.
+            file: uint8[], a mapped file of the log.
+            resident: uint8[pages], for each page of ``file`` 1 if it is known to be in memory, else 0; no
+                other pages are read.
+            begin: CommitLog offset of the file's first byte.
+            end: CommitLog offset up to which the file is readable.
+            queue_offset: queue offset of the first entry.
+            near_offset: CommitLog offset from which on the limits for memory hold, before it those for disk.
+            memory_count, disk_count: the most messages.
+            memory_size, disk_size: the most bytes, except that one message is always allowed.
+            places: int64[m], written: the position in the file of each run, in bytes.
+            sizes: int64[m], written: the size of each record, in bytes.
+            run_sizes: int64[m], written: the size of each run, in bytes.
+            outcome: int64[max(m, OUTCOME_SIZE)], written: see ``LOOKED_AT`` and the others.
 
         Returns:
-            How many records; UNUSUAL; or UNUSUAL - n if n are not known to be in memory: those at ``places``,
-            of ``sizes``.
+            How many records were selected; UNUSUAL; or UNUSUAL - n if n of them are not known to be in
+            memory, whose positions and sizes are in ``places`` and ``sizes`` then.
         """
         ...

@@ -1,8 +1,8 @@
-"""Queries in bulk: what a broker, a store and the kernels of queries pass each other.
+"""Queries in bulk: the data that broker, store and kernels pass each other.
 
-The queries by offset id and by key of a socket read are read by one call of a kernel. One looks the keys up
-in an index file, another writes answers from what lies in a file of the log, whoever asked. A query with
-anything unusual about it is left to the plain path, which is the definition of what it is answered.
+One call of a kernel parses the queries by offset id and by key of a socket read. One call of another looks up
+their keys in an index file, and a third writes responses from the records in a file of the log, for queries
+from all connections. A query with anything unusual is left to the plain path, which defines the response.
 """
 
 from collections.abc import Sequence
@@ -14,56 +14,59 @@ import numpy as np
 from cometmq.kernels.ops import Bytes, Longs
 
 QUERIES_MAX: Final = 256
-"""So many queries are read, and answered, together."""
+"""The most queries that one call parses or responds to."""
 FOUND_MAX: Final = 64
-"""So many records are given by one at most; one that may be given more is none for this path."""
+"""The most records of a query; one that may find more is left to the plain path."""
 HOPS_MAX: Final = 64
-"""So many entries of a chain are looked at in the loop; a longer one is left to a thread."""
+"""The most entries of a chain that are followed in the event loop; a longer one is left to a thread."""
 ANSWERS_SIZE_MAX: Final = 1 << 18
-"""So many bytes of answers are made together. One that is longer is none for this path."""
+"""The most bytes of responses from one call; a longer response is left to the plain path."""
 TEXTS_SIZE: Final = 256
-"""So many bytes of a query's topic and key are kept to be compared; one with more is none for this path."""
+"""The most bytes of a query's topic and key together; one with more is left to the plain path."""
 ANSWER_SIZE_MAX: Final = 64
-"""What an answer takes at most, but for its constant parts and its records."""
+"""The most bytes of a response besides its constant parts and its records."""
 
-# A query that was read: its row's numbers.
+# The columns of a parsed query's row.
 (
     FRAME_AT,
     FRAME_END,
-    NUMBER,  # the opaque one
-    IS_BINARY,  # whether the header is a ROCKETMQ one, and so the answer's
+    NUMBER,  # the opaque number
+    IS_BINARY,  # whether its header is a ROCKETMQ one, and so the response's
     IS_BY_KEY,
     KEY_HASH,
     MAX_COUNT,
     BEGIN_TIME,
     END_TIME,
     STATE,
-    FILES,  # how many index files it was looked up in, the newest first
+    FILES,  # in how many index files it was looked up, the newest first
     COUNT,  # how many records were found
-    PLACE,  # the bytes that it is MISSING: of the index file, or of the log's
-    PLACE_END,
-    IS_UNIQUE,  # whether the key must be the record's unique one
-    TOPIC_SIZE,  # bytes of its topic, which its texts begin with
+    PLACE,  # position in the index file, or the log's, of the bytes that it is MISSING
+    PLACE_END,  # where they end
+    IS_UNIQUE,  # whether the key must be the record's unique key
+    TOPIC_SIZE,  # bytes of its topic, with which its row of ``texts`` begins
     KEY_SIZE,  # bytes of its key, which follows
     ANSWER_END,
 ) = range(18)
 QUERY_SIZE: Final = 18
 
 LOOKING, MISSING, FOUND, ANSWERED, UNUSUAL = range(5)
-"""States: it is to be looked up in the next index file; that cannot go on without bytes that are not known to
-be in memory; all records are found; it is answered; it is to be done the plain way."""
+"""The values of STATE: the query must be looked up in the next index file; it needs bytes that are not known
+to be in memory; all its records are found; its response is written; it is left to the plain path."""
 
 DONE, ELSEWHERE, FULL, STUCK = range(4)
-"""Why no more is answered: there is no more; the next one's records lie in another file; there is no room for
-its answer; or it is MISSING something."""
+"""Why responding stopped: at the end of the queries; because the next one's records are in another file;
+because its response does not fit; or because it is MISSING bytes."""
 
 PIECES: Final = 4
-"""By id from the first constant on, by key from this one on; of these JSON from the first, ROCKETMQ from …"""
+"""The number of the first constant for queries by key; those before it are for queries by id."""
 BINARY_PIECES: Final = 2
+"""The first of either's constants for ROCKETMQ headers; those before it are for JSON headers."""
 
 
-class Constants(NamedTuple):
-    """What is the same in all answers of a turn: ``data[bounds[i]:bounds[i + 1]]`` is the i-th constant.
+class QueryConstants(NamedTuple):
+    """The bytes that are the same in all responses of a turn of the event loop.
+
+    Constant ``i`` is ``data[bounds[i]:bounds[i + 1]]``, what it precedes or follows is as listed.
 
     ::
 
@@ -75,15 +78,16 @@ class Constants(NamedTuple):
     bounds: Longs
 
 
-def constants_of(by_id: Sequence[bytes], by_key: Sequence[bytes]) -> Constants:
-    """Put the constants together: see ``NumbersTemplate.around``."""
+def constants_of(by_id: Sequence[bytes], by_key: Sequence[bytes]) -> QueryConstants:
+    """Join the constant parts of responses: see ``NumbersTemplate.around``."""
     assert len(by_id) == len(by_key) == PIECES
     pieces = [*by_id, *by_key]
-    return Constants(np.frombuffer(b"".join(pieces), np.uint8), np.array([0, *accumulate(map(len, pieces))]))
+    data = np.frombuffer(b"".join(pieces), np.uint8)
+    return QueryConstants(data, np.array([0, *accumulate(map(len, pieces))]))
 
 
 class QueryOps(Protocol):
-    """The operations on queries; the plain way defines what they do."""
+    """The bulk operations on queries; the plain path defines the responses."""
 
     def read(
         self,
@@ -97,18 +101,21 @@ class QueryOps(Protocol):
         places: Longs,
         /,
     ) -> tuple[int, int, int]:
-        """Read the queries at ``start``, up to the first other frame.
-
-        Gives how many; where they end; and where the frames after them end that are to be handled otherwise,
-        the same if there is no more room.
+        """Parse the queries of ``data`` from ``start`` on, up to the first other frame.
 
         Args:
-            data_end: up to where ``data`` is looked at.
-            unique_count: how many records one by unique key may be given.
-            queries: gets a row for each, see ``FRAME_AT`` and the others.
-            offsets: gets a row for each: the CommitLog offset of one by id.
-            texts: gets the topic and the key of one by key, ``TEXTS_SIZE`` bytes for each.
-            places: room for where the fields of a header are.
+            data: what a socket read returned.
+            start: position of the first frame.
+            data_end: position at which ``data`` is taken to end.
+            unique_count: the most records of a query by unique key.
+            queries: int64[n, QUERY_SIZE], written: a row for each query, see ``FRAME_AT`` and the others.
+            offsets: int64[n, m], written: in column 0 the CommitLog offset of a query by id.
+            texts: uint8[n × TEXTS_SIZE], written: topic and key of each query by key.
+            places: int64[PLACES_SIZE], scratch space for the positions of a header's fields.
+
+        Returns:
+            How many queries there are; where they end; and where the frames after them end that the plain
+            path must handle, the same position if ``queries`` is full.
         """
         ...
 
@@ -129,21 +136,25 @@ class QueryOps(Protocol):
         offsets: Longs,
         /,
     ) -> int:
-        """Look up in an index file those that are LOOKING and were looked up in ``number`` files before.
-
-        Gives how many are MISSING something of it.
+        """Look up in an index file the queries that are LOOKING and were looked up in ``number`` files.
 
         Args:
-            image: the file's header and slots.
-            file: all of it, mapped.
-            resident: a byte for each page of that: whether it is known to be in memory. No other is touched.
-            is_held: whether the image is the process's own, and not that part of ``file``.
-            tail: the entries that are not in the file yet.
-            written: number of the first of them.
-            begin_time: as its header says, like the next two.
-            max_count: how many records any query may be given.
-            queries: those that were read.
-            offsets: gets the CommitLog offsets of what is found, newest first.
+            image: uint8[40 + 4 × slots], the file's header and slots.
+            file: uint8[], the whole mapped file.
+            resident: uint8[pages], for each page of ``file`` 1 if it is known to be in memory, else 0; no
+                other pages are read.
+            is_held: whether ``image`` is a copy in memory, rather than the beginning of ``file``.
+            tail: uint8[20 × n], the entries that are not in the file yet.
+            written: number of the first entry in ``tail``.
+            begin_time, end_time: the store times in the file's header, ms since 1970.
+            next_entry: the number of the next entry, from the file's header.
+            number: how many index files are newer than this one.
+            max_count: the most records of any query.
+            queries: int64[n, QUERY_SIZE], from ``read``; changed.
+            offsets: int64[n, max_count], written: CommitLog offsets of each query's records, newest first.
+
+        Returns:
+            How many queries are MISSING bytes of the file.
         """
         ...
 
@@ -164,16 +175,24 @@ class QueryOps(Protocol):
         at: int,
         /,
     ) -> tuple[int, int, int]:
-        """Answer those that are FOUND from row ``first`` on, as far as it can be from one file of the log.
-
-        Gives the first row that is not done with, where the answers end, and why it stopped: see ``DONE``.
+        """Respond to the queries that are FOUND from row ``first`` on, while their records are in one file.
 
         Args:
-            constants: see ``Constants``, as for ``bounds``.
-            answers: gets them from ``at`` on, one frame behind the other.
-            texts: as they were read: a record that has another topic or no such key makes a query UNUSUAL.
-            confirm_offset: CommitLog offset before which records are given by id.
-            file: a file of the log, mapped; ``begin`` is its offset, and what it has is readable to ``end``.
-            resident: as for ``find``, of that file.
+            constants, bounds: the fields of ``QueryConstants``.
+            answers: uint8[], where responses are written from ``at`` on, one frame after another.
+            queries: int64[n, QUERY_SIZE], from ``find``; changed.
+            offsets: int64[n, m], from ``find``.
+            texts: uint8[n × TEXTS_SIZE], from ``read``; a record with another topic or without the key makes
+                its query UNUSUAL.
+            confirm_offset: CommitLog offset before which a record must be to be found by id.
+            file: uint8[], a mapped file of the log.
+            resident: uint8[pages], as in ``find``, for the pages of this file.
+            begin: CommitLog offset of the file's first byte.
+            end: CommitLog offset up to which the file is readable.
+            first: the first row of ``queries`` to respond to.
+            at: position in ``answers`` of the first response.
+
+        Returns:
+            The first row that was not processed, where the responses end, and why it stopped: see ``DONE``.
         """
         ...

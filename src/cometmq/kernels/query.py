@@ -1,7 +1,7 @@
-"""The kernels that look keys up in index files, and answer queries with records of the log.
+"""The kernels that look up keys in index files, and write query responses with records of the log.
 
-What a query gives is defined by ``store.index`` and ``store.query``. This does it for those that nearly all
-are: what is looked at is in memory, and the records lie sound in one file of the log.
+``store.index`` and ``store.query`` define the result of a query. These kernels serve the usual case: what
+they read is in memory, and the records are sound and in one file of the log.
 """
 
 from typing import Any, Final
@@ -71,7 +71,7 @@ _PREFIX_SIZE: Final = 8
 
 @inlined
 def _lacks(query: Longs, resident: Bytes, begin: int, end: int) -> bool:
-    """Tell whether bytes are not known to be in memory; the query is MISSING them then."""
+    """Return whether bytes are not known to be in memory; if so, mark the query as MISSING them."""
     for page in range(begin // PAGE_SIZE, (end - 1) // PAGE_SIZE + 1):
         if not resident[page]:
             query[STATE], query[PLACE], query[PLACE_END] = MISSING, begin, end
@@ -93,7 +93,7 @@ def _follow(
     query: Longs,
     offsets: Longs,
 ) -> Any:
-    """Follow the chain of a query's slot; give how many are found now, if it was not stopped."""
+    """Follow the chain of a query's slot; return the new number of records, unless its state changed."""
     count = query[COUNT]
     slot = slot_at(query[KEY_HASH], (len(image) - HEADER_SIZE) // SLOT_SIZE)
     if not is_held and _lacks(query, resident, slot, slot + SLOT_SIZE):
@@ -121,7 +121,7 @@ def _follow(
             count += 1
         if store_time < query[BEGIN_TIME]:
             return count
-        last = number  # a chain goes back in the file; one that does not is damaged, and could be endless
+        last = number  # a sound chain only goes back in the file; a damaged one could be endless
         number = int64(int_at(entry, 16))
     query[STATE] = UNUSUAL
     return count
@@ -149,7 +149,7 @@ def find(
     queries: Any,
     offsets: Any,
 ) -> Any:
-    """Look keys up: see ``queries.QueryOps.find``."""
+    """Look up keys in an index file: see ``queries.QueryOps.find``."""
     missing = 0
     for i in range(len(queries)):
         query = queries[i]
@@ -195,7 +195,7 @@ def _check(
     begin: int,
     end: int,
 ) -> Any:
-    """Check all records of a query; give their size, 0 if it cannot be answered: its state says why."""
+    """Check all records of a query; return their total size in bytes, or 0 with its state saying why."""
     total = int64(0)
     for i in range(query[COUNT]):
         offset = offsets[i]
@@ -223,7 +223,7 @@ def _check(
 
 @inlined
 def _put_header(query: Longs, body_size: int, constants: Bytes, bounds: Longs, out: Bytes, begin: int) -> Any:
-    """Write the answer from ``begin`` on; give where its body goes."""
+    """Write the response's header to ``out[begin:]``; return the position for its body."""
     piece = (PIECES if query[IS_BY_KEY] else 0) + (BINARY_PIECES if query[IS_BINARY] else 0)
     at = copy_bytes(constants, bounds[piece], bounds[piece + 1], out, begin + _PREFIX_SIZE)
     if query[IS_BINARY]:
@@ -260,7 +260,7 @@ def answer(
     first: int,
     at: int,
 ) -> Any:
-    """Answer queries: see ``queries.QueryOps.answer``."""
+    """Write the responses to queries: see ``queries.QueryOps.answer``."""
     at = int64(at)
     for i in range(first, len(queries)):
         query, found = queries[i], offsets[i]
@@ -280,7 +280,7 @@ def answer(
         if at + size + len(constants) + ANSWER_SIZE_MAX > len(answers):
             return int64(i), at, int64(FULL)
         at = _put_header(query, size, constants, bounds, answers, at)
-        for n in range(query[COUNT]):  # the oldest, which was found last, goes first
+        for n in range(query[COUNT]):  # the oldest first, which was found last
             place = found[query[COUNT] - 1 - n] - begin
             at = copy_bytes(file, place, place + int64(int_at(file, place)), answers, at)
         query[STATE], query[ANSWER_END] = ANSWERED, at

@@ -1,4 +1,4 @@
-"""The kernel that reads queries: from the bytes of a socket read to numbers, a key's hash among them."""
+"""The kernel that parses queries: from the bytes of a socket read to their numbers and key hashes."""
 
 from typing import Any, Final
 
@@ -49,9 +49,9 @@ from cometmq.kernels.send_header import CODE, FLAG, OPAQUE, int_field, long_fiel
 from cometmq.kernels.text import hash_text
 
 BY_KEY_CODE: Final = 12
-"""QUERY_MESSAGE."""
+"""The request code of QUERY_MESSAGE."""
 BY_ID_CODE: Final = 33
-"""VIEW_MESSAGE_BY_ID."""
+"""The request code of VIEW_MESSAGE_BY_ID."""
 NAMES: Final = (
     b"topic",
     b"key",
@@ -85,7 +85,7 @@ def _is_text(data: Bytes, places: Longs, field: int, text: Bytes) -> bool:
 
 @inlined
 def _time_field(data: Bytes, places: Longs, field: int) -> Any:
-    """Give a time, ms; the latest of all has more digits than other numbers may have."""
+    """Read a time in ms; the latest one of Java has more digits than ``long_field`` reads."""
     if _is_text(data, places, field, _LONG_MAX_TEXT):
         return int64(_LONG_MAX)
     return long_field(data, places, field, NOT_A_NUMBER)
@@ -93,7 +93,7 @@ def _time_field(data: Bytes, places: Longs, field: int) -> Any:
 
 @inlined
 def _key_hash(data: Bytes, places: Longs) -> Any:
-    """Give what ``java_hash.index_key_hash`` gives."""
+    """Compute ``java_hash.index_key_hash`` of a query's topic and key."""
     seed = topic_seed(data, places[2 * TOPIC], places[2 * TOPIC + 1])
     value = int32(hash_text(seed, data, places[2 * KEY], places[2 * KEY + 1]))
     return int64(0) if value == int32(-(2**31)) else abs(int64(value))
@@ -103,7 +103,7 @@ def _key_hash(data: Bytes, places: Longs) -> Any:
 def _read_by_key(
     data: Bytes, places: Longs, row: Longs, unique_count: int, texts: Bytes, texts_at: int
 ) -> bool:
-    """Read what one by key asks; False if it is not as most are."""
+    """Parse the fields of a query by key; return False if it is unusual."""
     if places[2 * TOPIC] == NOT_A_NUMBER or places[2 * KEY] == NOT_A_NUMBER:
         return False
     row[MAX_COUNT] = int_field(data, places, COUNT_FIELD, NOT_A_NUMBER)
@@ -139,7 +139,7 @@ def _read_query(
     texts: Bytes,
     texts_at: int,
 ) -> bool:
-    """Read the frame from ``position`` to ``end``; False if it is no usual query."""
+    """Parse the frame from ``position`` to ``end``; return False if it is not a usual query."""
     word = int64(int_at(data, position + 4))
     begin = position + _PREFIX_SIZE
     if begin + (word & 0xFFFFFF) != end:
@@ -175,7 +175,7 @@ def read(
     texts: Bytes,
     places: Longs,
 ) -> Any:
-    """Read queries: see ``queries.QueryOps.read``."""
+    """Parse the queries of a socket read: see ``queries.QueryOps.read``."""
     position = queries_end = int64(start)
     count = int64(0)
     while position < data_end and count < len(queries):
@@ -188,7 +188,7 @@ def read(
         ):
             position = end
             continue
-        if position > queries_end:  # there are others between
+        if position > queries_end:  # other frames lie between
             return count, queries_end, position
         count += 1
         position = queries_end = end

@@ -1,4 +1,4 @@
-"""Checking inside kernels that what lies somewhere in the log is a whole, sound record."""
+"""Checking inside kernels that the bytes at a position in the log are a whole, sound record."""
 
 from typing import Any, Final
 
@@ -29,14 +29,14 @@ _BLANK: Final = ord(KEY_SEPARATOR)
 
 @inlined
 def _unsigned(file: Bytes, position: int, width: int) -> Any:
-    """Read a number of one or two bytes."""
+    """Read an unsigned big-endian number of one or two bytes."""
     number = int64(byte_at(file, position))
     return number if width == 1 else number << 8 | byte_at(file, position + 1)
 
 
 @inlined
 def is_message(file: Bytes, position: int, size: int, physical_offset: int, queue_offset: int) -> Any:
-    """Tell what ``store.read_check.is_message`` tells; all of the ``size`` bytes are in the file."""
+    """Return what ``store.read_check.is_message`` returns; all ``size`` bytes must be in the file."""
     if (
         int_at(file, position) != size
         or long_at(file, position + PHYSICAL_OFFSET_AT) != physical_offset
@@ -68,7 +68,7 @@ def is_message(file: Bytes, position: int, size: int, physical_offset: int, queu
 
 @inlined
 def _same(file: Bytes, begin: int, end: int, texts: Bytes, at: int, size: int) -> bool:
-    """Compare the bytes from ``begin`` to ``end`` with ``size`` bytes of ``texts``, eight at a time."""
+    """Return whether the bytes from ``begin`` to ``end`` equal ``texts[at : at + size]``: eight at a time."""
     if end - begin != size:
         return False
     i = 0
@@ -94,10 +94,10 @@ def has_key(
     key_size: int,
     unique_only: int,
 ) -> bool:
-    """Check that a record ``is_message`` has found sound is of a topic, and has a key.
+    """Return whether a sound record (see ``is_message``) belongs to a topic and has a key.
 
     Args:
-        texts: has the topic ``at`` this place, and the key behind it.
+        texts: uint8[], with the topic at position ``at``, and the key after it.
         unique_only: whether only the record's unique key counts.
     """
     sys_flag = int_at(file, position + SYS_FLAG_AT)

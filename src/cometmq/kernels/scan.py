@@ -1,6 +1,6 @@
 """The scan kernel: from a buffer of CommitLog records to one array per field.
 
-The rules, in their order, are those that ``format.scan`` numbers; the numbers in the comments are its.
+The rules and their order are those of ``format.scan``, whose numbers the comments give.
 """
 
 from typing import Final
@@ -39,14 +39,14 @@ INT_COLUMNS: Final = 11
 assert LONG_COLUMNS + INT_COLUMNS + len(("stop_position", "stop_reason")) == len(Scan._fields)
 
 _ANYWHERE: Final = -(2**63)
-"""In place of a base offset where there is none."""
+"""Stands for a missing base offset."""
 _FULL: Final = -1
-"""What the kernel gives for a reason when there is no place for another record."""
+"""The kernel's reason to stop when the arrays are full."""
 _USUAL_SIZE: Final = 256
-"""Bytes that a record takes, to begin with: how many arrays must hold is known only at the end."""
+"""The assumed size of a record in bytes for the first arrays; their number is known only at the end."""
 _ROOM_MIN: Final = 64
 
-# Numba takes plain integers as constants, but no members of an IntEnum.
+# Numba accepts integers as constants, but not members of an IntEnum.
 _END: Final = int(StopReason.END)
 _BLANK: Final = int(StopReason.BLANK)
 _DAMAGED: Final = int(StopReason.DAMAGED)
@@ -74,7 +74,7 @@ def scan(
     crc: Crc = Crc.BODY,
     max_records: int | None = None,
 ) -> Scan:
-    """Scan records: see ``ops.Ops.scan``."""
+    """Scan the records of a buffer: see ``ops.Ops.scan``."""
     data = np.frombuffer(buffer, np.uint8)
     end = len(data) if end is None else min(end, len(data))
     base = _ANYWHERE if base_offset is None else base_offset
@@ -97,7 +97,7 @@ def _tables(room: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
 
 @inlined
 def _is_property_crc(buffer: Bytes, position: int, crc: int) -> bool:
-    """Tell whether the property CRC at ``position`` has this value."""
+    """Return whether the property at ``position`` is the CRC property with this value."""
     for k in range(_DIGITS_AT):
         if byte_at(buffer, position + k) != _PROPERTY_NAME[k]:
             return False

@@ -1,4 +1,4 @@
-"""Choosing records by topic and store time."""
+"""Selecting records by topic and store time."""
 
 from collections.abc import Collection
 
@@ -18,7 +18,7 @@ def select(
     begin_time: int | None = None,
     end_time: int | None = None,
 ) -> Longs:
-    """Choose records: see ``ops.Ops.select``."""
+    """Select records by topic and store time: see ``ops.Ops.select``."""
     chosen = np.ones(scan.count, np.bool_)
     if begin_time is not None:
         chosen &= scan.store_time >= begin_time

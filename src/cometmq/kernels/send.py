@@ -1,4 +1,4 @@
-"""The kernel of sends: from the bytes of a socket read to records, queue entries and answers, in one pass."""
+"""The kernel of sends: from a socket read's bytes to records, queue entries and responses in one pass."""
 
 from typing import Any
 
@@ -86,7 +86,7 @@ def take(
     size: int,
     answered: int,
 ) -> Any:
-    """Take sends: see ``sends.SendOps.take``."""
+    """Build records, queue entries and responses of sends: see ``sends.SendOps.take``."""
     position = sends_end = int64(start)
     send: Any = sends[0]
     while count < SENDS_MAX:
@@ -110,7 +110,7 @@ def take(
         ):
             position = end
             continue
-        if position > sends_end:  # there are others between
+        if position > sends_end:  # other frames lie between
             return sends_end, position, count, size, answered
         end_size = size + records_size(send, born_host, bounds)
         if end_size + END_FILE_MIN_BLANK > file_room:
@@ -132,7 +132,7 @@ def take(
             else:
                 size = put_record(data, send, texts, born_host, constants, bounds, store_time, records, size)
             put_entry(send, entries, row + i)
-        if not is_usual:  # as if it had not been begun
+        if not is_usual:  # as if it had not begun
             size, position = begin_size, end
             continue
         count += send.message_count

@@ -1,4 +1,4 @@
-"""Answering sends inside kernels: the bytes of ``wire.template``'s answers."""
+"""Writing send responses inside kernels: the same bytes as ``wire.template`` writes."""
 
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ _OFFSET_DIGITS: Final = 16
 
 @inlined
 def answer_size(send: Any, constants: Bytes, bounds: Longs) -> Any:
-    """Give how many bytes the answer to a send takes at most."""
+    """Return the most bytes that the response to a send can take."""
     id_size = bounds[HOST_ID + 1] - bounds[HOST_ID] + _OFFSET_DIGITS + 1
     return ANSWER_SIZE_MAX + len(constants) + send.key_length + send.message_count * id_size
 
@@ -37,10 +37,13 @@ def put_answer(
     out: Bytes,
     begin: int,
 ) -> Any:
-    """Write the answer to a send to ``out`` from ``begin`` on; give where it ends.
+    """Write the response to a send to ``out[begin:]``; return where it ends.
 
     Args:
-        row: where the entries of its messages begin.
+        entries: int64[n, 5], see ``sends.QUEUE`` and the others.
+        row: the row of its first message in ``entries``.
+        texts: uint8[], with the unique key at ``send.key_at``.
+        constants, bounds: the fields of ``SendConstants``.
     """
     at = begin + _PREFIX_SIZE
     if send.is_binary:
@@ -76,7 +79,7 @@ def _put_values(
     bounds: Longs,
     piece: int,
 ) -> Any:
-    """Write the four values between their pieces; before each binary one goes its length."""
+    """Write four values between their constant parts, binary ones after their lengths; return their end."""
     length_size = 4 * (send.is_binary != 0)
     for i in range(4):
         at = _put_piece(constants, bounds, piece + i, out, at)
@@ -99,7 +102,7 @@ def _put_values(
 def _put_ids(
     out: Bytes, at: int, entries: Longs, row: int, end_row: int, constants: Bytes, bounds: Longs
 ) -> Any:
-    """Write the ids of messages, commas between them; give where the next text goes."""
+    """Write the offset ids of messages, separated by commas; return the position after them."""
     for i in range(row, end_row):
         if i > row:
             out[at] = uint8(_COMMA)
@@ -111,11 +114,11 @@ def _put_ids(
 
 @inlined
 def put_decimal(out: Bytes, at: int, number: int) -> Any:
-    """Write a number as text; give where the next goes."""
+    """Write a number in decimal digits; return the position after it."""
     if number < 0:
         out[at] = uint8(ord("-"))
         at += 1
-    number = uint64(abs(number))  # which is divided faster
+    number = uint64(abs(number))  # unsigned division is faster
     size, rest = int64(1), number
     while rest >= uint64(10):
         rest //= uint64(10)
@@ -128,7 +131,7 @@ def put_decimal(out: Bytes, at: int, number: int) -> Any:
 
 @inlined
 def _put_hexadecimal(out: Bytes, at: int, number: int) -> Any:
-    """Write an offset as 16 digits; give where the next goes."""
+    """Write an offset as 16 upper-case hex digits; return the position after it."""
     for i in range(_OFFSET_DIGITS):
         digit = number >> 4 * (_OFFSET_DIGITS - 1 - i) & 0xF
         out[at + i] = uint8(digit + (_ZERO if digit < 10 else _LETTERS_FROM))

@@ -1,4 +1,4 @@
-"""Batches inside kernels: the messages in a SEND_BATCH_MESSAGE's body, see ``wire.batch``."""
+"""Parsing batches inside kernels: the messages in a SEND_BATCH_MESSAGE's body, see ``wire.batch``."""
 
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ _PROPERTIES_LENGTH_SIZE: Final = SIZE_MIN - HEAD_SIZE
 
 @inlined
 def batch_count(data: Bytes, position: int, end: int) -> Any:
-    """Give how many messages there are from ``position`` to ``end``, -1 if a length does not fit."""
+    """Count the messages from ``position`` to ``end``; return -1 if a length does not fit."""
     count = 0
     while position < end:
         if end - position < SIZE_MIN:
@@ -34,9 +34,9 @@ def batch_count(data: Bytes, position: int, end: int) -> Any:
 
 @inlined
 def read_message(data: Bytes, position: int, send: Any) -> Any:
-    """Read a message whose lengths fit: what it has of its own takes the place of what its batch has.
+    """Parse a message whose lengths fit into ``send``, whose flag, body and properties are replaced.
 
-    Gives where it ends, and whether it is usual.
+    Returns where it ends, and whether it is usual.
     """
     send.flag = int64(int_at(data, position + _FLAG_AT))
     send.body_at = position + HEAD_SIZE

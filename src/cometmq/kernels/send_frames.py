@@ -1,4 +1,4 @@
-"""Reading sends inside kernels: from a frame's bytes to numbers."""
+"""Parsing sends inside kernels: from a frame's bytes to the fields of ``SEND``."""
 
 from typing import Any, Final
 
@@ -32,9 +32,9 @@ from cometmq.kernels.text import hash_on
 from cometmq.kernels.topic_table import CELLS_AT, MIX, NAME_AT, NAME_LENGTH, QUEUE_COUNT, ROW_SIZE
 
 SEND_CODE: Final = 310
-"""SEND_MESSAGE_V2."""
+"""The request code of SEND_MESSAGE_V2."""
 BATCH_CODE: Final = 320
-"""SEND_BATCH_MESSAGE."""
+"""The request code of SEND_BATCH_MESSAGE."""
 FRAME_LENGTH_MAX: Final = 16 * 1024 * 1024
 HEADER_LENGTH_MAX: Final = 512 * 1024
 ONEWAY_FLAG: Final = 2
@@ -43,7 +43,7 @@ _PREFIX_SIZE: Final = 8
 _TOPIC, _QUEUE_COUNT, _QUEUE_ID, _SYS_FLAG, _BORN_TIME, _FLAG = (ord(name) - FIRST_FIELD for name in "bdefgh")
 _RECONSUME_TIMES, _UNIT_MODE, _RECONSUME_TIMES_MAX, _BATCH = (ord(name) - FIRST_FIELD for name in "jklm")
 _REQUIRED: Final = 9
-"""So many fields, the first ones, must be there; the properties may be missing, but hold the unique key."""
+"""How many fields, from the first on, are required; the properties, with the unique key, come after them."""
 _WORD_MAX: Final = 8
 _TRUE: Final = int.from_bytes(b"true", "big")
 _FALSE: Final = int.from_bytes(b"false", "big")
@@ -51,7 +51,7 @@ _FALSE: Final = int.from_bytes(b"false", "big")
 
 @inlined
 def frame_end(data: Bytes, position: int) -> Any:
-    """Give where the frame at ``position`` ends, -1 if it is cut or no frame."""
+    """Return where the frame at ``position`` ends, -1 if it is cut off or malformed."""
     if position + _PREFIX_SIZE > len(data):
         return -1
     length = int64(int_at(data, position))
@@ -66,7 +66,7 @@ def frame_end(data: Bytes, position: int) -> Any:
 
 @inlined
 def _find_topic(data: Bytes, begin: int, end: int, names: Bytes, rows: Longs, slots: Longs) -> Any:
-    """Give a topic's row, -1 if the table does not have it."""
+    """Return a topic's row in the ``TopicHashTable``, -1 if it has none."""
     value = uint32(0)
     for i in range(begin, end):
         value = hash_on(value, byte_at(data, i))
@@ -87,7 +87,7 @@ def _find_topic(data: Bytes, begin: int, end: int, names: Bytes, rows: Longs, sl
 
 @inlined
 def _bool_field(data: Bytes, places: Longs, field: int) -> Any:
-    """Give 1 for true, 0 for false or nothing, -1 for anything else."""
+    """Read a boolean field: 1 for true, 0 for false or a missing field, -1 for anything else."""
     begin, end = places[2 * field], places[2 * field + 1]
     if begin == NOT_A_NUMBER:
         return 0
@@ -117,7 +117,7 @@ def read_send(
     properties_length_max: int,
     places: Longs,
 ) -> bool:
-    """Read the frame from ``position`` to ``end``; False if it is no usual send."""
+    """Parse the frame from ``position`` to ``end`` into ``send``; return False if it is not a usual send."""
     word = int64(int_at(data, position + 4))
     header, body = position + _PREFIX_SIZE, position + _PREFIX_SIZE + (word & 0xFFFFFF)
     if end == body or end - body > body_length_max:
@@ -178,7 +178,7 @@ def read_send(
     if not read_properties(texts, begin, properties_end, send):
         return False
     if send.is_binary and not is_utf8(texts, begin, properties_end):
-        return False  # in JSON that has been seen to
+        return False  # in JSON, ``unescape`` has checked that
     send.is_batch = is_batch or places[CODE] == BATCH_CODE
     send.message_count = batch_count(data, body, end) if send.is_batch else 1
     return bool(0 < send.message_count <= BATCH_COUNT_MAX)

@@ -1,8 +1,9 @@
-"""Reading a SEND_MESSAGE_V2 header inside kernels: both forms, into the places of its fields.
+"""Parsing a SEND_MESSAGE_V2 header inside kernels, from JSON and ROCKETMQ form.
 
-The fields of the header are the letters ``a`` to ``n``; ``places`` holds where each one's value begins and
-ends. Anything unusual makes the whole header one that kernels do not read: a field twice, an escape or a
-character outside ASCII in any text but the properties, a number where a text belongs.
+The fields of the header are the letters ``a`` to ``n``. The result, ``places``, is int64[PLACES_SIZE]: the
+positions where each field's value begins and ends, then the header's code, flag and opaque number;
+NOT_A_NUMBER stands for what is missing. Kernels do not read a header with anything unusual: a field twice, an
+escape or a character outside ASCII in a text other than the properties, or a number in place of a text.
 """
 
 from typing import Any, Final
@@ -23,9 +24,9 @@ from cometmq.kernels.sends import FIELD_COUNT, PLACES_SIZE
 
 FIRST_FIELD: Final = ord("a")
 PROPERTIES: Final = ord("i") - FIRST_FIELD
-"""This field is unescaped at once: its place is in the texts."""
+"""The field that is unescaped when it is parsed: its positions are in ``texts``."""
 
-# Where a header's own numbers stand behind the places.
+# The positions in ``places`` of a header's own numbers.
 CODE: Final = 2 * FIELD_COUNT
 FLAG: Final = CODE + 1
 OPAQUE: Final = CODE + 2
@@ -38,10 +39,10 @@ _COLON: Final = ord(":")
 _COMMA: Final = ord(",")
 _OPEN: Final = ord("{")
 _CLOSE: Final = ord("}")
-BINARY_FIXED_SIZE: Final = 21  # with an empty remark: up to the fields
+BINARY_FIXED_SIZE: Final = 21  # bytes before the fields, with an empty remark
 REMARK_LENGTH_AT: Final = 13
 _FIELD: Final = b'"?":"'
-"""How a field begins, but for its name."""
+"""The usual beginning of a field; ``?`` stands for its name."""
 _FIELD_SIZE: Final = len(_FIELD)
 _FIELD_MASK: Final = uint64(int.from_bytes(b"\xff\0\xff\xff\xff", "little"))
 _FIELD_PATTERN: Final = uint64(int.from_bytes(_FIELD, "little")) & _FIELD_MASK
@@ -52,11 +53,11 @@ _EXT_FIELDS, _CODE_NAME, _FLAG_NAME, _OPAQUE_NAME, _VERSION_NAME = _NAMES
 
 
 def json_reader(read_fields: Any) -> Any:
-    """Make a reader of JSON headers; ``read_fields`` reads what is in ``extFields``, behind its brace."""
+    """Build a parser of JSON headers; ``read_fields`` parses ``extFields`` after its brace."""
 
     @inlined
     def read(data: Bytes, position: int, end: int, places: Longs, texts: Bytes, texts_end: int) -> Any:
-        """Read a JSON header into ``places``; gives where the texts end then, -1 if it is not as most are."""
+        """Parse a JSON header into ``places``; return the new end of ``texts``, -1 if it is unusual."""
         if position >= end or byte_at(data, position) != _OPEN:
             return -1
         position = skip_blanks(data, position + 1, end)
@@ -74,7 +75,7 @@ def json_reader(read_fields: Any) -> Any:
                     return -1
             elif byte_at(data, position) == _QUOTE:
                 if _number_place(data, name, name_end) != 0:
-                    return -1  # a number or the fields, written as a text
+                    return -1  # a number or ``extFields``, written as a text
                 position = plain_end(data, position + 1, end) + 1
                 if position == 0:
                     return -1
@@ -99,7 +100,7 @@ def json_reader(read_fields: Any) -> Any:
 
 @inlined
 def value_at(data: Bytes, name_end: int, end: int) -> Any:
-    """Give where the value of the name that ends at ``name_end`` begins, -1 if nowhere."""
+    """Return where the value of the name that ends at ``name_end`` begins, -1 if there is none."""
     if name_end < 0:
         return -1
     position = skip_blanks(data, name_end + 1, end)
@@ -111,7 +112,7 @@ def value_at(data: Bytes, name_end: int, end: int) -> Any:
 
 @inlined
 def _next_member(data: Bytes, position: int, end: int) -> Any:
-    """Give where the next member of the outer object begins, ``end`` behind its last one, -1 if malformed."""
+    """Return where the outer object's next member begins, ``end`` after its last one, -1 if malformed."""
     position = skip_blanks(data, position, end)
     if position >= end:
         return -1
@@ -134,7 +135,7 @@ def _is_name(data: Bytes, position: int, end: int, name: Bytes) -> bool:
 
 @inlined
 def _number_place(data: Bytes, name: int, name_end: int) -> Any:
-    """Give where a number of the header goes; 0 if the name is of none, -1 if it is of the fields."""
+    """Return the position in ``places`` of a header's number; -1 for ``extFields``, 0 for any other name."""
     if _is_name(data, name, name_end, _CODE_NAME):
         return CODE
     if _is_name(data, name, name_end, _FLAG_NAME):
@@ -142,13 +143,13 @@ def _number_place(data: Bytes, name: int, name_end: int) -> Any:
     if _is_name(data, name, name_end, _OPAQUE_NAME):
         return OPAQUE
     if _is_name(data, name, name_end, _VERSION_NAME):
-        return PLACES_SIZE  # which is nowhere
+        return PLACES_SIZE  # outside the array: it is ignored
     return -1 if _is_name(data, name, name_end, _EXT_FIELDS) else 0
 
 
 @inlined
 def _read_fields(data: Bytes, position: int, end: int, places: Longs, texts: Bytes, texts_end: int) -> Any:
-    """Read ``extFields`` behind its brace: gives where it ends, or -1, and where the texts end."""
+    """Parse ``extFields`` after its brace; return where it ends, or -1, and the new end of ``texts``."""
     while True:
         value = _short_value(data, position, end)
         if value > 0:
@@ -189,7 +190,7 @@ read_json: Final = json_reader(_read_fields)
 
 @inlined
 def _short_value(data: Bytes, position: int, end: int) -> Any:
-    """Give where the value begins if what stands here is a field as nearly all are, or -1."""
+    """Return where the value begins if there is a field in its usual form at ``position``, or -1."""
     if position + 8 > end or word_at(data, position) & _FIELD_MASK != _FIELD_PATTERN:
         return -1
     name = byte_at(data, position + 1)
@@ -198,7 +199,7 @@ def _short_value(data: Bytes, position: int, end: int) -> Any:
 
 @inlined
 def put_place(places: Longs, field: int, begin: int, end: int) -> bool:
-    """Note where a field's value is; False if it has come before. Other fields mean nothing."""
+    """Store a field's positions; return False if the field occurred before. Other fields are ignored."""
     if field < 0 or field >= FIELD_COUNT:
         return True
     if places[2 * field] != NOT_A_NUMBER:
@@ -210,7 +211,7 @@ def put_place(places: Longs, field: int, begin: int, end: int) -> bool:
 
 @inlined
 def read_binary(data: Bytes, position: int, end: int, places: Longs, texts: Bytes, texts_end: int) -> Any:
-    """Read a ROCKETMQ header into ``places``; gives where the texts end then, -1 if it is not as most are."""
+    """Parse a ROCKETMQ header into ``places``; return the new end of ``texts``, -1 if it is unusual."""
     fields = position + BINARY_FIXED_SIZE
     if fields > end or int_at(data, position + REMARK_LENGTH_AT) != 0:
         return -1
@@ -253,14 +254,14 @@ def _copy(data: Bytes, position: int, end: int, out: Bytes, at: int) -> Any:
 
 @inlined
 def int_field(data: Bytes, places: Longs, field: int, default: int) -> Any:
-    """Give a field that is Java's ``int``; NOT_A_NUMBER if it is none."""
+    """Read a field that is a Java ``int``; NOT_A_NUMBER if it is not one."""
     value = long_field(data, places, field, default)
     return value if _INT_MIN <= value <= _INT_MAX else int64(NOT_A_NUMBER)
 
 
 @inlined
 def long_field(data: Bytes, places: Longs, field: int, default: int) -> Any:
-    """Give a field that is Java's ``long``, of 18 digits at most; NOT_A_NUMBER if it is none."""
+    """Read a field that is a Java ``long`` of at most 18 digits; NOT_A_NUMBER if it is not one."""
     if places[2 * field] == NOT_A_NUMBER:
         return int64(default)
     return number_between(data, places[2 * field], places[2 * field + 1])

@@ -1,4 +1,4 @@
-"""The properties of a send inside kernels: what of them matters before they are stored as they are."""
+"""Reading the properties of a send inside kernels: those that matter before all are stored unchanged."""
 
 from typing import Any, Final
 
@@ -22,14 +22,14 @@ _WAIT: Final = _code("WAIT")
 _TRUE: Final = tuple(b"true")
 _UNUSUAL: Final = tuple(map(_code, ("DELAY", "TRAN_MSG", "TRACE_ON", "CLUSTER", "POP_CK")))
 _UNUSUAL_LONG: Final = tuple(int.from_bytes(name, "big") for name in (b"TIMER_DE", b"MSG_REGI", b"IDEMPOTE"))
-"""How longer names begin that stand for something unusual: TIMER_DELAY_SEC, MSG_REGION, IDEMPOTENCE_KEY."""
+"""The first 8 bytes of longer names that are unusual: TIMER_DELAY_SEC, MSG_REGION, IDEMPOTENCE_KEY."""
 _UNUSUAL_OF_MEMBER: Final = tuple(map(_code, ("DELAY", "TRAN_MSG")))
 _UNUSUAL_LONG_OF_MEMBER: Final = (_UNUSUAL_LONG[0], _UNUSUAL_LONG[2])
 
 
 @inlined
 def read_properties(texts: Bytes, begin: int, end: int, send: Any) -> bool:
-    """Find the unique key and the tags; False if there is anything unusual."""
+    """Find unique key and tags, and store them in ``send``; return False if anything is unusual."""
     if end == begin or texts[end - 1] != _VALUE_END:
         return False
     key = key_end = tags = tags_end = begin
@@ -46,7 +46,7 @@ def read_properties(texts: Bytes, begin: int, end: int, send: Any) -> bool:
                     return False
             elif code == _WAIT:
                 if not _is_true(texts, name_end + 1, value_end):
-                    return False  # the answer must not wait for the disk
+                    return False  # the sender does not wait for the flush: the plain path responds
             elif _is_one_of(code, _UNUSUAL):
                 return False
         position = value_end + 1
@@ -61,7 +61,7 @@ def read_properties(texts: Bytes, begin: int, end: int, send: Any) -> bool:
 
 @inlined
 def read_member(buffer: Bytes, position: int, end: int) -> Any:
-    """Read the properties of a batch's message: the hash of its tags, 0 without any; whether it is usual."""
+    """Read the properties of a batch's message; return the hash of its tags or 0, and whether it is usual."""
     tags = tags_end = position
     is_usual = True
     while position < end:
@@ -89,7 +89,7 @@ def _is_true(texts: Bytes, begin: int, end: int) -> bool:
 
 @inlined
 def _long_code(buffer: Bytes, position: int) -> Any:
-    """Give the number of the first bytes of a longer name."""
+    """Return the number that stands for the first 8 bytes of a longer name."""
     code = int64(0)
     for i in range(_CODED_MAX):
         code = code << 8 | byte_at(buffer, position + i)
@@ -111,7 +111,7 @@ def _is_one_of(code: int, codes: tuple[int, ...]) -> bool:
 
 @inlined
 def is_utf8(texts: Bytes, position: int, end: int) -> bool:
-    """Tell whether it is UTF-8."""
+    """Return whether the bytes from ``position`` to ``end`` are UTF-8."""
     while position < end:
         if texts[position] < 0x80:
             position += 1

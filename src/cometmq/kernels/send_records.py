@@ -1,4 +1,4 @@
-"""Making the records of sends inside kernels: ``format.record.encode_fields``."""
+"""Encoding the records of sends inside kernels, as ``format.record.encode_fields`` does."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ from cometmq.kernels.sends import (
 
 @inlined
 def records_size(send: Any, born_host: Bytes, bounds: Longs) -> Any:
-    """Give how many bytes the records of a send take: one, or those of all messages of a batch."""
+    """Return the size in bytes of a send's records: one, or one for each message of a batch."""
     hosts_size = len(born_host) + bounds[STORE_HOST + 1] - bounds[STORE_HOST]
     around = BODY_AT - 2 * IPV4_SIZE + hosts_size + 1 + send.topic_length + 2
     if send.is_batch:
@@ -53,12 +53,17 @@ def put_record(
     out: Bytes,
     begin: int,
 ) -> Any:
-    """Write the record of a message to ``out`` from ``begin`` on; give where it ends.
+    """Write the record of a message to ``out[begin:]``, and its size to ``send``; return where it ends.
 
-    It knows its offsets. What the broker adds to properties it does not add to those of a batch's messages.
+    The properties that the broker adds are not added to those of a batch's messages.
 
     Args:
-        properties: where they stand: the texts, or the data.
+        data: uint8[], what the socket read returned, with topic and body.
+        send: one item of ``SEND``, with its offsets.
+        properties: uint8[], with the properties: ``data`` for a batch's message, else the texts.
+        born_host: packed address and port, 8 or 20 bytes.
+        constants, bounds: the fields of ``SendConstants``.
+        store_time: ms since 1970.
     """
     store_host, store_host_end = bounds[STORE_HOST], bounds[STORE_HOST + 1]
     added = bounds[ADDED]
@@ -95,7 +100,7 @@ def put_record(
 
 @inlined
 def put_entry(send: Any, entries: Longs, row: int) -> None:
-    """Write what a message's queue gets."""
+    """Write a message's queue entry to a row of ``entries``."""
     entries[row, QUEUE] = send.queue
     entries[row, QUEUE_OFFSET] = send.queue_offset
     entries[row, PHYSICAL_OFFSET] = send.physical_offset

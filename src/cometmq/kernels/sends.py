@@ -1,9 +1,9 @@
-"""Sends in bulk: what a broker, a store and the kernel of sends pass each other.
+"""Sends in bulk: the data that broker, store and the kernel of sends pass each other.
 
-One socket read holds many SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE frames. Of those that are as nearly all are,
-one call of the kernel makes records, queue entries and answers; nothing is done per message in Python, and
-little per read. What all connections read in a turn of the loop is written together. A frame
-with anything unusual about it is left to the plain path, which is the definition of what happens to a send.
+One socket read holds many SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE frames. One call of the kernel builds the
+records, queue entries and responses of the usual ones; Python does nothing per message, and little per read.
+The records from all connections in a turn of the event loop are written together. A frame with anything
+unusual is left to the plain path, which defines what a send does.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cometmq.format.properties import MAX_LENGTH
 from cometmq.kernels.ops import Bytes, Longs
-from cometmq.kernels.topic_table import TopicTable
+from cometmq.kernels.topic_table import TopicHashTable
 
 SEND: Final = np.dtype(
     [
@@ -24,21 +24,21 @@ SEND: Final = np.dtype(
         for name in (
             "frame_end",
             "opaque",
-            "is_binary",  # whether the header is a ROCKETMQ one, and so the answer's
+            "is_binary",  # whether its header is a ROCKETMQ one, and so the response's
             "is_oneway",
-            "message_count",  # 1, or how many messages the batch has
+            "message_count",  # 1, or the number of the batch's messages
             "is_batch",
             "flag",
             "sys_flag",
             "born_time",
             "reconsume_times",
-            "topic_at",  # in the data, as body_at and frame_end
+            "topic_at",  # position in ``data``, as are body_at and frame_end
             "topic_length",
             "queue_id",
             "body_at",
             "body_length",
-            "properties_at",  # in the texts, where they stand unescaped, as the unique key does; of a batch's
-            # message, whose flag, body and properties take the place of its batch's own, in the data
+            "properties_at",  # position in ``texts``, of the unescaped properties, as is key_at; but in
+            # ``data`` for a batch's message, whose flag, body and properties replace those of its batch
             "properties_length",
             "key_at",
             "key_length",
@@ -50,31 +50,32 @@ SEND: Final = np.dtype(
         )
     ]
 )
-"""One send; lengths in bytes."""
+"""The dtype of one parsed send; lengths and sizes in bytes, times in ms since 1970."""
 
 SENDS_MAX: Final = 1024
-"""When so many messages are taken, no more sends are."""
+"""From so many messages on, a call takes no further send."""
 BATCH_COUNT_MAX: Final = 4096
-"""The most messages of a batch; a larger one is none for this path."""
+"""The most messages of a batch; a larger one is left to the plain path."""
 MESSAGES_MAX: Final = SENDS_MAX + BATCH_COUNT_MAX
-"""So many messages are taken together at most."""
+"""The most messages that can be taken together."""
 RECORDS_SIZE_MAX: Final = 1 << 21
+"""The most bytes of records taken together; a send whose records take more is left to the plain path."""
 ANSWERS_SIZE_MAX: Final = 1 << 19
-"""So many bytes are made together. A send whose records take more is none for this path."""
+"""The most bytes of responses to sends taken together."""
 ANSWER_SIZE_MAX: Final = 256
-"""What an answer takes at most, but for its constant parts, the unique key and more ids than one."""
+"""The most bytes of a response besides its constant parts, the unique key and further message ids."""
 TEXTS_SIZE: Final = 512 * 1024
-"""As long as a header can be: none of its texts is longer."""
+"""The most bytes of a header, and so of its texts."""
 
 QUEUE, QUEUE_OFFSET, PHYSICAL_OFFSET, ENTRY_SIZE, TAGS_CODE = range(5)
-"""What the numbers of an entry's row are."""
+"""The columns of an entry's row."""
 
 FIELD_COUNT: Final = 14
-"""The fields of a header, "a" to "n"."""
+"""The number of a header's fields, "a" to "n"."""
 PLACES_SIZE: Final = 2 * FIELD_COUNT + 3
-"""Where each field begins and ends, and the header's own numbers."""
+"""The number of a header's positions: where each field begins and ends, and its three own numbers."""
 
-# Which constants there are.
+# The numbers of the constants.
 JSON_PIECES: Final = 0
 BINARY_PIECES: Final = 6
 HOST_ID: Final = 13
@@ -82,35 +83,39 @@ ADDED: Final = 14
 STORE_HOST: Final = 15
 
 
-class Constants(NamedTuple):
-    """What is the same in all records and answers: ``data[bounds[i]:bounds[i + 1]]`` is the i-th constant.
+class SendConstants(NamedTuple):
+    """The bytes that are the same in all records and responses.
 
-    First come the parts of success answers around what differs in them::
+    Constant ``i`` is ``data[bounds[i]:bounds[i + 1]]``. The first ones are the parts of success responses
+    around the values that differ::
 
         JSON     0 message id 1 queue id 2 queue offset 3 unique key 4 opaque 5
         binary   6 opaque 7 length of what follows 8 message id 9 queue id 10 queue offset 11 unique key 12
 
-    Then 13 how each message id begins, the broker's address in hexadecimal digits; 14 the properties that
-    the broker adds; 15 its address as records hold it.
+    Constant 13 is the beginning of each message id, the broker's address in hex; 14 the properties that the
+    broker adds; 15 its address as in records.
     """
 
     data: Bytes
     bounds: Longs
 
 
-def constants_of(pieces: Sequence[bytes], added: bytes, store_host: bytes) -> Constants:
-    """Put the constants together.
+def constants_of(pieces: Sequence[bytes], added: bytes, store_host: bytes) -> SendConstants:
+    """Join the constants.
 
     Args:
-        pieces: the parts of answers, see ``ResponseTemplate.pieces``.
+        pieces: the parts of responses, see ``ResponseTemplate.pieces``.
+        added: the properties that the broker adds to each message.
+        store_host: the broker's packed address and port, 8 or 20 bytes.
     """
     assert len(pieces) == HOST_ID
     parts = [*pieces, store_host.hex().upper().encode(), added, store_host]
-    return Constants(np.frombuffer(b"".join(parts), np.uint8), np.array([0, *accumulate(map(len, parts))]))
+    data = np.frombuffer(b"".join(parts), np.uint8)
+    return SendConstants(data, np.array([0, *accumulate(map(len, parts))]))
 
 
 class SendOps(Protocol):
-    """The bulk operation on sends."""
+    """The bulk operation on sends; the plain path defines what it does."""
 
     def take(
         self,
@@ -140,37 +145,38 @@ class SendOps(Protocol):
         size: int,
         answers_size: int,
     ) -> tuple[int, int, int, int, int]:
-        """Make records, entries and answers of the sends at ``start``, up to the first other frame.
+        """Build records, entries and responses of the sends from ``start`` on, up to the first other frame.
 
-        Gives where the sends end that are taken; where the frames after them end that are to be handled
-        otherwise (a cut frame among them, and one that does not fit into the log's file), the same if there
-        is no more room; and ``count``, ``size`` and ``answers_size`` as they are then. A batch is taken whole
-        or not at all.
-
-        All by position, and nothing that would have to be made or taken apart for the call: with few sends
-        in a read that is what they cost.
+        A batch is taken whole or not at all. All arguments are passed by position, and the call builds no
+        objects: with few sends in a read, that would be most of the cost.
 
         Args:
-            constants: see ``Constants``, as for ``bounds``.
-            sends: room for what is read of one, of dtype SEND.
-            texts: gets what is read of one, without JSON's escapes.
-            records: gets the records, one behind the other.
-            answers: gets the answers, one frame behind the other.
-            places: room for where the fields of a header are.
-            properties_length_max: of what the producer sent, so that what is added fits too.
-            names: see ``TopicTable``, as for ``rows``, ``slots`` and ``cells``.
-            next_offsets: what the next message of each queue gets, by the queue's number; moved on.
-            entries: gets a row for each message: see ``QUEUE`` and the others.
-            first_row: where these rows begin; there must be room for MESSAGES_MAX.
-            physical_offset: where the first record will lie in the CommitLog.
-            file_room: how many bytes are left of its file; what a blank needs is left free.
-            store_time: ms since the epoch.
-            data: what was read.
-            start: where the first send begins in it.
-            born_host: whence they come: packed, 8 or 20 bytes.
-            count: how many messages there are already.
+            constants, bounds: the fields of ``SendConstants``.
+            sends: SEND[1], written: the last send that was parsed.
+            texts: uint8[TEXTS_SIZE], scratch space for the unescaped texts of one send.
+            records: uint8[RECORDS_SIZE_MAX], written: the records, one after another.
+            answers: uint8[ANSWERS_SIZE_MAX], written: the responses, one frame after another.
+            places: int64[PLACES_SIZE], scratch space for the positions of a header's fields.
+            body_length_max: the most bytes of a body.
+            properties_length_max: the most bytes of a producer's properties, so that the added ones fit too.
+            names, rows, slots, cells: the arrays of a ``TopicHashTable``.
+            next_offsets: int64[queues], for each queue's number its next queue offset; increased.
+            entries: int64[n, 5], written from row ``first_row`` on: see ``QUEUE`` and the others.
+            first_row: the row of the first message; there must be room for MESSAGES_MAX rows.
+            physical_offset: CommitLog offset of the first record.
+            file_room: how many bytes are left in the log's file, including those for a blank record.
+            store_time: ms since 1970.
+            data: what a socket read returned.
+            start: position of the first frame.
+            born_host: the client's packed address and port, 8 or 20 bytes.
+            count: how many messages were taken before.
             size: bytes of their records.
-            answers_size: bytes of their answers.
+            answers_size: bytes of the responses to them.
+
+        Returns:
+            Where the sends end that were taken; where the frames after them end that the plain path must
+            handle (also a cut frame, and one that does not fit into the log's file), the same position if
+            there is no more room; and the new ``count``, ``size`` and ``answers_size``.
         """
         ...
 
@@ -179,19 +185,23 @@ _NONE: Final = np.empty(0, np.int64)
 
 
 class SendBatch:
-    """The sends of one turn on their way; used again and again.
+    """The sends of one turn of the event loop; reused for each turn.
 
     Args:
+        ops: the bulk operation.
+        table: the topics that sends may go to.
         constants: see ``constants_of``.
-        body_length_max: sends with a longer body are left.
+        body_length_max: the most bytes of a body; sends with a longer one are left to the plain path.
 
     Attributes:
         count: how many messages were taken.
         size: how many bytes their records take.
-        last: what was read of the last one that was looked at, of dtype SEND.
+        last: SEND[1], the last send that was parsed.
     """
 
-    def __init__(self, ops: SendOps, table: TopicTable, constants: Constants, body_length_max: int) -> None:
+    def __init__(
+        self, ops: SendOps, table: TopicHashTable, constants: SendConstants, body_length_max: int
+    ) -> None:
         self.count = self.size = self._answers_size = 0
         self.last = np.zeros(1, SEND)
         self._table = table
@@ -222,7 +232,7 @@ class SendBatch:
         file_room: int,
         store_time: int,
     ) -> None:
-        """Begin with no sends; say where the next ones go: see ``SendOps.take``."""
+        """Start a turn without sends, with the positions for the next ones: see ``SendOps.take``."""
         self.count = self.size = self._answers_size = 0
         self._next_offsets, self._rows, table = next_offsets, entries[first_row:], self._table
         self._take_here = partial(
@@ -240,10 +250,10 @@ class SendBatch:
         )
 
     def take(self, data: bytes, start: int, born_host: bytes) -> tuple[int, int, int]:
-        """Take the sends at ``start`` as far as they are usual and there is room.
+        """Build records and responses of the sends from ``start`` on, while they are usual and fit.
 
-        Gives where they end; where the frames after them end that are to be handled otherwise; and where the
-        answers to them end.
+        Returns where they end; where the frames after them end that the plain path must handle; and where
+        the responses to them end.
         """
         end, others_end, self.count, self.size, self._answers_size = self._take_here(
             data, start, born_host, self.count, self.size, self._answers_size
@@ -252,15 +262,15 @@ class SendBatch:
 
     @property
     def records(self) -> memoryview:
-        """The records, one behind the other, until the next sends are taken."""
+        """The records, one after another; valid until the next sends are taken."""
         return self._records[: self.size]
 
     def answers(self, begin: int = 0, end: int | None = None) -> bytes:
-        """Give the answers to those that want one, one frame behind the other; or a part of them."""
+        """Return the responses, one frame after another, or a part of them; sends without one have none."""
         return bytes(self._answers[begin : self._answers_size if end is None else end])
 
     def take_back(self) -> None:
-        """Give back the queue offsets that were taken: the records could not be written."""
+        """Revert the queue offsets that were assigned, because the records could not be written."""
         for queue in self._rows[: self.count, QUEUE].tolist():
             self._next_offsets[queue] -= 1
         self.count = 0

@@ -1,7 +1,7 @@
-"""UTF-8 inside kernels: Java's string hash and the check that bytes are UTF-8 at all.
+"""Decoding UTF-8 inside kernels, and Java's string hash.
 
-What is not UTF-8 reads as Python decodes it with ``errors="replace"``: each longest beginning of a
-sequence that cannot be completed is one U+FFFD.
+Malformed UTF-8 is decoded as Python does with ``errors="replace"``: each longest beginning of a sequence that
+cannot be completed is one U+FFFD.
 """
 
 from typing import Any, Final
@@ -30,12 +30,12 @@ from cometmq.message import Buffer
 REPLACEMENT: Final = 0xFFFD
 MALFORMED: Final = -1
 _HIGHS: Final = uint64(0x8080808080808080)
-"""The bit of each of eight bytes that no ASCII character has."""
+"""The highest bit of each of eight bytes, which no ASCII character has set."""
 _POWERS: Final = tuple(31**i & 0xFFFFFFFF for i in range(9))
 
 
 def java_hash_many(blob: Buffer | Bytes, offsets: Longs) -> Ints:
-    """Hash texts: see ``ops.Ops.java_hash_many``."""
+    """Compute Java's hash of many texts: see ``ops.Ops.java_hash_many``."""
     data = np.frombuffer(blob, np.uint8)
     assert len(offsets) > 0 and offsets[0] >= 0 and offsets[-1] <= len(data)
     hashes = np.empty(len(offsets) - 1, np.int32)
@@ -45,7 +45,7 @@ def java_hash_many(blob: Buffer | Bytes, offsets: Longs) -> Ints:
 
 @inlined
 def code_point(buffer: Bytes, position: int, end: int) -> Any:
-    """Decode one code point: it and its length; -1 and how many bytes to pass over if it is malformed."""
+    """Decode one code point; return it and its size in bytes, or -1 and the bytes to skip if malformed."""
     lead = int64(byte_at(buffer, position))
     low, high = 0x80, 0xBF
     if lead < 0x80:
@@ -57,15 +57,15 @@ def code_point(buffer: Bytes, position: int, end: int) -> Any:
     elif lead < 0xF0:
         length = 3
         if lead == 0xE0:
-            low = 0xA0  # shorter forms exist
+            low = 0xA0  # below it, a shorter form exists
         elif lead == 0xED:
-            high = 0x9F  # surrogates
+            high = 0x9F  # above it, surrogates
     else:
         length = 4
         if lead == 0xF0:
             low = 0x90
         elif lead == 0xF4:
-            high = 0x8F  # past U+10FFFF
+            high = 0x8F  # above it, past U+10FFFF
     code = lead & (0x7F >> length)
     for i in range(1, length):
         if position + i >= end:
@@ -80,13 +80,13 @@ def code_point(buffer: Bytes, position: int, end: int) -> Any:
 
 @inlined
 def hash_on(value: Any, unit: int) -> Any:
-    """Take one UTF-16 unit into a hash."""
+    """Update a hash (uint32) with one UTF-16 unit."""
     return uint32(value * uint32(31) + uint32(unit))
 
 
 @inlined
 def _hash_word(value: Any, word: Any) -> Any:
-    """Take eight ASCII characters into a hash: none of the multiplications waits for another."""
+    """Update a hash with eight ASCII characters: none of the multiplications waits for another."""
     total = uint64(value) * uint64(_POWERS[8])
     for i in range(8):
         total += (word >> uint64(8 * i) & uint64(0xFF)) * uint64(_POWERS[7 - i])
@@ -95,7 +95,7 @@ def _hash_word(value: Any, word: Any) -> Any:
 
 @inlined
 def hash_text(value: Any, buffer: Bytes, position: int, end: int) -> Any:
-    """Take the UTF-8 from ``position`` to ``end`` into a hash, an unsigned 32-bit number."""
+    """Update a hash (uint32) with the UTF-8 text from ``position`` to ``end``."""
     while position < end:
         if position + 8 <= end:
             word = word_at(buffer, position)

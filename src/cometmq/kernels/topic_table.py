@@ -1,8 +1,8 @@
 """The topics that sends may go to without further checks, as arrays that kernels can search.
 
-A hash table with open addressing: ``slots`` hold row numbers (-1 for none), a row says where the topic's
-name stands, how many queues it has, and where its ``cells`` begin: by queue id the number of the queue in
-the array of next queue offsets, -1 as long as that is not known.
+A hash table with open addressing: ``slots`` hold row numbers (-1 for none), and a row says where the topic's
+name is, how many queues it has, and where its ``cells`` begin: for each queue id the number of the queue in
+the array of next queue offsets, -1 as long as that is unknown.
 """
 
 from typing import Final
@@ -19,29 +19,37 @@ QUEUE_COUNT: Final = 2
 CELLS_AT: Final = 3
 SLOTS_MIN: Final = 64
 MIX: Final = 0x9E3779B1
-"""Similar names have similar hashes: multiplied by this they differ in their high bits."""
+"""Similar names have similar hashes: multiplied by this, they differ in their high bits."""
 _MASK: Final = 0xFFFFFFFF
 
 
-class TopicTable:
-    """Topics by name. A row that was made stays until ``clear``; one without queues takes no sends."""
+class TopicHashTable:
+    """A table of topics by name. A row stays until ``clear``; sends to one without queues are not taken.
+
+    Attributes:
+        count: how many rows there are.
+        names: uint8[], the names of all topics in ASCII, one after another.
+        rows: int64[4 × rows], see ``NAME_AT`` and the others.
+        slots: int64[slots], for each slot a row number, or -1; a power of two of slots.
+        cells: int64[], for each queue of each topic its number, or -1.
+    """
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all topics."""
+        """Remove all topics."""
         self.count = 0
         self.names: Bytes = np.zeros(1024, np.uint8)
         self.rows: Longs = np.zeros((SLOTS_MIN // 2) * ROW_SIZE, np.int64)
         self.slots: Longs = np.full(SLOTS_MIN, -1, np.int64)
         self.cells: Longs = np.full(1024, -1, np.int64)
         self._row_of: dict[str, int] = {}
-        self._rooms: list[int] = []  # by row, how many cells it has
+        self._rooms: list[int] = []  # for each row, how many cells it has
         self._names_end = self._cells_end = 0
 
     def put(self, topic: str, queue_count: int, queue_id: int, queue: int) -> None:
-        """Note that queue ``queue_id`` of a topic has the number ``queue``. The name is ASCII."""
+        """Store that queue ``queue_id`` of a topic, whose name is ASCII, has the number ``queue``."""
         row = self._row_of.get(topic)
         if row is None:
             row = self._add(topic)
@@ -50,12 +58,12 @@ class TopicTable:
         self.cells[self.rows[row * ROW_SIZE + CELLS_AT] + queue_id] = queue
 
     def forget(self, topic: str) -> None:
-        """Forget a topic's queues: it has changed."""
+        """Remove a topic's queues, because it has changed."""
         if (row := self._row_of.get(topic)) is not None:
             self.rows[row * ROW_SIZE + QUEUE_COUNT] = 0
 
     def _set_queue_count(self, row: int, queue_count: int) -> None:
-        """Give a topic cells for so many queues, none of which is known."""
+        """Reserve cells for a topic's queues, all of whose numbers are unknown."""
         if queue_count > self._rooms[row]:
             self.cells = _with_room(self.cells, self._cells_end + queue_count, -1)
             self.rows[row * ROW_SIZE + CELLS_AT] = self._cells_end
@@ -91,12 +99,12 @@ class TopicTable:
 
 
 def slot_of(name_hash: int, slot_count: int) -> int:
-    """Give where the search for a name begins."""
+    """Return the slot where the search for a name begins."""
     return ((name_hash * MIX & _MASK) >> 8) % slot_count
 
 
 def _with_room(array: np.ndarray, size: int, empty: int) -> np.ndarray:
-    """Give ``array``, or a longer one that begins the same."""
+    """Return ``array``, or a longer copy filled up with ``empty`` if it has fewer than ``size`` items."""
     if size <= len(array):
         return array
     longer = np.full(max(2 * len(array), size), empty, array.dtype)

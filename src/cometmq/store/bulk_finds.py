@@ -28,7 +28,7 @@ from cometmq.kernels.queries import (
     STATE,
     STUCK,
     UNUSUAL,
-    Constants,
+    QueryConstants,
     QueryOps,
 )
 from cometmq.store.commit_log import CommitLog
@@ -91,7 +91,7 @@ class BulkFinds:
         return self._index.last_update
 
     def answer(
-        self, ops: QueryOps, constants: Constants, queries: Longs, offsets: Longs, texts: Bytes
+        self, ops: QueryOps, constants: QueryConstants, queries: Longs, offsets: Longs, texts: Bytes
     ) -> Iterator[tuple[int, int]]:
         """Answer queries whose records are looked up: gives from which row to before which they are answered.
 

@@ -27,11 +27,11 @@ from cometmq.kernels.pulls import (
     NO_CODES,
     NO_LIMIT,
     NO_NUMBER,
+    OUTCOME_SIZE,
     OUTSIDE,
     PULLS_MAX,
-    TOLD,
     UNUSUAL,
-    Constants,
+    PullConstants,
     PullOps,
 )
 from cometmq.message import Buffer
@@ -83,7 +83,7 @@ class BulkReads:
         self._queues = queues
         self._limits = limits
         self._reads_later = reads_later
-        room = max(limits.memory_count, limits.disk_count, TOLD)
+        room = max(limits.memory_count, limits.disk_count, OUTCOME_SIZE)
         self._places, self._sizes, self._run_sizes, self._told = np.empty((4, room), np.int64)
         self._answers = _NOTHING
         most_size = max(limits.memory_size, limits.disk_size)
@@ -169,7 +169,7 @@ class BulkReads:
         self._asked += 1
         return ADDED
 
-    def answer(self, ops: PullOps, constants: Constants, codes: Longs) -> list[Answered]:
+    def answer(self, ops: PullOps, constants: PullConstants, codes: Longs) -> list[Answered]:
         """Answer the reads that were added; if there is no room for all only the first, one at least.
 
         The others are answered when this is called again, which leaves no answer as it was.
@@ -207,7 +207,7 @@ class BulkReads:
         self._ask_rows: Longs = np.frombuffer(self._asks, np.int64).reshape(-1, ASK_SIZE)
 
     def _answer_rows(
-        self, ops: PullOps, constants: Constants, codes: Longs, rows: Longs, entries: Bytes
+        self, ops: PullOps, constants: PullConstants, codes: Longs, rows: Longs, entries: Bytes
     ) -> int:
         """Answer the rows from the first without an answer on, file by file; give up to where."""
         limits, log = self._limits, self._log

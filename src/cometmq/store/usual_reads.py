@@ -17,7 +17,7 @@ from cometmq.format.queue_entry import SIZE, unpack_tuples
 from cometmq.format.record import QUEUE_OFFSET_AT
 from cometmq.io.files import FileMap
 from cometmq.kernels.ops import Longs
-from cometmq.kernels.pulls import TOLD, UNUSUAL, PullOps
+from cometmq.kernels.pulls import OUTCOME_SIZE, UNUSUAL, PullOps
 from cometmq.message import Buffer
 from cometmq.store.commit_log import RECORD_START_SIZE, CommitLog, size_of_record
 from cometmq.store.consume_queue import ConsumeQueue
@@ -41,7 +41,7 @@ class UsualReads:
         self.missing: Bytes | None = None
         self._log = commit_log
         self._limits = limits
-        room = max(limits.memory_count, limits.disk_count, TOLD)
+        room = max(limits.memory_count, limits.disk_count, OUTCOME_SIZE)
         self._places, self._sizes, self._run_sizes, self._told = np.empty((4, room), np.int64)
 
     def read(
@@ -145,7 +145,7 @@ class UsualReads:
                 self.missing = self._bytes(begin, places, sizes)
         if count < 0:
             return None
-        looked_at, last, run_count = self._told[:TOLD].tolist()
+        looked_at, last, run_count = self._told[:OUTCOME_SIZE].tolist()
         places, sizes = self._places[:run_count].tolist(), self._run_sizes[:run_count].tolist()
         view = mapped.view
         runs: list[Buffer] = [view[place : place + size] for place, size in zip(places, sizes, strict=True)]
