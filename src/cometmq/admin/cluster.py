@@ -47,7 +47,7 @@ class BrokerLine(NamedTuple):
         kernels: the bulk operations in use, ``compiled`` or ``plain`` with the reason; None for a Java
             broker.
         warning: why it stores no messages, and the writes to its disk that fail; None if all is well.
-        trouble: why the broker did not report its version and the fields behind it, which are then None.
+        trouble: why the broker did not report its version and the fields after it, which are then None.
     """
 
     cluster: str

@@ -163,7 +163,7 @@ async def by_time(
 async def consume_directly(
     cluster: ClusterAdmin, group: str, message: StoredMessage, client_id: str | None = None
 ) -> Handled:
-    """Have a member of a group handle a message now; no offset changes, whatever the result.
+    """Ask a member of a group to handle a message now; no offset changes, whatever the result.
 
     Args:
         client_id: the member; None for the first one that is connected to the message's broker.

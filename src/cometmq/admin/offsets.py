@@ -43,7 +43,7 @@ class QueueProgress(NamedTuple):
     """The progress of a group in a queue.
 
     Attributes:
-        max_offset: the queue offset behind the queue's last message.
+        max_offset: the queue offset after the queue's last message.
         committed: all messages before this queue offset are handled; 0 if nothing was ever committed.
         pulled: all messages before this queue offset have been delivered to the group's members.
         last_time: store time of the last handled message, ms since the epoch; 0 if there is none.

@@ -44,7 +44,7 @@ class TopicOnBroker(NamedTuple):
 
 
 class QueueLine(NamedTuple):
-    """One queue of a topic: its first queue offset, the one behind its last message, and that message's time.
+    """One queue of a topic: its first queue offset, the one after its last message, and that message's time.
 
     The time is the store time in ms since the epoch, 0 if the queue is empty.
     """

@@ -112,7 +112,7 @@ def print_messages(
 @message.command("resend")
 @click.argument("message_id", metavar="ID")
 @click.option("--topic", help="The message's topic; needed unless ID is its offset id.")
-@click.option("--group", help="Have a member of this group handle it now, and print the result.")
+@click.option("--group", help="Ask a member of this group to handle it now, and print the result.")
 @click.option("--client", "client_id", metavar="CLIENT_ID", help="With --group: this member.")
 @click.option("--to", metavar="TOPIC", help="Send it to this topic as a new message.")
 @namesrv_option
@@ -128,7 +128,7 @@ def resend(
     namesrv: str,
     as_json: bool,
 ) -> None:
-    """Have the message ID handled again, by a consumer directly or by sending it to a topic.
+    """Redeliver the message ID, to a consumer directly or by sending it to a topic.
 
     Exit code 1 if the consumer could not handle it. No offset changes.
     """

@@ -28,7 +28,7 @@ from cometmq.message import MessageQueue
 VIRTUAL_NODES: Final = 10
 """Number of points of each member on the ring."""
 ROOM_END: Final = "@"
-"""Separator behind the room in a broker's name: ``room@broker``."""
+"""Separator after the room in a broker's name: ``room@broker``."""
 
 
 class Strategy(Protocol):
@@ -168,6 +168,6 @@ def _hash(key: str) -> int:
 
 
 def _next(ring: Sequence[int], value: int) -> int:
-    """Return the first point on the ring at or behind ``value``."""
+    """Return the first point on the ring at or after ``value``."""
     at = bisect_left(ring, value)
     return ring[at if at < len(ring) else 0]

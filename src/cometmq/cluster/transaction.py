@@ -11,12 +11,12 @@ first one that is not settled::
                                │ it waits for its own immunity, or for a producer: left where it is
                                └ else: put back at the queue's end, and its producer is asked
 
-Messages behind the queue's end at the beginning of a round wait for the next one. Only requests to a producer
+Messages after the queue's end at the beginning of a round wait for the next one. Only requests to a producer
 count: a half message that waits for its own immunity, or whose producers are away, is never given up.
 
-So all half messages that are not ended lie at or behind ``half_offset``. A message that was put back replaces
+So all half messages that are not ended lie at or after ``half_offset``. A message that was put back replaces
 the original; ``Endings`` keeps its new offset, since the producer may still end it by the old one. A message
-that is left where it is holds ``half_offset`` back; so it is put back, uncounted, once much lies behind it.
+that is left where it is holds ``half_offset`` back; so it is put back, uncounted, once much lies after it.
 
 Source: RocketMQ: TransactionalMessageServiceImpl.java, ``check``.
 """
@@ -29,7 +29,7 @@ from typing import Final, NamedTuple
 REMEMBERED_MAX: Final = 100_000
 """Most settled half messages that are remembered: of the ended, the put back and the given up ones each."""
 LEFT_BEFORE_MAX: Final = 1_000
-"""A waiting half message is left where it is while at most this many messages lie behind it."""
+"""A waiting half message is left where it is while at most this many messages lie after it."""
 
 
 class Verdict(Enum):
@@ -42,7 +42,7 @@ class Verdict(Enum):
     GIVE_UP = auto()
     """Move it to where operators find it: its producer was asked often enough."""
     END_ROUND = auto()
-    """It is too early to ask, and therefore also for all messages behind it."""
+    """It is too early to ask, and therefore also for all messages after it."""
 
 
 class CheckRules(NamedTuple):

@@ -2,7 +2,7 @@
 
 The grammar is in ``sql92.lark`` and ``sql92_grammar``, the meaning of its parts in ``conditions``. Like
 RocketMQ's parser, this one parses the longest expression at the beginning of the text and ignores any words
-behind it.
+after it.
 (RocketMQ: SelectorParser.jj, SqlFilter.java.)
 """
 

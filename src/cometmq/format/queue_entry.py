@@ -66,7 +66,7 @@ def unpack(buffer: Buffer, position: int = 0) -> QueueEntry:
 
 
 def unpack_many(buffer: Buffer) -> Iterator[QueueEntry]:
-    """Iterate over all entries of ``buffer``, also those behind the end of the data.
+    """Iterate over all entries of ``buffer``, also those after the end of the data.
 
     Raises FormatError if its length is not a multiple of 20.
     """

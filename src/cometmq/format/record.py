@@ -1,7 +1,7 @@
 """The CommitLog record: the form in which a message is stored and in which consumers pull it.
 
 All numbers are big-endian and signed, except MAGIC. The offsets below hold if both hosts are IPv4; each
-IPv6 host moves the fields behind it by 12.
+IPv6 host moves the fields after it by 12.
 
 ======  ======  ===========================  =========================================================
 offset  size    field                        meaning
@@ -29,7 +29,7 @@ offset  size    field                        meaning
 ======  ======  ===========================  =========================================================
 
 V2 is written for topics of more than 127 characters. A CommitLog file ends in a BLANK of 8 bytes:
-the number of bytes left in the file, and BLANK's magic; the bytes behind it mean nothing.
+the number of bytes left in the file, and BLANK's magic; the bytes after it mean nothing.
 
 Damage raises DamagedRecord and nothing else. A topic that is not UTF-8 is not damage: it is decoded
 with the escapes of ``surrogateescape``, and properties stay bytes, so that encoding a decoded record

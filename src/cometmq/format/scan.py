@@ -27,7 +27,7 @@ So LIMIT means that nothing seen so far is wrong and that more bytes are needed,
 DAMAGED as soon as the head (at most 112 bytes) can be read. What LIMIT means depends on where the bytes end:
 at the end of a piece the reader continues with the next piece from the stop's position on (also after END
 with fewer than 4 bytes left); at the end of the file or of the written bytes the record is torn and nothing
-of it can be used. Bytes behind END in a file were never written, or belong to records that a recovery has
+of it can be used. Bytes after END in a file were never written, or belong to records that a recovery has
 abandoned.
 
 RocketMQ's own reader does not compare PHYSICALOFFSET (rule 10) and so cannot start at an arbitrary byte.
@@ -157,7 +157,7 @@ def find_next_record(
     """Find the position of the first good record that begins at ``start`` or later; None if there is none.
 
     It is a position where MAGIC and PHYSICALOFFSET are right and the rules above find a good record, or one
-    that ``end`` cuts behind its head (HEAD_MAX_SIZE bytes). So a reader can resume behind damage, and a part
+    that ``end`` cuts after its head (HEAD_MAX_SIZE bytes). So a reader can resume after damage, and a part
     of a file can be read without the bytes before it: a record belongs to the part in which it begins. A
     reader of pieces that gets None searches again from HEAD_MAX_SIZE − 1 bytes before the end.
     """

@@ -65,7 +65,7 @@ class Unit(NamedTuple):
 
 
 def unpack(buffer: Buffer, position: int = 0) -> Unit | None:
-    """Decode the unit at ``position``; None if there is none, as behind the last unit of a file."""
+    """Decode the unit at ``position``; None if there is none, as after the last unit of a file."""
     if len(buffer) - position < SIZE:
         return None
     size, *fields = _UNIT.unpack_from(buffer, position)

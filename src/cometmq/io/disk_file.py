@@ -132,13 +132,13 @@ class DiskFile:
         return unmap if actions else None
 
     def data_end(self, position: int) -> int:
-        """Return the end of the last data at or behind ``position``, in bytes, without reading holes."""
+        """Return the end of the last data at or after ``position``, in bytes, without reading holes."""
         end = position
         try:
             while end < self.size:
                 end = os.lseek(self._fd, os.lseek(self._fd, end, os.SEEK_DATA), os.SEEK_HOLE)
         except OSError as error:
-            if error.errno != errno.ENXIO:  # ENXIO: no data behind ``end``
+            if error.errno != errno.ENXIO:  # ENXIO: no data after ``end``
                 raise
         return end
 

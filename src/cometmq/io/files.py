@@ -41,7 +41,7 @@ class WriteWindow(Protocol):
     Its disk space is reserved before it opens, and its pages are mapped and ready: a full disk is then an
     error at opening, never a SIGBUS at a write, and no write waits for a page. Bytes written here are like
     those written by ``File.write`` and not synced. Small windows, opened ahead of the writer and closed
-    behind it, keep the process small, because mapped pages count as its memory.
+    after it, keep the process small, because mapped pages count as its memory.
     """
 
     def store(self, position: int, data: Buffer) -> None:
@@ -134,7 +134,7 @@ class File(Protocol):
         ...
 
     def data_end(self, position: int) -> int:
-        """Return the end of the last data at or behind ``position``; ``position`` if only holes follow."""
+        """Return the end of the last data at or after ``position``; ``position`` if only holes follow."""
         ...
 
     def sync(self) -> None:

@@ -79,7 +79,7 @@ class SparseView:
                 end = os.lseek(self._fd, begin, os.SEEK_HOLE)
                 yield begin, end
         except OSError as error:
-            if error.errno != errno.ENXIO:  # ENXIO: no data behind ``end``
+            if error.errno != errno.ENXIO:  # ENXIO: no data after ``end``
                 raise
 
     def _map_pages(self, first: int, last: int) -> None:

@@ -122,7 +122,7 @@ def kept_in(directory: Path, *, is_complete: bool) -> Iterator[None]:
 
 @contextmanager
 def compiling_for(processor: Processor) -> Iterator[None]:
-    """Make Numba compile for a processor; only before it has compiled anything in this process."""
+    """Set the processor that Numba compiles for; only before it has compiled anything in this process."""
     before = config.CPU_NAME, config.CPU_FEATURES
     config.CPU_NAME, config.CPU_FEATURES = processor
     try:

@@ -236,7 +236,7 @@ class Session(asyncio.Protocol):
         try:
             commands = self._reader.receive_data(frames)
         except ProtocolError as error:
-            read.position = len(read.data)  # nothing behind them can be decoded
+            read.position = len(read.data)  # nothing after them can be decoded
             self._refuse(str(error))
             return
         self._commands_read += len(commands)

@@ -59,7 +59,7 @@ class BulkHandler(Protocol):
         must be handled as commands before this is called again. A read whose positions are not moved waits
         for the next call; at least one read must make progress.
 
-        If it raises, it must not have answered any frame behind ``position``: all those are answered with
+        If it raises, it must not have answered any frame after ``position``: all those are answered with
         SYSTEM_ERROR.
         """
         ...

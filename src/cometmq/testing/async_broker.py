@@ -73,7 +73,7 @@ class AsyncEmbeddedBroker:
         fault: Fault = Fault.REFUSE,
         answer: int = ResponseCode.SYSTEM_BUSY,
     ) -> None:
-        """Make the next requests to the broker fail, as ``EmbeddedBroker.fail_next`` does."""
+        """Inject a fault into the next requests to the broker, as ``EmbeddedBroker.fail_next`` does."""
         options: dict[str, Any] = {"topic": topic, "request": request, "fault": fault, "answer": answer}
         await asyncio.to_thread(self.embedded.fail_next, times, **options)
 

@@ -130,7 +130,7 @@ class EmbeddedBroker:
         fault: Fault = Fault.REFUSE,
         answer: int = ResponseCode.SYSTEM_BUSY,
     ) -> None:
-        """Make the next requests to the broker fail: sends to a topic, or requests with a code.
+        """Inject a fault into the next requests to the broker: sends to a topic, or requests with a code.
 
         Args:
             times: how many of them; 0 for none.
@@ -253,7 +253,7 @@ class EmbeddedBroker:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     async def _catch_up(self) -> None:
-        """Do what has become due: deliver delayed messages, answer pulls that were held long enough."""
+        """Deliver the delayed messages that are due, and answer the pulls that were held long enough."""
         while self._broker.parts.schedule.deliver():
             pass
         self._broker.look_again()

@@ -101,12 +101,12 @@ class MemoryFile:
         """Do nothing: here memory is the disk."""
 
     def data_end(self, position: int) -> int:
-        """Return the end of the last data at or behind ``position``."""
+        """Return the end of the last data at or after ``position``."""
         last = max(self._content.blocks, default=-1)
         return max(position, min((last + 1) * BLOCK_SIZE, self.size))
 
     def sync(self) -> None:
-        """Make everything written to the file survive a power loss."""
+        """Sync the file: everything written to it survives a power loss."""
         self._disk.sync(self.path)
 
     def close(self) -> None:
@@ -207,7 +207,7 @@ class MemoryDisk:
         return bytes(self._content(path).data)
 
     def sync(self, path: Path) -> None:
-        """Make everything written to ``path`` survive a power loss."""
+        """Sync a file: everything written to ``path`` survives a power loss."""
         if self.fail_sync:
             raise os_error(errno.EIO, path)
         if path in self._directories:

@@ -143,7 +143,7 @@ class RecordedDisk(MemoryDisk):
         self._record_names({_temporary(path): None, path: content}, durable=True)
 
     def sync(self, path: Path) -> None:
-        """Make everything written to ``path`` survive a power loss."""
+        """Sync a file: everything written to ``path`` survives a power loss."""
         self.check_alive(path)
         before = len(self.operations)  # bytes written during the sync need not be on the disk
         super().sync(path)

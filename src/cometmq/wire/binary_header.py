@@ -91,7 +91,7 @@ def _read_fields(header: bytes, position: int, end: int) -> dict[str, str]:
     """Decode the fields from ``position`` to ``end``.
 
     The names of a V2 send are one letter each, and sends are most of what a broker decodes, so fields with
-    such names are decoded in fewer steps. A length that exceeds the header leaves the position behind the
+    such names are decoded in fewer steps. A length that exceeds the header leaves the position after the
     end.
     """
     fields = {}
@@ -118,7 +118,7 @@ def _read_fields(header: bytes, position: int, end: int) -> dict[str, str]:
 
 
 def _read_text(header: bytes, position: int, length_format: struct.Struct) -> tuple[str, int]:
-    """Decode a length and a UTF-8 text of so many bytes; return the text and the position behind it."""
+    """Decode a length and a UTF-8 text of so many bytes; return the text and the position after it."""
     (length,) = length_format.unpack_from(header, position)
     begin = position + length_format.size
     end = begin + length

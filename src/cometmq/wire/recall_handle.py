@@ -5,7 +5,7 @@ It is URL-safe Base64, padded, of five words between single blanks::
     v1 topic broker_name time unique_id
 
 The time, ms since the epoch, lies in the second in which the broker keeps the message. Decoding also accepts
-a handle without padding, and ignores anything behind the fifth word.
+a handle without padding, and ignores anything after the fifth word.
 
 Source: RocketMQ ``common/producer/RecallMessageHandle.java``.
 """

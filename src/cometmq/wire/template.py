@@ -60,7 +60,7 @@ class ResponseTemplate:
     def pieces(self) -> list[bytes]:
         """Return the constant pieces between the values, for kernels that encode many responses at once.
 
-        JSON: the pieces before each value, before the opaque number, and behind it. Then binary: the pieces
+        JSON: the pieces before each value, before the opaque number, and after it. Then binary: the pieces
         before the opaque number, before the length of the fields, before each value's length, and at the end.
         """
         start = _BINARY_START.pack(
@@ -140,7 +140,7 @@ class NumbersTemplate:
     def pieces(self) -> list[bytes]:
         """Return the constant pieces between the numbers, for kernels that encode many responses at once.
 
-        JSON: the pieces before each number, before the opaque number, and behind it. Then binary: the pieces
+        JSON: the pieces before each number, before the opaque number, and after it. Then binary: the pieces
         before the opaque number, before the length of the fields, before each number's length, and at the
         end.
         """
@@ -156,7 +156,7 @@ class NumbersTemplate:
         return _PREFIX.pack(4 + len(header) + body_size, _JSON_WORD | len(header)) + header
 
     def around(self, numbers: tuple[int, ...]) -> tuple[bytes, bytes, bytes, bytes]:
-        """Return the bytes before and behind the opaque number, for responses that are sent repeatedly.
+        """Return the bytes before and after the opaque number, for responses that are sent repeatedly.
 
         First for JSON, then for the ROCKETMQ serialization, where the opaque number takes four bytes.
         """

@@ -1,0 +1,208 @@
+"""The words of the source: how docstrings begin, what classes are called, how many parameters functions have.
+
+``PLAIN`` grows package by package; the lists of what is still to be mended may only shrink.
+"""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+
+import pytest
+
+PACKAGE: Final = Path(__file__).parents[2] / "src" / "cometmq"
+
+PLAIN: Final = {
+    "__init__.py",
+    "admin",
+    "arguments.py",
+    "blocking.py",
+    "cli",
+    "cluster",
+    "errors.py",
+    "extras.py",
+    "filter",
+    "format",
+    "io",
+    "kernels",
+    "lazy.py",
+    "message.py",
+    "namesrv",
+    "net",
+    "testing",
+    "wire",
+}
+"""The packages and modules whose words were read; not yet ``broker``, ``client``, ``spark`` and ``store``."""
+
+ALL_PURPOSE: Final = {
+    *("Do", "Does", "Get", "Gets", "Give", "Gives", "Go", "Goes", "Has", "Have", "Let", "Lets"),
+    *("Make", "Makes", "Note", "Notes", "Put", "Puts", "Say", "Says", "See"),
+    *("Take", "Takes", "Tell", "Tells"),
+}
+"""Verbs that fit anything, where Return, Build, Find, Decode, Check, Wait for or Send would say more."""
+ALLOWED_OPENINGS: Final = {"Do nothing": "there is no plainer way to say it"}
+
+PARAMETERS_MAX: Final = 8
+COMPILED_PARAMETERS_MAX: Final = 12
+"""Of a function that is compiled, or declared by the protocol of one: Numba passes no structs."""
+COMPILING: Final = {"kernel", "inlined", "array_maker"}
+
+_ARRAYS = "its arrays and numbers are one call of a kernel: Numba passes no structs"
+_OPTIONS = "one parameter for each option of the command"
+LONG_SIGNATURES: Final = {
+    "format/record.py: encode_fields": "the fields of a record: an append must not build a tuple first",
+    "kernels/pull.py: _choose": _ARRAYS,
+    "kernels/pull.py: answer": _ARRAYS,
+    "kernels/pull.py: choose": _ARRAYS,
+    "kernels/pull_asks.py: ask_known": _ARRAYS,
+    "kernels/pulls.py: PullOps.answer": _ARRAYS,
+    "kernels/pulls.py: PullOps.ask_known": _ARRAYS,
+    "kernels/pulls.py: PullOps.choose": _ARRAYS,
+    "kernels/queries.py: QueryOps.answer": _ARRAYS,
+    "kernels/queries.py: QueryOps.find": _ARRAYS,
+    "kernels/query.py: answer": _ARRAYS,
+    "kernels/query.py: find": _ARRAYS,
+    "kernels/send.py: take": _ARRAYS,
+    "kernels/send_frames.py: read_send": _ARRAYS,
+    "kernels/sends.py: SendOps.take": _ARRAYS,
+    "cli/consume.py: consume": _OPTIONS,
+    "cli/spark_find.py: find": _OPTIONS,
+    "cli/spark_replay.py: replay": _OPTIONS,
+    "cli/store_find.py: find": _OPTIONS,
+    "cli/topic_shrink.py: shrink": _OPTIONS,
+}
+
+FOR_THREADS = "blocking.py has the client of this name for programs without asyncio"
+SAME_THING: Final = {
+    "Consumer": FOR_THREADS,
+    "LitePullConsumer": FOR_THREADS,
+    "Producer": FOR_THREADS,
+    "PullConsumer": FOR_THREADS,
+    "TransactionProducer": FOR_THREADS,
+}
+CLASHES_TO_MEND: Final = {
+    "Bytes": 2,
+    "Checked": 2,
+    "Damage": 2,
+    "Limits": 2,
+    "Member": 2,
+    "Part": 3,
+    "Piece": 2,
+    "Place": 2,
+    "Pulls": 2,
+    "Range": 2,
+    "Rebuilt": 2,
+    "Replies": 2,
+    "Row": 2,
+    "Subscription": 3,
+    "TopicAdmin": 2,
+    "Wanted": 5,
+    "_Asked": 2,
+    "_Batch": 2,
+    "_Job": 2,
+    "_Table": 3,
+    "_Waiting": 2,
+}
+"""Names that several classes have, and how many: may only shrink."""
+
+Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Definition(NamedTuple):
+    """A module, class or function: the names it is within and its own, joined by dots, and its syntax."""
+
+    module: str
+    name: str
+    node: ast.Module | ast.ClassDef | Function
+
+    @property
+    def place(self) -> str:
+        return f"{self.module}: {self.name}" if self.name else self.module
+
+    @property
+    def is_plain(self) -> bool:
+        return self.module.partition("/")[0] in PLAIN
+
+
+def definitions(module: str, node: ast.AST, within: str = "") -> Iterator[Definition]:
+    """Iterate over a node's definitions, the inner ones too."""
+    name = within
+    if isinstance(node, ast.Module):
+        yield Definition(module, within, node)
+    elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        name = f"{within}.{node.name}" if within else node.name
+        yield Definition(module, name, node)
+    for child in ast.iter_child_nodes(node):
+        yield from definitions(module, child, name)
+
+
+@pytest.fixture(scope="module")
+def found() -> list[Definition]:
+    return [
+        definition
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for definition in definitions(path.relative_to(PACKAGE).as_posix(), ast.parse(path.read_text()))
+    ]
+
+
+def opening(docstring: str) -> str:
+    """Return the all-purpose verb that a docstring opens with, or nothing."""
+    first = docstring.partition(" ")[0].rstrip(".,:")
+    return first if first in ALL_PURPOSE and not docstring.startswith(tuple(ALLOWED_OPENINGS)) else ""
+
+
+def parameter_count(function: Function) -> int:
+    """Return how many parameters a function has, besides ``self`` or ``cls``."""
+    arguments = function.args
+    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    own = named[1:] if named and named[0].arg in {"self", "cls"} else named
+    return len(own) + (arguments.vararg is not None) + (arguments.kwarg is not None)
+
+
+def is_compiled(definition: Definition) -> bool:
+    """Return whether Numba compiles a function, or a protocol of the kernels declares it."""
+    assert isinstance(definition.node, Function)
+    if definition.module.startswith("kernels/") and definition.name.partition(".")[0].endswith("Ops"):
+        return True
+    called = [one.func if isinstance(one, ast.Call) else one for one in definition.node.decorator_list]
+    return any(isinstance(one, ast.Name) and one.id in COMPILING for one in called)
+
+
+def test_a_docstring_opens_with_a_verb_that_says_what_is_done(found: list[Definition]) -> None:
+    docstrings = ((one.place, ast.get_docstring(one.node)) for one in found if one.is_plain)
+    assert [f"{place}: {text}" for place, text in docstrings if text and opening(text)] == []
+
+
+def test_the_openings_are_judged_by_their_first_word() -> None:
+    assert [opening(text) for text in ("Give the offset.", "See ``store``.", "Tell: no.")] == [
+        "Give",
+        "See",
+        "Tell",
+    ]
+    assert not any(map(opening, ("Return it.", "Do nothing.", "Givens of a store.", "", "Take-off")))
+
+
+def test_each_package_that_was_read_is_there() -> None:
+    assert {name for name in PLAIN if not (PACKAGE / name).exists()} == set()
+
+
+def test_functions_have_few_parameters(found: list[Definition]) -> None:
+    functions = [one for one in found if one.is_plain and isinstance(one.node, Function)]
+    long = {
+        one.place
+        for one in functions
+        if isinstance(one.node, Function)
+        and parameter_count(one.node) > (COMPILED_PARAMETERS_MAX if is_compiled(one) else PARAMETERS_MAX)
+    }
+    assert sorted(long - set(LONG_SIGNATURES)) == []
+    assert set(LONG_SIGNATURES) - long == set(), "no longer an exception"
+
+
+def test_a_class_name_has_one_meaning_in_the_package(found: list[Definition]) -> None:
+    counts = Counter(one.node.name for one in found if isinstance(one.node, ast.ClassDef))
+    clashes = {name: count for name, count in counts.items() if count > 1}
+    assert set(SAME_THING) - set(clashes) == set(), "no longer an exception"
+    assert {name: count for name, count in clashes.items() if name not in SAME_THING} == CLASHES_TO_MEND, (
+        "the list may only shrink"
+    )
