@@ -1,12 +1,12 @@
-"""The one table of requests: what each code's request and answer carry, and what its sender must be allowed.
+"""The table of all requests: for each code the headers of request and response, and the permissions it needs.
 
 Brokers, name servers, clients, tests and the reference page of the docs read this table. A handler is called
-with its header parsed as the type that stands here. A new request is a line here, its headers in
-``wire.headers``, and a handler in the part that answers it.
+with the header parsed as the type in this table. A new request needs a line here, its headers in
+``wire.headers``, and a handler in the part that responds to it.
 
-What a request needs follows RocketMQ's ``DefaultAuthorizationContextBuilder.java`` and the annotations of its
-headers; where 5.5.0 checks nothing though it could (LITE_PULL_MESSAGE, UPDATE_BROKER_CONFIG, …), the table
-names what the request does.
+The permissions follow RocketMQ's ``DefaultAuthorizationContextBuilder.java`` and the annotations of its
+headers. Where 5.5.0 checks nothing although it could (LITE_PULL_MESSAGE, UPDATE_BROKER_CONFIG, …), the table
+has the permission for what the request does.
 """
 
 from enum import StrEnum
@@ -84,7 +84,7 @@ from cometmq.wire.headers import (
 
 
 class Resource(StrEnum):
-    """What a permission is about."""
+    """The kind of resource that a permission is for."""
 
     TOPIC = "Topic"
     GROUP = "Group"
@@ -92,7 +92,7 @@ class Resource(StrEnum):
 
 
 class Action(StrEnum):
-    """What a permission allows."""
+    """The action that a permission allows."""
 
     PUB = "Pub"
     SUB = "Sub"
@@ -103,7 +103,7 @@ class Action(StrEnum):
 
 
 class Access(NamedTuple):
-    """A permission that a request needs: any one of ``actions`` on the topics, groups or cluster it names."""
+    """A permission that a request needs: any of ``actions`` on topics, groups or a cluster that it names."""
 
     resource: Resource
     actions: tuple[Action, ...]
@@ -113,13 +113,13 @@ class Access(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What one request code means.
+    """The types and the permissions of a request code.
 
     Attributes:
         header: the type of the request's header.
-        answer: the type of a successful answer's header.
-        access: the permissions that its sender needs, all of them.
-        body: the type of the request's body; None if it has none, or one that is no JSON.
+        answer: the type of a successful response's header.
+        access: the permissions that the sender needs, all of them.
+        body: the type of the request's body; None if it has none, or one that is not JSON.
     """
 
     header: type[Header] = NoFields
@@ -151,7 +151,7 @@ SENDS: Final[dict[int, type[SendHeader]]] = {
     RequestCode.SEND_MESSAGE_V2: SendHeaderV2,
     RequestCode.SEND_BATCH_MESSAGE: SendHeaderV2,
 }
-"""The requests that store messages of producers, which brokers handle many at a time, and their headers."""
+"""The requests that store producers' messages, of which brokers handle many at a time, and their headers."""
 
 TO_BROKERS: Final = {
     RequestCode(code): Request(header, SendResponseHeader, _PUB) for code, header in SENDS.items()
@@ -187,7 +187,7 @@ TO_BROKERS: Final = {
     RequestCode.LOCK_BATCH_MQ: Request(NoFields, NoFields, _SUB, LockRequest),
     RequestCode.UNLOCK_BATCH_MQ: Request(NoFields, NoFields, _SUB, LockRequest),
     RequestCode.CHECK_CLIENT_CONFIG: Request(NoFields, NoFields, (_group(Action.SUB),), ClientConfigCheck),
-    # An operator asks a broker.
+    # Sent by operators to a broker.
     RequestCode.UPDATE_AND_CREATE_TOPIC: Request(CreateTopicHeader, NoFields, (_topic(Action.CREATE),)),
     RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: Request(
         NoFields, NoFields, (_topic(Action.CREATE),), TopicConfigs
@@ -225,7 +225,7 @@ TO_BROKERS: Final = {
     RequestCode.UPDATE_BROKER_CONFIG: Request(access=_CLUSTER_UPDATE),
     RequestCode.GET_BROKER_RUNTIME_INFO: Request(access=_CLUSTER_GET),
 }
-"""What a broker answers."""
+"""The requests to brokers."""
 
 TO_CLIENTS: Final = {
     RequestCode.CHECK_TRANSACTION_STATE: Request(CheckTransactionStateHeader),
@@ -234,7 +234,7 @@ TO_CLIENTS: Final = {
     RequestCode.GET_CONSUMER_RUNNING_INFO: Request(RunningInfoHeader),
     RequestCode.CONSUME_MESSAGE_DIRECTLY: Request(ConsumeDirectlyHeader),
 }
-"""What a broker tells or asks a client."""
+"""The requests of brokers to clients."""
 
 TO_NAME_SERVERS: Final = {
     RequestCode.PUT_KV_CONFIG: Request(PutConfigHeader, NoFields, _CLUSTER_UPDATE),
@@ -267,7 +267,7 @@ TO_NAME_SERVERS: Final = {
     RequestCode.UPDATE_NAMESRV_CONFIG: Request(access=_CLUSTER_UPDATE),
     RequestCode.GET_NAMESRV_CONFIG: Request(access=_CLUSTER_GET),
 }
-"""What a name server answers."""
+"""The requests to name servers."""
 
 REQUESTS: Final = TO_CLIENTS | TO_NAME_SERVERS | TO_BROKERS
-"""All of them; of one that a broker answers by asking a client the broker's own line."""
+"""All requests; for one that a broker passes on to a client, the line of the request to the broker."""
