@@ -24,13 +24,29 @@ def test_a_person_sees_how_many_tasks_are_done(monkeypatch: pytest.MonkeyPatch) 
     assert "scan" in terminal.getvalue() and "3/12" in terminal.getvalue()
 
 
-def test_a_log_gets_a_line_each_two_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_gets_a_line_each_two_seconds_while_tasks_end(capsys: pytest.CaptureFixture[str]) -> None:
     clock = ManualClock()
     with task_bar(as_json=False, clock=clock) as progress:
         for done in range(4):
             progress("scan", done, 12)
             clock.advance(1_000)
-    assert capsys.readouterr().err == "scan: 2 of 12 tasks\n"
+    assert capsys.readouterr().err == "scan: 2 of 12 tasks, 00:02\n"
+
+
+def test_a_log_gets_no_line_again_and_again_while_nothing_changes(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = ManualClock()
+    with task_bar(as_json=False, clock=clock) as progress:
+        for _ in range(4 * 130):  # Spark is asked four times a second
+            progress("report", 0, 1)
+            clock.advance(250)
+        progress("report", 1, 1)
+        progress("report", 1, 1)
+    assert capsys.readouterr().err.splitlines() == [
+        "report: 0 of 1 tasks, 00:02",
+        "report: 0 of 1 tasks, 01:02",
+        "report: 0 of 1 tasks, 02:02",
+        "report: 1 of 1 tasks, 02:10",
+    ]
 
 
 def test_without_spark_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

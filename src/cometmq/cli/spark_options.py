@@ -10,6 +10,7 @@ import click
 
 from cometmq.cli.paths import NamedPath
 from cometmq.io.clock import Clock, SystemClock
+from cometmq.store.progress import elapsed_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,6 +29,8 @@ broker_option = click.option(
 stores_argument = click.argument("stores", metavar="PATH...", nargs=-1, required=True, type=NamedPath())
 
 EVERY_MS: Final = 2_000
+UNCHANGED_MS: Final = 60_000
+"""How long nothing may change before a line shows that the job still runs."""
 
 TaskProgress = Callable[[str, int, int], None]
 """Called with the current step, the number of its finished tasks, and the number of all its tasks."""
@@ -61,16 +64,21 @@ def task_bar(*, as_json: bool, clock: Clock | None = None) -> Iterator[TaskProgr
 
 
 class TaskLines:
-    """A printer of progress as lines, one every two seconds: ``scan: 3 of 12 tasks``."""
+    """A printer of progress as lines, for logs and pipes: ``scan: 3 of 12 tasks, 00:42``.
+
+    It prints a line when something has changed, at most every ``EVERY_MS``, and else every ``UNCHANGED_MS``.
+    """
 
     def __init__(self, print_line: Callable[[str], object], clock: Clock) -> None:
         self._print = print_line
         self._clock = clock
-        self._next_ms = clock.monotonic_ms() + EVERY_MS
+        self._begin_ms = self._printed_ms = clock.monotonic_ms()
+        self._printed: tuple[str, int, int] | None = None
 
     def __call__(self, step: str, done: int, tasks: int) -> None:
         """Print the progress, if it is time for a line."""
         now_ms = self._clock.monotonic_ms()
-        if now_ms >= self._next_ms:
-            self._next_ms = now_ms + EVERY_MS
-            self._print(f"{step}: {done} of {tasks} tasks")
+        wait_ms = UNCHANGED_MS if self._printed == (step, done, tasks) else EVERY_MS
+        if now_ms - self._printed_ms >= wait_ms:
+            self._printed_ms, self._printed = now_ms, (step, done, tasks)
+            self._print(f"{step}: {done} of {tasks} tasks, {elapsed_text(now_ms - self._begin_ms)}")

@@ -34,6 +34,12 @@ class ProgressLines:
         if now_ms < self._next_ms:
             return
         self._next_ms = now_ms + EVERY_MS
-        minutes, seconds = divmod((now_ms - self._begin_ms) // 1_000, 60)
         percent = min(done * 100 // max(total, 1), 100)
-        self._tell(f"{self._title}: {percent} % of {total >> 20:,} MiB, {minutes:02d}:{seconds:02d}")
+        elapsed = elapsed_text(now_ms - self._begin_ms)
+        self._tell(f"{self._title}: {percent} % of {total >> 20:,} MiB, {elapsed}")
+
+
+def elapsed_text(elapsed_ms: int) -> str:
+    """Return a time that has passed, in minutes and seconds: ``02:05``."""
+    minutes, seconds = divmod(elapsed_ms // 1_000, 60)
+    return f"{minutes:02d}:{seconds:02d}"
