@@ -1,4 +1,7 @@
-"""The data pipeline: Spark reads stores and topics with PySpark alone, no JAR to find."""
+"""The data pipeline: Spark reads stores and topics with PySpark alone, no JAR to find.
+
+Importing it lets Spark's own sessions find it, too: see ``interpreter``.
+"""
 
 from cometmq.extras import require
 
@@ -6,8 +9,11 @@ require("spark", "the package cometmq.spark")
 
 # ruff: noqa: E402  what is imported needs Spark, and would say less where it is missing
 
+from cometmq.spark import interpreter
 from cometmq.spark.duplicates import drop_duplicates
 from cometmq.spark.session import session
 from cometmq.spark.starting import started
+
+interpreter.choose()
 
 __all__ = ["drop_duplicates", "session", "started"]

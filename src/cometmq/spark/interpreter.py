@@ -1,0 +1,49 @@
+"""Which Python Spark starts: the one that imports this package, unless somebody has chosen.
+
+Spark finds and runs a source that is written in Python in processes of its own. When Spark's Java is started,
+``PYSPARK_DRIVER_PYTHON``, else ``PYSPARK_PYTHON``, names their Python; else it is the ``python3`` of ``PATH``
+(Spark's ``PythonUtils.defaultPythonExec``). That is another one, without this package, wherever a program is
+run by the path of its interpreter (``venv/bin/python job.py``), as IDEs, cron and systemd do. Spark's setting
+``spark.pyspark.python`` counts in ``spark-submit`` alone, which sets ``PYSPARK_PYTHON`` to it.
+"""
+
+import logging
+import os
+import shutil
+import sys
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Final
+
+from pyspark import SparkContext
+
+WORKERS: Final = "PYSPARK_PYTHON"
+"""The Python of Spark's workers; of the driver's own processes, too, unless ``DRIVER`` is set."""
+DRIVER: Final = "PYSPARK_DRIVER_PYTHON"
+SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""Set in programs that ``spark-submit`` has started: their Java runs already, and chose this Python."""
+DEFAULT: Final = "python3"
+
+log = logging.getLogger(__name__)
+
+
+def choose(environment: MutableMapping[str, str] = os.environ) -> None:
+    """Set ``PYSPARK_PYTHON`` to this interpreter, for Spark's Java that is started from now on.
+
+    Nothing is set if either variable is, or if ``spark-submit`` started the program. Where Java runs already,
+    and looks for the source with another Python, there is a warning: nothing can be set in it.
+    """
+    if any(environment.get(name) for name in (WORKERS, DRIVER, SUBMITTED)):
+        return
+    if SparkContext._gateway is None:  # noqa: SLF001  Spark offers no other way to ask
+        environment[WORKERS] = sys.executable
+        return
+    found = shutil.which(DEFAULT, path=environment.get("PATH"))
+    if found is None or Path(found).parent != Path(sys.executable).parent:
+        log.warning(
+            "this session was made before cometmq.spark was imported: it looks for the format rocketmq with "
+            "%s, not with %s, and may not find it. Import cometmq.spark first, or set %s to that path",
+            found or DEFAULT,
+            sys.executable,
+            WORKERS,
+        )
