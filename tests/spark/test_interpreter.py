@@ -73,14 +73,15 @@ def test_a_session_of_spark_s_own_finds_the_source_where_path_has_another_python
 ) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()
-    for name in ("bash", "dirname", "env", "sh"):
+    for name in ("bash", "dirname", "env", "rm", "sh"):
         (tools / name).symlink_to(shutil.which(name) or name)
     other = tools / "python3"  # has the standard library alone
     other.write_text(f'#!/bin/sh\nexec {os.path.realpath(sys.executable)} -S "$@"\n')
     other.chmod(0o755)
+    inherited = {name: value for name, value in os.environ.items() if name not in (WORKERS, DRIVER)}
     ran = subprocess.run(
         [sys.executable, "-c", PLAIN_SESSION, str(golden["store-killed"])],
-        env={"PATH": str(tools), "HOME": str(tmp_path), "JAVA_HOME": str(java_home(find_java(), tmp_path))},
+        env={**inherited, "PATH": str(tools), "JAVA_HOME": str(java_home(find_java(), tmp_path))},
         cwd=tmp_path,
         capture_output=True,
         text=True,
