@@ -10,6 +10,7 @@ from tests.docs.test_pages import NAME_SERVER, ROOT, blocks_of
 from tests.live import BROKER, in_thread
 from tests.streams.query import TOO_SLOW
 
+from cometmq.blocking import PullConsumer
 from cometmq.message import MessageQueue
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.options import parse
@@ -34,6 +35,8 @@ def test_what_the_guide_shows_is_what_happens(
             assert block.printed in (None, printed), f"line {block.line}"
             if "DeadLetter" in code:
                 wait_for(LETTERS, live.name_server)
+        if name == "spark.md":
+            assert len(filled_queues("orders", live.name_server)) > 1, "a single task reads all"
 
 
 def run(code: str, line: int, names: dict[str, object]) -> None:
@@ -45,6 +48,11 @@ def run(code: str, line: int, names: dict[str, object]) -> None:
         if TOO_SLOW not in str(error):
             raise
         exec(block, names)
+
+
+def filled_queues(topic: str, name_server: str) -> list[MessageQueue]:
+    with PullConsumer(name_server, "judge") as consumer:
+        return [queue for queue in consumer.queues(topic) if consumer.max_offset(queue)]
 
 
 def wait_for(topic: str, name_server: str) -> None:
