@@ -7,9 +7,8 @@ from typing import Final
 
 import msgspec
 
-from cometmq.errors import FormatError
-from cometmq.format import fastjson, layout
 from cometmq.io.files import FileLayer
+from cometmq.spark.jobs.config_table import load_table
 
 TABLE: Final = "consumerOffset"
 SEPARATOR: Final = "@"
@@ -48,15 +47,8 @@ def lags(
 
 
 def load_committed(layer: FileLayer, root: Path) -> dict[str, dict[int, int]]:
-    """Give what groups have committed by ``topic@group`` and queue id; nothing if no table can be read."""
-    path = layout.config_path(root, TABLE)
-    for place in (path, layout.backup_path(path)):
-        try:
-            table = msgspec.convert(fastjson.loads(layer.load(place)), _Table, strict=False)
-        except (FileNotFoundError, FormatError, msgspec.ValidationError):
-            continue
-        return table.offsets
-    return {}
+    """Return what groups have committed by ``topic@group`` and queue id; nothing if no table can be read."""
+    return load_table(layer, root, TABLE, _Table).offsets
 
 
 class _Table(msgspec.Struct):
