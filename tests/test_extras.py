@@ -39,6 +39,7 @@ PARTS = {
     "from cometmq.spark.session import session": SPARK,
     "from cometmq.spark.starting import started": SPARK,
     "from cometmq.spark import drop_duplicates": SPARK,
+    "from cometmq.spark.jobs.report_page import page": (*SPARK, "jinja2"),
     "from cometmq.spark.jobs.paths import check_delta_package; check_delta_package()": DELTA,
     "from cometmq.client.idempotence.redis import _connect; _connect('redis://127.0.0.1')": (
         "redis",
@@ -99,7 +100,7 @@ def test_clients_need_no_extra() -> None:
 
 
 @pytest.mark.parametrize(
-    "missing", [ALL, {"numpy"}, {"lark"}, {"pyspark"}, {"pyarrow"}, {"deltalake"}, {"redis"}]
+    "missing", [ALL, {"numpy"}, {"lark"}, {"pyspark"}, {"pyarrow"}, {"jinja2"}, {"deltalake"}, {"redis"}]
 )
 def test_each_optional_part_is_there_or_names_its_extra(missing: set[str]) -> None:
     found = without(missing, TRY_ALL, list(PARTS))

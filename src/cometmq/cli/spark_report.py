@@ -1,4 +1,4 @@
-"""``cometmq spark report``: counts, sizes, latencies, keys and lags of many stores."""
+"""``cometmq spark report``: counts, sizes, latencies, hot keys and queues, and lags of many stores."""
 
 from pathlib import Path
 
@@ -19,24 +19,30 @@ COLUMNS = (
     "p99",
     "keys",
     "on many",
-    "hottest",
+    "hot key",
+    "hot queue",
 )
 LAG_COLUMNS = ("group", "topic", "lag", "store")
 
 
 @click.command()
 @stores_argument
-@click.option("--html", type=NamedPath(dir_okay=False), help="Write a page with plots to this file.")
-@click.option("--hot", type=click.IntRange(0), default=10, show_default=True, help="Hot keys per topic.")
+@click.option("--html", type=NamedPath(dir_okay=False), help="Write a page with charts to this file.")
+@click.option("--title", help="Title of the page; by default the names of the stores' folders.")
+@click.option("--hot", type=click.IntRange(0), default=10, show_default=True, help="Most hot keys per topic.")
 @master_option
 @json_option
-def report(stores: tuple[Path, ...], html: Path | None, hot: int, master: str, as_json: bool) -> None:
-    """Report on the stores in the directories PATH: by topic, queue, hour and key; and lags.
+def report(
+    stores: tuple[Path, ...], html: Path | None, title: str | None, hot: int, master: str, as_json: bool
+) -> None:
+    """Report on the stores in the directories PATH: by topic, queue, time and key; and lags.
 
-    It prints tables of topics and lags, or with --json a document with everything. Sizes and
-    latencies, from born time to store time, have percentiles. "On many" is the number of keys that more than
-    one message has. Lags are those of the stores' consumerOffset.json. Brokers may serve the stores
-    meanwhile; damage is skipped and reported.
+    It prints tables of topics and lags, or with --json a document with everything. Sizes and latencies, from
+    born time to store time, have percentiles. "On many" is the number of keys that more than one message has.
+    A key is hot with 100 messages or more, if at least 1 % of its topic's messages have it and 10 times as
+    many as have a key on average. A queue is hot with 100 messages or more, if it has 3 times as many as the
+    other queues of its topic in the store on average. Lags are those of the stores' consumerOffset.json.
+    Brokers may serve the stores meanwhile; damage is skipped and logged.
 
     Exit codes: 0 reported; 1 a file cannot be read or written; 2 a PATH is not a store, or Spark is missing.
     """
@@ -47,7 +53,7 @@ def report(stores: tuple[Path, ...], html: Path | None, hot: int, master: str, a
     with task_bar(as_json=as_json) as progress:
         found = report_stores(spark, stores, hot_keys=hot, progress=progress)
     if html is not None:
-        html.write_text(page(found), encoding="utf-8")
+        html.write_text(page(found, title), encoding="utf-8")
     if as_json:
         print_json(found)
         return
@@ -58,6 +64,7 @@ def report(stores: tuple[Path, ...], html: Path | None, hot: int, master: str, a
                 *(one.topic, one.messages, size_text(one.bytes), one.body_bytes.p50, one.body_bytes.p99),
                 *(one.latency_ms.p50, one.latency_ms.p99, one.keys, one.duplicate_keys),
                 next((f"{key.key} ({key.messages})" for key in one.hot_keys), "-"),
+                next((f"{queue.queue_id} ({queue.messages})" for queue in one.hot_queues), "-"),
             )
             for one in found.topics
         ],

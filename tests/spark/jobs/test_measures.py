@@ -10,7 +10,7 @@ import pytest
 from cometmq.format.properties import decode, split_keys
 from cometmq.format.record import record_at
 from cometmq.format.scan import scan
-from cometmq.spark.jobs.measures import GATHERED, HOUR_MS, SCHEMA, measured
+from cometmq.spark.jobs.measures import GATHERED, SCHEMA, measured
 from cometmq.spark.splits import log_files, splits
 
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -28,8 +28,8 @@ def plain_measures(name: str, store: Path) -> Iterator[dict[str, Any]]:
                 "queue_id": record.queue_id,
                 "unique_id": properties.get("UNIQ_KEY"),
                 "keys": split_keys(properties.get("KEYS", "")),
+                "store_time": EPOCH + timedelta(milliseconds=record.store_time),
                 "store": name,
-                "hour": EPOCH + timedelta(hours=record.store_time // HOUR_MS),
                 "bytes": head.size,
                 "body_bytes": len(record.body),
                 "latency_ms": record.store_time - record.born_time,

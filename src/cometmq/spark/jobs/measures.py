@@ -17,17 +17,16 @@ from cometmq.spark.remote import opened, path_of
 from cometmq.spark.splits import Piece, log_files, splits
 from cometmq.spark.walk import Damage, scans
 
-HOUR_MS: Final = 3_600_000
-GATHERED: Final = ("topic", "queue_id", "unique_id", "keys")
+GATHERED: Final = ("topic", "queue_id", "unique_id", "keys", "store_time")
 """Columns that are the source's own."""
 SCHEMA: Final = (
-    "topic string, queue_id int, unique_id string, keys array<string>, "
-    "store string, hour timestamp, bytes int, body_bytes int, latency_ms bigint, "
+    "topic string, queue_id int, unique_id string, keys array<string>, store_time timestamp, "
+    "store string, bytes int, body_bytes int, latency_ms bigint, "
     "physical_offset bigint, next_offset bigint"
 )
-"""``hour`` is when the hour of the store time begins; ``bytes`` are the record's, ``body_bytes`` its body's
-as stored; ``latency_ms`` is from born time to store time, below 0 if the clocks say so. ``next_offset`` is
-the queue offset behind the message; null for one in no queue, of a transaction that was not committed."""
+"""``bytes`` are the record's, ``body_bytes`` its body's as stored; ``latency_ms`` is from born time to store
+time, below 0 if the clocks say so. ``next_offset`` is the queue offset behind the message; null for one in no
+queue, of a transaction that was not committed."""
 
 log = logging.getLogger(__name__)
 
@@ -66,11 +65,9 @@ def measured(store: str, pieces: Iterable[Piece]) -> Iterator[pa.RecordBatch]:
 def _rows(ops: Ops, store: str, data: memoryview, scan: Scan) -> pa.RecordBatch:
     gathered = ops.arrow(data, scan, np.arange(scan.count), GATHERED)
     in_queue = np.isin(scan.sys_flag & TRANSACTION_MASK, (TRANSACTION_NOT, TRANSACTION_COMMIT))
-    hour_us = (scan.store_time - scan.store_time % HOUR_MS) * 1000
     columns = {
         **{name: gathered.column(name) for name in GATHERED},
         "store": pa.array([store] * scan.count, pa.string()),
-        "hour": pa.array(hour_us, pa.int64()).cast(pa.timestamp("us", tz="UTC")),
         "bytes": pa.array(scan.size, pa.int32()),
         "body_bytes": pa.array(scan.body_length, pa.int32()),
         "latency_ms": pa.array(scan.store_time - scan.born_time, pa.int64()),

@@ -1,19 +1,21 @@
-"""What is in many stores: how much by topic, queue and hour, how late it was stored, which keys come again.
+"""What is in many stores: how much by topic, queue and time, how late it was stored, and what is hot.
 
 The logs are read once; what is kept of them, a few numbers and names for each message, Spark holds in memory
 or on its disk while it counts. Sizes and latencies have percentiles by Spark's ``percentile_approx``: values
 that occur, at most a ten-thousandth of the messages away from the true rank.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as f
 
+from cometmq.spark.jobs.buckets import NO_BUCKETS, TIME_MAX, TIME_MIN, Buckets, buckets
+from cometmq.spark.jobs.hot import HOT_MIN, KEY_SHARE, KEY_TIMES, HotQueue, hot_queues, load_queue_counts
 from cometmq.spark.jobs.lags import Lag, lags, load_committed
 from cometmq.spark.jobs.measures import measures
 from cometmq.spark.jobs.watch import Progress, watched
@@ -23,7 +25,7 @@ from cometmq.spark.remote import layer_of, path_of
 T = TypeVar("T")
 
 HOT_KEYS: Final = 10
-"""So many of each topic are named."""
+"""At most so many of each topic are named."""
 
 _SPREAD: Final = "percentile_approx({0}, array(0.5, 0.9, 0.99))"
 _NAMES: Final = (
@@ -32,6 +34,12 @@ _NAMES: Final = (
 )
 _LAST: Final = "max(if(next_offset is null, null, struct(physical_offset, next_offset)))"
 _NO_KEYS: Final = "cast(array() as array<struct<key: string, messages: bigint>>)"
+_BUCKET: Final = "timestamp_millis(unix_millis(store_time) - pmod(unix_millis(store_time), {0}))"
+_TIME: Final = f"if(unix_millis(store_time) between {TIME_MIN} and {TIME_MAX}, unix_millis(store_time), null)"
+_HOT_KEYS: Final = (
+    f"filter(found, one -> one.messages * keys >= {KEY_TIMES} * key_uses "
+    f"and one.messages * {KEY_SHARE} >= messages)"
+)
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -44,10 +52,10 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class Volume(msgspec.Struct, frozen=True, kw_only=True):
-    """What came to a queue of a store in an hour.
+    """What came to a queue of a store in a bucket of time.
 
     Attributes:
-        hour: when the hour of the store time began, ms since the epoch.
+        bucket: when the bucket of store time begins, ms since the epoch. ``Report.buckets`` has its length.
         bytes: of the log that the messages take.
         body_bytes: of their bodies as stored, so of compressed ones compressed.
         latency_ms: from a message's born time to its store time, by the clocks of producer and broker.
@@ -56,7 +64,7 @@ class Volume(msgspec.Struct, frozen=True, kw_only=True):
     store: str
     topic: str
     queue_id: int
-    hour: int
+    bucket: int
     messages: int
     bytes: int
     body_bytes: Spread
@@ -71,13 +79,14 @@ class KeyCount(msgspec.Struct, frozen=True):
 
 
 class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic over all stores, queues and hours: as in ``Volume``, and its keys.
+    """A topic over all stores, queues and times: as in ``Volume``, its keys, and what is hot (see ``hot``).
 
     Attributes:
         keys: how many different business keys its messages have.
         duplicate_keys: how many of these are on more than one message.
         repeated_ids: messages whose unique id another has: copies that were sent, or stored, again.
-        hot_keys: of the duplicate keys those that are on the most messages, these first.
+        hot_keys: those on the most messages first.
+        hot_queues: those with the most messages first.
     """
 
     topic: str
@@ -89,21 +98,28 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
     duplicate_keys: int
     repeated_ids: int
     hot_keys: list[KeyCount]
+    hot_queues: list[HotQueue] = []
 
 
 class Report(msgspec.Struct, frozen=True):
     """What is in stores; ``msgspec.to_builtins`` makes a dict of it, ``msgspec.json.encode`` JSON.
 
     Attributes:
-        volumes: by store, topic, queue and hour.
+        volumes: by store, topic, queue and bucket.
         topics: those with the most bytes first.
         lags: by store, group and topic, from what the store's ``config/consumerOffset.json`` says.
+        first_time: the earliest store time, ms since the epoch; None if there is none from 2001 to 2099.
+        last_time: the latest one.
+        buckets: the buckets of time from the first to the last.
     """
 
     stores: list[str]
     volumes: list[Volume]
     topics: list[TopicReport]
     lags: list[Lag] = []
+    first_time: int | None = None
+    last_time: int | None = None
+    buckets: Buckets = NO_BUCKETS
 
 
 def report(
@@ -114,10 +130,10 @@ def report(
     progress: Progress | None = None,
     bytes_per_task: int = BYTES_PER_PARTITION,
 ) -> Report:
-    """Tell what is in stores; damage is passed over and logged, and brokers may serve them meanwhile.
+    """Count what is in stores; damage is passed over and logged, and brokers may serve them meanwhile.
 
     Args:
-        hot_keys: how many of each topic are named.
+        hot_keys: how many of each topic are named at most.
         bytes_per_task: bytes of the log that one task reads.
 
     Raises:
@@ -127,53 +143,56 @@ def report(
     messages = measures(spark, stores, bytes_per_task=bytes_per_task).persist()
     try:
         with watched(spark, "report", progress):
-            by_queue = volumes(messages).withColumn("hour", f.unix_millis("hour")).collect()
+            first, last = messages.agg(f.min(f.expr(_TIME)), f.max(f.expr(_TIME))).collect()[0]
+            chosen = buckets(first, last)
+            in_buckets = volumes(messages, chosen.step_ms)
+            by_queue = in_buckets.withColumn("bucket", f.unix_millis("bucket")).collect()
             by_topic = topics(messages, hot_keys).collect()
     finally:
         messages.unpersist()
-    ends = _ends(by_queue)
-    paths = {str(path): path.absolute() for path in map(path_of, stores)}
+    hot = _hot_queues(stores, by_queue)
+    found = [_read(row, TopicReport, hot_queues=hot.get(row["topic"], [])) for row in by_topic]
     return Report(
         [str(path_of(store)) for store in stores],
         sorted((_read(row, Volume) for row in by_queue), key=_place),
-        sorted((_read(row, TopicReport) for row in by_topic), key=lambda one: (-one.bytes, one.topic)),
-        [
-            lag
-            for store, path in paths.items()
-            for lag in lags(store, load_committed(layer_of(path), path), ends.get(store, {}))
-        ],
+        sorted(found, key=lambda one: (-one.bytes, one.topic)),
+        _lags(stores, _ends(by_queue)),
+        first_time=first,
+        last_time=last,
+        buckets=chosen,
     )
 
 
-def volumes(messages: DataFrame) -> DataFrame:
-    """Give a row for each store, topic, queue and hour; ``messages`` are as ``measures`` gives them.
+def volumes(messages: DataFrame, bucket_ms: int) -> DataFrame:
+    """Build a row for each store, topic, queue and bucket of time from the rows of ``measures``.
 
-    The column ``last`` is for lags: the place in the log of the last message, and the queue offset behind it.
+    The column ``bucket`` is when it begins, a multiple of ``bucket_ms`` since the epoch. The column ``last``
+    is for lags: the place in the log of the last message, and the queue offset behind it.
     """
-    return messages.groupBy("store", "topic", "queue_id", "hour").agg(*_volume(), f.expr(_LAST).alias("last"))
+    bucket = f.expr(_BUCKET.format(bucket_ms)).alias("bucket")
+    return messages.groupBy("store", "topic", "queue_id", bucket).agg(*_volume(), f.expr(_LAST).alias("last"))
 
 
 def topics(messages: DataFrame, hot_keys: int = HOT_KEYS) -> DataFrame:
-    """Give a row for each topic."""
+    """Build a row for each topic, with at most ``hot_keys`` of its hot keys."""
     names = messages.select("topic", f.explode(f.expr(_NAMES)).alias("named")).select("topic", "named.*")
     uses = names.where("name is not null").groupBy("topic", "is_id", "name").agg(_messages())
     counts = uses.groupBy("topic").agg(
         f.expr("count_if(not is_id)").alias("keys"),
         f.expr("count_if(not is_id and messages > 1)").alias("duplicate_keys"),
         f.expr("sum(if(is_id, messages - 1, 0))").alias("repeated_ids"),
+        f.expr("sum(if(is_id, 0, messages))").alias("key_uses"),
     )
     ranks = Window.partitionBy("topic").orderBy(f.desc("messages"), "name")
-    ranked = uses.where("not is_id and messages > 1").withColumn("rank", f.row_number().over(ranks))
+    ranked = uses.where(f"not is_id and messages >= {HOT_MIN}").withColumn("rank", f.row_number().over(ranks))
     ranked = ranked.where(f.col("rank") <= hot_keys)
     in_order = "sort_array(collect_list(struct(rank, name, messages)))"
-    hottest = ranked.groupBy("topic").agg(
-        f.expr(f"transform({in_order}, one -> struct(one.name as key, one.messages as messages))").alias(
-            "hot"
-        )
-    )
+    most_used = f.expr(f"transform({in_order}, one -> struct(one.name as key, one.messages as messages))")
+    found = ranked.groupBy("topic").agg(most_used.alias("found"))
     joined = messages.groupBy("topic").agg(*_volume()).join(counts, "topic", "left")
-    filled = joined.fillna(0, ["keys", "duplicate_keys", "repeated_ids"]).join(hottest, "topic", "left")
-    return filled.withColumn("hot_keys", f.coalesce("hot", f.expr(_NO_KEYS))).drop("hot")
+    filled = joined.fillna(0, ["keys", "duplicate_keys", "repeated_ids"]).join(found, "topic", "left")
+    hot = f.coalesce(f.expr(_HOT_KEYS), f.expr(_NO_KEYS))
+    return filled.withColumn("hot_keys", hot).drop("found", "key_uses")
 
 
 def _volume() -> list[Column]:
@@ -190,8 +209,29 @@ def _spread(name: str) -> Column:
     return f.struct(*ranks, f.max(name).alias("max")).alias(name)
 
 
-def _read(row: Row, kind: type[T]) -> T:
-    return msgspec.convert(row.asDict(recursive=True), kind)
+def _read(row: Row, kind: type[T], **more: Any) -> T:
+    return msgspec.convert(row.asDict(recursive=True) | more, kind)
+
+
+def _hot_queues(stores: Sequence[Path | str], rows: Iterable[Row]) -> dict[str, list[HotQueue]]:
+    messages: Counter[tuple[str, str, int]] = Counter()
+    for row in rows:
+        messages[row["store"], row["topic"], row["queue_id"]] += row["messages"]
+    counts = {
+        (str(path), topic): count
+        for path in {path_of(store) for store in stores}
+        for topic, count in load_queue_counts(layer_of(path), path.absolute()).items()
+    }
+    return hot_queues(messages, counts)
+
+
+def _lags(stores: Sequence[Path | str], ends: Mapping[str, Mapping[tuple[str, int], int]]) -> list[Lag]:
+    paths = {str(path): path.absolute() for path in map(path_of, stores)}
+    return [
+        lag
+        for store, path in paths.items()
+        for lag in lags(store, load_committed(layer_of(path), path), ends.get(store, {}))
+    ]
 
 
 def _ends(rows: Iterable[Row]) -> dict[str, dict[tuple[str, int], int]]:
@@ -211,4 +251,4 @@ def _ends(rows: Iterable[Row]) -> dict[str, dict[tuple[str, int], int]]:
 
 
 def _place(volume: Volume) -> tuple[str, str, int, int]:
-    return volume.store, volume.topic, volume.queue_id, volume.hour
+    return volume.store, volume.topic, volume.queue_id, volume.bucket
