@@ -70,7 +70,7 @@ def timed(read: Callable[[], int], count: int) -> float:
 def scan(store: Path) -> int:
     """Scan the log with the kernel; give the number of records."""
     (file,) = log_files(store)
-    whole = Piece(file, 0, file.end, more_follows=False)
+    whole = Piece(file, 0, file.written, more_follows=False)
     return sum(part.count for part in scans(Mapped(file.path), whole, kernels.load(), on_damage=print))
 
 

@@ -14,8 +14,10 @@ from pyspark.sql import SparkSession
 from tests.log_rows import Row, plain_rows
 
 from cometmq.errors import StoreDamaged
+from cometmq.spark.log_end import LogEnd
 from cometmq.spark.log_reader import LogReader
 from cometmq.spark.options import ReadOptions
+from cometmq.spark.remote import Mapped
 from cometmq.spark.schema import COLUMNS
 from cometmq.spark.splits import log_files
 
@@ -61,7 +63,7 @@ def torn(golden: Mapping[str, Path], tmp_path: Path) -> Path:
     for offset, lost in (
         (rows[500], b"\xff" * 60),
         (rows[900], bytes(5_000)),
-        (first.end - 30, b"\xff" * 38),
+        (LogEnd(Mapped(first.path), first).position - 30, b"\xff" * 38),
     ):
         with first.path.open("r+b") as file:
             file.seek(offset)
@@ -81,7 +83,7 @@ def test_every_column_is_the_same_in_any_number_of_partitions(
     path = torn if store == "torn" else golden[store]
     expected = pa.Table.from_batches(read(ReadOptions((path,))))
     assert as_rows(expected.to_batches()) == list(plain_rows(path))
-    total = sum(file.end for file in log_files(path))
+    total = sum(file.written for file in log_files(path))
     for count in range(1, 65):
         options = ReadOptions((path,), bytes_per_partition=-(-total // count))
         assert len(LogReader(options, ("topic",)).partitions()) == count

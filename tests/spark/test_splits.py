@@ -1,15 +1,23 @@
 import os
+import pickle
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.counted import CountedFiles
 
 from cometmq.errors import SettingsError
 from cometmq.format import layout
-from cometmq.format.record import encode_blank
+from cometmq.spark.log_reader import LogReader
+from cometmq.spark.options import BYTES_PER_PARTITION, ReadOptions
+from cometmq.spark.remote import path_of
 from cometmq.spark.splits import LogFile, gaps, log_files, splits
+from cometmq.store import MessageStore
 
 MIB = 1 << 20
+GIB = 1 << 30
+TEN_TIB_FILES = 10_240
 
 
 def log_file(base_offset: int, size: int) -> LogFile:
@@ -24,21 +32,39 @@ def test_store_folder_and_file_name_the_same_files(golden: Mapping[str, Path]) -
     assert log_files(files[1].path) == files[1:]
 
 
-def test_a_full_file_ends_at_its_blank(golden: Mapping[str, Path]) -> None:
-    first, second = log_files(golden["store-clean"])
-    size = first.size - first.end
-    assert first.path.read_bytes()[first.end : first.end + 8] == encode_blank(size)
-    assert second.end <= second.size == MIB
+def test_ten_tebibytes_are_planned_on_one_listing() -> None:
+    names = [layout.offset_name(number * GIB) for number in range(TEN_TIB_FILES)]
+    CountedFiles.start({f"lake/store/commitlog/{name}": GIB for name in names})
+    begin = time.process_time()
+    partitions = LogReader(ReadOptions((path_of("counted://lake/store"),)), ("topic",)).partitions()
+    shipped = [len(pickle.dumps(partition)) for partition in partitions]  # as Spark does
+    seconds = time.process_time() - begin
+    assert len(partitions) == TEN_TIB_FILES * GIB // BYTES_PER_PARTITION
+    assert dict(CountedFiles.requests) == {"list": 11} and not CountedFiles.fetched
+    assert max(shipped) < 1_000  # a task gets its own pieces, and those of no other
+    assert seconds < 5
 
 
-def test_what_was_never_written_is_left_out(tmp_path: Path) -> None:
-    path = tmp_path / layout.offset_name(0)
-    with path.open("wb") as file:
-        os.truncate(file.fileno(), 64 * MIB)
-        os.pwrite(file.fileno(), b"x" * 5000, MIB)
-    (found,) = log_files(path)
-    assert found.size == 64 * MIB
-    assert MIB + 5000 <= found.end <= 2 * MIB
+def test_a_folder_is_listed_once() -> None:
+    CountedFiles.start({"lake/commitlog/" + layout.offset_name(number): 1 for number in range(3)})
+    assert len(log_files(path_of("counted://lake"))) == 3
+    assert CountedFiles.requests.total() == 1
+    CountedFiles.start(CountedFiles.files)
+    assert len(log_files(path_of("counted://lake/commitlog"))) == 3
+    assert CountedFiles.requests.total() == 2
+
+
+def test_space_that_was_reserved_behind_the_log_is_no_work(tmp_path: Path) -> None:
+    for number, data in enumerate((b"", b"x" * 5000, b"", b"")):
+        with (tmp_path / layout.offset_name(number * 64 * MIB)).open("wb") as file:
+            os.truncate(file.fileno(), 64 * MIB)
+            os.pwrite(file.fileno(), data, MIB)
+    first, second, *others = log_files(tmp_path)
+    assert first.written == first.size == second.size == 64 * MIB  # of files before a task finds it out
+    assert MIB + 5000 <= second.written <= 2 * MIB
+    assert [file.written for file in others] == [0, 0]
+    made = splits([first, second, *others], 1 << 40)
+    assert [(piece.file, piece.more_follows) for piece in made[0]] == [(first, True), (second, False)]
 
 
 def test_an_empty_file_is_no_work(tmp_path: Path) -> None:
@@ -47,8 +73,14 @@ def test_an_empty_file_is_no_work(tmp_path: Path) -> None:
 
 
 def test_a_store_without_files_is_an_empty_store(tmp_path: Path) -> None:
+    with MessageStore.open(tmp_path / "new"):
+        pass
+    assert not layout.commitlog_dir(tmp_path / "new").exists()
+    assert log_files(tmp_path / "new") == []
     layout.commitlog_dir(tmp_path).mkdir()
-    assert log_files(tmp_path) == []
+    assert log_files(tmp_path) == log_files(layout.commitlog_dir(tmp_path)) == []
+    CountedFiles.start({"lake/store/checkpoint": 4096})
+    assert log_files(path_of("counted://lake/store")) == []
 
 
 def test_a_folder_without_a_commitlog_is_refused(tmp_path: Path) -> None:
@@ -66,6 +98,14 @@ def test_a_file_of_another_name_is_refused(tmp_path: Path) -> None:
     path.touch()
     with pytest.raises(SettingsError, match="rename it to the offset at which it began"):
         log_files(path)
+
+
+def test_a_file_of_a_remote_store_may_be_given_alone() -> None:
+    CountedFiles.start({f"lake/{layout.offset_name(7)}": 10, "lake/copy.log": 10})
+    path = path_of(f"counted://lake/{layout.offset_name(7)}")
+    assert log_files(path) == [LogFile(path, 7, 10, 10)]
+    with pytest.raises(SettingsError, match="rename it to the offset at which it began"):
+        log_files(path_of("counted://lake/copy.log"))
 
 
 def test_files_of_other_names_in_the_folder_are_passed_over(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ class Glimpse:
         self._seen = bytearray(len(self._whole))
         self._begin = self._end = 0
         self.data = memoryview(self._seen).toreadonly()
+        self.written = len(self._seen)
 
     def need(self, begin: int, end: int) -> None:
         self._seen[self._begin : self._end] = bytes(self._end - self._begin)
@@ -69,7 +70,7 @@ def read(file: LogFile, pieces: list[Piece], bytes_max: int = 1 << 20) -> list[i
 def damages(file: LogFile, *, more_follows: bool) -> list[Damage]:
     found: list[Damage] = []
     data = Glimpse(file.path)
-    for _ in scans(data, Piece(file, 0, file.end, more_follows), plain, on_damage=found.append):
+    for _ in scans(data, Piece(file, 0, file.written, more_follows), plain, on_damage=found.append):
         pass
     return found
 
@@ -110,7 +111,7 @@ def log_bytes(draw: st.DrawFn) -> bytes:
 def test_any_pieces_give_the_records_of_the_whole(data: bytes, cuts: list[int], bytes_max: int) -> None:
     with TemporaryDirectory() as folder:
         file = made(Path(folder), data)
-        bounds = sorted({0, file.end, *(cut for cut in cuts if cut < file.end)})
+        bounds = sorted({0, file.written, *(cut for cut in cuts if cut < file.written)})
         pieces = [Piece(file, start, end, False) for start, end in pairwise(bounds)]
         assert read(file, pieces, bytes_max) == whole_records(data, BASE_OFFSET)
 
@@ -126,7 +127,7 @@ def test_any_number_of_splits_gives_every_record_of_a_real_store_once(
         for position in whole_records(file.path.read_bytes(), file.base_offset)
     ]
     assert len(expected) > 500
-    total = sum(file.end for file in files)
+    total = sum(file.written for file in files)
     for count in (1, 2, 3, 7, 16, 33, 64):
         made_splits = splits(files, -(-total // count))
         assert len(made_splits) == count
@@ -142,7 +143,7 @@ def test_any_number_of_splits_gives_every_record_of_a_real_store_once(
 def test_a_record_larger_than_a_window_is_read_alone(tmp_path: Path) -> None:
     first = record(BASE_OFFSET, bytes(100))
     file = made(tmp_path, first + record(BASE_OFFSET + len(first), bytes(5000)))
-    pieces = [Piece(file, 0, file.end, False)]
+    pieces = [Piece(file, 0, file.written, False)]
     assert read(file, pieces, bytes_max=1000) == [0, len(first)]
 
 
@@ -154,7 +155,7 @@ def test_scans_are_as_small_as_asked(tmp_path: Path) -> None:
     damaged: list[Damage] = []
     found = scans(
         Glimpse(file.path),
-        Piece(file, 0, file.end, False),
+        Piece(file, 0, file.written, False),
         plain,
         on_damage=damaged.append,
         bytes_max=8 * len(data) // 20 + 1,
@@ -176,7 +177,7 @@ def test_a_torn_end_is_damage_only_where_more_follows(tmp_path: Path) -> None:
     file = made(tmp_path, first + record(BASE_OFFSET + len(first), b"torn")[:-1])
     assert damages(file, more_follows=False) == []
     (damage,) = damages(file, more_follows=True)
-    assert (damage.start, damage.end) == (len(first), file.end)
+    assert (damage.start, damage.end) == (len(first), file.written)
 
 
 def test_damage_is_told_by_the_piece_in_which_it_begins(tmp_path: Path) -> None:
@@ -184,7 +185,7 @@ def test_damage_is_told_by_the_piece_in_which_it_begins(tmp_path: Path) -> None:
     file = made(tmp_path, first + bytes(500) + record(BASE_OFFSET + len(first) + 500, b"second"))
     found: list[Damage] = []
     data = Glimpse(file.path)
-    for start, end in ((0, 200), (200, 400), (400, file.end)):
+    for start, end in ((0, 200), (200, 400), (400, file.written)):
         for _ in scans(data, Piece(file, start, end, False), plain, on_damage=found.append):
             pass
     assert [(damage.start, damage.end) for damage in found] == [(len(first), len(first) + 500)]

@@ -92,7 +92,7 @@ def compare(spark: SparkSession, store: Path, splits_max: int) -> None:
     plain_s = time.monotonic() - begin
     parquet.unlink()
     files = log_files(store)
-    size = sum(file.end for file in files)
+    size = sum(file.written for file in files)
     most = min(splits_max, size // BYTES_PER_PARTITION_MIN)
     for count in range(1, most + 1):
         bytes_per_split = -(-size // count)

@@ -14,10 +14,10 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from contextlib import closing, suppress
 from glob import glob
 from pathlib import Path, PosixPath
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
 from cometmq.errors import SettingsError
@@ -42,6 +42,14 @@ _ADDRESS: Final = re.compile(r"([a-z][a-z0-9+]+):/+(.*)", re.DOTALL)
 """A path collapses the slashes; nobody calls a folder ``s3:``."""
 _PATTERN: Final = re.compile(r"[*?\[]")
 ANY_DEPTH: Final = "**"
+
+
+class Listed(NamedTuple):
+    """What a listing says of one file or folder."""
+
+    path: Path
+    size: int
+    is_file: bool
 
 
 class RemotePath(PosixPath):
@@ -69,10 +77,17 @@ class RemotePath(PosixPath):
         """Tell whether it is a folder."""
         return bool(self._ask("isdir"))
 
-    def iterdir(self) -> Iterator["RemotePath"]:  # type: ignore[override]  # typed by the class in later Pythons
-        """Give what is in the folder. Raises FileNotFoundError if it is not there."""
-        found = self._ask("ls", detail=False)
-        return (self / name for name in {one.rstrip("/").rpartition("/")[2] for one in found})
+    def listing(self) -> list[Listed]:
+        """Return what is in the folder; the file itself if it is one. Raises FileNotFoundError."""
+        own = self._found()[1]
+        return [
+            Listed(
+                self if found["name"].strip("/") == own.strip("/") else self / _last_part(found["name"]),
+                int(found["size"] or 0),
+                found["type"] == "file",
+            )
+            for found in self._ask("ls", detail=True)
+        ]
 
     def matching(self) -> list[Path]:
         """Give what matches the pattern that this is, in no order."""
@@ -114,6 +129,10 @@ class RemotePath(PosixPath):
         return system, str(path)
 
 
+def _last_part(name: str) -> str:
+    return name.rstrip("/").rpartition("/")[2]
+
+
 def _refusals() -> tuple[type[Exception], ...]:
     """Give what is raised where nobody is let in; S3 without credentials has an error of its own."""
     botocore = sys.modules.get("botocore.exceptions")  # where it is not, it raises nothing
@@ -148,6 +167,30 @@ def matching(path: Path) -> list[Path]:
     return sorted(found)
 
 
+def listing(path: Path) -> list[Listed]:
+    """Return what is in a folder, in no order; the file itself if ``path`` is one.
+
+    Names and sizes of a remote folder come from its listing alone: S3 has a thousand in a request.
+    Raises FileNotFoundError or NotADirectoryError if there is nothing, SettingsError for lack of rights.
+    """
+    if isinstance(path, RemotePath):
+        return path.listing()
+    if path.is_file():
+        return [Listed(path, path.stat().st_size, is_file=True)]
+    found = []
+    with os.scandir(path) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):  # removed meanwhile: a broker may be at work
+                found.append(Listed(path / entry.name, entry.stat().st_size, entry.is_file()))
+    return found
+
+
+def written_end(path: Path) -> int:
+    """Return where the hole at the end of a local file begins, or its length if there is none."""
+    with closing(Disk().open(path, writable=False)) as file:
+        return file.data_end(0)
+
+
 def layer_of(path: Path) -> FileLayer:
     """Give the file layer that reads what is at ``path``."""
     return RemoteFiles() if isinstance(path, RemotePath) else Disk()
@@ -159,6 +202,11 @@ class Bytes(Protocol):
     @property
     def data(self) -> memoryview:
         """As long as the file."""
+        ...
+
+    @property
+    def written(self) -> int:
+        """Where the hole at its end begins, if it is known to have one: from there on nothing was written."""
         ...
 
     def need(self, begin: int, end: int) -> None:
@@ -174,6 +222,7 @@ class Mapped:
             self._map = map_as_it_is(opened.fileno(), os.fstat(opened.fileno()).st_size)
         self._map.madvise(mmap.MADV_SEQUENTIAL)
         self.data = memoryview(self._map)
+        self.written = written_end(path)
 
     def need(self, begin: int, end: int) -> None:
         """Do nothing: all of it is there."""
@@ -196,6 +245,7 @@ class Window:
         self._map = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._begin = self._end = 0
         self.data = memoryview(self._map).toreadonly()
+        self.written = size
         self.fetched = 0
 
     def need(self, begin: int, end: int) -> None:
@@ -264,7 +314,7 @@ class RemoteFiles(Disk):
     def names(self, directory: Path) -> list[str]:
         """List the names in ``directory``, sorted; none if it does not exist."""
         try:
-            return sorted(path.name for path in _remote(directory).iterdir())
+            return sorted({one.path.name for one in _remote(directory).listing()})
         except FileNotFoundError:
             return []
 

@@ -17,6 +17,7 @@ from cometmq.format.checksum import Crc
 from cometmq.format.record import HEAD_MAX_SIZE, MAGIC_AT, RecordHead
 from cometmq.format.scan import Stop, StopReason, check, find_next_record
 from cometmq.kernels.ops import Ops, Scan
+from cometmq.spark.log_end import LogEnd
 from cometmq.spark.remote import Bytes
 from cometmq.spark.splits import Piece
 
@@ -25,15 +26,20 @@ BYTES_MAX: Final = 4 * 1024 * 1024
 
 
 class Damage(NamedTuple):
-    """Bytes of a file that are no record, and have records after them."""
+    """Bytes of a file that are no record, and have records after them.
+
+    Attributes:
+        is_last: whether no record follows in this file, but some in a later one.
+    """
 
     piece: Piece
     start: int
     end: int
+    is_last: bool
 
     def __str__(self) -> str:
         file, offset = self.piece.file, self.piece.file.base_offset + self.start
-        up_to = "the next record" if self.end < file.end else "the end"
+        up_to = "the end" if self.is_last else "the next record"
         lost = f"{self.end - self.start} bytes up to {up_to} are damaged"
         return f"{file.path}: at position {self.start} (physical offset {offset}) {lost}"
 
@@ -53,58 +59,71 @@ def scans(
     ``on_damage`` is told of damage that begins in the piece; it may raise. ``crc`` says which checksum is
     compared.
     """
-    data, base_offset, file_end = found.data, piece.file.base_offset, piece.file.end
-    position = 0 if piece.start == 0 else _next_record(found, piece, piece.start, piece.end, crc)
+    walk = _Walk(found, piece, crc)
+    position = 0 if piece.start == 0 else walk.next_record(piece.start, piece.end)
     while position is not None and position < piece.end:
-        window_end = min(position + bytes_max, piece.end)
-        found.need(position, window_end)
-        scan = ops.scan(data, base_offset=base_offset, start=position, end=window_end, crc=crc)
+        window_end = walk.log.need(position, min(position + bytes_max, piece.end))
+        if window_end <= position:  # behind the last record
+            return
+        scan = ops.scan(found.data, base_offset=walk.base_offset, start=position, end=window_end, crc=crc)
         if scan.count == 0:  # the record is larger than the window, or crosses the piece's end
-            _need_record(found, piece, position)
+            end = walk.need_record(position)
             scan = ops.scan(
-                data, base_offset=base_offset, start=position, end=file_end, max_records=1, crc=crc
+                found.data, base_offset=walk.base_offset, start=position, end=end, max_records=1, crc=crc
             )
         if scan.count:
             yield scan
             position = scan.stop_position
         else:
-            position = _after_damage(found, piece, position, on_damage, crc)
+            position = walk.after_damage(position, on_damage)
 
 
-def _after_damage(
-    found: Bytes, piece: Piece, position: int, on_damage: Callable[[Damage], None], crc: Crc
-) -> int | None:
-    """Give the next record of the piece after the bad bytes at ``position``, having told of the damage."""
-    file = piece.file
-    following = _next_record(found, piece, position + 1, file.end, crc)
-    if following is not None or piece.more_follows:
-        on_damage(Damage(piece, position, file.end if following is None else following))
-    return following
+class _Walk:
+    """What there is at and after a position of the file that a piece is of."""
 
+    def __init__(self, found: Bytes, piece: Piece, crc: Crc) -> None:
+        self.base_offset = piece.file.base_offset
+        self.log = LogEnd(found, piece.file)
+        self._data = found.data
+        self._piece = piece
+        self._crc = crc
 
-def _next_record(found: Bytes, piece: Piece, start: int, limit: int, crc: Crc) -> int | None:
-    """Give the position of the first whole record that begins at ``start`` or later, and before ``limit``."""
-    data, base_offset, file_end = found.data, piece.file.base_offset, piece.file.end
-    while start < limit:
-        step_end = min(start + BYTES_MAX, limit)
-        search_end = min(step_end + HEAD_MAX_SIZE, file_end)
-        found.need(start, search_end)
-        position = find_next_record(data, start, base_offset=base_offset, end=search_end, crc=crc)
-        if position is None or position >= step_end:
-            start = step_end
-            continue
-        _need_record(found, piece, position)
-        if isinstance(check(data, position, file_end, base_offset=base_offset, crc=crc), RecordHead):
-            return position
-        start = position + 1
-    return None
+    def after_damage(self, position: int, on_damage: Callable[[Damage], None]) -> int | None:
+        """Return the next record after the bad bytes at ``position``, having told of the damage."""
+        following = self.next_record(position + 1, self._piece.file.size)
+        if following is not None or self._piece.more_follows:
+            end = self.log.position if following is None else following
+            on_damage(Damage(self._piece, position, end, is_last=following is None))
+        return following
 
+    def next_record(self, start: int, limit: int) -> int | None:
+        """Return where the first whole record begins, from ``start`` on and before ``limit``."""
+        while start < limit:
+            step_end = min(start + BYTES_MAX, limit)
+            search_end = self.log.need(start, step_end + HEAD_MAX_SIZE)
+            if search_end <= start:  # behind the last record
+                return None
+            position = find_next_record(
+                self._data, start, base_offset=self.base_offset, end=search_end, crc=self._crc
+            )
+            if position is None or position >= step_end:
+                start = step_end
+            elif self._is_record(position):
+                return position
+            else:
+                start = position + 1
+        return None
 
-def _need_record(found: Bytes, piece: Piece, position: int) -> None:
-    """See that all of a record can be looked at, if one begins there."""
-    data, head_end = found.data, min(position + HEAD_MAX_SIZE, piece.file.end)
-    found.need(position, head_end)
-    seen = check(data, position, head_end, base_offset=piece.file.base_offset, crc=Crc.NONE)
-    if isinstance(seen, Stop) and seen.reason is StopReason.LIMIT:
-        size = int.from_bytes(data[position : position + MAGIC_AT], "big")
-        found.need(position, min(position + size, piece.file.end))
+    def need_record(self, position: int) -> int:
+        """See that all of a record can be looked at, if one begins there; return up to where."""
+        end = self.log.need(position, position + HEAD_MAX_SIZE)
+        seen = check(self._data, position, end, base_offset=self.base_offset, crc=Crc.NONE)
+        if isinstance(seen, Stop) and seen.reason is StopReason.LIMIT:
+            size = int.from_bytes(self._data[position : position + MAGIC_AT], "big")
+            return self.log.need(position, position + size)
+        return end
+
+    def _is_record(self, position: int) -> bool:
+        end = self.need_record(position)
+        seen = check(self._data, position, end, base_offset=self.base_offset, crc=self._crc)
+        return isinstance(seen, RecordHead)

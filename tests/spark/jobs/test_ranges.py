@@ -24,7 +24,7 @@ def test_pieces_within_a_stretch_are_those_bytes_of_the_log(
             for offset in (piece.file.base_offset + piece.start, piece.file.base_offset + piece.end)
         ]
         assert covered == sorted(covered)
-        limit = files[-1].base_offset + files[-1].end
+        limit = files[-1].base_offset + files[-1].written
         if begin < end:
             assert (covered[0], covered[-1]) == (begin, min(end, limit))
         else:

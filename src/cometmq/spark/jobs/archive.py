@@ -223,7 +223,7 @@ def parts_of(file: LogFile, bytes_per_task: int) -> Iterator[Part]:
     """Cut a closed file into what tasks archive; the last part goes up to the next file."""
     begin = file.base_offset
     for pieces in splits([file], bytes_per_task) or [[]]:
-        is_last = not pieces or pieces[-1].end == file.end
+        is_last = not pieces or pieces[-1].end == file.written
         end = file.base_offset + (file.size if is_last else pieces[-1].end)
         yield Part(file, begin, end, [piece._replace(more_follows=True) for piece in pieces])
         begin = end
@@ -294,7 +294,7 @@ def _missing(end: int | None, files: list[LogFile]) -> int:
 
 
 def _has_begun(file: LogFile) -> bool:
-    if not file.end:
+    if not file.written:
         return False
     if isinstance(file.path, RemotePath):
         return any(file.path.fetch(0, SIZE_BYTES))
