@@ -79,15 +79,12 @@ class RemotePath(PosixPath):
 
     def listing(self) -> list[Listed]:
         """Return what is in the folder; the file itself if it is one. Raises FileNotFoundError."""
-        own = self._found()[1]
-        return [
-            Listed(
-                self if found["name"].strip("/") == own.strip("/") else self / _last_part(found["name"]),
-                int(found["size"] or 0),
-                found["type"] == "file",
-            )
-            for found in self._ask("ls", detail=True)
+        found = [
+            Listed(self / _last_part(one["name"]), int(one["size"] or 0), one["type"] == "file")
+            for one in self._ask("ls", detail=True)
         ]
+        is_file = len(found) == 1 and found[0].is_file and found[0].path.name == self.name
+        return [found[0]._replace(path=self)] if is_file else found
 
     def matching(self) -> list[Path]:
         """Give what matches the pattern that this is, in no order."""

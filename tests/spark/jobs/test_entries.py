@@ -31,8 +31,7 @@ RULES = Rules(Crc.BODY, LEVELS, indexed=True)
 
 
 def rows_of(store: Path, bytes_per_task: int, rules: Rules = RULES) -> list[Row]:
-    parts = splits(log_files(store), bytes_per_task)
-    return list(scanned(range(len(parts)), parts, rules))
+    return [row for split in splits(log_files(store), bytes_per_task) for row in scanned(split, rules)]
 
 
 def joined(rows: list[Row], dtype: np.dtype[np.void]) -> NDArray[np.void]:

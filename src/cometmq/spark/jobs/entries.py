@@ -12,7 +12,7 @@ piece   nothing: ``count`` records were found, and ``damages`` between them
 ======= =================================================================
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -74,12 +74,11 @@ class Rules(NamedTuple):
     indexed: bool
 
 
-def scanned(numbers: Iterable[int], splits: Sequence[Sequence[Piece]], rules: Rules) -> Iterator[Row]:
-    """Give the rows of some of the splits, stretch by stretch. Raises OSError if a file is gone."""
+def scanned(split: Iterable[Piece], rules: Rules) -> Iterator[Row]:
+    """Return the rows of a split, stretch by stretch. Raises OSError if a file is gone."""
     kernels.load_if_possible()
-    for number in numbers:
-        for piece in splits[number]:
-            yield from _piece_rows(piece, rules)
+    for piece in split:
+        yield from _piece_rows(piece, rules)
 
 
 def batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:

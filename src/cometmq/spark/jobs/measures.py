@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cometmq import kernels
 from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_MASK, TRANSACTION_NOT
 from cometmq.kernels.ops import Ops, Scan
+from cometmq.spark.jobs.parts import on_parts
 from cometmq.spark.options import BYTES_PER_PARTITION
 from cometmq.spark.remote import opened, path_of
 from cometmq.spark.splits import Piece, log_files, splits
@@ -44,13 +45,7 @@ def measures(
         for split in splits(log_files(path_of(store).absolute()), bytes_per_task)
     ]
 
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column("id").to_pylist():
-                yield from measured(*parts[int(number or 0)])
-
-    numbers = spark.range(0, len(parts), 1, max(len(parts), 1))
-    return numbers.mapInArrow(read, SCHEMA)
+    return on_parts(spark, parts, lambda part: measured(*part), SCHEMA)
 
 
 def measured(store: str, pieces: Iterable[Piece]) -> Iterator[pa.RecordBatch]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import InputPartition
 
+from cometmq.spark.jobs.parts import on_parts
 from cometmq.spark.log_reader import LogReader
 from cometmq.spark.options import BYTES_PER_PARTITION, ReadOptions
 from cometmq.spark.schema import spark_schema
@@ -41,13 +42,10 @@ def records(
     parts = [part for part in parts if part]
     reader = LogReader(ReadOptions((store,), topics, broker=broker), tuple(columns))
 
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column("id").to_pylist():
-                yield from reader.read(InputPartition(parts[int(number or 0)]))
+    def read(part: list[Piece]) -> Iterator[pa.RecordBatch]:
+        return reader.read(InputPartition(part))
 
-    numbers = spark.range(0, len(parts), 1, max(len(parts), 1))
-    return numbers.mapInArrow(read, spark_schema(columns))
+    return on_parts(spark, parts, read, spark_schema(columns))
 
 
 def within(split: Sequence[Piece], stretch: Range) -> list[Piece]:

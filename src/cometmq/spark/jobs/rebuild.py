@@ -38,6 +38,7 @@ from cometmq.spark.jobs import entries, index_files, queue_files
 from cometmq.spark.jobs.entries import Row, Rules
 from cometmq.spark.jobs.index_files import Keys, blocks_of, ranked
 from cometmq.spark.jobs.memory import peak_bytes
+from cometmq.spark.jobs.parts import on_parts
 from cometmq.spark.jobs.paths import spark_path
 from cometmq.spark.jobs.queue_files import Part
 from cometmq.spark.jobs.watch import Progress, watched
@@ -208,11 +209,10 @@ class _Job:
             parts = [cut(split, end) for split in splits(files, bytes_per_task)]
             rules = Rules(store.settings.crc, store.delay_levels, store.settings.message_index_enable)
 
-            def scan(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-                for (number,) in _rows(numbers, "id"):
-                    yield from entries.batches(entries.scanned([number], parts, rules))
+            def scan(split: list[Piece]) -> Iterator[pa.RecordBatch]:
+                return entries.batches(entries.scanned(split, rules))
 
-            scanned = self._spark.range(0, len(parts), 1, max(len(parts), 1)).mapInArrow(scan, entries.SCHEMA)
+            scanned = on_parts(self._spark, parts, scan, entries.SCHEMA)
             with watched(self._spark, "scan", self._progress):
                 scanned.write.partitionBy("kind").mode("overwrite").parquet(spark_path(place))
         pieces = self._read(entries.PIECE).drop("topic", "queue_id", "data").collect()

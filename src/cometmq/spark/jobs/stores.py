@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from cometmq.errors import CometMQError, SettingsError
+from cometmq.spark.jobs.parts import on_parts
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.remote import path_of
 
@@ -28,14 +29,12 @@ def on_each(
     given = [path_of(store) for store in stores]
     paths = [path.absolute() for path in given]
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column("id").to_pylist():
-                yield _outcome(int(number or 0), paths, work)
+    def run(numbered: tuple[int, Path]) -> Iterator[pa.RecordBatch]:
+        yield _outcome(*numbered, work)
 
-    numbers = spark.range(0, len(paths), 1, len(paths))
+    schema = "number bigint, answers array<binary>, error string"
     with watched(spark, step, progress):
-        rows = numbers.mapInArrow(run, "number bigint, answers array<binary>, error string").collect()
+        rows = on_parts(spark, list(enumerate(paths)), run, schema).collect()
     by_number: dict[int, Any] = {row["number"]: row for row in rows}
     return [
         (store, [bytes(answer) for answer in by_number[number]["answers"]], by_number[number]["error"])
@@ -43,11 +42,11 @@ def on_each(
     ]
 
 
-def _outcome(number: int, paths: list[Path], work: Callable[[Path], Iterator[bytes]]) -> pa.RecordBatch:
+def _outcome(number: int, store: Path, work: Callable[[Path], Iterator[bytes]]) -> pa.RecordBatch:
     answers: list[bytes] = []
     error = ""
     try:
-        answers += work(paths[number])
+        answers += work(store)
     except (CometMQError, OSError) as failed:
         error = str(failed) or type(failed).__name__
     row = {"number": number, "answers": answers, "error": error}
