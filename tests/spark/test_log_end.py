@@ -42,7 +42,7 @@ def window(monkeypatch: pytest.MonkeyPatch) -> Window:
     CountedFiles.start({f"lake/{layout.offset_name(0)}": b"x" * 99_000 + encode_blank(1_000) + b"x" * 992})
     path = path_of(f"counted://lake/{layout.offset_name(0)}")
     assert isinstance(path, RemotePath)
-    return Window(path, 100_000, block=4_000)
+    return Window(path, 100_000, 100_000, block=4_000)
 
 
 def test_the_end_is_looked_up_by_who_comes_near_it(window: Window) -> None:

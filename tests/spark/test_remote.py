@@ -3,28 +3,32 @@
 import os
 import pickle
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import StringIO
 from pathlib import Path
 from threading import Thread
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
 from fsspec import config, filesystem
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.server import ThreadedMotoServer
 from pyspark.sql import SparkSession
 from tests.docs.test_pages import ROOT, blocks_of
+from tests.log_rows import plain_rows
 from tests.spark.test_log_reader import as_rows
 
 from cometmq.errors import SettingsError
 from cometmq.io.files import Disk
 from cometmq.spark import remote
+from cometmq.spark.jobs.export import export
 from cometmq.spark.log_reader import LogReader
 from cometmq.spark.options import ReadOptions, parse
-from cometmq.spark.remote import RemoteFiles, RemotePath, Window, layer_of, matching, path_of
+from cometmq.spark.remote import RemoteFiles, RemotePath, Window, layer_of, path_of
 from cometmq.spark.splits import log_files
 from cometmq.store.verify import verify
 
@@ -66,6 +70,7 @@ def test_addresses_are_told_from_paths() -> None:
     for text in ("store", "/a/store", "file:///a/b%20c", "C:/x", "a:b"):
         assert not isinstance(path_of(text), RemotePath)
     assert path_of("file:///a/b%20c") == Path("/a/b c")
+    assert path_of("S3://Bucket/A") == path_of("s3://Bucket/A") and str(path_of("S3A://b")) == "s3a://b"
     path = path_of(Path("s3://bucket/a/store"))
     assert str(path) == str(path.absolute()) == "s3://bucket/a/store"
     assert path_of(path) is path and path == path_of("s3://bucket/a/store/")
@@ -79,20 +84,6 @@ def test_what_cannot_be_reached_is_told() -> None:
         log_files(address("nothing://a/b"))
     with pytest.raises(SettingsError, match="memory://nowhere does not exist"):
         log_files(address("memory://nowhere"))
-
-
-def test_a_pattern_stands_for_what_matches_it(stored: Stored, tmp_path: Path) -> None:
-    assert matching(address("memory://stores/broker-?/commitlog")) == [stored.address / "commitlog"]
-    assert matching(address("memory://sto*/b*")) == [stored.address]
-    assert matching(tmp_path / "st[aeo]re") == [stored.local]
-    assert matching(stored.local) == [stored.local] and matching(stored.address) == [stored.address]
-    (tmp_path / "all*").mkdir()
-    assert matching(tmp_path / "all*") == [tmp_path / "all*"]
-    for place in (tmp_path, address("memory://stores")):
-        with pytest.raises(SettingsError, match="nothing matches this pattern"):
-            matching(place / "nothing-*")
-        with pytest.raises(SettingsError, match=r"cannot hold \*\*, give \* for each folder"):
-            matching(place / "**" / "store")
 
 
 def test_a_remote_store_is_read_like_a_local_one(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +100,7 @@ def test_a_remote_store_is_read_like_a_local_one(stored: Stored, monkeypatch: py
 def test_a_window_keeps_only_what_was_needed_last(stored: Stored) -> None:
     (file, _), data = log_files(stored.address), log_files(stored.local)[0].path.read_bytes()
     assert isinstance(file.path, RemotePath)
-    window = Window(file.path, file.size, block=10_000)
+    window = Window(file.path, file.size, 300_000, block=10_000)
     for begin in range(0, 300_000, 7_000):
         window.need(begin, begin + 9_000)
         assert window.data[begin : begin + 9_000] == data[begin : begin + 9_000]
@@ -220,3 +211,29 @@ def test_what_the_guide_shows_of_s3_is_what_happens(
             exec(compile(block.code, f"the block at line {block.line}", "exec"), names)
         printed[block.line] = out.getvalue()
     assert printed == shown
+
+
+@pytest.mark.timeout(600)  # three jobs of Spark, behind the same server
+@pytest.mark.usefixtures("s3")
+def test_a_second_export_reads_only_what_is_new(
+    spark: SparkSession, golden: Mapping[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    answer = DomainDispatcherApplication.__call__
+
+    def counted(self: DomainDispatcherApplication, environ: dict[str, Any], *start: Any) -> Any:
+        asked.append(f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}?{environ['QUERY_STRING']}")
+        return answer(self, environ, *start)
+
+    monkeypatch.setattr(DomainDispatcherApplication, "__call__", counted)
+    files = sorted((golden["store-clean"] / "commitlog").iterdir())
+    exported: Counter[str] = Counter()
+    for file in files:
+        filesystem("s3").put(str(file), f"lake/grows/commitlog/{file.name}")
+        exported.update(export(spark, "s3://lake/grows", tmp_path / "exported").messages)
+    assert exported == Counter(row["topic"] for row in plain_rows(golden["store-clean"]))
+    asked.clear()
+    assert export(spark, "s3://lake/grows", tmp_path / "exported").messages == {}
+    finished, last = ([one for one in asked if one.startswith("GET") and file.name in one] for file in files)
+    listed = [one for one in asked if "list-type" in one]
+    assert (finished, len(listed)) == ([], 1) and len(last) <= 4

@@ -104,6 +104,7 @@ def test_a_file_of_a_remote_store_may_be_given_alone() -> None:
     CountedFiles.start({f"lake/{layout.offset_name(7)}": 10, "lake/copy.log": 10})
     path = path_of(f"counted://lake/{layout.offset_name(7)}")
     assert log_files(path) == [LogFile(path, 7, 10, 10)]
+    assert CountedFiles.requests.total() == 1
     with pytest.raises(SettingsError, match="rename it to the offset at which it began"):
         log_files(path_of("counted://lake/copy.log"))
 

@@ -55,6 +55,9 @@ class Glimpse:
         self._begin, self._end = begin, max(end, self._end if self._begin <= begin <= self._end else 0)
         self._seen[self._begin : self._end] = self._whole[self._begin : self._end]
 
+    def peek(self, begin: int, end: int) -> bytes:
+        return self._whole[begin:end]
+
 
 def read(file: LogFile, pieces: list[Piece], bytes_max: int = 1 << 20) -> list[int]:
     data = Glimpse(file.path)

@@ -3,7 +3,6 @@
 import logging
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -14,8 +13,9 @@ from cometmq.kernels.ops import Longs, Ops, Scan
 from cometmq.spark.bodies import whole_bodies
 from cometmq.spark.gathering import gather
 from cometmq.spark.options import ReadOptions
-from cometmq.spark.remote import matching, opened
-from cometmq.spark.splits import LogFile, Piece, gaps, log_files, splits
+from cometmq.spark.patterns import matching
+from cometmq.spark.remote import Listed, opened
+from cometmq.spark.splits import LogFile, Piece, gaps, log_file, log_files, splits
 from cometmq.spark.walk import Damage, scans
 from cometmq.spark.worker import settle
 
@@ -59,7 +59,7 @@ class LogReader(DataSourceReader):
         ops = kernels.load_if_possible()
         left = self._options.limit or sys.maxsize
         for piece in pieces:
-            found = opened(piece.file.path, piece.file.size)
+            found = opened(piece.file.path, piece.file.size, piece.end)
             data = found.data
             for scan in scans(found, piece, ops, on_damage=self._tell):
                 rows = self._select(ops, data, scan)[:left]
@@ -70,10 +70,10 @@ class LogReader(DataSourceReader):
                     return
         settle()
 
-    def _files(self, store: Path) -> list[LogFile]:
-        files = log_files(store)
+    def _files(self, store: Listed) -> list[LogFile]:
+        files = [log_file(store)] if store.is_file else log_files(store.path)
         for end, begin in gaps(files):
-            self._tell(f"{store}: the CommitLog has no file with the offsets {end} to {begin}")
+            self._tell(f"{store.path}: the CommitLog has no file with the offsets {end} to {begin}")
         return files
 
     def _batches(self, ops: Ops, data: memoryview, scan: Scan, rows: Longs) -> Iterator[pa.RecordBatch]:

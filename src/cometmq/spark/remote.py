@@ -15,7 +15,6 @@ import re
 import sys
 import tempfile
 from contextlib import closing, suppress
-from glob import glob
 from pathlib import Path, PosixPath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
@@ -24,6 +23,7 @@ from cometmq.errors import SettingsError
 from cometmq.io.disk_file import DiskFile
 from cometmq.io.files import Disk, File, FileLayer
 from cometmq.io.sparse_view import map_as_it_is
+from cometmq.message import Buffer
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -38,10 +38,8 @@ SAY_WHO_TO_S3: Final = (
     "~/.config/fsspec/s3.json, on the driver and on each executor"
 )
 
-_ADDRESS: Final = re.compile(r"([a-z][a-z0-9+]+):/+(.*)", re.DOTALL)
+_ADDRESS: Final = re.compile(r"([a-z][a-z0-9+]+):/+(.*)", re.DOTALL | re.IGNORECASE)
 """A path collapses the slashes; nobody calls a folder ``s3:``."""
-_PATTERN: Final = re.compile(r"[*?\[]")
-ANY_DEPTH: Final = "**"
 
 
 class Listed(NamedTuple):
@@ -86,11 +84,13 @@ class RemotePath(PosixPath):
         is_file = len(found) == 1 and found[0].is_file and found[0].path.name == self.name
         return [found[0]._replace(path=self)] if is_file else found
 
-    def matching(self) -> list[Path]:
-        """Give what matches the pattern that this is, in no order."""
-        first = next(number for number, part in enumerate(self.parts) if _PATTERN.search(part))
-        base, depth = type(self)(*self.parts[:first]), len(self.parts) - first
-        return [base.joinpath(*one.rstrip("/").split("/")[-depth:]) for one in self._ask("glob")]
+    def file(self) -> Listed | None:
+        """Return the file; None if there is none, or a folder."""
+        try:
+            found = self._ask("info")
+        except FileNotFoundError:
+            return None
+        return Listed(self, int(found["size"]), is_file=True) if found["type"] == "file" else None
 
     def length(self) -> int:
         """Give the length of the file. Raises FileNotFoundError if it is not there."""
@@ -143,25 +143,17 @@ def path_of(text: Path | str) -> Path:
     match = _ADDRESS.fullmatch(str(text))
     if match is None:
         return Path(text)
-    scheme, rest = match.groups()
+    scheme, rest = match[1].lower(), match[2]
     if scheme == "file":
         return Path("/", unquote(urlsplit(f"file:///{rest}").path))
     return RemotePath(f"{scheme}:", *rest.split("/"))
 
 
-def matching(path: Path) -> list[Path]:
-    """Give what a path stands for: itself, or if it is a pattern all that match it, sorted.
-
-    Raises SettingsError if nothing does.
-    """
-    if not _PATTERN.search(str(path)) or path.exists():
-        return [path]
-    if ANY_DEPTH in str(path):
-        raise SettingsError(f"{path}: a pattern cannot hold {ANY_DEPTH}, give * for each folder on the way")
-    found = path.matching() if isinstance(path, RemotePath) else [Path(name) for name in glob(str(path))]
-    if not found:
-        raise SettingsError(f"{path}: nothing matches this pattern")
-    return sorted(found)
+def file_at(path: Path) -> Listed | None:
+    """Return the file at ``path``; None if there is none, or a folder."""
+    if isinstance(path, RemotePath):
+        return path.file()
+    return Listed(path, path.stat().st_size, is_file=True) if path.is_file() else None
 
 
 def listing(path: Path) -> list[Listed]:
@@ -172,8 +164,8 @@ def listing(path: Path) -> list[Listed]:
     """
     if isinstance(path, RemotePath):
         return path.listing()
-    if path.is_file():
-        return [Listed(path, path.stat().st_size, is_file=True)]
+    if (one := file_at(path)) is not None:
+        return [one]
     found = []
     with os.scandir(path) as entries:
         for entry in entries:
@@ -210,6 +202,10 @@ class Bytes(Protocol):
         """See that a stretch can be looked at; what lies before it need not be there any more."""
         ...
 
+    def peek(self, begin: int, end: int) -> Buffer:
+        """Return a stretch, up to the end of the file, and change nothing in what can be looked at."""
+        ...
+
 
 class Mapped:
     """The bytes of a local file, which are read when they are looked at. Raises OSError if it is gone."""
@@ -224,6 +220,10 @@ class Mapped:
     def need(self, begin: int, end: int) -> None:
         """Do nothing: all of it is there."""
 
+    def peek(self, begin: int, end: int) -> Buffer:
+        """Return a stretch."""
+        return self.data[begin:end]
+
     def drop(self) -> None:
         """Let go of the pages that were read: they count as this process's memory."""
         self._map.madvise(mmap.MADV_DONTNEED)
@@ -232,12 +232,16 @@ class Mapped:
 class Window:
     """The bytes of a remote file; those are there that were needed last.
 
+    Args:
+        end: as far as this, blocks are fetched; behind it what is needed alone.
+
     Attributes:
         fetched: how many bytes were fetched.
     """
 
-    def __init__(self, path: RemotePath, size: int, block: int = BLOCK) -> None:
+    def __init__(self, path: RemotePath, size: int, end: int, block: int = BLOCK) -> None:
         self._path = path
+        self._last = end
         self._block = block
         self._map = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._begin = self._end = 0
@@ -249,14 +253,22 @@ class Window:
         """Fetch what of a stretch is not there; let go of what is there before it."""
         kept = begin // mmap.PAGESIZE * mmap.PAGESIZE
         if not self._begin <= kept <= self._end:
-            self._drop(self._end)
+            self._drop(self._end + mmap.PAGESIZE - 1)
             self._begin = self._end = kept
         self._drop(kept)
         while self._end < end:
-            upto = min(self._end + self._block, len(self.data))
+            upto = min(self._end + self._block, max(self._last, end), len(self.data))
             self._map[self._end : upto] = self._path.fetch(self._end, upto)
             self.fetched += upto - self._end
             self._end = upto
+
+    def peek(self, begin: int, end: int) -> Buffer:
+        """Return a stretch, fetched if it is not there."""
+        end = min(end, len(self.data))
+        if self._begin <= begin and end <= self._end:
+            return self.data[begin:end]
+        self.fetched += end - begin
+        return self._path.fetch(begin, end)
 
     def _drop(self, end: int) -> None:
         """Let go of the pages up to a place."""
@@ -266,9 +278,12 @@ class Window:
             self._begin += pages
 
 
-def opened(path: Path, size: int) -> Bytes:
-    """Give the bytes of a file that is not empty. Raises OSError if it is gone."""
-    return Window(path, size) if isinstance(path, RemotePath) else Mapped(path)
+def opened(path: Path, size: int, end: int) -> Bytes:
+    """Return the bytes of a file that is not empty, and is to be read up to ``end``, or a little further.
+
+    Raises OSError if it is gone.
+    """
+    return Window(path, size, end) if isinstance(path, RemotePath) else Mapped(path)
 
 
 class RemoteFiles(Disk):

@@ -6,12 +6,13 @@ a record belongs to the piece in which its first byte lies (see ``walk``). Small
 make one split. Where the records of a file end is for the tasks to find (``log_end``).
 """
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from cometmq.errors import FormatError, SettingsError
+from cometmq.errors import SettingsError
 from cometmq.format.layout import (
     checkpoint_path,
     commitlog_dir,
@@ -19,7 +20,7 @@ from cometmq.format.layout import (
     lock_path,
     parse_offset_name,
 )
-from cometmq.spark.remote import Listed, RemotePath, listing, written_end
+from cometmq.spark.remote import Listed, RemotePath, file_at, listing, written_end
 
 
 class LogFile(NamedTuple):
@@ -58,12 +59,21 @@ def log_files(path: Path) -> list[LogFile]:
         SettingsError: there is none, and no folder that could hold some; or one file of another name.
         OSError: a folder cannot be read.
     """
+    if is_offset_name(path.name) and (one := file_at(path)) is not None:
+        return [log_file(one)]
     try:
         found = listing(commitlog_dir(path))
     except (FileNotFoundError, NotADirectoryError):
         found = _listing_without_folder(path)
-    files = [_log_file(one) for one in found if one.is_file and is_offset_name(one.path.name)]
+    files = [_planned(one) for one in found if one.is_file and is_offset_name(one.path.name)]
     return _without_holes(sorted(files, key=lambda file: file.base_offset))
+
+
+def log_file(listed: Listed) -> LogFile:
+    """Return one CommitLog file, alone. Raises SettingsError if its name tells no offset, OSError."""
+    if not is_offset_name(listed.path.name):
+        raise SettingsError(_no_offset(listed.path))
+    return _without_holes([_planned(listed)])[0]
 
 
 def splits(files: Sequence[LogFile], bytes_per_split: int) -> list[list[Piece]]:
@@ -84,6 +94,17 @@ def splits(files: Sequence[LogFile], bytes_per_split: int) -> list[list[Piece]]:
     return made
 
 
+def within(split: Iterable[Piece], begin: int, end: int = sys.maxsize) -> list[Piece]:
+    """Return what of a split lies from one CommitLog offset on and before another."""
+    cut = []
+    for piece in split:
+        base = piece.file.base_offset
+        first, last = max(piece.start, begin - base), min(piece.end, end - base)
+        if first < last:
+            cut.append(piece._replace(start=first, end=last))
+    return cut
+
+
 def gaps(files: Sequence[LogFile]) -> list[tuple[int, int]]:
     """Return the CommitLog offsets, from and up to, of files that are missing between others."""
     ends = [(file.base_offset + file.size, later.base_offset) for file, later in pairwise(files)]
@@ -91,35 +112,30 @@ def gaps(files: Sequence[LogFile]) -> list[tuple[int, int]]:
 
 
 def _listing_without_folder(path: Path) -> list[Listed]:
-    """Return the one file given, or what is in a folder of files; nothing for a store that has no log yet."""
+    """Return what is in a folder of files; nothing for a store that has no log yet."""
     try:
         found = listing(path)
     except (FileNotFoundError, NotADirectoryError):
         raise SettingsError(
             f"{path} does not exist: give a store directory, or see that it is mounted here"
         ) from None
-    if [one.path for one in found if one.is_file] == [path]:
-        _check_name(path)
-        return found
-    signs = {checkpoint_path(path), lock_path(path)}
-    is_store = path.name == commitlog_dir(path).name or any(one.path in signs for one in found)
-    if not is_store and not any(is_offset_name(one.path.name) for one in found):
+    there = {one.path for one in found}
+    if there == {path}:
+        raise SettingsError(_no_offset(path))
+    is_store = path.name == commitlog_dir(path).name or there & {checkpoint_path(path), lock_path(path)}
+    if not is_store and not any(is_offset_name(one.name) for one in there):
         raise SettingsError(
             f"{path} holds no CommitLog: give a store directory, its commitlog folder or one of its files"
         )
     return found
 
 
-def _check_name(path: Path) -> None:
-    try:
-        parse_offset_name(path.name)
-    except FormatError as error:
-        raise SettingsError(
-            f"{path}: {error}; rename it to the offset at which it began in its store"
-        ) from None
+def _no_offset(path: Path) -> str:
+    why = "its name is no offset of 20 digits"
+    return f"{path}: {why}, rename it to the offset at which it began in its store"
 
 
-def _log_file(listed: Listed) -> LogFile:
+def _planned(listed: Listed) -> LogFile:
     return LogFile(listed.path, parse_offset_name(listed.path.name), listed.size, listed.size)
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cometmq.spark.jobs.ranges import Range, within
-from cometmq.spark.splits import log_files, splits
+from cometmq.spark.jobs.ranges import Range
+from cometmq.spark.splits import log_files, splits, within
 
 
 @pytest.mark.parametrize("bytes_per_task", [50_000, 1 << 30])
@@ -17,7 +17,7 @@ def test_pieces_within_a_stretch_are_those_bytes_of_the_log(
     whole = splits(files, bytes_per_task)
     last = files[-1].base_offset
     for begin, end in [(0, 1), (60_000, 123_456), (900_000, last + 5), (last + 9, 2**63 - 1), (7, 7)]:
-        pieces = [piece for split in whole for piece in within(split, Range(begin, end))]
+        pieces = [piece for split in whole for piece in within(split, *Range(begin, end))]
         covered = [
             offset
             for piece in pieces
@@ -33,4 +33,4 @@ def test_pieces_within_a_stretch_are_those_bytes_of_the_log(
 
 def test_all_is_the_default(golden: Mapping[str, Path]) -> None:
     for split in splits(log_files(golden["store-clean"]), 100_000):
-        assert within(split, Range()) == split
+        assert within(split, *Range()) == split

@@ -45,11 +45,12 @@ def with_files(
     """
     place, root, chosen = Path(target).absolute(), path_of(store).absolute(), tuple(columns)
     end = max((note.end for note in notes(Disk(), place)), default=0)
-    first = next((file.base_offset for file in log_files(root)), end)
+    files = log_files(root)
+    first = files[0].base_offset if files else end
     if first > end > 0:
         log.warning("%s: %d bytes of log from %d on are in no archive and no file", root, first - end, end)
     asked = None if topics is None else frozenset(topics)
-    newer = records(spark, root, chosen, Range(end), topics=asked, broker=broker)
+    newer = records(spark, files, chosen, Range(end), topics=asked, broker=broker)
     return _archived(spark, place, end, topics).select(*chosen).unionByName(newer)
 
 

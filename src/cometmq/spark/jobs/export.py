@@ -116,7 +116,8 @@ def export(
         OSError: the disk refuses; the next run goes on.
     """
     root, place, layer = path_of(store).absolute(), Path(target).absolute(), Disk()
-    first = next((file.base_offset for file in log_files(root)), 0)
+    files = log_files(root)
+    first = files[0].base_offset if files else 0
     names, chosen = _names(columns), None if topics is None else frozenset(topics)
     _check_kind(layer, place, as_delta=as_delta)
     with held(layer, place, STATE) as state:
@@ -132,7 +133,7 @@ def export(
             remove_tree(layer, state / name)  # of a run that was killed when all else was done
         if not layer.exists(run / SUMMARY):
             new = records(
-                spark, root, names, Range(begin), topics=chosen, broker=broker, bytes_per_task=bytes_per_task
+                spark, files, names, Range(begin), topics=chosen, broker=broker, bytes_per_task=bytes_per_task
             )
             with watched(spark, "export", progress):
                 _write(new, run)

@@ -52,7 +52,7 @@ def measured(store: str, pieces: Iterable[Piece]) -> Iterator[pa.RecordBatch]:
     """Give the rows of some pieces of a store's log. Raises OSError if a file is gone."""
     ops = kernels.load_if_possible()
     for piece in pieces:
-        found = opened(piece.file.path, piece.file.size)
+        found = opened(piece.file.path, piece.file.size, piece.end)
         for scan in scans(found, piece, ops, on_damage=_tell):
             yield _rows(ops, store, found.data, scan)
 

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -13,7 +12,7 @@ from cometmq.spark.jobs.parts import on_parts
 from cometmq.spark.log_reader import LogReader
 from cometmq.spark.options import BYTES_PER_PARTITION, ReadOptions
 from cometmq.spark.schema import spark_schema
-from cometmq.spark.splits import Piece, log_files, splits
+from cometmq.spark.splits import LogFile, Piece, splits, within
 
 
 class Range(NamedTuple):
@@ -25,7 +24,7 @@ class Range(NamedTuple):
 
 def records(
     spark: SparkSession,
-    store: Path,
+    files: Sequence[LogFile],
     columns: Sequence[str],
     stretch: Range,
     *,
@@ -33,27 +32,15 @@ def records(
     broker: str | None = None,
     bytes_per_task: int = BYTES_PER_PARTITION,
 ) -> DataFrame:
-    """Give columns of the records in a stretch; damage is passed over and logged.
+    """Return columns of the records in a stretch of a log; damage is passed over and logged.
 
     Nothing of the log before ``begin`` is read. ``broker`` is what the column of this name says.
-    Raises SettingsError if there is no log.
     """
-    parts = [within(split, stretch) for split in splits(log_files(store), bytes_per_task)]
+    parts = [within(split, *stretch) for split in splits(files, bytes_per_task)]
     parts = [part for part in parts if part]
-    reader = LogReader(ReadOptions((store,), topics, broker=broker), tuple(columns))
+    reader = LogReader(ReadOptions((), topics, broker=broker), tuple(columns))
 
     def read(part: list[Piece]) -> Iterator[pa.RecordBatch]:
         return reader.read(InputPartition(part))
 
     return on_parts(spark, parts, read, spark_schema(columns))
-
-
-def within(split: Sequence[Piece], stretch: Range) -> list[Piece]:
-    """Give what of a split lies in a stretch."""
-    cut = []
-    for piece in split:
-        base = piece.file.base_offset
-        start, end = max(piece.start, stretch.begin - base), min(piece.end, stretch.end - base)
-        if start < end:
-            cut.append(piece._replace(start=start, end=end))
-    return cut

@@ -43,7 +43,7 @@ from cometmq.spark.jobs.paths import spark_path
 from cometmq.spark.jobs.queue_files import Part
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.options import BYTES_PER_PARTITION
-from cometmq.spark.splits import Piece, log_files, splits
+from cometmq.spark.splits import Piece, log_files, splits, within
 from cometmq.store.directory import StoreDirectory, check_is_store
 from cometmq.store.finding import Severity
 from cometmq.store.folders import queues_in, topics_in
@@ -206,7 +206,7 @@ class _Job:
         store, place = self._store, self._building / SCANNED
         if not self._layer.exists(place / SUCCESS):
             files = log_files(layout.commitlog_dir(store.root))
-            parts = [cut(split, end) for split in splits(files, bytes_per_task)]
+            parts = [within(split, 0, end) for split in splits(files, bytes_per_task)]
             rules = Rules(store.settings.crc, store.delay_levels, store.settings.message_index_enable)
 
             def scan(split: list[Piece]) -> Iterator[pa.RecordBatch]:
@@ -308,15 +308,6 @@ class _Job:
             self._layer.sync(self._store.log.chain.path(start))
         checkpoint = Checkpoint(physic_msg_timestamp=end_time, logics_msg_timestamp=end_time)
         self._layer.save(layout.checkpoint_path(self._store.root), checkpoint.pack_with_copy())
-
-
-def cut(split: Iterable[Piece], end: int) -> list[Piece]:
-    """Give what of a split lies before CommitLog offset ``end``."""
-    return [
-        piece._replace(end=min(piece.end, end - piece.file.base_offset))
-        for piece in split
-        if piece.file.base_offset + piece.start < end
-    ]
 
 
 def _rows(batches: Iterable[pa.RecordBatch], *names: str) -> Iterator[tuple[Any, ...]]:

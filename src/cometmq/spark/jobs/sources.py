@@ -13,6 +13,7 @@ from cometmq.spark.jobs.ranges import Range, records
 from cometmq.spark.options import BYTES_PER_PARTITION
 from cometmq.spark.remote import RemotePath
 from cometmq.spark.schema import spark_schema
+from cometmq.spark.splits import log_files
 
 EXPORTED: Final = "topic=*/day=*/*.parquet"
 ARCHIVED: Final = "log=*/*.parquet"
@@ -37,7 +38,9 @@ def stored(
     """
     found = None if isinstance(source, RemotePath) else _files(spark, source, columns)
     if found is None:
-        return records(spark, source, columns, Range(), topics=topics, bytes_per_task=bytes_per_task)
+        return records(
+            spark, log_files(source), columns, Range(), topics=topics, bytes_per_task=bytes_per_task
+        )
     return found if topics is None else found.where(found.topic.isin(*topics))
 
 
