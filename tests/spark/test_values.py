@@ -33,6 +33,37 @@ def test_numbers_have_a_least() -> None:
         values.number("n", "3", 4)
 
 
+@pytest.mark.parametrize(
+    ("text", "bytes_"),
+    [("4096", 4096), ("1m", 1 << 20), ("1M", 1 << 20), ("128 MB", 128 << 20), ("2g", 2 << 30), ("3kb", 3072)],
+)
+def test_sizes_have_the_units_of_spark(text: str, bytes_: int) -> None:
+    assert values.size("n", text) == bytes_
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("900", 900), ("15m", 900), ("15 min", 900), ("2H", 7200), ("1d", 86_400)],
+)
+def test_times_have_the_units_of_spark(text: str, seconds: int) -> None:
+    assert values.seconds("n", text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "m", "1.5m", "-1", "1 x", "10ms", "1m1", "9" * 200 + "m"])
+def test_other_units_are_refused_with_the_remedy(text: str) -> None:
+    with pytest.raises(SettingsError, match=r"^option n .*: give (bytes, or a number with k, m|a whole)"):
+        values.size("n", text)
+    with pytest.raises(SettingsError, match=r"^option n .*: give (seconds, or a number with s|a whole)"):
+        values.seconds("n", text)
+
+
+def test_a_key_is_one_text_without_blanks() -> None:
+    assert values.key("key", "order,7") == "order,7"
+    for text in ("", "a b"):
+        with pytest.raises(SettingsError, match="give one key, which holds no blank"):
+            values.key("key", text)
+
+
 def test_a_number_of_thousands_of_digits_is_refused_as_any_other() -> None:
     with pytest.raises(SettingsError, match="give a whole number from 1 to"):
         values.number("n", "9" * 5_000)

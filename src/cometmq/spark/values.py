@@ -1,12 +1,15 @@
 """Reading option values: text in, checked values out. Each raises SettingsError that says what would do."""
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Final, TypeVar
 
-from cometmq.errors import IllegalName, SettingsError
+from cometmq.errors import FormatError, IllegalName, SettingsError
+from cometmq.filter import tag
 from cometmq.format.layout import valid_topic
+from cometmq.format.properties import KEY_SEPARATOR
 from cometmq.spark.schema import COLUMNS, check_together, no_column
 
 T = TypeVar("T")
@@ -15,6 +18,16 @@ NUMBER_MAX: Final = 2**63 - 1
 DIGITS_MAX: Final = 100
 """More than any number that is meant: Python takes no text of thousands of digits for one."""
 BYTES_PER_PARTITION_MIN: Final = 4096
+CLOCK_SLACK_MS: Final = 60_000
+"""Store times are not always in order within a log, as clocks are set back."""
+_WITH_UNIT: Final = re.compile(rf"([0-9]{{1,{DIGITS_MAX}}}) ?([a-z]*)")
+_SIZES: Final = {
+    "": 1,
+    "b": 1,
+    **{unit + byte: 1024**power for power, unit in enumerate("kmgt", 1) for byte in ("", "b")},
+}
+_SECONDS: Final = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400}
+"""Units as in Spark's ``JavaUtils.java``, but for those below a second."""
 MODES: Final = ("PERMISSIVE", "FAILFAST")
 
 
@@ -81,6 +94,21 @@ def columns(name: str, text: str) -> tuple[str, ...]:
     return chosen
 
 
+def tags(name: str, text: str) -> frozenset[str] | None:
+    """Read a tag expression."""
+    try:
+        return tag.parse(text)
+    except FormatError as error:
+        raise SettingsError(f"option {name}: {error}") from None
+
+
+def key(name: str, given: str) -> str:
+    """Read a business key, as finders do."""
+    if not given or KEY_SEPARATOR in given:
+        raise SettingsError(f"option {name} {given!r}: give one key, which holds no blank")
+    return given
+
+
 def text(name: str, given: str) -> str:
     """Read what may be any text but an empty one."""
     if not given:
@@ -98,7 +126,23 @@ def number(name: str, text: str, least: int = 1) -> int:
 
 def bytes_per_partition(name: str, text: str) -> int:
     """Read how many bytes one task reads."""
-    return number(name, text, BYTES_PER_PARTITION_MIN)
+    return size(name, text, BYTES_PER_PARTITION_MIN)
+
+
+def size(name: str, text: str, least: int = 1) -> int:
+    """Read a number of bytes: a number, or one with a unit as Spark has it, ``64m``: a binary one."""
+    found = _WITH_UNIT.fullmatch(text.lower())
+    if found is None or found[2] not in _SIZES:
+        raise SettingsError(f"option {name} {text}: give bytes, or a number with k, m, g or t: 64m")
+    return number(name, str(int(found[1]) * _SIZES[found[2]]), least)
+
+
+def seconds(name: str, text: str) -> int:
+    """Read a time: a number of seconds, or one with a unit as Spark has it, ``15m``."""
+    found = _WITH_UNIT.fullmatch(text.lower())
+    if found is None or found[2] not in _SECONDS:
+        raise SettingsError(f"option {name} {text}: give seconds, or a number with s, m, h or d: 15m")
+    return number(name, str(int(found[1]) * _SECONDS[found[2]]))
 
 
 def time_ms(name: str, text: str) -> int:

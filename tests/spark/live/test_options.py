@@ -63,6 +63,23 @@ def test_a_batch_takes_its_options() -> None:
     assert not parsed.fail_on_data_loss and not parsed.decompress
 
 
+def test_queues_may_be_assigned_in_the_shape_of_kafka() -> None:
+    given = '{"orders": [0, 2], "paid": {"broker-a": [1]}}'
+    subscription = parse({"namesrv": "a:1", "assign": given}).subscription
+    queues = [MessageQueue("orders", broker, queue_id) for broker in "ab" for queue_id in range(3)]
+    assert [bool(subscription.assigned(queue)) for queue in queues] == [True, False, True] * 2
+    assert subscription.assigned(MessageQueue("paid", "broker-a", 1))
+    assert not subscription.assigned(MessageQueue("paid", "broker-b", 1))
+
+
+def test_sizes_and_times_may_have_units() -> None:
+    parsed = parse(
+        LEAST | {"maxBytesPerTrigger": "64m", "maxBytesPerPartition": "1GB", "maxTriggerDelay": "15m"}
+    )
+    assert parsed.bytes_per_trigger == 64 << 20 and parsed.bytes_per_partition == 1 << 30
+    assert parsed.trigger_delay_s == 900
+
+
 def test_a_stream_takes_its_options() -> None:
     given = {
         "namesrv": "a:1",
@@ -119,6 +136,8 @@ def test_an_error_names_option_value_limit_and_remedy(given: dict[str, str], ans
         ({"assign": "[]"}, "write queues as"),
         ({"assign": '{"orders": {"broker-a": []}}'}, "name one queue or more"),
         ({"assign": '{"orders": {"broker-a": ["0"]}}'}, "name one queue or more"),
+        ({"assign": '{"orders": ["0"]}'}, "name one queue or more"),
+        ({"assign": '{"orders": 0}'}, 'or as {"orders": [0, 1]} for each broker'),
     ],
 )
 def test_what_is_read_must_be_said_in_one_way(subscription: dict[str, str], answer: str) -> None:

@@ -150,7 +150,8 @@ def check_there(subscription: Subscription, queues: Iterable[MessageQueue]) -> N
     if subscription.topics is not None:
         missing = subscription.topics - {queue.topic for queue in queues}
     elif subscription.queues is not None:
-        missing = [str(queue) for queue in subscription.queues.difference(queues)]
+        there = {assigned for queue in queues for assigned in subscription.assigned(queue)}
+        missing = [str(queue) for queue in subscription.queues - there]
     if missing:
         raise NoRoute(f"the name server knows no queue to read of {', '.join(sorted(missing))}")
 

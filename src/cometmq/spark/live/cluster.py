@@ -31,15 +31,13 @@ from cometmq.spark.live.options import (
 )
 from cometmq.spark.live.patience import is_retriable, patiently
 from cometmq.spark.live.ranges import Range
-from cometmq.spark.values import NUMBER_MAX
+from cometmq.spark.values import CLOCK_SLACK_MS, NUMBER_MAX
 from cometmq.wire.bodies.heartbeat import ConsumerData, ConsumeType, Heartbeat
 
 T = TypeVar("T")
 
 REQUEST_TIMEOUT_MS: Final = 3_000
 LOOK_AGAIN_S: Final = 1.0
-CLOCK_SLACK_MS: Final = 60_000
-"""Store times are not always in order within a queue, as clocks are set back."""
 SYSTEM_PREFIX: Final = "rmq_sys_"
 SYSTEM_TOPICS: Final = frozenset(
     {"TBW102", "SCHEDULE_TOPIC_XXXX", "BenchmarkTest", "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT"}
@@ -134,7 +132,7 @@ class Cluster:
     async def _queues(self, subscription: Subscription) -> set[MessageQueue]:
         if subscription.queues is not None:
             of_topics = await self._queues_of({queue.topic for queue in subscription.queues})
-            return of_topics & subscription.queues
+            return {queue for queue in of_topics if subscription.assigned(queue)}
         if subscription.pattern is None:
             return await self._queues_of(subscription.topics or ())
         topics = await self._ask_name_server("the list of topics", self._routes.topics)

@@ -7,7 +7,8 @@ namesrv                 name servers, ``host:port``, several joined by ``;``
 subscribe               topics to read, separated by commas
 subscribePattern        … or a regular expression that their whole names match; Java's system
                         topics and retry topics are left out
-assign                  … or queues, as JSON: ``{"orders": {"broker-a": [0, 1]}}``
+assign                  … or queues, as JSON: ``{"orders": {"broker-a": [0, 1]}}``; those of each
+                        broker by ``{"orders": [0, 1]}``
 group                   consumer group whose offsets ``commit`` writes to the brokers; a stream
                         without one writes none
 startingOffsets         ``earliest`` (default of a batch), ``latest`` (default of a stream),
@@ -19,11 +20,11 @@ startingTimestamp       store time of the earliest message to give: ms since the
 endingTimestamp         store time before which messages are given, for a batch
 minPartitions           tasks of a batch, at least, if there are so many messages
 maxRecordsPerPartition  messages that one task reads; when not given, 100,000, or fewer in equal tasks
-maxBytesPerPartition    bytes of their records, about: judged by samples of each queue
+maxBytesPerPartition    bytes of their records, ``64m``, about: judged by samples of each queue
 maxOffsetsPerTrigger    messages of one micro-batch, at most, in proportion to what waits in
                         each queue
 minOffsetsPerTrigger    messages that a micro-batch waits for …
-maxTriggerDelay         … for so many seconds at most; 900 when not given
+maxTriggerDelay         … for so many seconds at most, or ``30m``; 15 minutes when not given
 maxBytesPerTrigger      bytes of the records of one micro-batch, about: judged by samples
 failOnDataLoss          true (default) fails when messages to be read are gone, naming them, and
                         when startingOffsets lie behind a queue's end; false logs the same and
@@ -36,9 +37,10 @@ columns                 columns to make, in this order, separated by commas; all
 decompress              true (default) gives bodies as their producers had them; false as they
                         are stored: ``sys_flag`` says how they are compressed
 limit                   at most so many messages, read in one task; for a batch
-pushFilters             true lets WHERE clauses choose what is pulled, for a batch; Spark's
-                        setting ``spark.sql.python.filterPushdown.enabled`` must be on, as it is in
-                        ``cometmq.spark.session``
+pushFilters             whether WHERE clauses choose what is pulled, for a batch without a limit. When
+                        not given, they do if Spark's setting
+                        ``spark.sql.python.filterPushdown.enabled`` is on, as it is in
+                        ``cometmq.spark.session``; with true it is an error if it is off
 mode                    PERMISSIVE passes over damaged records and logs them; FAILFAST fails
 ======================  ========================================================================
 """
@@ -49,8 +51,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from cometmq.errors import FormatError, IllegalName, SettingsError
-from cometmq.filter import tag
+from cometmq.errors import IllegalName, SettingsError
 from cometmq.format.layout import valid_group, valid_topic
 from cometmq.message import MessageQueue
 from cometmq.spark import values
@@ -60,6 +61,7 @@ from cometmq.spark.values import Given
 
 RETRY_SECONDS: Final = 60
 TRIGGER_DELAY_SECONDS: Final = 900
+EACH_BROKER: Final = ""
 GROUP_PREFIX: Final = "group:"
 READER_GROUP: Final = "cometmq-spark"
 """In whose name is pulled when no group is given; nothing is committed for it."""
@@ -138,11 +140,19 @@ Position: TypeAlias = Earliest | Latest | Committed | Since | Until | At
 
 
 class Subscription(NamedTuple):
-    """What is read: topics by name, by pattern, or queues. One of the three is there."""
+    """What is read: topics by name, by pattern, or queues. One of the three is there.
+
+    Attributes:
+        queues: one with the broker ``EACH_BROKER`` stands for the queues of this number on all of them.
+    """
 
     topics: frozenset[str] | None = None
     pattern: "re.Pattern[str] | None" = None
     queues: frozenset[MessageQueue] | None = None
+
+    def assigned(self, queue: MessageQueue) -> set[MessageQueue]:
+        """Return which of the queues stand for this one; none if it is not to be read."""
+        return {queue, queue._replace(broker_name=EACH_BROKER)} & (self.queues or set())
 
 
 @dataclass(frozen=True)
@@ -155,6 +165,7 @@ class LiveOptions:
         starting_time: ms since the epoch, as is ``ending_time``, which is not included.
         tags: None for any.
         columns: None for all.
+        push_filters: None where Spark's setting decides.
     """
 
     name_servers: tuple[str, ...]
@@ -178,7 +189,7 @@ class LiveOptions:
     columns: tuple[str, ...] | None = None
     decompress: bool = True
     limit: int | None = None
-    push_filters: bool = False
+    push_filters: bool | None = None
     fail_on_damage: bool = False
 
 
@@ -206,16 +217,16 @@ def parse(options: Mapping[str, str], *, stream: bool | None = None) -> LiveOpti
         bytes_per_partition=given.read("maxBytesPerPartition", values.bytes_per_partition, None),
         offsets_per_trigger=given.read("maxOffsetsPerTrigger", values.number, None),
         offsets_per_trigger_min=given.read("minOffsetsPerTrigger", values.number, None),
-        trigger_delay_s=given.read("maxTriggerDelay", values.number, TRIGGER_DELAY_SECONDS),
-        bytes_per_trigger=given.read("maxBytesPerTrigger", values.number, None),
+        trigger_delay_s=given.read("maxTriggerDelay", values.seconds, TRIGGER_DELAY_SECONDS),
+        bytes_per_trigger=given.read("maxBytesPerTrigger", values.size, None),
         fail_on_data_loss=given.read("failOnDataLoss", values.flag, True),
         retry_s=given.read("retrySeconds", values.number, RETRY_SECONDS),
-        tags=given.read("tags", _tags, None),
+        tags=given.read("tags", values.tags, None),
         sql=given.read("sql", lambda _, text: text, None),
         columns=given.read("columns", values.columns, None),
         decompress=given.read("decompress", values.flag, True),
         limit=given.read("limit", values.number, None),
-        push_filters=given.read("pushFilters", values.flag, False),
+        push_filters=given.read("pushFilters", values.flag, None),
         fail_on_damage=given.read("mode", values.fails_on_damage, False),
     )
     values.check_times(given, starting, ending)
@@ -290,16 +301,22 @@ def _assigned(name: str, text: str) -> frozenset[MessageQueue]:
         queues = frozenset(
             MessageQueue(valid_topic(topic), broker_name, queue_id)
             for topic, by_broker in tree.items()
-            for broker_name, queue_ids in by_broker.items()
+            for broker_name, queue_ids in _brokers(by_broker).items()
             for queue_id in queue_ids
         )
     except (AttributeError, TypeError, IllegalName) as error:
         raise SettingsError(
-            f'option {name} {text}: write queues as {{"orders": {{"broker-a": [0, 1]}}}}: {error}'
+            f'option {name} {text}: write queues as {{"orders": {{"broker-a": [0, 1]}}}}, '
+            f'or as {{"orders": [0, 1]}} for each broker: {error}'
         ) from None
     if not queues or any(type(queue.queue_id) is not int or queue.queue_id < 0 for queue in queues):
         raise SettingsError(f"option {name} {text}: name one queue or more, by its number")
     return queues
+
+
+def _brokers(queues: Any) -> Any:
+    """Return the queues of a topic by broker; Kafka's shape, a list, names those of each broker."""
+    return {EACH_BROKER: queues} if isinstance(queues, list) else queues
 
 
 def _position(name: str, text: str) -> Position:
@@ -321,10 +338,3 @@ def _json(name: str, text: str) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise SettingsError(f"option {name} {text}: no JSON: {error}") from None
-
-
-def _tags(name: str, text: str) -> frozenset[str] | None:
-    try:
-        return tag.parse(text)
-    except FormatError as error:
-        raise SettingsError(f"option {name}: {error}") from None
