@@ -3,6 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shutil import copytree
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
 from tests.log_rows import Row, plain_rows
 
 from cometmq.errors import StoreDamaged
@@ -20,6 +22,7 @@ from cometmq.spark.options import ReadOptions
 from cometmq.spark.remote import Mapped
 from cometmq.spark.schema import COLUMNS
 from cometmq.spark.splits import log_files
+from cometmq.store import MessageStore
 
 STORE_TIME_AT = 56
 """Of a record whose hosts are IPv4."""
@@ -252,5 +255,76 @@ def test_damage_fails_the_query_with_its_place(spark: SparkSession, damaged: tup
 
 
 def test_an_empty_store_has_no_rows(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "commitlog").mkdir()
-    assert spark.read.format("rocketmq").load(str(tmp_path)).count() == 0
+    (tmp_path / "broker-a" / "commitlog").mkdir(parents=True)
+    with MessageStore.open(tmp_path / "broker-b"):
+        pass
+    for path in ("broker-a", "broker-b", "broker-*"):
+        assert spark.read.format("rocketmq").load(str(tmp_path / path)).count() == 0
+
+
+PUSHES = "spark.sql.python.filterPushdown.enabled"
+CLAUSED = "topic,queue_id,queue_offset,physical_offset,unique_id,tags,keys,store_time"
+CLAUSES = (
+    "topic IN ('GoldenA', 'GoldenB') AND queue_id = 2 AND queue_offset BETWEEN 3 AND 9",
+    "tags = 'TagA' AND topic = 'GoldenA'",
+    "tags IS NULL",
+    "physical_offset >= 700000 AND physical_offset < 1100000 AND NOT tags = 'TagB'",
+    "store_time > '{time}' AND store_time <= '{later}'",
+    "store_time >= '{time}' AND array_contains(keys, '{key}')",
+    "unique_id = '{id}'",
+    "tags = 'TagA' AND tags = 'TagB'",
+)
+
+
+@pytest.mark.timeout(600)  # Spark plans a query for each clause
+def test_where_clauses_give_what_they_gave_without_being_pushed(
+    spark: SparkSession, golden: Mapping[str, Path]
+) -> None:
+    rows = list(plain_rows(golden["store-clean"]))
+    one = rows[1_300]
+    begin = datetime.fromtimestamp(one["store_time"] / 1000, UTC)
+    later = begin + timedelta(milliseconds=1_500.5)
+    key = next(row["keys"][0] for row in reversed(rows) if row["keys"])
+    asked = [clause.format(time=begin, later=later, key=key, id=one["unique_id"]) for clause in CLAUSES]
+    frame = spark.read.format("rocketmq").option("columns", CLAUSED).load(str(golden["store-clean"]))
+    every = frame.select("physical_offset", f.array(*map(f.expr, asked))).collect()
+    for number, clause in enumerate(asked):
+        expected = [offset for offset, holds in every if holds[number]]
+        found = frame.where(clause).select("physical_offset").collect()
+        assert sorted(row["physical_offset"] for row in found) == expected, clause
+        assert expected or clause == asked[-1], f"{clause} tests nothing"
+
+
+@pytest.mark.parametrize("pushes", [True, False])
+def test_spark_need_not_apply_again_what_the_reader_applies(
+    spark: SparkSession, golden: Mapping[str, Path], capsys: pytest.CaptureFixture[str], pushes: bool
+) -> None:
+    spark.conf.set(PUSHES, str(pushes).lower())
+    try:
+        frame = spark.read.format("rocketmq").load(str(golden["store-clean"]))
+        frame.where("topic = 'GoldenA' AND tags = 'TagA' AND queue_offset < 7").explain()
+    finally:
+        spark.conf.set(PUSHES, "true")
+    plan = capsys.readouterr().out
+    assert [text in plan for text in ("GoldenA", "TagA", "< 7")] == [not pushes] * 3
+
+
+def test_clauses_are_for_the_records_that_a_limit_leaves(
+    spark: SparkSession, golden: Mapping[str, Path]
+) -> None:
+    expected = sum(row["topic"] == "GoldenA" for row in list(plain_rows(golden["store-clean"]))[:50])
+    frame = spark.read.format("rocketmq").option("limit", 50).load(str(golden["store-clean"]))
+    assert frame.where("topic = 'GoldenA'").count() == expected < 50
+
+
+def test_options_choose_by_tags_and_by_key(golden: Mapping[str, Path]) -> None:
+    rows = list(plain_rows(golden["store-clean"]))
+    key = next(row["keys"][0] for row in rows if row["keys"])
+    for options, expected in (
+        (ReadOptions((golden["store-clean"],), key=key), [row for row in rows if key in row["keys"]]),
+        (
+            ReadOptions((golden["store-clean"],), tags=frozenset({"TagA"})),
+            [row for row in rows if row["tags"] == "TagA"],
+        ),
+    ):
+        assert expected and offsets(read(options)) == [row["physical_offset"] for row in expected]

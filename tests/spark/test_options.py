@@ -23,13 +23,15 @@ def test_every_option_is_understood_in_any_case() -> None:
         {
             "PATH": "file:///my%20store",
             "topic": "TopicA, %RETRY%group",
+            "tags": "TagA || TagB",
+            "key": "order-7",
             "columns": "body,topic",
             "decompress": "FALSE",
             "broker": "broker-a",
             "limit": "10",
             "startingtimestamp": "1700000000000",
             "endingTimestamp": "2026-01-31T09:00:00.250+08:00",
-            "maxBytesPerPartition": "65536",
+            "maxBytesPerPartition": "64k",
             "mode": "failfast",
         }
     )
@@ -44,6 +46,8 @@ def test_every_option_is_understood_in_any_case() -> None:
         broker="broker-a",
         decompress=False,
         fail_on_damage=True,
+        tags=frozenset({"TagA", "TagB"}),
+        key="order-7",
     )
 
 
@@ -67,6 +71,9 @@ def test_every_option_is_understood_in_any_case() -> None:
         ("startingTimestamp", "yesterday", "give ms since the epoch, or ISO 8601 with a zone"),
         ("startingTimestamp", "2026-01-31T09:00:00", "ISO 8601 with a zone"),
         ("endingTimestamp", "-5", "give ms since the epoch"),
+        ("maxBytesPerPartition", "1q", "give bytes, or a number with k, m, g or t: 64m"),
+        ("tags", "||", "option tags: tag expression"),
+        ("key", "a b", "option key 'a b': give one key, which holds no blank"),
         ("mode", "DROPMALFORMED", "option mode DROPMALFORMED: give PERMISSIVE or FAILFAST"),
     ],
 )

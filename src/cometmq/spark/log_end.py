@@ -34,6 +34,10 @@ class LogEnd:
         """Position behind the last byte that can belong to a record."""
         return self._look_up(self._tail) if self._end is None else self._end
 
+    def bound(self, end: int) -> int:
+        """Return ``end``, or where records end if that is before."""
+        return min(end, self._written if end <= self._tail else self.position)
+
     def need(self, begin: int, end: int) -> int:
         """See that a stretch can be looked at, as ``Bytes.need``, as far as records go; return how far."""
         limit = self._end

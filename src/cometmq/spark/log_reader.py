@@ -2,20 +2,23 @@
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from cometmq import kernels
 from cometmq.errors import StoreDamaged
 from cometmq.kernels.ops import Longs, Ops, Scan
 from cometmq.spark.bodies import whole_bodies
+from cometmq.spark.filters import FILES, Pushed, push, spark_pushes
 from cometmq.spark.gathering import gather
 from cometmq.spark.options import ReadOptions
 from cometmq.spark.patterns import matching
+from cometmq.spark.record_choice import RecordChoice
 from cometmq.spark.remote import Listed, opened
 from cometmq.spark.splits import LogFile, Piece, gaps, log_file, log_files, splits
+from cometmq.spark.time_range import lies_outside
 from cometmq.spark.walk import Damage, scans
 from cometmq.spark.worker import settle
 
@@ -28,6 +31,7 @@ class LogReader(DataSourceReader):
     def __init__(self, options: ReadOptions, columns: tuple[str, ...]) -> None:
         self._options = options
         self._columns = columns
+        self._choice = RecordChoice.of(options, Pushed())
 
     def partitions(self) -> list[InputPartition]:
         """Give one partition for each split of the files; a single one for all when there is a limit.
@@ -39,14 +43,14 @@ class LogReader(DataSourceReader):
         stores = [store for path in self._options.paths for store in matching(path)]
         limited, most = self._options.limit is not None, self._options.bytes_per_partition
         made = [
-            split
+            self._choice.pieces(split)
             for store in stores
             for split in splits(self._files(store), sys.maxsize if limited else most)
         ]
         if limited:
             made = [[piece for split in made for piece in split]]
         settle()
-        return [InputPartition(pieces) for pieces in made]
+        return [InputPartition(pieces) for pieces in made if pieces]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Give the records of a partition that are asked for, in batches.
@@ -60,9 +64,11 @@ class LogReader(DataSourceReader):
         left = self._options.limit or sys.maxsize
         for piece in pieces:
             found = opened(piece.file.path, piece.file.size, piece.end)
+            if lies_outside(found, piece, ops, self._choice):
+                continue
             data = found.data
             for scan in scans(found, piece, ops, on_damage=self._tell):
-                rows = self._select(ops, data, scan)[:left]
+                rows = self._choice.rows(ops, data, scan)[:left]
                 if len(rows):
                     yield from self._batches(ops, data, scan, rows)
                 left -= len(rows)
@@ -83,16 +89,26 @@ class LogReader(DataSourceReader):
             return iter((batch,))
         return whole_bodies(batch, scan.sys_flag[rows], on_damage=self._tell)
 
-    def _select(self, ops: Ops, data: memoryview, scan: Scan) -> Longs:
-        return ops.select(
-            data,
-            scan,
-            topics=self._options.topics,
-            begin_time=self._options.starting_time,
-            end_time=self._options.ending_time,
-        )
-
     def _tell(self, damage: Damage | str) -> None:
         if self._options.fail_on_damage:
             raise StoreDamaged(f"{damage}; mode PERMISSIVE passes over it")
         log.warning("%s", damage)
+
+
+class FilteringLogReader(LogReader):
+    """A reader that takes WHERE clauses. Spark fails one unless its setting allows to push them."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  Spark's name
+        """Take what can be taken; return those that Spark still has to apply."""
+        pushed, left = push(filters, FILES)
+        self._choice = RecordChoice.of(self._options, pushed)
+        return left
+
+
+def reader_of(options: ReadOptions, columns: tuple[str, ...]) -> LogReader:
+    """Return the reader that the options ask for; it takes WHERE clauses if Spark has some.
+
+    Not if there is a limit: the clauses are for the records that it leaves.
+    """
+    pushes = spark_pushes() and options.limit is None
+    return FilteringLogReader(options, columns) if pushes else LogReader(options, columns)

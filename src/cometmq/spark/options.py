@@ -4,11 +4,14 @@
 option                 meaning
 =====================  =========================================================================
 path                   a store directory, its ``commitlog`` folder, or one CommitLog file; what
-                       ``load()`` is given. A pattern, ``broker-*/store``, stands for all that match
-                       it. Each executor must see them at the same place, or reach them through
-                       fsspec: ``s3://bucket/store`` (see ``remote``)
+                       ``load()`` is given. A pattern, ``broker-*/store`` or ``{a,b}/store``, stands
+                       for all that match it (see ``patterns``). Each executor must see them at the
+                       same place, or reach them through fsspec: ``s3://bucket/store`` (see
+                       ``remote``)
 paths                  several of them, as JSON: what ``load([…])`` is given
 topic                  topics to read, separated by commas; all when not given
+tags                   records with one of these tags: ``TagA || TagB``
+key                    records that have this business key
 columns                columns to make, in this order, separated by commas; all when not given.
                        Spark does not tell a Python source which columns a query uses: leaving out
                        ``body`` and ``properties`` here is what saves time
@@ -18,13 +21,15 @@ broker                 name of the broker whose store it is, for the column ``br
                        not given, as no file tells it
 limit                  at most so many records, the first ones of the logs; they are read in one task
 startingTimestamp      store time of the earliest record to give: ms since the epoch, or ISO 8601
-                       with a zone, ``2026-01-31T09:00:00+08:00``
+                       with a zone, ``2026-01-31T09:00:00+08:00``. Parts of the log that begin and
+                       end a minute or more outside of the times are passed over
 endingTimestamp        store time before which records are given
-maxBytesPerPartition   bytes of the log that one task reads; 134,217,728 (128 MiB) when not given
+maxBytesPerPartition   bytes of the log that one task reads, ``64m``; 128 MiB when not given
 mode                   PERMISSIVE passes over damage and logs it; FAILFAST fails, naming the place
 =====================  =========================================================================
 
-As in all of Spark, names and the mode are read in any case.
+As in all of Spark, names and the mode are read in any case. WHERE clauses choose records as options do, see
+``filters``.
 """
 
 from collections.abc import Mapping
@@ -44,6 +49,8 @@ OPTIONS: Final = (
     "path",
     "paths",
     "topic",
+    "tags",
+    "key",
     "columns",
     "decompress",
     "broker",
@@ -59,7 +66,7 @@ class ReadOptions(NamedTuple):
     """The options of one read, checked.
 
     Attributes:
-        topics: None for all.
+        topics: None for all, as are ``tags`` and ``key``.
         columns: None for all.
         starting_time: ms since the epoch, as is ``ending_time``, which is not included.
     """
@@ -74,6 +81,8 @@ class ReadOptions(NamedTuple):
     broker: str | None = None
     decompress: bool = True
     fail_on_damage: bool = False
+    tags: frozenset[str] | None = None
+    key: str | None = None
 
 
 def parse(options: Mapping[str, str]) -> ReadOptions:
@@ -96,6 +105,8 @@ def parse(options: Mapping[str, str]) -> ReadOptions:
         broker=given.read("broker", values.text, None),
         decompress=given.read("decompress", values.flag, True),
         fail_on_damage=given.read("mode", values.fails_on_damage, False),
+        tags=given.read("tags", values.tags, None),
+        key=given.read("key", values.key, None),
     )
     values.check_times(given, parsed.starting_time, parsed.ending_time)
     return parsed

@@ -61,10 +61,10 @@ class RocketMQSource(DataSource):
             from cometmq.spark.live.options import parse as parse_live
 
             return reader_of(parse_live(self.options, stream=False), columns_of(schema))
-        from cometmq.spark.log_reader import LogReader
+        from cometmq.spark.log_reader import reader_of as reader_of_files
         from cometmq.spark.options import parse
 
-        return LogReader(parse(self.options), columns_of(schema))
+        return reader_of_files(parse(self.options), columns_of(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         """Give the reader of what comes to live topics."""

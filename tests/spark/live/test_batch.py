@@ -1,4 +1,5 @@
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual
 from tests.spark.live.conftest import Topics, queue
@@ -134,9 +135,39 @@ def test_what_a_group_has_committed_behind_the_end_of_a_queue_is_named(topics: T
         planned(options)
 
 
+PUSHES = "spark.sql.python.filterPushdown.enabled"
+
+
 @pytest.mark.timeout(400)
-def test_spark_pushes_its_clauses(spark: SparkSession, orders: Topics) -> None:
+def test_spark_pushes_its_clauses(
+    spark: SparkSession, orders: Topics, capsys: pytest.CaptureFixture[str]
+) -> None:
     reader = spark.read.format("rocketmq").options(namesrv=orders.name_server, subscribe="orders")
-    frame = reader.options(minPartitions="3", pushFilters="true").load()
+    frame = reader.option("minPartitions", "3").load()
     late = frame.where("tags = 'paid' AND queue_offset >= 97 AND store_time > '2020-01-01'").select("body")
-    assert [bytes(row["body"]) for row in late.collect()] == [b"paid 97", b"paid 98", b"paid 99"]
+    expected = [b"paid 97", b"paid 98", b"paid 99"]
+    assert [bytes(row["body"]) for row in late.collect()] == expected
+    late.explain()
+    assert "= paid" not in capsys.readouterr().out  # Spark need not compare it again
+    limited = reader.option("limit", "110").load().where("tags = 'new'")
+    assert limited.count() == 10  # and not 40, of the first 110 that are new
+
+
+@pytest.mark.timeout(400)
+def test_clauses_that_spark_does_not_push_give_the_same(spark: SparkSession, orders: Topics) -> None:
+    reader = spark.read.format("rocketmq").options(namesrv=orders.name_server, subscribe="orders")
+    late = "tags = 'paid' AND queue_offset >= 97"
+    spark.conf.set(PUSHES, "false")
+    try:
+        assert reader.load().where(late).count() == 3
+        with pytest.raises(AnalysisException, match="DATA_SOURCE_PUSHDOWN_DISABLED"):
+            reader.option("pushFilters", "true").load().where(late).count()
+    finally:
+        spark.conf.set(PUSHES, "true")
+    assert reader.option("pushFilters", "false").load().where(late).count() == 3
+
+
+def test_queues_may_be_assigned_for_each_broker(orders: Topics) -> None:
+    assert planned(orders.options(assign='{"orders": [1]}')) == [[Range(NEW, 0, 40)]]
+    with pytest.raises(NoRoute, match="queue_id=7"):
+        planned(orders.options(assign='{"orders": [0, 7]}'))

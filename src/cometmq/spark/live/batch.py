@@ -10,8 +10,8 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from cometmq.errors import NoRoute, SettingsError
 from cometmq.message import MessageQueue
+from cometmq.spark.filters import LIVE, Pushed, both, push, spark_pushes
 from cometmq.spark.live.cluster import Cluster
-from cometmq.spark.live.filters import Pushed, push
 from cometmq.spark.live.loss import SHOWN_MAX, tell_loss
 from cometmq.spark.live.offsets import EARLIEST, LATEST, Offsets
 from cometmq.spark.live.options import (
@@ -102,18 +102,21 @@ class FilteringReader(LiveReader):
     """A reader that takes WHERE clauses. Spark fails one unless its setting allows to push them."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  Spark's name
-        """Take what can be taken; give the others back."""
-        self._pushed, left = push(filters)
+        """Take what can be taken; return those that Spark still has to apply."""
+        self._pushed, left = push(filters, LIVE)
         if self._pushed.tags is not None:
-            tags = self._options.tags
-            both = self._pushed.tags if tags is None else tags & self._pushed.tags
-            self._options = replace(self._options, tags=both)
+            self._options = replace(self._options, tags=both(self._options.tags, self._pushed.tags))
         return left
 
 
 def reader_of(options: LiveOptions, columns: tuple[str, ...]) -> LiveReader:
-    """Give the reader that the options ask for."""
-    return FilteringReader(options, columns) if options.push_filters else LiveReader(options, columns)
+    """Return the reader that the options ask for; by default it takes WHERE clauses if Spark has some.
+
+    Not if there is a limit: the clauses are for the messages that it leaves.
+    """
+    pushes = spark_pushes() if options.push_filters is None else options.push_filters
+    takes = pushes and options.limit is None
+    return FilteringReader(options, columns) if takes else LiveReader(options, columns)
 
 
 def parts(options: LiveOptions, cluster: Cluster, ranges: list[Range]) -> list[InputPartition]:

@@ -13,7 +13,7 @@ from pyspark.sql.datasource import (
     Not,
 )
 
-from cometmq.spark.live.filters import Pushed, push
+from cometmq.spark.filters import FILES, LIVE, Pushed, push
 
 TIME = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
 MS = 1_700_000_000_000
@@ -38,7 +38,7 @@ MS = 1_700_000_000_000
     ],
 )
 def test_what_can_be_chosen_exactly_is_taken_from_spark(filters: list[Filter], pushed: Pushed) -> None:
-    assert push(filters) == (pushed, [])
+    assert push(filters, LIVE) == push(filters, FILES) == (pushed, [])
 
 
 @pytest.mark.parametrize(
@@ -51,10 +51,12 @@ def test_what_can_be_chosen_exactly_is_taken_from_spark(filters: list[Filter], p
         ),
         ([GreaterThanOrEqual(("store_time",), TIME)], Pushed(begin_time=MS)),
         ([LessThanOrEqual(("store_time",), TIME)], Pushed(end_time=MS)),
+        ([LessThanOrEqual(("store_time",), TIME.replace(microsecond=1_999))], Pushed(end_time=MS + 1)),
+        ([GreaterThan(("store_time",), TIME.replace(year=1900))], Pushed(begin_time=-2_181_520_000_000)),
     ],
 )
 def test_times_narrow_a_read_and_spark_compares_them_again(filters: list[Filter], pushed: Pushed) -> None:
-    assert push(filters) == (pushed, filters)
+    assert push(filters, LIVE) == push(filters, FILES) == (pushed, filters)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +70,22 @@ def test_times_narrow_a_read_and_spark_compares_them_again(filters: list[Filter]
         EqualTo(("properties", "tags"), "a"),
         In(("tags",), ("a", None)),
         EqualTo(("queue_offset",), None),
+        EqualTo(("topic",), "a\ufffd"),
+        EqualTo(("body",), "a"),
     ],
 )
 def test_all_else_is_left_to_spark(one: Filter) -> None:
-    assert push([one]) == (Pushed(), [one])
+    assert push([one], LIVE) == push([one], FILES) == (Pushed(), [one])
+
+
+@pytest.mark.parametrize(
+    ("one", "pushed"),
+    [
+        (EqualTo(("unique_id",), "7F"), Pushed(unique_ids=frozenset({"7F"}))),
+        (GreaterThanOrEqual(("physical_offset",), 9), Pushed(physical_begin=9)),
+        (LessThan(("physical_offset",), 9), Pushed(physical_end=9)),
+    ],
+)
+def test_files_are_also_chosen_by_what_no_broker_looks_for(one: Filter, pushed: Pushed) -> None:
+    assert push([one], FILES) == (pushed, [])
+    assert push([one], LIVE) == (Pushed(), [one])
