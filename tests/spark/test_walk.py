@@ -13,6 +13,8 @@ from cometmq.format import layout
 from cometmq.format.record import Record, RecordHead, encode, encode_blank
 from cometmq.format.scan import check
 from cometmq.kernels import plain
+from cometmq.spark import log_end
+from cometmq.spark.log_end import BLANK_SIZE_MAX
 from cometmq.spark.splits import LogFile, Piece, log_files, splits
 from cometmq.spark.walk import Damage, scans
 
@@ -95,8 +97,10 @@ def log_bytes(draw: st.DrawFn) -> bytes:
         if kind == "r":
             data += whole
         elif kind == "t":
-            # torn in head or body: behind it no checksum tells a record from the next one's first bytes
-            data += whole[: draw(st.integers(1, len(whole) - 19))]
+            # torn in head or body: behind it, or without a body, no checksum tells a record from the next
+            # one's first bytes
+            torn = record(BASE_OFFSET + len(data), body or b"torn")
+            data += torn[: draw(st.integers(1, len(torn) - 19))]
         elif kind == "c":
             data += record(draw(st.integers(0, 1 << 40)), body)  # a copy of a record that lay elsewhere
         elif kind == "o":
@@ -110,9 +114,17 @@ def log_bytes(draw: st.DrawFn) -> bytes:
 
 
 @settings(max_examples=150, deadline=None)
-@given(log_bytes(), st.lists(st.integers(0, 3000), max_size=63), st.sampled_from([64, 300, 1 << 20]))
-def test_any_pieces_give_the_records_of_the_whole(data: bytes, cuts: list[int], bytes_max: int) -> None:
-    with TemporaryDirectory() as folder:
+@given(
+    log_bytes(),
+    st.lists(st.integers(0, 3000), max_size=63),
+    st.sampled_from([64, 300, 1 << 20]),
+    st.sampled_from([200, BLANK_SIZE_MAX]),  # there is none before the last 200 bytes
+)
+def test_any_pieces_give_the_records_of_the_whole(
+    data: bytes, cuts: list[int], bytes_max: int, blank_size_max: int
+) -> None:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(log_end, "BLANK_SIZE_MAX", blank_size_max)
         file = made(Path(folder), data)
         bounds = sorted({0, file.written, *(cut for cut in cuts if cut < file.written)})
         pieces = [Piece(file, start, end, False) for start, end in pairwise(bounds)]
