@@ -2,10 +2,15 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.counted import CountedFiles
 
+from cometmq.format import layout
+from cometmq.spark.jobs import ranges
 from cometmq.spark.jobs.ranges import Range
+from cometmq.spark.remote import path_of
 from cometmq.spark.splits import log_files, splits, within
 
 
@@ -34,3 +39,16 @@ def test_pieces_within_a_stretch_are_those_bytes_of_the_log(
 def test_all_is_the_default(golden: Mapping[str, Path]) -> None:
     for split in splits(log_files(golden["store-clean"]), 100_000):
         assert within(split, *Range()) == split
+
+
+def test_a_second_run_over_ten_tebibytes_has_tasks_for_what_is_new_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ranges, "on_parts", lambda _, parts, *__: parts)
+    names = [layout.offset_name(number << 30) for number in range(10_241)]
+    CountedFiles.start({f"lake/store/commitlog/{name}": 1 << 30 for name in names})
+    spark: Any = None
+    files = log_files(path_of("counted://lake/store"))
+    parts: Any = ranges.records(spark, files, ("topic",), Range(10_240 << 30))
+    assert [piece.file for part in parts for piece in part] == [files[-1]] * 8
+    assert CountedFiles.requests.total() == 11 and not CountedFiles.fetched
