@@ -11,7 +11,7 @@ from cometmq.format import layout
 from cometmq.spark.jobs import ranges
 from cometmq.spark.jobs.ranges import Range
 from cometmq.spark.remote import path_of
-from cometmq.spark.splits import log_files, splits, within
+from cometmq.spark.splits import LogFile, log_files, splits, within
 
 
 @pytest.mark.parametrize("bytes_per_task", [50_000, 1 << 30])
@@ -52,3 +52,15 @@ def test_a_second_run_over_ten_tebibytes_has_tasks_for_what_is_new_alone(
     parts: Any = ranges.records(spark, files, ("topic",), Range(10_240 << 30))
     assert [piece.file for part in parts for piece in part] == [files[-1]] * 8
     assert CountedFiles.requests.total() == 11 and not CountedFiles.fetched
+
+
+def test_a_file_that_is_missing_in_the_stretch_is_named(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(ranges, "on_parts", lambda _, parts, *__: parts)
+    files = [LogFile(Path("commitlog", layout.offset_name(base)), base, 10, 10) for base in (0, 20, 30)]
+    spark: Any = None
+    ranges.records(spark, files, ("topic",), Range(20))
+    assert caplog.text == ""
+    ranges.records(spark, files, ("topic",), Range(5))
+    assert "commitlog: the CommitLog has no file with the offsets 10 to 20" in caplog.text

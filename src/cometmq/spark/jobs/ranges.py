@@ -1,5 +1,6 @@
 """A stretch of a store's CommitLog as a DataFrame: what was appended since an offset."""
 
+import logging
 import sys
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -12,7 +13,9 @@ from cometmq.spark.jobs.parts import on_parts
 from cometmq.spark.log_reader import LogReader
 from cometmq.spark.options import BYTES_PER_PARTITION, ReadOptions
 from cometmq.spark.schema import spark_schema
-from cometmq.spark.splits import LogFile, Piece, splits, within
+from cometmq.spark.splits import LogFile, Piece, gaps, splits, within
+
+log = logging.getLogger(__name__)
 
 
 class Range(NamedTuple):
@@ -32,10 +35,14 @@ def records(
     broker: str | None = None,
     bytes_per_task: int = BYTES_PER_PARTITION,
 ) -> DataFrame:
-    """Return columns of the records in a stretch of a log; damage is passed over and logged.
+    """Return columns of the records in a stretch of a log; damage and missing files are logged.
 
     Nothing of the log before ``begin`` is read. ``broker`` is what the column of this name says.
     """
+    for end, begin in gaps(files):
+        if stretch.begin < begin and end < stretch.end:
+            folder = files[0].path.parent
+            log.warning("%s: the CommitLog has no file with the offsets %d to %d", folder, end, begin)
     parts = [within(split, *stretch) for split in splits(files, bytes_per_task)]
     parts = [part for part in parts if part]
     reader = LogReader(ReadOptions((), topics, broker=broker), tuple(columns))
