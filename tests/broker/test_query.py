@@ -4,8 +4,11 @@ import pytest
 from msgspec.structs import replace
 from tests.broker.conftest import bodies, serving
 
+from cometmq.broker import query
+from cometmq.format.java_hash import tags_code
 from cometmq.format.message_id import parse_offset_message_id
 from cometmq.wire import headers
+from cometmq.wire.bodies import ListedEntries, decode
 from cometmq.wire.codes import RequestCode, ResponseCode
 
 
@@ -62,6 +65,32 @@ async def test_the_ends_of_a_queue_and_a_time_in_it(tmp_path: Path) -> None:
         nothing = headers.GetEarliestStoreTimeHeader("T", 9)
         answer = await bench.ask(RequestCode.GET_EARLIEST_MSG_STORETIME, nothing)
         assert answer.ext_fields["timestamp"] == "-1"
+
+
+async def test_the_entries_of_a_queue_say_where_records_lie_and_how_long_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path) as bench:
+        for n in range(3):
+            await bench.send("T", bytes(100 * n + 1), TAGS=f"tag{n}")
+
+        async def listed(queue_offset: int, count: int, queue_id: int = 0) -> ListedEntries:
+            header = headers.QueryConsumeQueueHeader("T", queue_id, queue_offset, count)
+            answer = await bench.ask(RequestCode.QUERY_CONSUME_QUEUE, header)
+            assert answer.code == ResponseCode.SUCCESS
+            return decode(ListedEntries, answer.body)
+
+        whole = await listed(0, 1_000)
+        assert (whole.min_offset, whole.max_offset) == (0, 3)
+        assert [one.tags_code for one in whole.entries] == [tags_code(f"tag{n}") for n in range(3)]
+        first, second, third = whole.entries
+        assert second.physical_offset == first.physical_offset + first.size
+        assert third.size - second.size == 100
+        assert (await listed(1, 1)).entries == [second]
+        for queue_offset, count, queue_id in ((3, 1, 0), (-1, 5, 0), (0, 0, 0), (0, -1, 0), (0, 1, 9)):
+            assert (await listed(queue_offset, count, queue_id)).entries == []
+        monkeypatch.setattr(query, "ENTRIES_MAX", 2)
+        assert len((await listed(0, 1_000)).entries) == 2
 
 
 async def test_an_offset_is_committed_and_given_back(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from cometmq.errors import NoRoute, SettingsError
 from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.layout import DLQ_PREFIX, REPLY_SUFFIX, RETRY_PREFIX, valid_topic
 from cometmq.wire.bodies.body import decode
-from cometmq.wire.bodies.stats import TopicStats
+from cometmq.wire.bodies.stats import decode_topic_stats
 from cometmq.wire.bodies.topic import TopicConfig
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.headers import DEFAULT_TOPIC, CreateTopicHeader, DeleteTopicInNamesrvHeader, TopicHeader
@@ -186,7 +186,7 @@ class TopicAdmin(ClusterAdmin):
         return sorted(
             QueueLine(queue.broker_name, queue.queue_id, at.min_offset, at.max_offset, at.last_update_time)
             for answer in answers
-            for queue, at in decode(TopicStats, answer.body).offsets.items()
+            for queue, at in decode_topic_stats(answer.body).offsets.items()
         )
 
     async def configs(self, topic: str) -> dict[str, tuple[str, TopicConfig]]:

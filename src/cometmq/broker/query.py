@@ -11,10 +11,12 @@ from cometmq.broker.refused import Refused
 from cometmq.broker.requests import Handlers
 from cometmq.broker.topics import Topics
 from cometmq.format.dispatch import KeyKind
+from cometmq.format.queue_entry import QueueEntry
 from cometmq.net.server import Session
 from cometmq.store.query import QueryResult
 from cometmq.store.reading import Reading
 from cometmq.store.store import MessageStore
+from cometmq.wire.bodies import ListedEntries, ListedEntry, encode
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import (
@@ -23,6 +25,7 @@ from cometmq.wire.headers import (
     GetMaxOffsetHeader,
     GetMinOffsetHeader,
     OffsetResponseHeader,
+    QueryConsumeQueueHeader,
     QueryConsumerOffsetHeader,
     QueryMessageHeader,
     QueryMessageResponseHeader,
@@ -35,6 +38,8 @@ from cometmq.wire.template import NumbersTemplate
 
 UNIQUE_KEY_COUNT_MAX: Final = 32
 """Most messages that a query by unique key gives (RocketMQ: ``defaultQueryMaxNum``)."""
+ENTRIES_MAX: Final = 100
+"""Most entries of a queue that one request is answered with."""
 _FOUND_BY_ID: Final = NumbersTemplate(None, ())
 _FOUND_BY_KEY: Final = NumbersTemplate(None, ("indexLastUpdateTimestamp", "indexLastUpdatePhyoffset"))
 """What ``QueryMessageResponseHeader`` says of a query that finds something."""
@@ -66,6 +71,7 @@ class Queries:
             RequestCode.GET_MAX_OFFSET: self.max_offset,
             RequestCode.GET_MIN_OFFSET: self.min_offset,
             RequestCode.GET_EARLIEST_MSG_STORETIME: self.earliest_store_time,
+            RequestCode.QUERY_CONSUME_QUEUE: self.entries,
             RequestCode.VIEW_MESSAGE_BY_ID: self.message_by_id,
             RequestCode.QUERY_MESSAGE: self.messages_by_key,
         }
@@ -137,6 +143,18 @@ class Queries:
 
         def make(time: int) -> Command:
             return response(command, ext_fields=fields(GetEarliestStoreTimeResponseHeader(time)))
+
+        return self._reads.answer(session, command, reading, make)
+
+    def entries(self, session: Session, command: Command, header: QueryConsumeQueueHeader) -> Command | None:
+        """QUERY_CONSUME_QUEUE: entries of a queue, at most ``ENTRIES_MAX``; no group's filter is applied."""
+        place = header.topic, header.queue_id
+        bounds = self._store.max_queue_offset(*place), self._store.min_queue_offset(*place)
+        reading = self._store.readings.entries(*place, header.queue_offset, min(header.count, ENTRIES_MAX))
+
+        def make(entries: list[QueueEntry]) -> Command:
+            listed = [ListedEntry(False, *entry) for entry in entries]
+            return response(command, body=encode(ListedEntries(*bounds, listed)))
 
         return self._reads.answer(session, command, reading, make)
 

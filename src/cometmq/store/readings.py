@@ -4,7 +4,7 @@ from collections.abc import Callable, Container
 
 from cometmq.format.consume_queue_ext import ADDRESS_MAX
 from cometmq.format.dispatch import KeyKind
-from cometmq.format.queue_entry import unpack_tuples
+from cometmq.format.queue_entry import QueueEntry, unpack_many, unpack_tuples
 from cometmq.store.bulk_finds import BulkFinds
 from cometmq.store.bulk_reads import BulkReads
 from cometmq.store.get import RecordFilter, get_at_hand, get_messages
@@ -102,6 +102,13 @@ class Readings:
             max_bytes=max_bytes,
             tags_codes=tags_codes,
         )
+
+    def entries(self, topic: str, queue_id: int, queue_offset: int, count: int) -> Reading[list[QueueEntry]]:
+        """Read ``count`` entries of a queue, fewer at its end, and none from before its beginning."""
+        queue = self._queues.find(topic, queue_id)
+        if queue is None or count <= 0 or queue_offset < queue.min_offset:
+            return []
+        return list(unpack_many((yield from queue.entries(queue_offset, count))))
 
     def tags_codes(self, topic: str, queue_id: int, queue_offset: int, count: int) -> Reading[list[int]]:
         """Read the tags codes of ``count`` entries of a queue, fewer at its end.

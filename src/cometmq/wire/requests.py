@@ -60,6 +60,7 @@ from cometmq.wire.headers import (
     PullResponseHeader,
     PushReplyHeader,
     PutConfigHeader,
+    QueryConsumeQueueHeader,
     QueryConsumerOffsetHeader,
     QueryDataVersionResponseHeader,
     QueryMessageHeader,
@@ -179,6 +180,7 @@ TO_BROKERS: Final = {
     RequestCode.GET_EARLIEST_MSG_STORETIME: Request(
         GetEarliestStoreTimeHeader, GetEarliestStoreTimeResponseHeader, _TOPIC_GET
     ),
+    RequestCode.QUERY_CONSUME_QUEUE: Request(QueryConsumeQueueHeader, NoFields, _BOTH_GET),
     RequestCode.HEART_BEAT: Request(NoFields, HeartbeatResponseHeader, _SUB, Heartbeat),
     RequestCode.UNREGISTER_CLIENT: Request(UnregisterClientHeader, NoFields, (_group(Action.SUB),)),
     RequestCode.GET_CONSUMER_LIST_BY_GROUP: Request(

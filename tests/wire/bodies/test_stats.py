@@ -1,18 +1,26 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from cometmq.errors import FormatError
 from cometmq.message import MessageQueue
 from cometmq.wire.bodies.body import Body, decode, encode
 from cometmq.wire.bodies.stats import (
     ConsumeOffset,
     ConsumeStats,
+    ListedEntries,
+    ListedEntry,
     QueueOffsets,
     TextTable,
     TopicOffset,
     TopicStats,
+    decode_topic_stats,
 )
 
+NAMES = st.one_of(st.sampled_from(("orders", "a b", "", 'a"b', "a\\b", "主题")), st.text(max_size=5))
+NUMBERS = st.one_of(st.integers(0, 2**63 - 1), st.integers(-(2**63), 2**63 - 1))
 QUEUE = MessageQueue("TopicA", "broker-a", 0)
 KEY = '{"brokerName":"broker-a","queueId":0,"topic":"TopicA"}'
 TOPIC_STATS = (
@@ -25,6 +33,10 @@ CONSUME_STATS = (
     '{"consumeTps":0.0,"offsetTable":{{"brokerName":"broker-a","queueId":0,"topic":"TopicA"}:'
     '{"brokerOffset":7,"consumerOffset":0,"lastTimestamp":0,"pullOffset":0}}}'
 )
+LISTED_ENTRIES = (
+    '{"maxQueueIndex":5,"minQueueIndex":1,'
+    '"queueData":[{"eval":false,"physicOffset":9,"physicSize":100,"tagsCode":7}]}'
+)
 
 
 @pytest.mark.parametrize(
@@ -35,6 +47,7 @@ CONSUME_STATS = (
             TOPIC_STATS,
         ),
         (ConsumeStats(offsets={QUEUE: ConsumeOffset(7)}), CONSUME_STATS),
+        (ListedEntries(5, 1, [ListedEntry(False, 9, 100, 7)]), LISTED_ENTRIES),
         (QueueOffsets({QUEUE: 5}), f'{{"offsetTable":{{{KEY}:5}}}}'),
         (TextTable({"putTps": "1.0 2.0 3.0"}), '{"table":{"putTps":"1.0 2.0 3.0"}}'),
     ],
@@ -44,3 +57,29 @@ def test_reads_and_writes_as_java_does(value: Any, text: str) -> None:
     body_type: type[Body] = type(value)
     assert encode(value).decode() == text
     assert decode(body_type, text.encode()) == value
+
+
+@given(
+    st.dictionaries(
+        st.builds(MessageQueue, NAMES, NAMES, st.integers(-1, 2**31 - 1)),
+        st.builds(TopicOffset, NUMBERS, NUMBERS, NUMBERS),
+        max_size=4,
+    ),
+    st.booleans(),
+)
+def test_a_table_of_many_queues_is_read_as_any_body_is(
+    offsets: dict[MessageQueue, TopicOffset], has_blanks: bool
+) -> None:
+    stats = TopicStats(offsets, 1.5)
+    data = encode(stats)
+    if has_blanks:
+        data = data.replace(b"},{", b"} ,\n{")
+    assert decode_topic_stats(data) == stats == decode(TopicStats, data)
+
+
+def test_what_is_no_table_is_refused_or_empty_as_any_body_is() -> None:
+    assert decode_topic_stats(b"{}") == TopicStats()
+    assert decode_topic_stats(b'{"topicPutTps":2.0,"offsetTable":{}}') == TopicStats(put_tps=2.0)
+    for data in (b"", b'{"offsetTable":{', TOPIC_STATS[:70].encode(), b'{"offsetTable":{5:6}}'):
+        with pytest.raises(FormatError):
+            decode_topic_stats(data)

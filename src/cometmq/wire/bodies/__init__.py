@@ -50,10 +50,13 @@ from cometmq.wire.bodies.running import (
 from cometmq.wire.bodies.stats import (
     ConsumeOffset,
     ConsumeStats,
+    ListedEntries,
+    ListedEntry,
     QueueOffsets,
     TextTable,
     TopicOffset,
     TopicStats,
+    decode_topic_stats,
 )
 from cometmq.wire.bodies.topic import DataVersion, TopicConfig, TopicConfigs, TopicNames, TopicTable
 
@@ -85,6 +88,8 @@ __all__ = [
     "GroupConfigs",
     "GroupNames",
     "Heartbeat",
+    "ListedEntries",
+    "ListedEntry",
     "LockRequest",
     "LockResponse",
     "MessageModel",
@@ -107,6 +112,7 @@ __all__ = [
     "TopicStats",
     "TopicTable",
     "decode",
+    "decode_topic_stats",
     "encode",
     "from_plain",
     "tag_subscription",

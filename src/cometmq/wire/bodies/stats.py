@@ -1,12 +1,16 @@
 """Bodies with the state of topics, groups and servers, for operators.
 
-RocketMQ: ``TopicStatsTable.java``, ``ConsumeStats.java``, ``ResetOffsetBody.java``, ``KVTable.java``.
+RocketMQ: ``TopicStatsTable.java``, ``ConsumeStats.java``, ``ResetOffsetBody.java``, ``KVTable.java``,
+``QueryConsumeQueueResponseBody.java``.
 """
+
+import re
+from typing import Final
 
 from msgspec import field
 
 from cometmq.message import MessageQueue
-from cometmq.wire.bodies.body import Body
+from cometmq.wire.bodies.body import Body, decode
 
 
 class TopicOffset(Body):
@@ -22,6 +26,32 @@ class TopicStats(Body):
 
     offsets: dict[MessageQueue, TopicOffset] = field(default_factory=dict, name="offsetTable")
     put_tps: float = field(default=0.0, name="topicPutTps")
+
+
+_TABLE: Final = b'{"offsetTable":{'
+_ENTRY: Final = re.compile(
+    rb'\{"brokerName":"([ !#-\[\]-~]*)","queueId":(\d{1,9}),"topic":"([ !#-\[\]-~]*)"\}:'
+    rb'\{"lastUpdateTimestamp":(\d{1,18}),"maxOffset":(\d{1,18}),"minOffset":(\d{1,18})\}(?:,|(?=\}))'
+)
+
+
+def decode_topic_stats(data: bytes) -> TopicStats:
+    """Decode the body of an answer to GET_TOPIC_STATS_INFO, as ``decode`` does, a tenth of the time.
+
+    Topics have thousands of queues. So entries that are written as brokers write them are taken out by a
+    pattern, and only what is left is read leniently. Raises FormatError like ``decode``.
+    """
+    if not data.startswith(_TABLE):
+        return decode(TopicStats, data)
+    offsets: dict[MessageQueue, TopicOffset] = {}
+    position = len(_TABLE)
+    while entry := _ENTRY.match(data, position):
+        broker_name, queue_id, topic, time, end, first = entry.groups()
+        queue = MessageQueue(topic.decode(), broker_name.decode(), int(queue_id))
+        offsets[queue] = TopicOffset(int(time), int(end), int(first))
+        position = entry.end()
+    left = decode(TopicStats, _TABLE + data[position:])
+    return TopicStats(offsets | left.offsets, left.put_tps)
 
 
 class ConsumeOffset(Body):
@@ -43,6 +73,27 @@ class ConsumeStats(Body):
 
     consume_tps: float = 0.0
     offsets: dict[MessageQueue, ConsumeOffset] = field(default_factory=dict, name="offsetTable")
+
+
+class ListedEntry(Body):
+    """An entry of a queue: its record's place and length in the CommitLog, and what filters look at.
+
+    Attributes:
+        is_wanted: whether the filter of the group that was named lets it pass; false where none was.
+    """
+
+    is_wanted: bool = field(default=False, name="eval")
+    physical_offset: int = field(default=0, name="physicOffset")
+    size: int = field(default=0, name="physicSize")
+    tags_code: int = 0
+
+
+class ListedEntries(Body):
+    """QUERY_CONSUME_QUEUE; the two offsets are the queue's first one and the one behind its last."""
+
+    max_offset: int = field(default=0, name="maxQueueIndex")
+    min_offset: int = field(default=0, name="minQueueIndex")
+    entries: list[ListedEntry] = field(default_factory=list, name="queueData")
 
 
 class QueueOffsets(Body):

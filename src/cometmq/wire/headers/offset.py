@@ -84,6 +84,16 @@ class GetEarliestStoreTimeResponseHeader(Header):
     store_time: Long = field(name="timestamp")
 
 
+class QueryConsumeQueueHeader(Header):
+    """QUERY_CONSUME_QUEUE: the entries of a queue from ``queue_offset`` on, ``count`` of them at most."""
+
+    topic: str
+    queue_id: Int
+    queue_offset: Long = field(name="index")
+    count: Int
+    consumer_group: str | None = None
+
+
 class ResetOffsetHeader(Header):
     """INVOKE_BROKER_TO_RESET_OFFSET: set a group's offsets in a topic, or in one queue of it.
 
