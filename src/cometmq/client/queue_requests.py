@@ -5,6 +5,7 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from cometmq.arguments import TEXT, check, number, or_none
+from cometmq.client.answer import successful
 from cometmq.client.bodies import first_whole
 from cometmq.client.routes import Routes
 from cometmq.cluster.route import Route
@@ -14,9 +15,12 @@ from cometmq.format.record import decode_many
 from cometmq.format.stored import message_as_stored
 from cometmq.message import QUEUE, MessageQueue, StoredMessage
 from cometmq.net.client import Connections
+from cometmq.wire.bodies import ListedEntries, TopicOffset, decode, decode_topic_stats
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
 from cometmq.wire.headers import (
+    GetEarliestStoreTimeHeader,
+    GetEarliestStoreTimeResponseHeader,
     GetMaxOffsetHeader,
     GetMinOffsetHeader,
     Header,
@@ -24,8 +28,10 @@ from cometmq.wire.headers import (
     PullFlag,
     PullHeader,
     PullResponseHeader,
+    QueryConsumeQueueHeader,
     QueryConsumerOffsetHeader,
     SearchOffsetHeader,
+    TopicHeader,
     UpdateConsumerOffsetHeader,
     fields,
     parse,
@@ -279,6 +285,36 @@ class QueueRequests:
         check(QUEUE, queue=queue)
         header = GetMaxOffsetHeader(topic=queue.topic, queue_id=queue.queue_id)
         return _offset(await self._request(queue, RequestCode.GET_MAX_OFFSET, header))
+
+    async def topic_stats(self, topic: str, broker_name: str) -> dict[MessageQueue, TopicOffset]:
+        """Return the first and last offsets of all queues that a topic has on a broker, by one request.
+
+        They are what ``min_offset`` and ``max_offset`` return for each. The broker's queues are those that can
+        be read or written; 0 stands for the offsets of one that has no message yet.
+        """
+        check(TEXT, topic=topic, broker_name=broker_name)
+        any_queue = MessageQueue(topic, broker_name, 0)
+        answer = await self._request(any_queue, RequestCode.GET_TOPIC_STATS_INFO, TopicHeader(topic))
+        return decode_topic_stats(successful(answer).body).offsets
+
+    async def first_store_time(self, queue: MessageQueue) -> int | None:
+        """Return when the first message that can be read was stored, ms since the epoch; None without one."""
+        check(QUEUE, queue=queue)
+        header = GetEarliestStoreTimeHeader(topic=queue.topic, queue_id=queue.queue_id)
+        answer = successful(await self._request(queue, RequestCode.GET_EARLIEST_MSG_STORETIME, header))
+        store_time = parse(GetEarliestStoreTimeResponseHeader, answer.ext_fields).store_time
+        return store_time if store_time > 0 else None
+
+    async def record_sizes(self, queue: MessageQueue, queue_offset: int, max_count: int) -> list[int]:
+        """Return how many bytes each record takes in the log, from ``queue_offset`` on, by the queue's entries.
+
+        There may be fewer than ``max_count``, as the broker has a limit too, and none where it has no entries.
+        """
+        check(QUEUE, queue=queue)
+        header = QueryConsumeQueueHeader(queue.topic, queue.queue_id, queue_offset, max_count)
+        answer = successful(await self._request(queue, RequestCode.QUERY_CONSUME_QUEUE, header))
+        entries = decode(ListedEntries, answer.body).entries if answer.body else []
+        return [one.size for one in entries]
 
     async def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
         """Give the queue offset of the first message stored at or after ``time_ms`` since the epoch."""
