@@ -11,6 +11,7 @@ from cometmq.client.routes import Routes
 from cometmq.cluster.route import Route
 from cometmq.errors import NetworkError, NoRoute, RemoteError
 from cometmq.filter import tag
+from cometmq.format.queue_entry import FILLER
 from cometmq.format.record import decode_many
 from cometmq.format.stored import message_as_stored
 from cometmq.message import QUEUE, MessageQueue, StoredMessage
@@ -289,8 +290,8 @@ class QueueRequests:
     async def topic_stats(self, topic: str, broker_name: str) -> dict[MessageQueue, TopicOffset]:
         """Return the first and last offsets of all queues that a topic has on a broker, by one request.
 
-        They are what ``min_offset`` and ``max_offset`` return for each. The broker's queues are those that can
-        be read or written; 0 stands for the offsets of one that has no message yet.
+        They are what ``min_offset`` and ``max_offset`` return for each. All queues are there that can be read
+        or written, with offsets of 0 before their first message.
         """
         check(TEXT, topic=topic, broker_name=broker_name)
         any_queue = MessageQueue(topic, broker_name, 0)
@@ -306,15 +307,16 @@ class QueueRequests:
         return store_time if store_time > 0 else None
 
     async def record_sizes(self, queue: MessageQueue, queue_offset: int, max_count: int) -> list[int]:
-        """Return how many bytes each record takes in the log, from ``queue_offset`` on, by the queue's entries.
+        """Return how many bytes records take in the log, from ``queue_offset`` on, by the queue's entries.
 
-        There may be fewer than ``max_count``, as the broker has a limit too, and none where it has no entries.
+        There may be fewer than ``max_count``, as the broker has a limit too, and none where it has no
+        entries. Those that stand for lost messages are left out.
         """
         check(QUEUE, queue=queue)
         header = QueryConsumeQueueHeader(queue.topic, queue.queue_id, queue_offset, max_count)
         answer = successful(await self._request(queue, RequestCode.QUERY_CONSUME_QUEUE, header))
         entries = decode(ListedEntries, answer.body).entries if answer.body else []
-        return [one.size for one in entries]
+        return [one.size for one in entries if one.size != FILLER.size]
 
     async def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
         """Give the queue offset of the first message stored at or after ``time_ms`` since the epoch."""

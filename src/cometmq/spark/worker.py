@@ -20,13 +20,18 @@ KEPT: Final = 64 << 20
 _DAEMON: Final = "pyspark.daemon"
 
 
+def is_worker() -> bool:
+    """Whether this process is one of Spark's Python workers."""
+    spec = sys.modules["__main__"].__spec__
+    return spec is not None and spec.name == _DAEMON
+
+
 @cache
 def settle() -> None:
     """Keep what is loaded, and memory, if this process is a worker; once is enough.
 
     It belongs behind a worker's first work, which loads the last of what stays.
     """
-    spec = sys.modules["__main__"].__spec__
-    if spec is not None and spec.name == _DAEMON:
+    if is_worker():
         gc.freeze()
         memory.retain_heap(KEPT)

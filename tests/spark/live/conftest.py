@@ -1,8 +1,10 @@
 """A broker for all tests of live topics, and the means to fill it."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import pytest
 from tests.live import BROKER, in_thread
@@ -10,6 +12,7 @@ from tests.live import BROKER, in_thread
 from cometmq import blocking
 from cometmq.admin.topics import TopicAdmin
 from cometmq.message import Message, MessageQueue
+from cometmq.net.connection import Connection
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.options import LiveOptions, parse
 
@@ -35,9 +38,53 @@ class Topics(NamedTuple):
         with blocking.Producer(self.name_server) as producer:
             producer.send_batch([Message(topic, body, tags) for body in bodies], queue(topic, queue_id))
 
+    def delete(self, topic: str) -> None:
+        async def delete() -> None:
+            async with TopicAdmin(self.name_server) as admin:
+                await admin.delete(topic)
+
+        asyncio.run(delete())
+
     def options(self, **options: str) -> LiveOptions:
         """Give the options of a read of this broker, which gives up soon."""
         return parse({"namesrv": self.name_server, "retrySeconds": "1"} | options)
+
+
+class Traffic(NamedTuple):
+    """What this process has asked of servers.
+
+    Attributes:
+        requests: how many of each code.
+        opened: the addresses to which it has connected.
+    """
+
+    requests: Counter[int]
+    opened: list[str]
+
+    @property
+    def total(self) -> int:
+        """All requests."""
+        return self.requests.total()
+
+
+@contextmanager
+def counted() -> Iterator[Traffic]:
+    """Count requests and connections of all clients."""
+    traffic = Traffic(Counter(), [])
+    request, open_one = Connection.request, Connection.open
+
+    def count(connection: Connection, command: Any, *arguments: Any) -> Any:
+        traffic.requests[command.code] += 1
+        return request(connection, command, *arguments)
+
+    def note(address: str, *arguments: Any) -> Any:
+        traffic.opened.append(address)
+        return open_one(address, *arguments)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Connection, "request", count)
+        patched.setattr(Connection, "open", note)
+        yield traffic
 
 
 def queue(topic: str, queue_id: int = 0) -> MessageQueue:
@@ -49,6 +96,15 @@ def topics(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topics]:
     """Give a broker for all tests: each makes topics of its own."""
     with in_thread(tmp_path_factory.mktemp("live")) as live:
         yield Topics(live.name_server)
+
+
+@pytest.fixture(scope="session")
+def scattered(topics: Topics) -> Topics:
+    """Give the broker with the topic ``scattered``: 60 queues, a message in each third one."""
+    topics.create("scattered", queues=60)
+    for queue_id in range(0, 60, 3):
+        topics.send("scattered", [b"%d" % queue_id], queue_id)
+    return topics
 
 
 @pytest.fixture(scope="session")

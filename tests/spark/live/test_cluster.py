@@ -7,7 +7,7 @@ from tests.spark.live.conftest import Topics, queue
 from cometmq import blocking
 from cometmq.errors import NetworkError, SettingsError
 from cometmq.net.address import free_port
-from cometmq.spark.live.cluster import Cluster, is_users
+from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.options import At, Committed, Earliest, Latest, LiveOptions, Since, Until, parse
 from cometmq.spark.live.ranges import Range
 
@@ -30,12 +30,6 @@ def test_topics_queues_and_patterns_are_found(orders: Topics) -> None:
     assert queues_of(orders.options(assign='{"orders": {"broker-a": [1, 7]}}')) == {("orders", 1)}
     assert queues_of(orders.options(subscribePattern="order.")) == {("orders", 0), ("orders", 1)}
     assert queues_of(orders.options(subscribePattern="order")) == set()
-
-
-def test_topics_that_nobody_made_are_in_no_pattern() -> None:
-    assert [name for name in ("orders", "TBW102", "%RETRY%g", "RMQ_SYS_TRACE_TOPIC") if is_users(name)] == [
-        "orders"
-    ]
 
 
 def test_positions_are_resolved(cluster: Cluster) -> None:

@@ -1,7 +1,18 @@
+import asyncio
+
 import pytest
 
-from cometmq.errors import NetworkError, NoRoute, RemoteError, SettingsError
-from cometmq.spark.live.patience import is_retriable, patiently
+from cometmq.errors import (
+    CometMQError,
+    NetworkError,
+    NoRoute,
+    RemoteError,
+    SettingsError,
+    WrongProtocol,
+    WrongServer,
+)
+from cometmq.spark.live import patience
+from cometmq.spark.live.patience import UNDER_WAY_MAX, ask_each, patiently
 from cometmq.wire.codes import ResponseCode
 
 
@@ -26,10 +37,70 @@ async def test_gives_up_in_the_end_and_says_on_whom() -> None:
         await patiently("broker b", 0.2, ask)
 
 
-async def test_does_not_ask_again_for_what_no_broker_would_do() -> None:
-    async def ask() -> str:
-        raise RemoteError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, "")
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        RemoteError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, "at 7"),
+        RemoteError(ResponseCode.NO_PERMISSION, "no"),
+        RemoteError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "no group"),
+        WrongServer(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "a broker"),
+        WrongProtocol("HTTP"),
+        SettingsError("x"),
+    ],
+)
+async def test_does_not_ask_again_for_what_no_broker_would_do(refusal: CometMQError) -> None:
+    tries = []
 
-    with pytest.raises(RemoteError):
+    async def ask() -> str:
+        tries.append(1)
+        raise refusal
+
+    with pytest.raises(type(refusal)) as raised:
         await patiently("broker b", 60, ask)
-    assert not is_retriable(SettingsError("x"))
+    assert len(tries) == 1
+    assert str(raised.value) == (
+        f"code {refusal.code}: broker b: {refusal.remark}" if type(refusal) is RemoteError else str(refusal)
+    )
+
+
+async def test_gives_up_soon_where_nothing_is_known_of_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask() -> str:
+        raise RemoteError(ResponseCode.SYSTEM_ERROR, "oh")
+
+    monkeypatch.setattr(patience, "DOUBTFUL_S", 0.2)
+    with pytest.raises(NetworkError, match=r"broker b: no success in 0\.2 s: code 1: oh"):
+        await patiently("broker b", 600, ask)
+
+
+async def test_so_many_are_asked_at_once_and_all_are_answered() -> None:
+    under_way, most = 0, 0
+
+    async def ask(number: int) -> int:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0)
+        under_way -= 1
+        return 2 * number
+
+    numbers = range(1_000)
+    answers = await ask_each(ask, numbers)
+    assert list(answers.items()) == [(number, 2 * number) for number in numbers]
+    assert most == UNDER_WAY_MAX
+    assert await ask_each(ask, []) == {}
+
+
+async def test_one_failure_ends_all_the_others() -> None:
+    ended = []
+
+    async def ask(number: int) -> None:
+        try:
+            if number == 3:
+                raise NoRoute("3")
+            await asyncio.Event().wait()
+        finally:
+            ended.append(number)
+
+    with pytest.raises(NoRoute, match="3"):
+        await ask_each(ask, range(1_000))
+    assert sorted(ended) == list(range(UNDER_WAY_MAX))

@@ -1,4 +1,3 @@
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -7,6 +6,7 @@ from tests.spark.live.conftest import Topics, queue
 
 from cometmq.errors import NetworkError
 from cometmq.format.record import decode_many
+from cometmq.spark.live.links import linked
 from cometmq.spark.live.options import LiveOptions
 from cometmq.spark.live.pulls import Piece, Pulls
 from cometmq.spark.live.ranges import Range
@@ -15,18 +15,14 @@ PAID, NEW = queue("orders", 0), queue("orders", 1)
 
 
 def pull(options: LiveOptions, *ranges: Range, bytes_max: int = 1_000_000) -> list[list[Piece]]:
-    async def main() -> list[list[Piece]]:
-        pulls = Pulls(options)
+    found = []
+    with linked(options.name_servers) as link:
+        pulls = Pulls(options, link)
         pulls.begin(ranges)
-        try:
-            found = []
-            while pieces := await pulls.next(bytes_max):
-                found.append(pieces)
-            return found
-        finally:
-            await pulls.close()
-
-    return asyncio.run(main())
+        while pieces := link.run(pulls.next(bytes_max)):
+            found.append(pieces)
+        link.run(pulls.close())
+    return found
 
 
 def bodies(pieces: list[Piece]) -> list[bytes]:

@@ -26,10 +26,10 @@ from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue
 from cometmq.spark.jobs.sources import stored
 from cometmq.spark.jobs.watch import Progress, watched
-from cometmq.spark.live.cluster import is_users
 from cometmq.spark.live.options import RETRY_SECONDS, name_servers
 from cometmq.spark.live.rows import rows_of
 from cometmq.spark.live.sink import SinkOptions, send_rows
+from cometmq.spark.live.survey import is_users
 from cometmq.spark.options import BYTES_PER_PARTITION
 from cometmq.spark.remote import path_of
 

@@ -52,7 +52,7 @@ class LiveReader(DataSourceReader):
             NetworkError: a broker does not answer for ``retrySeconds``: names it.
             RemoteError: it refuses.
         """
-        with Cluster(self._options) as cluster:
+        with Cluster(self._options, at_one_time=True) as cluster:
             ranges = self._ranges(cluster)
             made = [InputPartition(ranges)] if self._options.limit else parts(self._options, cluster, ranges)
         settle()
@@ -66,7 +66,7 @@ class LiveReader(DataSourceReader):
         return read(self._options, self._columns, ranges)
 
     def _ranges(self, cluster: Cluster) -> list[Range]:
-        queues = cluster.queues()
+        queues = cluster.subscribed()
         check_there(self._options.subscription, queues)
         start = self._options.start
         begins = cluster.resolve(Earliest() if start is None else start, queues, "startingOffsets")
@@ -132,19 +132,23 @@ def parts(options: LiveOptions, cluster: Cluster, ranges: list[Range]) -> list[I
 
 
 def readable(options: LiveOptions, cluster: Cluster, ranges: Iterable[Range]) -> list[Range]:
-    """Give what of the ranges brokers have, having told of what they have not."""
+    """Return what of the ranges brokers have, having reported what they have not.
+
+    Raises StoreDamaged for what is gone (``failOnDataLoss``), and RemoteError if a broker refuses any pull.
+    """
     some = [one for one in ranges if one.size > 0]
-    queues = [one.queue for one in some]
-    firsts = cluster.resolve(Earliest(), queues, "")
-    lasts = cluster.resolve(Latest(), queues, "")
+    extents = cluster.extents([one.queue for one in some])
     gone, there = [], []
     for one in some:
-        begin = min(max(one.start, firsts[one.queue]), one.end)
-        end = max(min(one.end, lasts[one.queue]), begin)
+        first, behind = extents[one.queue]
+        begin = min(max(one.start, first), one.end)
+        end = max(min(one.end, behind), begin)
         gone += [one._replace(end=begin), one._replace(start=end)]
         there.append(one._replace(start=begin, end=end))
     tell_loss(options, [one for one in gone if one.size], "the brokers have none with these offsets")
-    return [one for one in there if one.size]
+    left = [one for one in there if one.size]
+    cluster.check_pulls(left)
+    return left
 
 
 def check_there(subscription: Subscription, queues: Iterable[MessageQueue]) -> None:

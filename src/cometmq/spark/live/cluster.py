@@ -1,21 +1,18 @@
 """What the driver asks of name servers and brokers to plan a read, and what it tells them of a stream."""
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import partial
 from itertools import repeat
 from typing import Any, Final, Self, TypeVar
 
 from cometmq.client.heartbeat import beat, say_goodbye
 from cometmq.client.identity import client_id
-from cometmq.client.offset_store import RemoteOffsets
 from cometmq.client.queue_requests import QueueRequests
-from cometmq.client.routes import Routes
-from cometmq.errors import NoRoute, SettingsError
-from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
+from cometmq.errors import CometMQError, NoRoute, RemoteError, SettingsError
+from cometmq.format.layout import RETRY_PREFIX
 from cometmq.message import MessageQueue
-from cometmq.net.client import Connections
+from cometmq.spark.live.first_messages import FirstMessage
+from cometmq.spark.live.links import LINKS
 from cometmq.spark.live.offsets import EARLIEST, LATEST, Offsets
 from cometmq.spark.live.options import (
     READER_GROUP,
@@ -26,36 +23,40 @@ from cometmq.spark.live.options import (
     LiveOptions,
     Position,
     Since,
-    Subscription,
     Until,
 )
-from cometmq.spark.live.patience import is_retriable, patiently
+from cometmq.spark.live.patience import ask_each, is_doubtful, is_retriable, patiently
 from cometmq.spark.live.ranges import Range
+from cometmq.spark.live.survey import Extents, Place, Survey
 from cometmq.spark.values import CLOCK_SLACK_MS, NUMBER_MAX
 from cometmq.wire.bodies.heartbeat import ConsumerData, ConsumeType, Heartbeat
+from cometmq.wire.codes import ResponseCode
 
 T = TypeVar("T")
 
-REQUEST_TIMEOUT_MS: Final = 3_000
-LOOK_AGAIN_S: Final = 1.0
-SYSTEM_PREFIX: Final = "rmq_sys_"
-SYSTEM_TOPICS: Final = frozenset(
-    {"TBW102", "SCHEDULE_TOPIC_XXXX", "BenchmarkTest", "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT"}
-)
-
-log = logging.getLogger(__name__)
+REQUEST_TIMEOUT_MS: Final = 10_000
+SAMPLE: Final = 32
+"""Records by whose sizes those of a range are judged, at each of two places."""
 
 
 class Cluster:
-    """The brokers of the topics that are read. Its event loop and connections stay until it is closed."""
+    """The brokers of the topics that are read. Its link to them is its own until it is closed.
 
-    def __init__(self, options: LiveOptions) -> None:
+    Args:
+        at_one_time: whether all positions are of one moment, so that each broker is asked about a topic once.
+    """
+
+    def __init__(self, options: LiveOptions, *, at_one_time: bool = False) -> None:
         self._options = options
-        self._runner = asyncio.Runner()
-        self._runner.run(self._open())
+        self._link = LINKS.take(options.name_servers)
+        self._routes = self._link.routes
+        self._requests = self._requests_of(options.group or READER_GROUP)
+        self._survey = Survey(options, self._routes, self._requests, at_one_time=at_one_time)
+        self._is_introduced = False
+        self._pulled: set[Place] = set()
 
     def __enter__(self) -> Self:
-        """Get ready to ask."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -63,55 +64,83 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        """Close the connections and end the loop."""
-        self._runner.run(self._connections.close())
-        self._runner.close()
+        """Give the link back."""
+        LINKS.give_back(self._link)
 
     def queues(self) -> set[MessageQueue]:
-        """Give the queues that are read. A topic or queue that is named but not there is left out.
+        """Return the queues that are read. A topic or queue that is named but not there is left out.
 
         Raises:
             NetworkError: no name server answers for ``retrySeconds``.
             RemoteError: one refuses.
         """
-        return self._run(self._queues(self._options.subscription))
+        return self._link.run(self._survey.queues())
+
+    def subscribed(self) -> set[MessageQueue]:
+        """Return the same, having waited for the first broker to be known to a name server."""
+        return self._link.run(self._survey.subscribed())
 
     def wait_for(self, queues: Collection[MessageQueue]) -> set[MessageQueue]:
-        """Give the queues that are read, once these are among them, or after ``retrySeconds``."""
-        return self._run(self._wait_for(set(queues)))
+        """Return the queues that are read, once these are among them, or it is certain that they are gone.
+
+        After ``retrySeconds`` it is certain, and where their brokers are known and have others only.
+        """
+        return self._link.run(self._survey.wait_for(set(queues)))
+
+    def look(self) -> Extents:
+        """Return the queues that are read with their ends. Raises like ``resolve``."""
+        return self._link.run(self._survey.look())
+
+    def extents(self, queues: Collection[MessageQueue]) -> Extents:
+        """Return the ends of some queues. Raises like ``resolve``."""
+        return self._link.run(self._survey.extents(queues))
 
     def resolve(self, position: Position, queues: Iterable[MessageQueue], what: str) -> Offsets:
-        """Give the offset of each queue at a position.
+        """Return the offset of each queue at a position.
 
         Raises:
             SettingsError: queues and those of the position are not the same; named ``what``.
             NetworkError: a broker does not answer for ``retrySeconds``.
             RemoteError: it refuses.
         """
-        return self._run(self._resolve(position, sorted(queues), what))
+        return self._link.run(self._resolve(position, sorted(queues), what))
 
     def record_sizes(self, ranges: Iterable[Range]) -> dict[MessageQueue, int]:
-        """Give about how many bytes a record of each range takes: looks at its beginning and its middle."""
-        return self._run(self._record_sizes([one for one in ranges if one.size]))
+        """Return about how many bytes a record of each range takes, by entries at its start and middle."""
+        some = [one for one in ranges if one.size]
+        sizes = self._link.run(ask_each(self._record_size, some))
+        return {one.queue: size for one, size in sizes.items()}
+
+    def check_pulls(self, ranges: Iterable[Range]) -> None:
+        """Pull a message of each topic and broker that has not been pulled from yet.
+
+        So what brokers refuse to any pull, for want of a permission or for its filter, ends a plan and not a
+        task. Raises RemoteError that says what was refused, or NetworkError.
+        """
+        self._link.run(self._check_pulls(ranges))
+
+    def first_messages(self, queues: Collection[MessageQueue]) -> dict[MessageQueue, FirstMessage | None]:
+        """Return the first message of each queue; None of one that has none, or loses it at this moment."""
+        return self._link.run(ask_each(self._first_message, queues))
 
     def commit(self, offsets: Mapping[MessageQueue, int]) -> None:
         """Commit offsets for the group. Raises CometMQError if a broker does not take them."""
-        self._run(self._commit(offsets))
-
-    async def _open(self) -> None:
-        self._connections = Connections()
-        self._routes = Routes(self._connections, self._options.name_servers)
-        self._requests = self._requests_of(self._options.group or READER_GROUP)
-        self._is_introduced = False
+        self._link.run(self._commit(offsets))
 
     def _requests_of(self, group: str) -> QueueRequests:
-        return QueueRequests(self._connections, self._routes, group, REQUEST_TIMEOUT_MS)
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._runner.run(work)
+        return QueueRequests(self._link.connections, self._routes, group, REQUEST_TIMEOUT_MS)
 
     async def _commit(self, offsets: Mapping[MessageQueue, int]) -> None:
-        await RemoteOffsets(self._requests).write(offsets)
+        async def commit(queue: MessageQueue) -> CometMQError | None:
+            try:
+                await self._requests.commit(queue, offsets[queue])
+            except CometMQError as error:
+                return error  # the others are committed all the same
+            return None
+
+        failures = [error for error in (await ask_each(commit, offsets.keys())).values() if error]
+        if failures:
+            raise failures[0]
         if not self._is_introduced:
             await self._introduce(self._requests.group)
             self._is_introduced = True
@@ -126,44 +155,15 @@ class Cluster:
         except NoRoute:
             me, brokers = client_id(), self._routes.brokers(masters_only=True)
             member = ConsumerData(group, consume_type=ConsumeType.CONSUME_ACTIVELY)
-            await beat(self._connections, brokers, Heartbeat(me, consumers=[member]))
-            await say_goodbye(self._connections, brokers, me, consumer_group=group)
-
-    async def _queues(self, subscription: Subscription) -> set[MessageQueue]:
-        if subscription.queues is not None:
-            of_topics = await self._queues_of({queue.topic for queue in subscription.queues})
-            return {queue for queue in of_topics if subscription.assigned(queue)}
-        if subscription.pattern is None:
-            return await self._queues_of(subscription.topics or ())
-        topics = await self._ask_name_server("the list of topics", self._routes.topics)
-        matches = subscription.pattern.fullmatch
-        return await self._queues_of(topic for topic in topics if matches(topic) and is_users(topic))
-
-    async def _queues_of(self, topics: Iterable[str]) -> set[MessageQueue]:
-        found: set[MessageQueue] = set()
-        for topic in topics:
-            self._routes.forget(topic)
-            try:
-                route = await self._ask_name_server(f"the route of topic {topic}", self._routes.get, topic)
-            except NoRoute:
-                continue
-            found.update(route.subscribe_queues())
-        return found
-
-    async def _wait_for(self, wanted: set[MessageQueue]) -> set[MessageQueue]:
-        deadline = asyncio.get_running_loop().time() + self._options.retry_s
-        while True:
-            found = await self._queues(self._options.subscription)
-            if wanted <= found or asyncio.get_running_loop().time() >= deadline:
-                return found
-            await asyncio.sleep(LOOK_AGAIN_S)
+            await beat(self._link.connections, brokers, Heartbeat(me, consumers=[member]))
+            await say_goodbye(self._link.connections, brokers, me, consumer_group=group)
 
     async def _resolve(self, position: Position, queues: list[MessageQueue], what: str) -> Offsets:
         match position:
             case Earliest():
-                return await self._each("first offset", queues, self._requests.min_offset)
+                return await self._firsts(queues)
             case Latest():
-                return await self._each("last offset", queues, self._requests.max_offset)
+                return {queue: one.end for queue, one in (await self._survey.extents(queues)).items()}
             case Since(time_ms):
                 return await self._each("offset by time", queues, partial(self._since, time_ms))
             case Until(time_ms):
@@ -186,8 +186,11 @@ class Cluster:
     async def _committed(self, group: str, queues: list[MessageQueue]) -> Offsets:
         offsets = await self._each("committed offset", queues, self._requests_of(group).committed)
         young = [queue for queue, offset in offsets.items() if offset is None]
-        firsts = await self._each("first offset", young, self._requests.min_offset)
+        firsts = await self._firsts(young)
         return {queue: firsts[queue] if offset is None else offset for queue, offset in offsets.items()}
+
+    async def _firsts(self, queues: Collection[MessageQueue]) -> Offsets:
+        return {queue: one.first for queue, one in (await self._survey.extents(queues)).items()}
 
     async def _given(self, offsets: Offsets, queues: list[MessageQueue], what: str) -> Offsets:
         if set(queues) != set(offsets):
@@ -205,31 +208,55 @@ class Cluster:
             resolved |= await self._resolve(where, some, what)
         return resolved
 
-    async def _record_sizes(self, ranges: list[Range]) -> dict[MessageQueue, int]:
-        return {one.queue: await self._record_size(one) for one in ranges}
-
     async def _record_size(self, one: Range) -> int:
-        size = count = 0
-        for offset in {one.start, (one.start + one.end) // 2}:
-            pulled = await self._ask("a sample", one.queue, self._requests.pull_records, one.queue, offset)
-            size += len(pulled.body)
-            count += pulled.next_offset - offset if pulled.body else 0
-        return max(size // max(count, 1), 1)
+        places = {one.start, (one.start + one.end) // 2} if one.size > SAMPLE else {one.start}
+        sizes = [size for offset in places for size in await self._sample(one, offset)]
+        return max(sum(sizes) // max(len(sizes), 1), 1)
 
-    async def _ask_name_server(self, what: str, ask: Callable[..., Awaitable[T]], *given: Any) -> T:
-        """Ask again while none answers; that a topic has no route is an answer."""
-        return await patiently(
-            f"name server: {what}",
+    async def _sample(self, one: Range, offset: int) -> list[int]:
+        """Return the sizes of some records of a range; of a server that lists no entries, by pulling them."""
+        count = min(SAMPLE, one.end - offset)
+        try:
+            return await self._ask(
+                "a sample", one.queue, self._requests.record_sizes, one.queue, offset, count
+            )
+        except RemoteError as error:
+            if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                raise
+        pulled = await self._ask("a sample", one.queue, self._requests.pull_records, one.queue, offset)
+        return [len(pulled.body) // (pulled.next_offset - offset)] if pulled.body else []
+
+    async def _check_pulls(self, ranges: Iterable[Range]) -> None:
+        firsts: dict[Place, Range] = {}
+        for one in ranges:
+            firsts.setdefault((one.queue.topic, one.queue.broker_name), one)
+        new = {place: one for place, one in firsts.items() if place not in self._pulled}
+        await ask_each(self._check_pull, list(new.values()))
+        self._pulled |= new.keys()
+
+    async def _check_pull(self, one: Range) -> None:
+        await patiently(
+            f"{one._replace(end=one.start + 1)}: a pull for group {self._requests.group}",
             self._options.retry_s,
-            lambda: ask(*given),
-            is_worth=lambda error: is_retriable(error) and not isinstance(error, NoRoute),
+            lambda: self._requests.pull_records(
+                one.queue, one.start, tags=self._options.expression, sql=self._options.sql, max_count=1
+            ),
+            before_retry=lambda: self._routes.forget(one.queue.topic),
+            is_worth=lambda error: is_retriable(error) and not is_doubtful(error),
         )
 
+    async def _first_message(self, queue: MessageQueue) -> FirstMessage | None:
+        first = await self._ask("first offset", queue, self._requests.min_offset, queue)
+        store_time = await self._ask("first store time", queue, self._requests.first_store_time, queue)
+        again = await self._ask("first offset", queue, self._requests.min_offset, queue)
+        if store_time is None or again != first:
+            return None
+        return FirstMessage(queue.queue_id, first, store_time)
+
     async def _each(
-        self, what: str, queues: list[MessageQueue], ask: Callable[[MessageQueue], Awaitable[T]]
+        self, what: str, queues: Collection[MessageQueue], ask: Callable[[MessageQueue], Awaitable[T]]
     ) -> dict[MessageQueue, T]:
-        answers = await asyncio.gather(*(self._ask(what, queue, ask, queue) for queue in queues))
-        return dict(zip(queues, answers, strict=True))
+        return await ask_each(lambda queue: self._ask(what, queue, ask, queue), queues)
 
     async def _ask(self, what: str, queue: MessageQueue, ask: Callable[..., Awaitable[T]], *given: Any) -> T:
         return await patiently(
@@ -238,12 +265,3 @@ class Cluster:
             lambda: ask(*given),
             before_retry=lambda: self._routes.forget(queue.topic),
         )
-
-
-def is_users(topic: str) -> bool:
-    """Whether a topic is none of those that brokers and groups make for themselves."""
-    return (
-        topic not in SYSTEM_TOPICS
-        and not topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
-        and not (topic.lower().startswith(SYSTEM_PREFIX))
-    )

@@ -1,12 +1,13 @@
 """What is said of messages that are gone before they were read."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from cometmq.errors import StoreDamaged
 from cometmq.spark.live.options import LiveOptions
 from cometmq.spark.live.ranges import Range
+from cometmq.spark.live.survey import Place
 
 SHOWN_MAX: Final = 20
 
@@ -15,11 +16,26 @@ log = logging.getLogger(__name__)
 
 def tell_loss(options: LiveOptions, lost: Sequence[Range], reason: str) -> None:
     """Name what is lost, if anything is. Raises StoreDamaged unless ``failOnDataLoss`` is false."""
-    if not lost:
-        return
-    named = "; ".join(str(one) for one in joined(lost)[:SHOWN_MAX])
-    more = f"; and {len(joined(lost)) - SHOWN_MAX} more" if len(joined(lost)) > SHOWN_MAX else ""
-    said = f"messages are lost: {named}{more}: {reason}"
+    if lost:
+        _report(options, f"messages are lost: {_named(joined(lost))}: {reason}")
+
+
+def report_anew(options: LiveOptions, places: Iterable[Place]) -> None:
+    """Name the topics that were made anew. Raises StoreDamaged unless ``failOnDataLoss`` is false."""
+    named = _named([f"topic {topic}, broker {broker_name}" for topic, broker_name in sorted(places)])
+    _report(
+        options,
+        f"messages are lost: {named}: the topic was deleted and made anew, as its first message is another "
+        "one than the checkpoint knows, and its queues are read from their beginning",
+    )
+
+
+def _named(lost: Sequence[object]) -> str:
+    more = f"; and {len(lost) - SHOWN_MAX} more" if len(lost) > SHOWN_MAX else ""
+    return "; ".join(map(str, lost[:SHOWN_MAX])) + more
+
+
+def _report(options: LiveOptions, said: str) -> None:
     if options.fail_on_data_loss:
         raise StoreDamaged(f"{said}; with failOnDataLoss false the read goes on without them")
     log.warning("%s", said)

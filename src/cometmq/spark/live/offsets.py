@@ -6,7 +6,8 @@
 
 Spark compares offsets as texts and keeps them in checkpoints, so they are always written in the same order:
 topics and brokers by name, queues by number. In options -2 stands for a queue's first message and -1 for
-its end, as in Spark's Kafka source.
+its end, as in Spark's Kafka source. What stands under a name that begins with ``@`` is none of the offsets
+(``first_messages``).
 """
 
 from collections.abc import Mapping
@@ -17,6 +18,8 @@ from cometmq.message import MessageQueue
 
 EARLIEST: Final = -2
 LATEST: Final = -1
+APART: Final = "@"
+"""How the names begin under which something else than offsets is written."""
 
 Offsets: TypeAlias = dict[MessageQueue, int]
 Written: TypeAlias = dict[str, dict[str, dict[str, int]]]
@@ -35,6 +38,7 @@ def read(what: str, value: Any) -> Offsets:
     return {
         MessageQueue(topic, broker_name, _queue_id(what, queue_id)): _offset(what, offset)
         for topic, by_broker in _items(what, value)
+        if not topic.startswith(APART)
         for broker_name, by_queue in _items(what, by_broker)
         for queue_id, offset in _items(what, by_queue)
     }

@@ -18,7 +18,7 @@ endingOffsets           the same, for a batch; ``latest`` when not given
 startingTimestamp       store time of the earliest message to give: ms since the epoch, or ISO
                         8601 with a zone, ``2026-01-31T09:00:00+08:00``
 endingTimestamp         store time before which messages are given, for a batch
-minPartitions           tasks of a batch, at least, if there are so many messages
+minPartitions           tasks of a batch or micro-batch, at least, if there are so many messages
 maxRecordsPerPartition  messages that one task reads; when not given, 100,000, or fewer in equal tasks
 maxBytesPerPartition    bytes of their records, ``64m``, about: judged by samples of each queue
 maxOffsetsPerTrigger    messages of one micro-batch, at most, in proportion to what waits in
@@ -52,6 +52,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from cometmq.errors import IllegalName, SettingsError
+from cometmq.filter import tag
 from cometmq.format.layout import valid_group, valid_topic
 from cometmq.message import MessageQueue
 from cometmq.spark import values
@@ -66,7 +67,7 @@ GROUP_PREFIX: Final = "group:"
 READER_GROUP: Final = "cometmq-spark"
 """In whose name is pulled when no group is given; nothing is committed for it."""
 
-BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "minPartitions", "limit", "pushFilters")
+BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "limit", "pushFilters")
 STREAM_ONLY: Final = (
     "maxOffsetsPerTrigger",
     "minOffsetsPerTrigger",
@@ -191,6 +192,11 @@ class LiveOptions:
     limit: int | None = None
     push_filters: bool | None = None
     fail_on_damage: bool = False
+
+    @property
+    def expression(self) -> str:
+        """The tags, as brokers are asked for them."""
+        return tag.ALL if self.tags is None else " || ".join(sorted(self.tags))
 
 
 def parse(options: Mapping[str, str], *, stream: bool | None = None) -> LiveOptions:

@@ -1,10 +1,10 @@
 """Ask brokers: so many things at once, and again while one is away or busy.
 
-Theory of operation. What failed may pass, or it may not. A lost connection, a timeout, a busy broker and a topic
-that no name server knows (any more, or yet: after a restart) may pass: the request is sent again for
-``retrySeconds``. SYSTEM_ERROR says nothing: Java's brokers answer so while they stop, but also to a filter that
-they do not support. It is tried again for some seconds. All else is a refusal, and is raised at once: no
-permission, a filter that cannot be read, an address at which something else listens.
+Theory of operation. What failed may pass, or it may not. A lost connection, a timeout, a busy broker and a
+topic that no name server knows (as after a restart) may pass: the request is sent again for
+``retrySeconds``. SYSTEM_ERROR says nothing: Java's brokers answer so while they stop, but also to a filter
+that they do not support. Such a request is sent again for some seconds. All else is a refusal, and is
+raised at once: no permission, a filter that cannot be read, an address at which something else listens.
 """
 
 import asyncio

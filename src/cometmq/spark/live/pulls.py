@@ -14,10 +14,8 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from cometmq.client.queue_requests import PULL_COUNT, PulledRecords, PullStatus, QueueRequests
-from cometmq.client.routes import Routes
 from cometmq.errors import NetworkError
-from cometmq.filter import tag
-from cometmq.net.client import Connections
+from cometmq.spark.live.links import Link
 from cometmq.spark.live.options import READER_GROUP, LiveOptions
 from cometmq.spark.live.patience import patiently
 from cometmq.spark.live.ranges import Range
@@ -48,17 +46,15 @@ class Piece(NamedTuple):
 
 
 class Pulls:
-    """Pulls ranges. It belongs to the event loop in which it is made."""
+    """Pulls ranges over a link."""
 
-    def __init__(self, options: LiveOptions) -> None:
+    def __init__(self, options: LiveOptions, link: Link) -> None:
         self._options = options
-        self._expression = tag.ALL if options.tags is None else " || ".join(sorted(options.tags))
         self._is_filtered = options.tags is not None or options.sql is not None
         self._slice = FILTERED_SLICE if self._is_filtered else PULL_COUNT
-        self._connections = Connections()
-        self._routes = Routes(self._connections, options.name_servers)
+        self._routes = link.routes
         group = options.group or READER_GROUP
-        self._requests = QueueRequests(self._connections, self._routes, group, REQUEST_TIMEOUT_MS)
+        self._requests = QueueRequests(link.connections, self._routes, group, REQUEST_TIMEOUT_MS)
         self._under_way: deque[asyncio.Task[Piece]] = deque()
         self._to_ask: deque[Range] = deque()
 
@@ -85,11 +81,10 @@ class Pulls:
         return pieces
 
     async def close(self) -> None:
-        """Give up what is under way, and close the connections."""
+        """Give up what is under way."""
         for task in self._under_way:
             task.cancel()
         await asyncio.gather(*self._under_way, return_exceptions=True)
-        await self._connections.close()
 
     def _cut(self) -> Range:
         """Take the next slice of what is to be asked for."""
@@ -131,7 +126,7 @@ class Pulls:
         pulled = await self._requests.pull_records(
             left.queue,
             left.start,
-            tags=self._expression,
+            tags=self._options.expression,
             sql=self._options.sql,
             max_count=min(left.size, PULL_COUNT) if self._is_filtered else left.size,
             max_bytes=BYTES_MAX,

@@ -1,6 +1,5 @@
 """What a task does: pulls its ranges, and makes Arrow batches of the answers by kernels."""
 
-import asyncio
 import logging
 import sys
 from collections.abc import Iterator, Sequence
@@ -12,6 +11,7 @@ from cometmq import kernels
 from cometmq.errors import StoreDamaged
 from cometmq.spark.bodies import whole_bodies
 from cometmq.spark.live.answers import Answers, Wanted
+from cometmq.spark.live.links import linked
 from cometmq.spark.live.loss import tell_loss
 from cometmq.spark.live.options import LiveOptions
 from cometmq.spark.live.pulls import Piece, Pulls
@@ -34,23 +34,18 @@ def read(options: LiveOptions, columns: Sequence[str], ranges: Sequence[Range]) 
         RemoteError: it refuses.
     """
     left = options.limit or sys.maxsize
-    with asyncio.Runner() as runner:
-        run = runner.get_loop().run_until_complete  # Runner.run would make a text of all that it gives
-        pulls = run(_opened(options))
+    with linked(options.name_servers) as link:
+        pulls = Pulls(options, link)
         try:
             pulls.begin(ranges)
-            while left and (pieces := run(pulls.next(BATCH_BYTES))):
+            while left and (pieces := link.run(pulls.next(BATCH_BYTES))):
                 for batch in _batches(options, columns, pieces):
                     if left:
                         yield batch[:left]
                         left -= min(batch.num_rows, left)
         finally:
-            run(pulls.close())
+            link.run(pulls.close())
             settle()
-
-
-async def _opened(options: LiveOptions) -> Pulls:
-    return Pulls(options)
 
 
 def _batches(

@@ -7,7 +7,8 @@ by the next: so its beginning, too, is in the checkpoint.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import islice
 from time import monotonic
 from typing import Any, Final
 
@@ -24,14 +25,16 @@ from pyspark.sql.streaming.datasource import (
 
 from cometmq.errors import CometMQError, NoRoute
 from cometmq.message import MessageQueue
-from cometmq.spark.live import offsets
+from cometmq.spark.live import first_messages, offsets
 from cometmq.spark.live.batch import check_begins, check_there, parts, readable
 from cometmq.spark.live.cluster import Cluster
+from cometmq.spark.live.first_messages import compare, with_first_messages
 from cometmq.spark.live.limits import FairLimits
-from cometmq.spark.live.loss import tell_loss
+from cometmq.spark.live.loss import SHOWN_MAX, report_anew, tell_loss
 from cometmq.spark.live.offsets import Offsets, Written
-from cometmq.spark.live.options import Earliest, Latest, LiveOptions
+from cometmq.spark.live.options import Latest, LiveOptions
 from cometmq.spark.live.ranges import Range
+from cometmq.spark.live.survey import Extents, Place, covers, places_of
 
 CHECKPOINT: Final = "the offsets in the checkpoint"
 
@@ -45,7 +48,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._columns = columns
         self._opened: Cluster | None = None
-        self._target: Offsets | None = None
+        self._target: Extents | None = None
         self._seen: Offsets = {}
         self._left_alone: set[MessageQueue] = set()
         self._waits_since: float | None = None
@@ -53,16 +56,18 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._limits = FairLimits()
 
     def initialOffset(self) -> Written:  # noqa: N802  Spark's name
-        """Give where a new query begins.
+        """Return where a new query begins.
 
         Raises NoRoute, SettingsError, NetworkError or RemoteError like ``LiveReader.partitions``.
         """
-        queues = self._cluster.queues()
+        queues = self._cluster.subscribed()
         check_there(self._options.subscription, queues)
         start = self._options.start
         found = self._cluster.resolve(Latest() if start is None else start, queues, "startingOffsets")
         check_begins(self._options, self._cluster, found, "they are read from their beginning")
-        return offsets.written(found)
+        extents = self._cluster.extents(queues)
+        firsts = compare({}, extents, places_of(extents), self._cluster.first_messages).known
+        return with_first_messages(offsets.written(found), firsts)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
         """Give one of the limits, for Spark to know that there are some; ``latestOffset`` keeps them all."""
@@ -76,7 +81,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
         """Read what is there now, and nothing that comes later."""
-        self._target = self._cluster.resolve(Latest(), self._cluster.queues(), "")
+        self._target = self._cluster.look()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> Written:  # noqa: N802  Spark's name
         """Give up to where the next micro-batch reads.
@@ -89,16 +94,23 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         self.commit(start)  # Spark itself tells of a batch only once there is another one
         begins = offsets.read(CHECKPOINT, start)
-        self._seen = self._ends(begins) if self._target is None else self._whole_target(begins)
-        young = sorted(self._seen.keys() - begins.keys())
+        firsts = first_messages.read(CHECKPOINT, start)
+        extents = self._extents(begins) if self._target is None else self._whole_target(begins)
+        self._seen = {queue: extent.end for queue, extent in extents.items()}
+        young = {queue: extent.first for queue, extent in extents.items() if queue not in begins}
         if young:
-            firsts = self._cluster.resolve(Earliest(), young, "")
-            log.warning("new queues, which are read from their beginning: %s", firsts)
-            return offsets.written(begins | firsts)
-        ends = begins | self._restarted(begins, self._seen)
+            shown = dict(islice(young.items(), SHOWN_MAX))
+            log.warning("%d new queues are read from their beginning, such as %s", len(young), shown)
+            return with_first_messages(offsets.written(begins | young), firsts)
+        news = {queue: extent for queue, extent in extents.items() if extent.end != begins[queue]}
+        if not news:
+            return start
+        compared = compare(firsts, extents, places_of(news), self._cluster.first_messages)
+        ends = begins | self._restarted(begins, extents, compared.anew)
         if not isinstance(limit, ReadAllAvailable):
-            ends = self._admitted(begins, ends)
-        return offsets.written(begins | ends)
+            ends = self._admitted(begins, ends, extents)
+        ends = begins | ends
+        return start if ends == begins else with_first_messages(offsets.written(ends), compared.known)
 
     def reportLatestOffset(self) -> Written | None:  # noqa: N802  Spark's name
         """Give the ends of the queues, as far as they were known when the last micro-batch was planned."""
@@ -122,7 +134,9 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._options.group is None or end == self._committed:
             return
         try:
-            self._cluster.commit(offsets.read(CHECKPOINT, end))
+            before = offsets.read(CHECKPOINT, self._committed or {})
+            news = offsets.read(CHECKPOINT, end).items() - before.items()
+            self._cluster.commit(dict(news))
             self._committed = end
         except CometMQError as error:
             log.warning("group %s: the brokers do not have its offsets: %s", self._options.group, error)
@@ -140,54 +154,66 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._opened = Cluster(self._options)
         return self._opened
 
-    def _whole_target(self, begins: Offsets) -> Offsets:
-        """Give what was there when all of it was to be read, with queues whose broker was away just then."""
+    def _whole_target(self, begins: Offsets) -> Extents:
+        """Return what was there when all of it was to be read, and queues whose broker was away just then."""
         target = self._target or {}
         away = begins.keys() - target.keys() - self._left_alone
         if away:
-            ends = self._ends(begins)
-            self._target = target = {queue: ends[queue] for queue in away & ends.keys()} | target
+            extents = self._extents(begins)
+            self._target = target = {queue: extents[queue] for queue in away & extents.keys()} | target
         return target
 
-    def _ends(self, begins: Offsets) -> Offsets:
-        """Give the ends of all queues that are there, having waited for those that were read before."""
-        queues = self._cluster.queues()
-        if begins.keys() - queues - self._left_alone:
-            queues = self._cluster.wait_for(begins.keys() - self._left_alone)
-        missing = begins.keys() - queues
-        if missing - self._left_alone:
-            self._tell_missing(missing - self._left_alone)
-        self._left_alone = missing
-        return self._cluster.resolve(Latest(), queues, "")
+    def _extents(self, begins: Offsets) -> Extents:
+        """Return all queues that are there with their ends, having waited for those that were read before."""
+        extents = self._cluster.look()
+        self._left_alone -= extents.keys()
+        missing = begins.keys() - extents.keys() - self._left_alone
+        unwanted = {queue for queue in missing if not covers(self._options.subscription, queue)}
+        self._leave_alone(unwanted, "queues in the checkpoint are no longer subscribed to")
+        if missing - unwanted:
+            self._cluster.wait_for(missing - unwanted)
+            extents = self._cluster.look()
+            missing -= extents.keys()
+            self._leave_alone(missing - unwanted, "no broker known to the name server has these queues")
+        return extents
 
-    def _tell_missing(self, missing: set[MessageQueue]) -> None:
-        named = ", ".join(
-            f"{topic} {broker_name} {queue_id}" for topic, broker_name, queue_id in sorted(missing)
-        )
-        said = (
-            f"no broker known to the name server has had these queues for {self._options.retry_s} s: {named}"
-        )
+    def _leave_alone(self, queues: Collection[MessageQueue], why: str) -> None:
+        """Go on without queues, and log it. Raises NoRoute unless ``failOnDataLoss`` is false."""
+        if not queues:
+            return
+        shown = ", ".join(" ".join(map(str, queue)) for queue in sorted(queues)[:SHOWN_MAX])
+        more = f" and {len(queues) - SHOWN_MAX} more" if len(queues) > SHOWN_MAX else ""
         if self._options.fail_on_data_loss:
-            raise NoRoute(f"{said}; with failOnDataLoss false the query goes on without them")
-        log.warning("%s", said)
+            raise NoRoute(f"{why}: {shown}{more}; with failOnDataLoss false the query goes on without them")
+        log.warning("%s: %s%s", why, shown, more)
+        self._left_alone |= set(queues)
 
-    def _restarted(self, begins: Offsets, ends: Offsets) -> Offsets:
-        """Give the ends; of a queue that ends before it was read to, its first offset: it begins anew."""
-        anew = [queue for queue, end in ends.items() if end < begins[queue]]
-        if not anew:
-            return ends
-        lost = [Range(queue, ends[queue], begins[queue]) for queue in anew]
-        tell_loss(
-            self._options, lost, "they were read, and the queue is shorter now, as if it had been made anew"
-        )
-        return ends | self._cluster.resolve(Earliest(), anew, "")
+    def _restarted(self, begins: Offsets, extents: Extents, anew: Collection[Place]) -> Offsets:
+        """Return the ends; of a queue that begins anew its first offset.
 
-    def _admitted(self, begins: Offsets, ends: Offsets) -> Offsets:
+        A queue does so that ends before it was read to, or whose topic was made ``anew`` on its broker.
+        """
+        remade = [queue for queue in extents if (queue.topic, queue.broker_name) in anew]
+        if remade:
+            report_anew(self._options, anew)
+        shorter = [queue for queue, extent in extents.items() if extent.end < begins[queue]]
+        if shorter:
+            lost = [Range(queue, extents[queue].end, begins[queue]) for queue in shorter]
+            why = "they were read, and the queue is shorter now, as if it had been made anew"
+            tell_loss(self._options, lost, why)
+        ends = {queue: extent.end for queue, extent in extents.items()}
+        return ends | {queue: extents[queue].first for queue in [*shorter, *remade]}
+
+    def _admitted(self, begins: Offsets, ends: Offsets, extents: Extents) -> Offsets:
         """Apply the limits."""
         waiting = sum(max(end - begins[queue], 0) for queue, end in ends.items())
         if self._waits_for_more(waiting):
             return begins
-        begins = begins | self._first_left(begins, ends)
+        begins = begins | {  # what is gone takes up no limit
+            queue: min(max(begins[queue], extents[queue].first), ends[queue])
+            for queue, end in ends.items()
+            if end > begins[queue]
+        }
         if self._options.offsets_per_trigger is not None:
             ends = self._limits.admit(begins, ends, self._options.offsets_per_trigger)
         if self._options.bytes_per_trigger is not None:
@@ -197,12 +223,6 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 begins, ends, self._options.bytes_per_trigger, lambda queue: sizes[queue]
             )
         return ends
-
-    def _first_left(self, begins: Offsets, ends: Offsets) -> Offsets:
-        """Give from where there is something to read: what is gone is told at once, and takes up no limit."""
-        waiting = [queue for queue, end in ends.items() if end > begins[queue]]
-        firsts = self._cluster.resolve(Earliest(), waiting, "")
-        return {queue: min(max(begins[queue], first), ends[queue]) for queue, first in firsts.items()}
 
     def _waits_for_more(self, waiting: int) -> bool:
         """Whether there are too few messages yet for a micro-batch, and they have not waited for too long."""

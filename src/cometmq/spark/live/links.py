@@ -1,0 +1,124 @@
+"""Keep connections and routes from one task of a Spark worker to the next, and from plan to plan.
+
+Theory of operation. Spark's Python workers are there for many tasks (``spark.python.worker.reuse``).
+Without this each task would connect to the name server and the brokers, and ask for routes. A task takes
+the worker's link to its cluster, or makes one, and gives it back. A link that nobody has taken for
+``IDLE_S`` is closed by a timer, well before brokers close connections that are silent. What has changed
+meanwhile, a broker's restart or a route, shows in the first request, which is then sent again
+(``patience``).
+
+Only Spark's workers keep links: an application's own process closes them at once. In a process that is
+forked from a worker the links are left alone, as their sockets belong to the parent.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+from cometmq.client.routes import Routes
+from cometmq.net.client import Connections
+from cometmq.spark.worker import is_worker
+
+T = TypeVar("T")
+
+IDLE_S: Final = 60.0
+"""How long a link stays that nobody uses. Spark ends its workers after as long."""
+LOOP_TURNS: Final = 3
+"""In so many turns of its loop a link notices what was closed while nobody used it."""
+
+
+class Link:
+    """An event loop with connections and routes to the servers of one cluster, for one user at a time."""
+
+    def __init__(self, name_servers: tuple[str, ...]) -> None:
+        self.name_servers = name_servers
+        self._runner = asyncio.Runner()
+        self.connections, self.routes = self.run(self._open())
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end."""
+        return self._runner.get_loop().run_until_complete(work)  # Runner.run makes a text of what it returns
+
+    def notice_losses(self) -> None:
+        """Take in that servers have closed connections."""
+        for _ in range(LOOP_TURNS):
+            self.run(asyncio.sleep(0))
+
+    def close(self) -> None:
+        """Close the connections and the loop."""
+        self.run(self.connections.close())
+        self._runner.close()
+
+    async def _open(self) -> tuple[Connections, Routes]:
+        connections = Connections()
+        return connections, Routes(connections, self.name_servers)
+
+
+class Links:
+    """The links of this process that nobody uses now, one for each cluster at most."""
+
+    def __init__(self, idle_s: float = IDLE_S) -> None:
+        self._idle_s = idle_s
+        self._lock = threading.Lock()
+        self._idle: dict[tuple[str, ...], tuple[Link, threading.Timer]] = {}
+        self._left: list[object] = []  # of the process that this one was forked from: never touched again
+
+    def take(self, name_servers: tuple[str, ...]) -> Link:
+        """Return a link to the cluster of these name servers, the caller's until ``give_back``."""
+        with self._lock:
+            link, timer = self._idle.pop(name_servers, (None, None))
+        if link is None or timer is None:
+            return Link(name_servers)
+        timer.cancel()
+        link.notice_losses()
+        return link
+
+    def give_back(self, link: Link) -> None:
+        """Keep a link for the next user, if this is a worker of Spark; else close it."""
+        timer = threading.Timer(self._idle_s, self._close_idle, (link,))
+        timer.daemon = True
+        with self._lock:
+            is_kept = is_worker() and link.name_servers not in self._idle
+            if is_kept:
+                self._idle[link.name_servers] = link, timer
+                timer.start()
+        if not is_kept:
+            link.close()
+
+    def close_all(self) -> None:
+        """Close the links that nobody uses."""
+        for link, _ in list(self._idle.values()):
+            self._close_idle(link)
+
+    def forked(self) -> None:
+        """Begin without links, in a process that was forked."""
+        self._left += self._idle.values()
+        self._lock = threading.Lock()
+        self._idle = {}
+
+    def _close_idle(self, link: Link) -> None:
+        with self._lock:
+            found, timer = self._idle.get(link.name_servers, (None, None))
+            if found is not link or timer is None:
+                return  # it was taken in this moment
+            del self._idle[link.name_servers]
+        timer.cancel()
+        link.close()
+
+
+LINKS: Final = Links()
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=LINKS.forked)
+
+
+@contextmanager
+def linked(name_servers: tuple[str, ...]) -> Iterator[Link]:
+    """Take a link, and give it back in the end."""
+    link = LINKS.take(name_servers)
+    try:
+        yield link
+    finally:
+        LINKS.give_back(link)

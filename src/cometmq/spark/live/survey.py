@@ -1,0 +1,272 @@
+"""Find the queues that a subscription covers, and their ends, by one request for each topic and broker.
+
+Theory of operation. GET_TOPIC_STATS_INFO returns the first and last offsets of all queues that a topic has
+on a broker: so what a trigger without news costs does not grow with the number of queues. Routes are kept
+for half a minute, as clients do, and asked for again before that if a broker has another number of queues
+than its route says, knows nothing of the topic, or does not answer. Servers that do not know this request
+(a proxy, for instance) are asked about each queue, some at a time.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+
+from cometmq.client.answer import successful
+from cometmq.client.queue_requests import QueueRequests
+from cometmq.client.routes import Routes
+from cometmq.cluster.route import READ, QueueCounts, Route
+from cometmq.errors import CometMQError, NoRoute, RemoteError
+from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
+from cometmq.message import MessageQueue
+from cometmq.spark.live.options import LiveOptions, Subscription
+from cometmq.spark.live.patience import ask_each, is_retriable, patiently
+from cometmq.wire.bodies import ClusterInfo, decode
+from cometmq.wire.codes import RequestCode, ResponseCode
+
+T = TypeVar("T")
+
+LOOK_AGAIN_S: Final = 1.0
+SYSTEM_PREFIX: Final = "rmq_sys_"
+SYSTEM_TOPICS: Final = frozenset(
+    {"TBW102", "SCHEDULE_TOPIC_XXXX", "BenchmarkTest", "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT"}
+)
+
+
+class Extent(NamedTuple):
+    """The queue offset of a queue's first message that can be read, and the one behind its last."""
+
+    first: int
+    end: int
+
+
+Place: TypeAlias = tuple[str, str]
+"""A topic, and the name of a broker that has queues of it."""
+Extents: TypeAlias = dict[MessageQueue, Extent]
+
+EMPTY: Final = Extent(0, 0)
+"""What brokers say of a queue that they do not have."""
+
+
+class Survey:
+    """Asks name servers and brokers for the queues of one subscription.
+
+    Args:
+        at_one_time: whether each topic is asked about once, so that all that is said of it is of one moment.
+    """
+
+    def __init__(
+        self, options: LiveOptions, routes: Routes, requests: QueueRequests, *, at_one_time: bool
+    ) -> None:
+        self._options = options
+        self._routes = routes
+        self._requests = requests
+        self._kept: dict[Place, Extents] | None = {} if at_one_time else None
+
+    async def queues(self) -> set[MessageQueue]:
+        """Return the queues that are read, by routes that are asked for now."""
+        topics = await self._topics()
+        self._forget(topics)
+        return self._covered(
+            queue for route in (await self._routes_of(topics)).values() for queue in route.subscribe_queues()
+        )
+
+    async def subscribed(self) -> set[MessageQueue]:
+        """Return the same; while no name server knows any broker, as after a restart, wait for one."""
+        deadline = asyncio.get_running_loop().time() + self._options.retry_s
+        while True:
+            found = await self.queues()
+            if not is_lacking(self._options.subscription, found) or await self._has_brokers():
+                return found
+            if asyncio.get_running_loop().time() >= deadline:
+                return found
+            await asyncio.sleep(LOOK_AGAIN_S)
+
+    async def wait_for(self, wanted: Collection[MessageQueue]) -> set[MessageQueue]:
+        """Return the queues that are read, once these are among them, or after ``retrySeconds``.
+
+        Those whose brokers are known, and have other queues only, are waited for no longer than it takes to
+        look twice: a broker that starts registers all its topics together.
+        """
+        deadline = asyncio.get_running_loop().time() + self._options.retry_s
+        brokers: frozenset[str] = frozenset()
+        while True:
+            found = await self.queues()
+            lacking = {queue.broker_name for queue in wanted if queue not in found}
+            if lacking <= brokers or asyncio.get_running_loop().time() >= deadline:
+                return found
+            brokers = await self._broker_names()
+            await asyncio.sleep(LOOK_AGAIN_S)
+
+    async def look(self) -> Extents:
+        """Return the queues that are read, with their ends."""
+        topics = await self._topics()
+        extents = await patiently(
+            "the ends of queues",
+            self._options.retry_s,
+            lambda: self._look(topics),
+            before_retry=lambda: self._forget(topics),
+            is_worth=is_unknown,
+        )
+        covered = self._covered(extents)
+        return {queue: extent for queue, extent in extents.items() if queue in covered}
+
+    async def extents(self, queues: Collection[MessageQueue]) -> Extents:
+        """Return the ends of some queues."""
+        kept = {} if self._kept is None else self._kept
+        kept |= await ask_each(lambda place: self._ends(place, is_retriable), places_of(queues) - kept.keys())
+        return {queue: kept[queue.topic, queue.broker_name].get(queue, EMPTY) for queue in queues}
+
+    async def _look(self, topics: Collection[str]) -> Extents:
+        routes = await self._routes_of(topics)
+        places = [(topic, one.broker_name) for topic, route in routes.items() for one in _readable(route)]
+        ends = await ask_each(lambda place: self._ends(place, _is_passing), places)
+        changed = {topic for topic, route in routes.items() if _has_others(route, ends)}
+        self._forget(changed)
+        newer = await self._routes_of(changed)
+        changed = {topic for topic in changed if newer.get(topic) != routes[topic]}
+        return {
+            queue: ends[queue.topic, queue.broker_name].get(queue, EMPTY)
+            for topic, route in routes.items()
+            if topic not in changed
+            for queue in route.subscribe_queues()
+        } | (await self._look(changed) if changed else {})
+
+    async def _ends(self, place: Place, is_worth: Callable[[CometMQError], bool]) -> Extents:
+        topic, broker_name = place
+        try:
+            stats = await patiently(
+                f"broker {broker_name}, topic {topic}: the ends of its queues",
+                self._options.retry_s,
+                lambda: self._requests.topic_stats(*place),
+                before_retry=lambda: self._routes.forget(topic),
+                is_worth=is_worth,
+            )
+        except RemoteError as error:
+            if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                raise
+            return await self._ends_of_each(place)
+        return {queue: Extent(at.min_offset, at.max_offset) for queue, at in stats.items()}
+
+    async def _ends_of_each(self, place: Place) -> Extents:
+        topic, broker_name = place
+        route = await self._routes.get(topic)
+        queues = [queue for queue in route.subscribe_queues() if queue.broker_name == broker_name]
+
+        async def ends(queue: MessageQueue) -> Extent:
+            return Extent(await self._requests.min_offset(queue), await self._requests.max_offset(queue))
+
+        def ask(queue: MessageQueue) -> Awaitable[Extent]:
+            what = f"broker {broker_name}, topic {topic}, queue {queue.queue_id}: its ends"
+            return patiently(what, self._options.retry_s, lambda: ends(queue))
+
+        return await ask_each(ask, queues)
+
+    async def _topics(self) -> list[str]:
+        """Return the topics that the subscription names, or that its pattern matches now."""
+        subscription = self._options.subscription
+        if subscription.queues is not None:
+            return sorted({queue.topic for queue in subscription.queues})
+        if subscription.pattern is None:
+            return sorted(subscription.topics or ())
+        topics = await self._ask_name_server("the list of topics", self._routes.topics)
+        return [topic for topic in topics if is_matched(subscription.pattern.fullmatch, topic)]
+
+    async def _routes_of(self, topics: Collection[str]) -> dict[str, Route]:
+        """Return the routes of those topics that there are."""
+        found = await ask_each(self._route, topics)
+        return {topic: route for topic, route in found.items() if route is not None}
+
+    async def _route(self, topic: str) -> Route | None:
+        try:
+            return await self._ask_name_server(f"the route of topic {topic}", self._routes.get, topic)
+        except NoRoute:
+            return None
+
+    async def _has_brokers(self) -> bool:
+        return bool(await self._broker_names())
+
+    async def _broker_names(self) -> frozenset[str]:
+        """Return the names of the brokers that are registered."""
+
+        async def ask() -> frozenset[str]:
+            _, answer = await self._routes.ask_any(RequestCode.GET_BROKER_CLUSTER_INFO)
+            return frozenset(decode(ClusterInfo, successful(answer).body).brokers)
+
+        return await self._ask_name_server("the list of brokers", ask)
+
+    async def _ask_name_server(self, what: str, ask: Callable[..., Awaitable[T]], *given: Any) -> T:
+        """Ask again while none answers; that a topic has no route is an answer."""
+        return await patiently(
+            f"name server: {what}",
+            self._options.retry_s,
+            lambda: ask(*given),
+            is_worth=lambda error: is_retriable(error) and not isinstance(error, NoRoute),
+        )
+
+    def _forget(self, topics: Iterable[str]) -> None:
+        for topic in topics:
+            self._routes.forget(topic)
+
+    def _covered(self, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
+        return {queue for queue in queues if covers(self._options.subscription, queue)}
+
+
+def places_of(queues: Iterable[MessageQueue]) -> set[Place]:
+    """Return the topics and brokers that queues belong to."""
+    return {(queue.topic, queue.broker_name) for queue in queues}
+
+
+def covers(subscription: Subscription, queue: MessageQueue) -> bool:
+    """Check whether a queue is one of those that are subscribed to."""
+    if subscription.queues is not None:
+        return bool(subscription.assigned(queue))
+    if subscription.topics is not None:
+        return queue.topic in subscription.topics
+    return subscription.pattern is not None and is_matched(subscription.pattern.fullmatch, queue.topic)
+
+
+def is_lacking(subscription: Subscription, found: Collection[MessageQueue]) -> bool:
+    """Check whether something that is named is not there; a pattern wants at least one queue."""
+    if subscription.queues is not None:
+        there = {assigned for queue in found for assigned in subscription.assigned(queue)}
+        return not subscription.queues <= there
+    if subscription.topics is not None:
+        return not subscription.topics <= {queue.topic for queue in found}
+    return not found
+
+
+def is_matched(matches: Callable[[str], object], topic: str) -> bool:
+    """Check whether a pattern finds a topic; it finds none that brokers and groups make for themselves."""
+    return is_users(topic) and bool(matches(topic))
+
+
+def is_users(topic: str) -> bool:
+    """Check whether a topic is none of those that brokers and groups make for themselves."""
+    return (
+        topic not in SYSTEM_TOPICS
+        and not topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
+        and not (topic.lower().startswith(SYSTEM_PREFIX))
+    )
+
+
+def is_unknown(error: CometMQError) -> bool:
+    """Check whether a server knows nothing of a topic: its route may be old, or yet to come."""
+    if isinstance(error, RemoteError):
+        return error.code == ResponseCode.TOPIC_NOT_EXIST
+    return isinstance(error, NoRoute)
+
+
+def _is_passing(error: CometMQError) -> bool:
+    return is_retriable(error) and not is_unknown(error)
+
+
+def _readable(route: Route) -> list[QueueCounts]:
+    return [counts for counts in route.queues if counts.perm & READ]
+
+
+def _has_others(route: Route, ends: dict[Place, Extents]) -> bool:
+    """Check whether brokers have other queues of a topic than its route says."""
+    return any(
+        len(ends[route.topic, counts.broker_name]) != max(counts.read_count, counts.write_count)
+        for counts in _readable(route)
+    )
