@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from cometmq.io import memory
-from cometmq.spark.worker import KEPT, settle
+from cometmq.spark.worker import KEPT, is_worker, settle
 
 
 @pytest.fixture
@@ -32,6 +32,7 @@ def test_a_worker_keeps_its_modules_and_memory_once(
     done: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_as(monkeypatch, "pyspark.daemon")
+    assert is_worker()
     settle()
     settle()
     assert done == ["frozen", KEPT]
@@ -39,5 +40,6 @@ def test_a_worker_keeps_its_modules_and_memory_once(
 
 def test_an_application_is_left_alone(done: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
     run_as(monkeypatch, "shop.report")
+    assert not is_worker()
     settle()
     assert done == []

@@ -2,14 +2,15 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual
-from tests.spark.live.conftest import Topics, queue
+from tests.spark.live.conftest import Topics, counted, queue
 
-from cometmq.errors import NoRoute, SettingsError, StoreDamaged
+from cometmq.errors import NoRoute, RemoteError, SettingsError, StoreDamaged
 from cometmq.spark.live import batch
 from cometmq.spark.live.batch import FilteringReader, LiveReader
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.options import LiveOptions
 from cometmq.spark.live.ranges import Range
+from cometmq.wire.codes import RequestCode
 
 PAID, NEW = queue("orders", 0), queue("orders", 1)
 
@@ -49,6 +50,25 @@ def test_tasks_of_which_nothing_is_asked_are_equal_for_any_even_number_of_cores(
     monkeypatch.setattr(batch, "RECORDS_PER_PARTITION_MAX", most)
     parts = planned(orders.options(subscribe="orders"))
     assert [sum(one.size for one in part) for part in parts] == sizes
+
+
+def test_queues_with_little_go_together_into_one_task(scattered: Topics) -> None:
+    with counted() as traffic:
+        (part,) = planned(scattered.options(subscribe="scattered"))
+    assert [one.size for one in part] == [1] * 20
+    assert traffic.requests == {
+        RequestCode.GET_ROUTEINFO_BY_TOPIC: 1,
+        RequestCode.GET_TOPIC_STATS_INFO: 1,
+        RequestCode.PULL_MESSAGE: 1,
+    }
+    parts = planned(scattered.options(subscribe="scattered", minPartitions="4"))
+    assert [len(part) for part in parts] == [5] * 4
+
+
+def test_what_brokers_refuse_ends_the_plan(orders: Topics) -> None:
+    with counted() as traffic, pytest.raises(RemoteError, match=r"broker-a.* not support .* by SQL92: set"):
+        planned(orders.options(subscribe="orders", sql="size > 3", retrySeconds="600"))
+    assert traffic.requests[RequestCode.PULL_MESSAGE] == 1
 
 
 def test_bytes_make_tasks_too(orders: Topics) -> None:

@@ -1,15 +1,24 @@
+import asyncio
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from tests.spark.live.conftest import Topics, queue
+from tests.live import in_thread
+from tests.spark.live.conftest import Topics, counted, queue
 
 from cometmq import blocking
-from cometmq.errors import NetworkError, SettingsError
+from cometmq.admin import groups
+from cometmq.admin.cluster import Cluster as AdminCluster
+from cometmq.broker.query import Queries
+from cometmq.broker.refused import Refused
+from cometmq.errors import NetworkError, RemoteError, SettingsError
 from cometmq.net.address import free_port
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.options import At, Committed, Earliest, Latest, LiveOptions, Since, Until, parse
 from cometmq.spark.live.ranges import Range
+from cometmq.wire.bodies import GroupConfig
+from cometmq.wire.codes import RequestCode, ResponseCode
 
 PAID, NEW = queue("orders", 0), queue("orders", 1)
 
@@ -56,8 +65,64 @@ def test_a_group_is_where_it_has_committed_or_at_the_beginning(cluster: Cluster,
 
 
 def test_sizes_of_records_are_judged_by_samples(cluster: Cluster) -> None:
-    sizes = cluster.record_sizes([Range(PAID, 0, 100), Range(NEW, 40, 40)])
-    assert sizes.keys() == {PAID} and 150 < sizes[PAID] < 300
+    with counted() as traffic:
+        sizes = cluster.record_sizes([Range(PAID, 0, 100), Range(NEW, 40, 40), Range(NEW, 8, 40)])
+    assert sizes.keys() == {PAID, NEW} and all(150 < size < 300 for size in sizes.values())
+    assert traffic.requests[RequestCode.QUERY_CONSUME_QUEUE] == 3, "at two places where there are many"
+    assert not traffic.requests[RequestCode.PULL_MESSAGE]
+
+
+def test_where_entries_are_not_listed_samples_are_pulled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise Refused(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "not here")
+
+    monkeypatch.setattr(Queries, "entries", refuse)
+    with in_thread(tmp_path) as live:
+        topics = Topics(live.name_server)
+        topics.create("plain", queues=1)
+        topics.send("plain", [bytes(1_000)] * 3)
+        with Cluster(topics.options(subscribe="plain", retrySeconds="600")) as cluster:
+            assert 1_100 < cluster.record_sizes([Range(queue("plain"), 0, 3)])[queue("plain")] < 1_300
+
+
+def test_a_pull_of_each_topic_and_broker_shows_what_brokers_refuse(orders: Topics) -> None:
+    async def bar() -> None:
+        async with AdminCluster(orders.name_server) as admin:
+            await groups.create(admin, GroupConfig(group="barred", consume_enable=False))
+
+    asyncio.run(bar())
+    some = [Range(PAID, 3, 5), Range(NEW, 8, 9)]
+    options = orders.options(subscribe="orders", group="barred", retrySeconds="600")
+    said = (
+        "code 16: topic orders, broker broker-a, queue 0, offset 3: a pull for group barred: "
+        "subscription group [barred] may not consume"
+    )
+    with Cluster(options) as cluster, counted() as traffic:
+        with pytest.raises(RemoteError) as raised:
+            cluster.check_pulls(some)
+        assert str(raised.value) == said
+    assert traffic.requests[RequestCode.PULL_MESSAGE] == 1
+    with Cluster(orders.options(subscribe="orders")) as cluster, counted() as traffic:
+        for _ in range(2):
+            cluster.check_pulls(some)
+    assert traffic.requests[RequestCode.PULL_MESSAGE] == 1
+
+
+def test_each_offset_is_committed_though_one_is_refused(orders: Topics) -> None:
+    with Cluster(orders.options(subscribe="orders", group="most", retrySeconds="600")) as cluster:
+        with pytest.raises(RemoteError, match="topic orders has no queue 9"):
+            cluster.commit({queue("orders", 9): 1, PAID: 5, NEW: 6})
+        assert cluster.resolve(Committed("most"), [PAID, NEW], "") == {PAID: 5, NEW: 6}
+
+
+def test_the_first_message_of_a_queue_is_found(cluster: Cluster, topics: Topics) -> None:
+    topics.create("empty", queues=1)
+    found = cluster.first_messages([PAID, queue("empty")])
+    assert found[queue("empty")] is None
+    first = found[PAID]
+    assert first is not None and (first.queue_id, first.queue_offset) == (0, 0)
 
 
 def test_a_name_server_that_is_away_is_named() -> None:

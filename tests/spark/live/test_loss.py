@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from tests.live import in_thread
-from tests.spark.live.conftest import Topics, queue
+from tests.spark.live.conftest import Topics, plain, queue
 
 from cometmq.errors import StoreDamaged
 from cometmq.message import MessageQueue
 from cometmq.spark.live.cluster import Cluster
-from cometmq.spark.live.loss import joined, tell_loss
+from cometmq.spark.live.loss import joined, report_anew, tell_loss
 from cometmq.spark.live.offsets import Written
 from cometmq.spark.live.options import Earliest, parse
 from cometmq.spark.live.ranges import Range
@@ -40,6 +40,13 @@ def test_a_loss_is_an_error_that_names_it_and_the_remedy() -> None:
         tell_loss(parse(OPTIONS), [Range(FIRST, 3, 5), Range(FIRST, 5, 9)], "nobody knows")
 
 
+def test_a_topic_that_was_made_anew_is_a_loss_that_names_it() -> None:
+    with pytest.raises(
+        StoreDamaged, match="lost: topic t, broker b; topic u, broker b: the topic was deleted"
+    ):
+        report_anew(parse(OPTIONS), [("u", "b"), ("t", "b")])
+
+
 def test_without_fail_on_data_loss_the_same_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     lost = [Range(FIRST, 10 * number, 10 * number + 1) for number in range(30)]
     tell_loss(parse(OPTIONS | {"failOnDataLoss": "false"}), lost, "nobody knows")
@@ -65,13 +72,15 @@ def test_what_retention_takes_from_under_a_query_is_named_or_logged(
             topics.send("expiring", [b"%03d" % (first + number) + bytes(1000) for number in range(20)])
         with querying(topics, failOnDataLoss="true") as fails, querying(topics) as goes_on:
             for query in (fails, goes_on):
-                assert next_batch(query, query.initialOffset()) == (at(10), list(range(10)))
+                start, numbers = next_batch(query, query.initialOffset())
+                assert (plain(start), numbers) == (at(10), list(range(10)))
             clock.advance(A_MINUTE_S)
             left = first_left(topics)  # of the log's two files one is gone, the other is written to
             lost = f"messages are lost: topic expiring, broker broker-a, queue 0, offsets 10 to {left - 1}:"
             with pytest.raises(StoreDamaged, match=lost):
-                next_batch(fails, at(10))
-            assert next_batch(goes_on, at(10)) == (at(left + 10), list(range(left, left + 10)))
+                next_batch(fails, start)
+            end, numbers = next_batch(goes_on, start)
+            assert (plain(end), numbers) == (at(left + 10), list(range(left, left + 10)))
     assert lost in caplog.text
 
 

@@ -89,6 +89,7 @@ def test_a_stream_takes_its_options() -> None:
         "minOffsetsPerTrigger": "10",
         "maxTriggerDelay": "30",
         "maxBytesPerTrigger": "1000",
+        "minPartitions": "4",
         "sql": "size > 3",
     }
     parsed = parse(given, stream=True)
@@ -96,6 +97,8 @@ def test_a_stream_takes_its_options() -> None:
     assert parsed.start == Since(1_700_000_000_000)
     assert (parsed.offsets_per_trigger, parsed.offsets_per_trigger_min) == (100, 10)
     assert (parsed.trigger_delay_s, parsed.bytes_per_trigger, parsed.sql) == (30, 1000, "size > 3")
+    assert parsed.min_partitions == 4
+    assert parsed.expression == "*" and parse(LEAST | {"tags": "b || a"}).expression == "a || b"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxRows,
     ReadMinRows,
 )
-from tests.spark.live.conftest import Topics, counted, queue
+from tests.spark.live.conftest import Topics, counted, plain, queue
 
 from cometmq import blocking
 from cometmq.errors import NoRoute, RemoteError, SettingsError, StoreDamaged
@@ -36,11 +36,6 @@ def reading(options: LiveOptions) -> Iterator[LiveStreamReader]:
 
 def at(first: int, second: int, topic: str = "orders") -> Written:
     return {topic: {"broker-a": {"0": first, "1": second}}}
-
-
-def plain(written: Written) -> Written:
-    """Leave out the first messages of topics, of which other tests are."""
-    return {topic: by_broker for topic, by_broker in written.items() if not topic.startswith("@")}
 
 
 def bodies(reader: LiveStreamReader, start: Written, end: Written) -> list[bytes]:

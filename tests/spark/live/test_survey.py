@@ -1,0 +1,156 @@
+"""Which queues there are and where they end: from CometMQ, and from servers that know less."""
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from tests.live import in_thread
+from tests.spark.live.conftest import Topics, counted, queue
+
+from cometmq.broker.admin_topics import TopicAdmin
+from cometmq.broker.refused import Refused
+from cometmq.errors import RemoteError
+from cometmq.message import MessageQueue
+from cometmq.net.address import free_port
+from cometmq.spark.live import survey
+from cometmq.spark.live.batch import LiveReader
+from cometmq.spark.live.cluster import Cluster
+from cometmq.spark.live.options import LiveOptions, Subscription, parse
+from cometmq.spark.live.survey import EMPTY, Extent, Survey, covers, is_users
+from cometmq.wire.codes import RequestCode, ResponseCode
+
+PAID, NEW = queue("orders", 0), queue("orders", 1)
+STATS, ROUTE = RequestCode.GET_TOPIC_STATS_INFO, RequestCode.GET_ROUTEINFO_BY_TOPIC
+
+
+@contextmanager
+def clustered(options: LiveOptions, *, at_one_time: bool = False) -> Iterator[Cluster]:
+    with Cluster(options, at_one_time=at_one_time) as cluster:
+        yield cluster
+
+
+def test_topics_that_nobody_made_are_in_no_pattern() -> None:
+    assert [name for name in ("orders", "TBW102", "%RETRY%g", "RMQ_SYS_TRACE_TOPIC") if is_users(name)] == [
+        "orders"
+    ]
+
+
+def test_a_subscription_covers_what_it_names() -> None:
+    other = MessageQueue("other", "broker-a", 0)
+    for subscription in (
+        Subscription(topics=frozenset({"orders"})),
+        Subscription(queues=frozenset({PAID})),
+        Subscription(pattern=re.compile("ord.*")),
+    ):
+        assert covers(subscription, PAID) and not covers(subscription, other)
+    assert not covers(Subscription(queues=frozenset({PAID})), NEW)
+    assert not covers(Subscription(pattern=re.compile(".*")), MessageQueue("%RETRY%g", "b", 0))
+
+
+def test_a_look_finds_all_queues_with_their_ends(orders: Topics) -> None:
+    both = {PAID: Extent(0, 100), NEW: Extent(0, 40)}
+    with clustered(orders.options(subscribePattern="ord.*")) as cluster:
+        assert cluster.look() == both
+        assert cluster.extents([NEW, queue("orders", 7)]) == {NEW: both[NEW], queue("orders", 7): EMPTY}
+    with clustered(orders.options(subscribe="orders,nothing")) as cluster:
+        assert cluster.look() == both
+    with clustered(orders.options(assign='{"orders": {"broker-a": [1, 7]}}')) as cluster:
+        assert cluster.look() == {NEW: both[NEW]}
+
+
+def test_all_positions_of_one_moment_take_one_request(topics: Topics) -> None:
+    topics.create("moment", queues=1)
+    one = queue("moment")
+    with clustered(topics.options(subscribe="moment"), at_one_time=True) as still:
+        with counted() as traffic:
+            assert still.extents([one]) == {one: EMPTY}
+            topics.send("moment", [b"0"])
+            assert still.extents([one]) == {one: EMPTY}
+        assert traffic.requests[STATS] == 1
+    with clustered(topics.options(subscribe="moment")) as moving:
+        assert moving.extents([one]) == {one: Extent(0, 1)}
+
+
+def test_routes_are_kept_and_asked_for_again_when_a_topic_has_grown(topics: Topics) -> None:
+    topics.create("rising", queues=1)
+    with clustered(topics.options(subscribe="rising")) as cluster:
+        cluster.look()
+        with counted() as same:
+            assert set(cluster.look()) == {queue("rising")}
+        topics.create("rising", queues=3)
+        with counted() as more:
+            assert set(cluster.look()) == {queue("rising", number) for number in range(3)}
+    assert same.requests == {STATS: 1}
+    assert more.requests == {STATS: 2, ROUTE: 1}
+
+
+def test_a_topic_that_is_gone_is_left_out_at_once(topics: Topics) -> None:
+    topics.create("vanishing", queues=1)
+    with clustered(topics.options(subscribe="vanishing", retrySeconds="600")) as cluster:
+        assert set(cluster.look()) == {queue("vanishing")}
+        topics.delete("vanishing")
+        assert cluster.look() == {}
+
+
+def refuse(code: ResponseCode) -> NoReturn:
+    raise Refused(code, "not here")
+
+
+@pytest.mark.parametrize("code", [ResponseCode.REQUEST_CODE_NOT_SUPPORTED, ResponseCode.NO_PERMISSION])
+def test_who_does_not_know_the_request_is_asked_about_each_queue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: ResponseCode
+) -> None:
+    monkeypatch.setattr(TopicAdmin, "stats", lambda *_: refuse(code))
+    with in_thread(tmp_path) as live:
+        topics = Topics(live.name_server)
+        topics.create("plain")
+        topics.send("plain", [b"0"])
+        with clustered(topics.options(subscribe="plain", retrySeconds="600")) as cluster:
+            if code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                assert cluster.look() == {queue("plain"): Extent(0, 1), queue("plain", 1): EMPTY}
+                return
+            said = "broker broker-a, topic plain: the ends of its queues: not here"
+            with pytest.raises(RemoteError, match=said):
+                cluster.look()
+
+
+def test_queues_are_waited_for_as_long_as_their_broker_may_come_back(
+    topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(survey, "LOOK_AGAIN_S", 0.05)
+    topics.create("waited", queues=1)
+    gone, away = queue("waited", 7), MessageQueue("waited", "broker-x", 0)
+    with clustered(topics.options(subscribe="waited", retrySeconds="600")) as patient:
+        assert patient.wait_for({queue("waited")}) == {queue("waited")}
+        assert patient.wait_for({gone}) == {queue("waited")}, "its broker is there, and does not have it"
+    with clustered(topics.options(subscribe="waited", retrySeconds="1")) as cluster, counted() as traffic:
+        assert cluster.wait_for({gone, away}) == {queue("waited")}
+    assert traffic.requests[ROUTE] >= 2
+
+
+def test_a_read_right_after_a_restart_waits_for_the_first_broker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nowhere = f"127.0.0.1:{free_port()}"
+    has_brokers, broker = Survey._has_brokers, ExitStack()
+    asked: list[bool] = []
+
+    with in_thread(tmp_path / "store") as live:
+        Topics(live.name_server).create("restarted", queues=1)
+    with in_thread(tmp_path / "other", namesrv_addr=nowhere) as empty, broker:
+        elsewhere = {"namesrv_addr": empty.name_server}
+
+        async def start_then(self: Survey) -> bool:
+            asked.append(await has_brokers(self))
+            if not asked[0] and len(asked) == 1:
+                broker.enter_context(in_thread(tmp_path / "store", **elsewhere))
+            return asked[-1]
+
+        monkeypatch.setattr(Survey, "_has_brokers", start_then)
+        monkeypatch.setattr(survey, "LOOK_AGAIN_S", 0.05)
+        options = parse({"namesrv": empty.name_server, "subscribe": "restarted"})
+        reader = LiveReader(options, ("body",))
+        assert reader.partitions() == [] and asked == [False]
