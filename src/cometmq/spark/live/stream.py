@@ -60,13 +60,14 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Raises NoRoute, SettingsError, NetworkError or RemoteError like ``LiveReader.partitions``.
         """
-        queues = self._cluster.subscribed()
-        check_there(self._options.subscription, queues)
-        start = self._options.start
-        found = self._cluster.resolve(Latest() if start is None else start, queues, "startingOffsets")
-        check_begins(self._options, self._cluster, found, "they are read from their beginning")
-        extents = self._cluster.extents(queues)
-        firsts = compare({}, extents, places_of(extents), self._cluster.first_messages).known
+        with Cluster(self._options, at_one_time=True) as cluster:
+            queues = cluster.subscribed()
+            check_there(self._options.subscription, queues)
+            start = self._options.start
+            found = cluster.resolve(Latest() if start is None else start, queues, "startingOffsets")
+            check_begins(self._options, cluster, found, "they are read from their beginning")
+            extents = cluster.extents(queues)
+            firsts = compare({}, extents, places_of(extents), cluster.first_messages).known
         return with_first_messages(offsets.written(found), firsts)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
