@@ -202,7 +202,9 @@ def test_a_micro_batch_asks_for_what_has_news(scattered: Topics) -> None:
             end = reader.latestOffset(start, ReadMaxBytes(1))
             parts = reader.partitions(start, end)
         assert planned.requests.pop(RequestCode.QUERY_CONSUME_QUEUE) == 20, "queues that have news"
-        assert planned.total <= 6
+        assert planned.total <= 7, (
+            "a route, ends twice, the first message in three, and a pull that may be refused"
+        )
         assert [one.size for one in parts[0].value] == [1] * 20 and len(parts) == 1
         assert sorted(bodies(reader, start, end)) == sorted(b"%d" % number for number in range(0, 60, 3))
 
