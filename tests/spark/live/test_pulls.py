@@ -4,8 +4,10 @@ import pytest
 from tests.live import in_thread
 from tests.spark.live.conftest import Topics, queue
 
+from cometmq.client.queue_requests import PulledRecords
 from cometmq.errors import NetworkError
 from cometmq.format.record import decode_many
+from cometmq.spark.live import pulls
 from cometmq.spark.live.links import linked
 from cometmq.spark.live.options import LiveOptions
 from cometmq.spark.live.pulls import Piece, Pulls
@@ -17,11 +19,11 @@ PAID, NEW = queue("orders", 0), queue("orders", 1)
 def pull(options: LiveOptions, *ranges: Range, bytes_max: int = 1_000_000) -> list[list[Piece]]:
     found = []
     with linked(options.name_servers) as link:
-        pulls = Pulls(options, link)
-        pulls.begin(ranges)
-        while pieces := link.run(pulls.next(bytes_max)):
+        pulling = Pulls(options, link)
+        pulling.begin(ranges)
+        while pieces := link.run(pulling.next(bytes_max)):
             found.append(pieces)
-        link.run(pulls.close())
+        link.run(pulling.close())
     return found
 
 
@@ -49,6 +51,27 @@ def test_slices_grow_to_what_a_broker_gives_at_once(tmp_path: Path) -> None:
     assert bodies(pieces) == [b"%d" % n for n in range(3, 3_990)]
     at_once = [len(list(decode_many(body))) for piece in pieces for body in piece.bodies]
     assert at_once[0] == 32 and max(at_once) == 200
+
+
+def test_ranges_of_a_message_each_are_asked_for_together_but_not_all_at_once(
+    scattered: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask, under_way, most = Pulls._ask, 0, 0
+
+    async def count(self: Pulls, left: Range) -> PulledRecords:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        try:
+            return await ask(self, left)
+        finally:
+            under_way -= 1
+
+    monkeypatch.setattr(Pulls, "_ask", count)
+    singles = [Range(queue("scattered", 3 * (number % 20)), 0, 1) for number in range(100)]
+    (pieces,) = pull(scattered.options(subscribe="scattered"), *singles)
+    assert bodies(pieces) == [b"%d" % (3 * (number % 20)) for number in range(100)]
+    assert most == pulls.SLICES_MAX
 
 
 def test_brokers_filter(orders: Topics) -> None:

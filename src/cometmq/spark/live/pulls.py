@@ -23,7 +23,9 @@ from cometmq.spark.live.ranges import Range
 UNDER_WAY: Final = 512
 """Messages that one task has asked for: more bring nothing, as its own core is busy then …"""
 UNDER_WAY_MIN: Final = 4
-"""… but for so many slices, however large they are."""
+"""… but for so many slices, however large they are …"""
+SLICES_MAX: Final = 64
+"""… and so many at most, however small: ranges of a message each come from as many queues."""
 SLICE_MAX: Final = 8_192
 FILTERED_SLICE: Final = 512
 """Offsets of a slice where brokers filter: a request gives 32 messages that pass."""
@@ -56,6 +58,7 @@ class Pulls:
         group = options.group or READER_GROUP
         self._requests = QueueRequests(link.connections, self._routes, group, REQUEST_TIMEOUT_MS)
         self._under_way: deque[asyncio.Task[Piece]] = deque()
+        self._shares: deque[float] = deque()  # of each slice under way: how large it is, beside a whole one
         self._to_ask: deque[Range] = deque()
 
     def begin(self, ranges: Iterable[Range]) -> None:
@@ -73,10 +76,13 @@ class Pulls:
         size = 0
         while size < bytes_max and (self._to_ask or self._under_way):
             at_once = PULL_COUNT if self._is_filtered else self._slice
-            while self._to_ask and len(self._under_way) < max(UNDER_WAY // at_once, UNDER_WAY_MIN):
-                self._under_way.append(asyncio.create_task(self._pull(self._cut())))
+            while self._to_ask and self._has_room(at_once):
+                one = self._cut()
+                self._under_way.append(asyncio.create_task(self._pull(one)))
+                self._shares.append(min(one.size / at_once, 1.0))
             pieces.append(await self._under_way[0])
             self._under_way.popleft()
+            self._shares.popleft()
             size += sum(map(len, pieces[-1].bodies))
         return pieces
 
@@ -85,6 +91,10 @@ class Pulls:
         for task in self._under_way:
             task.cancel()
         await asyncio.gather(*self._under_way, return_exceptions=True)
+
+    def _has_room(self, at_once: int) -> bool:
+        whole_max = max(UNDER_WAY // at_once, UNDER_WAY_MIN)
+        return len(self._under_way) < SLICES_MAX and sum(self._shares) < whole_max
 
     def _cut(self) -> Range:
         """Take the next slice of what is to be asked for."""
