@@ -4,13 +4,16 @@
 
 Both brokers hold the same rows, with bodies of 1 KiB and of 128 bytes, in topics with 8 queues. The sources
 take turns; figures are medians of the rounds, and a ratio above 1 is in favour of CometMQ. There are two
-tables: in the first both are told to give much at once, CometMQ's broker by four settings (``GENEROUS``) and
-Kafka's consumer not to wait half a second at the end of each partition (``IMPATIENT``); in the second both
-are as they come.
+tables: in the first both are told to give much at once, CometMQ's broker by four settings (``GENEROUS``)
+and Kafka's consumer not to wait half a second at the end of each partition (``IMPATIENT``); in the second
+both are as they come.
 
 Spark starts Python for this source: a planner for each read, workers that stay, and a process for each
 stream. What that costs shows in the lines of 2,000 rows, of starts and of micro-batches. For Kafka, Maven
 fetches the connector (``spark_kafka/pom.xml``); it runs on the Spark that is installed.
+
+Behind the tables come topics with very many queues, on brokers of their own: what a trigger of a stream takes
+that finds nothing new. ``--only-many-queues`` measures nothing else.
 """
 
 import argparse
@@ -21,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -50,6 +53,13 @@ FEW_AT_ONCE: Final = 100
 """Of one micro-batch, when latency is measured: there are twenty."""
 QUEUES: Final = 8
 SENT_AT_ONCE: Final = 4_096
+MANY_QUEUES: Final = 10_000
+MANY: Final = tuple(f"bench-{number}" for number in range(4))
+"""The topics that have them, on brokers of their own: Kafka makes no topic of 10,000 partitions at once."""
+IDLE_TRIGGERS: Final = 20
+EVERY_TRIGGER: Final = {"spark.sql.streaming.noDataProgressEventInterval": "0"}
+"""Makes Spark tell of triggers that find nothing."""
+LOOK_S: Final = 1
 IMPATIENT: Final = {"kafka.fetch.max.wait.ms": "10"}
 
 
@@ -84,6 +94,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benches.bench_spark_kafka", description="beside Kafka")
     parser.add_argument("--rows", type=int, default=ROWS, help="of each size (%(default)s)")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="of which medians are taken (%(default)s)")
+    parser.add_argument("--queues", type=int, default=MANY_QUEUES, help="of the last line (%(default)s)")
+    parser.add_argument("--only-many-queues", action="store_true", help="measure the last line alone")
     given = parser.parse_args()
     subprocess.run([sys.executable, "-m", "cometmq.kernels"], check=True, stdout=subprocess.DEVNULL)
     (connector,) = jvm.jars(POM).glob("spark-sql-kafka-*.jar")
@@ -91,12 +103,14 @@ def main() -> None:
     print(f"{given.rows:,} rows of each size in {QUEUES} queues, medians of {given.rounds}")
     with tempfile.TemporaryDirectory(prefix="cometmq-bench-") as name:
         folder = Path(name)
-        with kafka_peer.kafka(folder / "kafka") as kafka:
-            with brokers(folder, kafka.broker, GENEROUS, IMPATIENT) as sources:
-                fill(folder, sources, kafka, given.rows)
-                compare("told to give much", folder, sources, given)
-            with brokers(folder, kafka.broker, {}, {}) as sources:
-                compare("as they come", folder, sources, given)
+        if not given.only_many_queues:
+            with kafka_peer.kafka(folder / "kafka") as kafka:
+                with brokers(folder, kafka.broker, GENEROUS, IMPATIENT) as sources:
+                    fill(folder, sources, kafka, given.rows)
+                    compare("told to give much", folder, sources, given)
+                with brokers(folder, kafka.broker, {}, {}) as sources:
+                    compare("as they come", folder, sources, given)
+        compare_idle(folder / "many", given.queues)
 
 
 @contextlib.contextmanager
@@ -123,13 +137,11 @@ def brokers(
 
 def compare(title: str, folder: Path, sources: list[Source], given: argparse.Namespace) -> None:
     """Measure both in turns, and print a line for each kind of read."""
-    print(f"\n{title:<40} {'CometMQ':>11} {'Kafka':>11} {'ratio':>6}")
+    print_head(title)
 
     def add(what: str, measure: Measured, rounds: int = given.rounds, rows: int = 0) -> None:
         taken = [[measure(source) for source in sources] for _ in range(rounds)]
-        ours, kafka = (statistics.median(seconds) for seconds in zip(*taken, strict=True))
-        shown = [f"{rows / seconds:,.0f}/s" if rows else f"{seconds:.2f} s" for seconds in (ours, kafka)]
-        print(f"{what:<40} {shown[0]:>11} {shown[1]:>11} {kafka / ours:>5.2f}x", flush=True)
+        print_line(what, [statistics.median(seconds) for seconds in zip(*taken, strict=True)], rows)
 
     add("2,000 rows, first read of a session", partial(first_seconds, folder))
     spark = started(folder)
@@ -149,10 +161,45 @@ def compare(title: str, folder: Path, sources: list[Source], given: argparse.Nam
     spark.stop()
 
 
-def started(folder: Path) -> SparkSession:
+def compare_idle(folder: Path, queues: int) -> None:
+    """Measure triggers that find nothing new in topics with very many queues, and print a line."""
+    with (
+        kafka_peer.kafka(folder / "kafka") as kafka,
+        brokers(folder, kafka.broker, {}, {}) as sources,
+        Load.for_kafka(folder) as load,
+    ):
+        load.order(kafka, mode="create", topics=len(MANY), queues=queues // len(MANY))
+        asyncio.run(create(sources[0].where["namesrv"], queues))
+        spark = started(folder, EVERY_TRIGGER)
+        print_head("topics with very many queues")
+        seconds = [idle_seconds(spark, folder, source) for source in sources]
+        print_line(f"{queues:,} queues, idle trigger", seconds)
+        spark.stop()
+
+
+async def create(name_server: str, queues: int) -> None:
+    """Create the topics with very many queues at CometMQ."""
+    async with TopicAdmin(name_server) as admin:
+        for topic in MANY:
+            await admin.create(topic, queues=queues // len(MANY))
+
+
+def print_head(title: str) -> None:
+    """Print the head of a table."""
+    print(f"\n{title:<40} {'CometMQ':>11} {'Kafka':>11} {'ratio':>6}")
+
+
+def print_line(what: str, both: Sequence[float], rows: int = 0) -> None:
+    """Print what both took, in seconds, or how many of so many rows they read in a second."""
+    ours, kafka = both
+    shown = [f"{rows / seconds:,.0f}/s" if rows else f"{seconds:.2f} s" for seconds in both]
+    print(f"{what:<40} {shown[0]:>11} {shown[1]:>11} {kafka / ours:>5.2f}x", flush=True)
+
+
+def started(folder: Path, conf: Mapping[str, str] = {}) -> SparkSession:
     """Start Spark, and have it run something, so that the first read pays only for itself."""
     jars = ",".join(str(path) for path in sorted(jvm.jars(POM).glob("*.jar")))
-    spark = session("local[2]", "bench", work_dir=folder / "spark", conf={"spark.jars": jars})
+    spark = session("local[2]", "bench", work_dir=folder / "spark", conf={"spark.jars": jars, **conf})
     spark.range(FEW_ROWS).repartition(2).count()
     return spark
 
@@ -242,6 +289,20 @@ def micro_batch_seconds(spark: SparkSession, folder: Path, source: Source) -> fl
     """Give what a micro-batch of few rows takes: the median of a stream's, but for the first."""
     query = drained(spark, FEW, folder, source, maxOffsetsPerTrigger=str(FEW_AT_ONCE))
     return statistics.median(batch_seconds(query)[1:])
+
+
+def idle_seconds(spark: SparkSession, folder: Path, source: Source) -> float:
+    """Give what a trigger takes that finds nothing new: the median of a stream's, but for the first."""
+    options = source.options(",".join(MANY)) | {"startingOffsets": "latest"}
+    stream = spark.readStream.format(source.name).options(**options).load()
+    with tempfile.TemporaryDirectory(dir=folder) as checkpoint:
+        writer = stream.writeStream.format("noop").option("checkpointLocation", checkpoint)
+        query = writer.trigger(processingTime="0 seconds").start()
+        while len(query.recentProgress) <= IDLE_TRIGGERS:
+            query.awaitTermination(LOOK_S)
+        taken: list[float] = [one["durationMs"]["triggerExecution"] / 1000 for one in query.recentProgress]
+        query.stop()
+    return statistics.median(taken[1:])
 
 
 def batch_seconds(query: StreamingQuery) -> list[float]:

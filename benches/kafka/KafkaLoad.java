@@ -12,6 +12,8 @@ import org.apache.kafka.clients.admin.NewTopic;
 public final class KafkaLoad {
     private static final long TIMEOUT_S = 300;
     private static final int TOPICS_AT_ONCE = 64;
+    /** A controller refuses a request that makes 10,000 of them. */
+    private static final int QUEUES_AT_ONCE = 5_000;
 
     private KafkaLoad() {
     }
@@ -31,9 +33,10 @@ public final class KafkaLoad {
     private static void create(JSONObject order) throws Exception {
         int topics = order.getIntValue("topics");
         int queues = order.getIntValue("queues");
+        int atOnce = Math.max(1, Math.min(TOPICS_AT_ONCE, QUEUES_AT_ONCE / queues));
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", order.getString("namesrv")))) {
-            for (int from = 0; from < topics; from += TOPICS_AT_ONCE) {
-                List<NewTopic> some = IntStream.range(from, Math.min(topics, from + TOPICS_AT_ONCE))
+            for (int from = 0; from < topics; from += atOnce) {
+                List<NewTopic> some = IntStream.range(from, Math.min(topics, from + atOnce))
                         .mapToObj(i -> new NewTopic("bench-" + i, queues, (short) 1)).toList();
                 admin.createTopics(some).all().get(TIMEOUT_S, TimeUnit.SECONDS);
             }
