@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cometmq.format import layout
+from cometmq.spark.live import offsets
 from cometmq.store.consume_queue import ENTRY_DTYPE
 
 SOURCE_LINE: Final = 2
@@ -54,6 +55,5 @@ def _planned(checkpoint: Path) -> list[Path]:
 
 
 def _queue_offsets(path: Path) -> list[int]:
-    (by_broker,) = json.loads(path.read_text().splitlines()[SOURCE_LINE]).values()
-    (by_queue,) = by_broker.values()
-    return [by_queue[str(queue_id)] for queue_id in range(len(by_queue))]
+    of_queues = offsets.read(str(path), json.loads(path.read_text().splitlines()[SOURCE_LINE]))
+    return [of_queues[queue] for queue in sorted(of_queues)]
