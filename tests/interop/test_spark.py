@@ -1,5 +1,6 @@
 """Spark reads what a Java consumer reads, from either broker, and is seen by either side's tools."""
 
+import asyncio
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,9 @@ from tests.interop.jvm import Run
 from tests.interop.peers import Peer
 
 from cometmq import Message
+from cometmq.admin.topics import TopicAdmin
 from cometmq.blocking import Producer
+from cometmq.errors import StoreDamaged
 from cometmq.format.sys_flag import COMPRESSED
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.options import parse
@@ -76,6 +79,42 @@ def test_the_lag_of_a_stream_is_seen(
     finally:
         stream.stop()
     print(f"\n{broker.name}: {WAITING} behind, both say", end="")
+
+
+def test_a_topic_that_is_made_anew_and_grows_longer_is_noticed(broker: Peer) -> None:
+    topic = "SparkAnew"
+    asyncio.run(make(broker, topic))
+    send(broker, topic, COUNT)
+    source = RocketMQSource({"namesrv": broker.namesrv, "subscribe": topic, "startingOffsets": "earliest"})
+    stream = source.streamReader(source.schema())
+    try:
+        start = stream.initialOffset()
+        end = stream.latestOffset(start, stream.getDefaultReadLimit())
+        while (
+            len(rows_of(stream, stream.partitions(start, end))) < COUNT
+        ):  # a Java broker answers sends early
+            end = stream.latestOffset(start, stream.getDefaultReadLimit())
+        asyncio.run(make(broker, topic, anew=True))
+        send(broker, topic, 3 * COUNT)
+        until_known(broker, topic)
+        with pytest.raises(StoreDamaged, match=f"topic {topic}, broker .* deleted and made anew"):
+            until_moved(stream, end)
+    finally:
+        stream.stop()
+
+
+def until_moved(stream: DataSourceStreamReader, start: dict[str, Any]) -> None:
+    """Ask for news until there are some."""
+    while stream.latestOffset(start, stream.getDefaultReadLimit()) == start:
+        pass
+
+
+async def make(broker: Peer, topic: str, *, anew: bool = False) -> None:
+    """Make a topic, having deleted it if it is made anew."""
+    async with TopicAdmin(broker.namesrv) as admin:
+        if anew:
+            await admin.delete(topic)
+        await admin.create(topic, queues=QUEUES)
 
 
 def read_batch(stream: DataSourceStreamReader, start: dict[str, Any]) -> None:
