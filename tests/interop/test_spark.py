@@ -81,7 +81,7 @@ def test_the_lag_of_a_stream_is_seen(
     print(f"\n{broker.name}: {WAITING} behind, both say", end="")
 
 
-def test_a_topic_that_is_made_anew_and_grows_longer_is_noticed(broker: Peer) -> None:
+def test_a_topic_that_is_created_again_and_grows_longer_is_noticed(broker: Peer) -> None:
     topic = "SparkAnew"
     asyncio.run(make(broker, topic))
     send(broker, topic, COUNT)
@@ -94,10 +94,10 @@ def test_a_topic_that_is_made_anew_and_grows_longer_is_noticed(broker: Peer) -> 
             len(rows_of(stream, stream.partitions(start, end))) < COUNT
         ):  # a Java broker answers sends early
             end = stream.latestOffset(start, stream.getDefaultReadLimit())
-        asyncio.run(make(broker, topic, anew=True))
+        asyncio.run(make(broker, topic, again=True))
         send(broker, topic, 3 * COUNT)
         until_known(broker, topic)
-        with pytest.raises(StoreDamaged, match=f"topic {topic}, broker .* deleted and made anew"):
+        with pytest.raises(StoreDamaged, match=f"topic {topic}, broker .* deleted and created again"):
             until_moved(stream, end)
     finally:
         stream.stop()
@@ -109,10 +109,10 @@ def until_moved(stream: DataSourceStreamReader, start: dict[str, Any]) -> None:
         pass
 
 
-async def make(broker: Peer, topic: str, *, anew: bool = False) -> None:
-    """Make a topic, having deleted it if it is made anew."""
+async def make(broker: Peer, topic: str, *, again: bool = False) -> None:
+    """Create a topic, having deleted it if it is created again."""
     async with TopicAdmin(broker.namesrv) as admin:
-        if anew:
+        if again:
             await admin.delete(topic)
         await admin.create(topic, queues=QUEUES)
 

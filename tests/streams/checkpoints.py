@@ -43,10 +43,10 @@ def sizes(checkpoint: Path, store: Path, topic: str) -> Longs:
     """Give the bytes that the messages of each micro-batch take in the log."""
     of_batches = ends(checkpoint)
     total = np.zeros(len(of_batches) - 1, np.int64)
-    for queue_id, offsets in enumerate(of_batches.T):
+    for queue_id, of_queue in enumerate(of_batches.T):
         files = sorted(layout.consume_queue_dir(store, topic, queue_id).iterdir())
         of_records = np.concatenate([np.fromfile(file, ENTRY_DTYPE)["size"] for file in files])
-        total += np.diff(np.append(0, np.cumsum(of_records, dtype=np.int64))[offsets])
+        total += np.diff(np.append(0, np.cumsum(of_records, dtype=np.int64))[of_queue])
     return total
 
 

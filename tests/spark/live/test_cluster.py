@@ -15,6 +15,7 @@ from cometmq.broker.refused import Refused
 from cometmq.errors import NetworkError, RemoteError, SettingsError
 from cometmq.net.address import free_port
 from cometmq.spark.live.cluster import Cluster
+from cometmq.spark.live.first_messages import UNKNOWN, FirstMessage
 from cometmq.spark.live.options import At, Committed, Earliest, Latest, LiveOptions, Since, Until, parse
 from cometmq.spark.live.ranges import Range
 from cometmq.wire.bodies import GroupConfig
@@ -119,10 +120,15 @@ def test_each_offset_is_committed_though_one_is_refused(orders: Topics) -> None:
 
 def test_the_first_message_of_a_queue_is_found(cluster: Cluster, topics: Topics) -> None:
     topics.create("empty", queues=1)
-    found = cluster.first_messages([PAID, queue("empty")])
-    assert found[queue("empty")] is None
+    expected = {PAID: FirstMessage(0, 0, UNKNOWN), queue("empty"): FirstMessage(0, 0, UNKNOWN)}
+    found = cluster.first_messages(expected)
     first = found[PAID]
-    assert first is not None and (first.queue_id, first.queue_offset) == (0, 0)
+    assert first is not None and (first.queue_id, first.queue_offset) == (0, 0) and first.store_time
+    assert found[queue("empty")] is None
+    with counted() as traffic:
+        assert cluster.first_messages({PAID: first}) == {PAID: first}
+    assert traffic.total == 1, "it was to be expected"
+    assert cluster.first_messages({PAID: FirstMessage(0, 7, UNKNOWN)}) == {PAID: None}
 
 
 def test_a_name_server_that_is_away_is_named() -> None:

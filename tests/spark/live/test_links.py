@@ -27,18 +27,18 @@ from cometmq.spark.live import links
 from cometmq.spark.live.links import LINKS
 links.is_worker = lambda: True
 servers = (sys.argv[1],)
-link = LINKS.take(servers)
+link = LINKS.acquire(servers)
 assert link.run(link.routes.topics())
-LINKS.give_back(link)
+LINKS.release(link)
 pid = os.fork()
-mine = LINKS.take(servers)
+mine = LINKS.acquire(servers)
 assert mine.run(mine.routes.topics()) and (mine is link) == (pid > 0)
-LINKS.give_back(mine)
+LINKS.release(mine)
 LINKS.close_all()
 if pid == 0:
     os._exit(0)
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-link = LINKS.take(servers)
+link = LINKS.acquire(servers)
 assert link.run(link.routes.topics())
 link.close()
 print("both")
@@ -73,9 +73,9 @@ def test_tasks_of_a_worker_share_connections_and_routes(orders: Topics) -> None:
 
 
 def test_an_application_keeps_nothing(orders: Topics) -> None:
-    link = LINKS.take(orders.options(subscribe="orders").name_servers)
+    link = LINKS.acquire(orders.options(subscribe="orders").name_servers)
     assert link.run(link.routes.topics())
-    LINKS.give_back(link)
+    LINKS.release(link)
     assert link.connections.is_closed
 
 
@@ -89,10 +89,10 @@ def test_a_link_that_nobody_uses_is_closed(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(Link, "close", note)
     some = Links(idle_s=0.05)
-    link = some.take(ADDRESS)
-    some.give_back(link)
+    link = some.acquire(ADDRESS)
+    some.release(link)
     assert closed.wait(WAIT_S) and link.connections.is_closed
-    other = some.take(ADDRESS)
+    other = some.acquire(ADDRESS)
     assert other is not link
     other.close()
 
@@ -100,12 +100,12 @@ def test_a_link_that_nobody_uses_is_closed(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.usefixtures("worker")
 def test_each_of_two_users_has_a_link_and_one_is_kept() -> None:
     some = Links()
-    one, other = some.take(ADDRESS), some.take(ADDRESS)
-    some.give_back(one)
-    some.give_back(other)
+    one, other = some.acquire(ADDRESS), some.acquire(ADDRESS)
+    some.release(one)
+    some.release(other)
     assert [one.connections.is_closed, other.connections.is_closed] == [False, True]
-    assert some.take(ADDRESS) is one
-    some.give_back(one)
+    assert some.acquire(ADDRESS) is one
+    some.release(one)
     some.close_all()
     assert one.connections.is_closed
 

@@ -12,7 +12,7 @@ from tests.spark.live.conftest import Topics, plain, queue
 from cometmq.errors import StoreDamaged
 from cometmq.message import MessageQueue
 from cometmq.spark.live.cluster import Cluster
-from cometmq.spark.live.loss import joined, report_anew, tell_loss
+from cometmq.spark.live.loss import joined, report_recreated, tell_loss
 from cometmq.spark.live.offsets import Written
 from cometmq.spark.live.options import Earliest, parse
 from cometmq.spark.live.ranges import Range
@@ -40,11 +40,11 @@ def test_a_loss_is_an_error_that_names_it_and_the_remedy() -> None:
         tell_loss(parse(OPTIONS), [Range(FIRST, 3, 5), Range(FIRST, 5, 9)], "nobody knows")
 
 
-def test_a_topic_that_was_made_anew_is_a_loss_that_names_it() -> None:
+def test_a_topic_that_was_created_again_is_a_loss_that_names_it() -> None:
     with pytest.raises(
         StoreDamaged, match="lost: topic t, broker b; topic u, broker b: the topic was deleted"
     ):
-        report_anew(parse(OPTIONS), [("u", "b"), ("t", "b")])
+        report_recreated(parse(OPTIONS), [("u", "b"), ("t", "b")])
 
 
 def test_without_fail_on_data_loss_the_same_is_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -188,7 +188,7 @@ def test_an_idle_trigger_costs_a_request_for_each_topic_and_broker(scattered: To
         reader.latestOffset(start, ReadAllAvailable())
         with counted() as idle:
             assert reader.latestOffset(start, ReadAllAvailable()) is start
-    assert first.total <= 5, "a route, the ends of 60 queues, and when the first message was stored"
+    assert first.total <= 4, "a route, the ends of 60 queues, and their first message"
     assert idle.requests == {RequestCode.GET_TOPIC_STATS_INFO: 1} and not idle.opened
 
 
@@ -232,7 +232,7 @@ def test_what_brokers_refuse_ends_the_plan_of_a_micro_batch(orders: Topics) -> N
         assert not traffic.requests[RequestCode.PULL_MESSAGE], "once is enough"
 
 
-def test_a_topic_that_is_made_anew_and_grows_longer_is_a_loss(
+def test_a_topic_that_is_created_again_and_grows_longer_is_a_loss(
     topics: Topics, caplog: pytest.LogCaptureFixture
 ) -> None:
     topics.create("remade")
@@ -245,7 +245,7 @@ def test_a_topic_that_is_made_anew_and_grows_longer_is_a_loss(
     with (
         reading(topics.options(subscribe="remade", retrySeconds="60")) as reader,
         pytest.raises(
-            StoreDamaged, match="topic remade, broker broker-a: the topic was deleted and made anew"
+            StoreDamaged, match="topic remade, broker broker-a: the topic was deleted and created again"
         ),
     ):
         reader.latestOffset(start, LIMITED)
@@ -256,7 +256,7 @@ def test_a_topic_that_is_made_anew_and_grows_longer_is_a_loss(
         end = reader.latestOffset(again, LIMITED)
         assert bodies(reader, again, end) == [b"new 0", b"new 1", b"new 2"]
         assert reader.latestOffset(end, LIMITED) is end
-    assert caplog.text.count("made anew") == 1
+    assert caplog.text.count("created again") == 1
 
 
 def test_a_checkpoint_without_first_messages_is_read_on(topics: Topics) -> None:

@@ -48,11 +48,12 @@ class Cluster:
 
     def __init__(self, options: LiveOptions, *, at_one_time: bool = False) -> None:
         self._options = options
-        self._link = LINKS.take(options.name_servers)
+        self._link = LINKS.acquire(options.name_servers)
         self._routes = self._link.routes
         self._requests = self._requests_of(options.group or READER_GROUP)
         self._survey = Survey(options, self._routes, self._requests, at_one_time=at_one_time)
         self._is_introduced = False
+        self._lists_entries = True
         self._pulled: set[Place] = set()
 
     def __enter__(self) -> Self:
@@ -64,8 +65,8 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        """Give the link back."""
-        LINKS.give_back(self._link)
+        """Release the link."""
+        LINKS.release(self._link)
 
     def queues(self) -> set[MessageQueue]:
         """Return the queues that are read. A topic or queue that is named but not there is left out.
@@ -119,9 +120,18 @@ class Cluster:
         """
         self._link.run(self._check_pulls(ranges))
 
-    def first_messages(self, queues: Collection[MessageQueue]) -> dict[MessageQueue, FirstMessage | None]:
-        """Return the first message of each queue; None of one that has none, or loses it at this moment."""
-        return self._link.run(ask_each(self._first_message, queues))
+    def first_messages(
+        self, expected: Mapping[MessageQueue, FirstMessage]
+    ) -> dict[MessageQueue, FirstMessage | None]:
+        """Return the first message of each queue; None of one that has none, or loses it at this moment.
+
+        Args:
+            expected: at which queue offset it is, and when it was stored, if that is known: then one request
+                confirms it.
+        """
+        return self._link.run(
+            ask_each(lambda queue: self._first_message(queue, expected[queue]), expected.keys())
+        )
 
     def commit(self, offsets: Mapping[MessageQueue, int]) -> None:
         """Commit offsets for the group. Raises CometMQError if a broker does not take them."""
@@ -215,15 +225,15 @@ class Cluster:
 
     async def _sample(self, one: Range, offset: int) -> list[int]:
         """Return the sizes of some records of a range; of a server that lists no entries, by pulling them."""
-        count = min(SAMPLE, one.end - offset)
-        try:
-            return await self._ask(
-                "a sample", one.queue, self._requests.record_sizes, one.queue, offset, count
-            )
-        except RemoteError as error:
-            if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-                raise
-        pulled = await self._ask("a sample", one.queue, self._requests.pull_records, one.queue, offset)
+        ask, count = partial(self._ask, "a sample", one.queue), min(SAMPLE, one.end - offset)
+        if self._lists_entries:
+            try:
+                return await ask(self._requests.record_sizes, one.queue, offset, count)
+            except RemoteError as error:
+                if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                    raise
+            self._lists_entries = False
+        pulled = await ask(self._requests.pull_records, one.queue, offset)
         return [len(pulled.body) // (pulled.next_offset - offset)] if pulled.body else []
 
     async def _check_pulls(self, ranges: Iterable[Range]) -> None:
@@ -245,12 +255,13 @@ class Cluster:
             is_worth=lambda error: is_retriable(error) and not is_doubtful(error),
         )
 
-    async def _first_message(self, queue: MessageQueue) -> FirstMessage | None:
-        first = await self._ask("first offset", queue, self._requests.min_offset, queue)
+    async def _first_message(self, queue: MessageQueue, expected: FirstMessage) -> FirstMessage | None:
         store_time = await self._ask("first store time", queue, self._requests.first_store_time, queue)
-        again = await self._ask("first offset", queue, self._requests.min_offset, queue)
-        if store_time is None or again != first:
-            return None
+        if store_time is None or store_time == expected.store_time:
+            return None if store_time is None else expected
+        first = await self._ask("first offset", queue, self._requests.min_offset, queue)
+        if first != expected.queue_offset:
+            return None  # the time may be that of either message
         return FirstMessage(queue.queue_id, first, store_time)
 
     async def _each(

@@ -1,6 +1,6 @@
-"""Notice that a topic was deleted and made anew, by the first message that it had when it was last read.
+"""Notice that a topic was deleted and created again, by the first message that it had when it was last read.
 
-A topic that is made anew counts from 0 again. As long as a queue is shorter than it was read, that shows in
+A topic that is created again counts from 0. As long as a queue is shorter than it was read, that shows in
 its offsets; once it has grown longer it does not. So the offsets of a stream also hold, for each topic and
 broker, the first message of one queue, under the topic's name behind an ``@``, with which no name begins::
 
@@ -8,19 +8,22 @@ broker, the first message of one queue, under the topic's name behind an ``@``, 
      "@orders": {"broker-a": {"queue_id": 0, "queue_offset": 0, "store_time": 1767225600000}}}
 
 Checkpoints of earlier versions have none of this, and get it with the next micro-batch that has messages.
-When the message expires another one is the first, at a later queue offset. One at an earlier queue offset,
-or at the same with another store time, is a message of another topic.
+When the message expires another one is the first, at a later queue offset. One at the same queue offset with
+another store time, or at an earlier one though it was stored later, is a message of another topic.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from cometmq.errors import SettingsError
 from cometmq.message import MessageQueue
 from cometmq.spark.live.offsets import APART, Written
-from cometmq.spark.live.survey import EMPTY, Extents, Place
+from cometmq.spark.live.survey import Extents, Place
+
+UNKNOWN: Final = 0
+"""The store time of a message that was not asked for."""
 
 
 class FirstMessage(msgspec.Struct, frozen=True):
@@ -32,8 +35,8 @@ class FirstMessage(msgspec.Struct, frozen=True):
 
 
 FirstMessages: TypeAlias = dict[Place, FirstMessage]
-Find: TypeAlias = Callable[[Collection[MessageQueue]], Mapping[MessageQueue, FirstMessage | None]]
-"""Finds the first message of each queue; None of one that has none, or that loses it at this moment."""
+Find: TypeAlias = Callable[[Mapping[MessageQueue, FirstMessage]], Mapping[MessageQueue, FirstMessage | None]]
+"""Finds the first message of each queue, given the expected one; None where there is none, or it expires."""
 
 
 class Compared(NamedTuple):
@@ -41,11 +44,11 @@ class Compared(NamedTuple):
 
     Attributes:
         known: first messages by topic and broker.
-        anew: topics that were made anew on a broker.
+        recreated: topics that were deleted and created again on a broker.
     """
 
     known: FirstMessages
-    anew: set[Place]
+    recreated: set[Place]
 
 
 def read(what: str, value: Mapping[str, Any]) -> FirstMessages:
@@ -78,16 +81,16 @@ def compare(known: FirstMessages, extents: Extents, places: Collection[Place], f
         places: the topics and brokers to look at.
     """
     queues = {place: queue for place, queue in _queues_to_ask(known, extents).items() if place in places}
-    found = find(list(queues.values()))
-    now, anew = dict(known), set()
+    found = find({queue: _expected(queue, extents, known.get(place)) for place, queue in queues.items()})
+    now, recreated = dict(known), set()
     for place, queue in queues.items():
         before, after = known.get(place), found[queue]
-        if before is not None and _is_another(before, extents.get(queue, EMPTY).end, after):
-            anew.add(place)
+        if before is not None and _is_another(before, extents[queue].end, after):
+            recreated.add(place)
             del now[place]
         if after is not None:
             now[place] = after
-    return Compared(now, anew)
+    return Compared(now, recreated)
 
 
 def _queues_to_ask(known: FirstMessages, extents: Extents) -> dict[Place, MessageQueue]:
@@ -103,10 +106,20 @@ def _queues_to_ask(known: FirstMessages, extents: Extents) -> dict[Place, Messag
     }
 
 
+def _expected(queue: MessageQueue, extents: Extents, known: FirstMessage | None) -> FirstMessage:
+    """Return the first message that a queue should have: the known one, if its offset is the first still."""
+    first = extents[queue].first
+    if known is not None and known.queue_offset == first:
+        return known
+    return FirstMessage(queue.queue_id, first, UNKNOWN)
+
+
 def _is_another(before: FirstMessage, end: int, after: FirstMessage | None) -> bool:
     """Check whether a queue that had one message first, and now ends at ``end``, is another topic's now."""
     if end <= before.queue_offset:
         return True
     if after is None or after.queue_offset > before.queue_offset:
         return False
+    if after.queue_offset < before.queue_offset:
+        return after.store_time > before.store_time
     return after != before

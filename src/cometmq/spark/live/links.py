@@ -2,7 +2,7 @@
 
 Theory of operation. Spark's Python workers are there for many tasks (``spark.python.worker.reuse``).
 Without this each task would connect to the name server and the brokers, and ask for routes. A task takes
-the worker's link to its cluster, or makes one, and gives it back. A link that nobody has taken for
+the worker's link to its cluster, or makes one, and releases it. A link that nobody has acquired for
 ``IDLE_S`` is closed by a timer, well before brokers close connections that are silent. What has changed
 meanwhile, a broker's restart or a route, shows in the first request, which is then sent again
 (``patience``).
@@ -66,8 +66,8 @@ class Links:
         self._idle: dict[tuple[str, ...], tuple[Link, threading.Timer]] = {}
         self._left: list[object] = []  # of the process that this one was forked from: never touched again
 
-    def take(self, name_servers: tuple[str, ...]) -> Link:
-        """Return a link to the cluster of these name servers, the caller's until ``give_back``."""
+    def acquire(self, name_servers: tuple[str, ...]) -> Link:
+        """Return a link to the cluster of these name servers, the caller's until ``release``."""
         with self._lock:
             link, timer = self._idle.pop(name_servers, (None, None))
         if link is None or timer is None:
@@ -76,7 +76,7 @@ class Links:
         link.notice_losses()
         return link
 
-    def give_back(self, link: Link) -> None:
+    def release(self, link: Link) -> None:
         """Keep a link for the next user, if this is a worker of Spark; else close it."""
         timer = threading.Timer(self._idle_s, self._close_idle, (link,))
         timer.daemon = True
@@ -103,7 +103,7 @@ class Links:
         with self._lock:
             found, timer = self._idle.get(link.name_servers, (None, None))
             if found is not link or timer is None:
-                return  # it was taken in this moment
+                return  # it was acquired in this moment
             del self._idle[link.name_servers]
         timer.cancel()
         link.close()
@@ -116,9 +116,9 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 
 @contextmanager
 def linked(name_servers: tuple[str, ...]) -> Iterator[Link]:
-    """Take a link, and give it back in the end."""
-    link = LINKS.take(name_servers)
+    """Acquire a link, and release it in the end."""
+    link = LINKS.acquire(name_servers)
     try:
         yield link
     finally:
-        LINKS.give_back(link)
+        LINKS.release(link)

@@ -20,13 +20,13 @@ def tell_loss(options: LiveOptions, lost: Sequence[Range], reason: str) -> None:
         _report(options, f"messages are lost: {_named(joined(lost))}: {reason}")
 
 
-def report_anew(options: LiveOptions, places: Iterable[Place]) -> None:
-    """Name the topics that were made anew. Raises StoreDamaged unless ``failOnDataLoss`` is false."""
+def report_recreated(options: LiveOptions, places: Iterable[Place]) -> None:
+    """Name topics that were created again. Raises StoreDamaged unless ``failOnDataLoss`` is false."""
     named = _named([f"topic {topic}, broker {broker_name}" for topic, broker_name in sorted(places)])
     _report(
         options,
-        f"messages are lost: {named}: the topic was deleted and made anew, as its first message is another "
-        "one than the checkpoint knows, and its queues are read from their beginning",
+        f"messages are lost: {named}: the topic was deleted and created again, as its first message is "
+        "another one than the checkpoint knows",
     )
 
 

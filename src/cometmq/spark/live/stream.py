@@ -30,7 +30,7 @@ from cometmq.spark.live.batch import check_begins, check_there, parts, readable
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.first_messages import compare, with_first_messages
 from cometmq.spark.live.limits import FairLimits
-from cometmq.spark.live.loss import SHOWN_MAX, report_anew, tell_loss
+from cometmq.spark.live.loss import SHOWN_MAX, report_recreated, tell_loss
 from cometmq.spark.live.offsets import Offsets, Written
 from cometmq.spark.live.options import Latest, LiveOptions
 from cometmq.spark.live.ranges import Range
@@ -107,7 +107,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not news:
             return start
         compared = compare(firsts, extents, places_of(news), self._cluster.first_messages)
-        ends = begins | self._restarted(begins, extents, compared.anew)
+        ends = begins | self._restarted(begins, extents, compared.recreated)
         if not isinstance(limit, ReadAllAvailable):
             ends = self._admitted(begins, ends, extents)
         ends = begins | ends
@@ -189,14 +189,14 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         log.warning("%s: %s%s", why, shown, more)
         self._left_alone |= set(queues)
 
-    def _restarted(self, begins: Offsets, extents: Extents, anew: Collection[Place]) -> Offsets:
+    def _restarted(self, begins: Offsets, extents: Extents, recreated: Collection[Place]) -> Offsets:
         """Return the ends; of a queue that begins anew its first offset.
 
-        A queue does so that ends before it was read to, or whose topic was made ``anew`` on its broker.
+        A queue does so that ends before it was read to, or whose topic was ``recreated`` on its broker.
         """
-        remade = [queue for queue in extents if (queue.topic, queue.broker_name) in anew]
-        if remade:
-            report_anew(self._options, anew)
+        if recreated:
+            report_recreated(self._options, recreated)
+        remade = [queue for queue in extents if (queue.topic, queue.broker_name) in recreated]
         shorter = [queue for queue, extent in extents.items() if extent.end < begins[queue]]
         if shorter:
             lost = [Range(queue, extents[queue].end, begins[queue]) for queue in shorter]
