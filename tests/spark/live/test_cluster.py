@@ -9,7 +9,7 @@ from tests.spark.live.conftest import Topics, counted, queue
 
 from cometmq import blocking
 from cometmq.admin import groups
-from cometmq.admin.cluster import Cluster as AdminCluster
+from cometmq.admin.cluster import ClusterAdmin
 from cometmq.broker.query import Queries
 from cometmq.broker.refused import Refused
 from cometmq.errors import NetworkError, RemoteError, SettingsError
@@ -90,7 +90,7 @@ def test_where_entries_are_not_listed_samples_are_pulled(
 
 def test_a_pull_of_each_topic_and_broker_shows_what_brokers_refuse(orders: Topics) -> None:
     async def bar() -> None:
-        async with AdminCluster(orders.name_server) as admin:
+        async with ClusterAdmin(orders.name_server) as admin:
             await groups.create(admin, GroupConfig(group="barred", consume_enable=False))
 
     asyncio.run(bar())

@@ -27,7 +27,7 @@ from cometmq.spark.live.options import (
 )
 from cometmq.spark.live.patience import ask_each, is_doubtful, is_retriable, patiently
 from cometmq.spark.live.ranges import Range
-from cometmq.spark.live.survey import Extents, Place, Survey
+from cometmq.spark.live.survey import Extents, Survey, TopicOnBroker
 from cometmq.spark.values import CLOCK_SLACK_MS, NUMBER_MAX
 from cometmq.wire.bodies.heartbeat import ConsumerData, ConsumeType, Heartbeat
 from cometmq.wire.codes import ResponseCode
@@ -54,7 +54,7 @@ class Cluster:
         self._survey = Survey(options, self._routes, self._requests, at_one_time=at_one_time)
         self._is_introduced = False
         self._lists_entries = True
-        self._pulled: set[Place] = set()
+        self._pulled: set[TopicOnBroker] = set()
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -237,7 +237,7 @@ class Cluster:
         return [len(pulled.body) // (pulled.next_offset - offset)] if pulled.body else []
 
     async def _check_pulls(self, ranges: Iterable[Range]) -> None:
-        firsts: dict[Place, Range] = {}
+        firsts: dict[TopicOnBroker, Range] = {}
         for one in ranges:
             firsts.setdefault((one.queue.topic, one.queue.broker_name), one)
         new = {place: one for place, one in firsts.items() if place not in self._pulled}

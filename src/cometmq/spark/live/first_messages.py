@@ -20,7 +20,7 @@ import msgspec
 from cometmq.errors import SettingsError
 from cometmq.message import MessageQueue
 from cometmq.spark.live.offsets import APART, Written
-from cometmq.spark.live.survey import Extents, Place
+from cometmq.spark.live.survey import Extents, TopicOnBroker
 
 UNKNOWN: Final = 0
 """The store time of a message that was not asked for."""
@@ -34,7 +34,7 @@ class FirstMessage(msgspec.Struct, frozen=True):
     store_time: int
 
 
-FirstMessages: TypeAlias = dict[Place, FirstMessage]
+FirstMessages: TypeAlias = dict[TopicOnBroker, FirstMessage]
 Find: TypeAlias = Callable[[Mapping[MessageQueue, FirstMessage]], Mapping[MessageQueue, FirstMessage | None]]
 """Finds the first message of each queue, given the expected one; None where there is none, or it expires."""
 
@@ -48,7 +48,7 @@ class Compared(NamedTuple):
     """
 
     known: FirstMessages
-    recreated: set[Place]
+    recreated: set[TopicOnBroker]
 
 
 def read(what: str, value: Mapping[str, Any]) -> FirstMessages:
@@ -73,7 +73,9 @@ def with_first_messages(offsets: Written, known: FirstMessages) -> Written:
     return offsets | apart
 
 
-def compare(known: FirstMessages, extents: Extents, places: Collection[Place], find: Find) -> Compared:
+def compare(
+    known: FirstMessages, extents: Extents, places: Collection[TopicOnBroker], find: Find
+) -> Compared:
     """Compare the first messages of some topics on some brokers with those that are known.
 
     Args:
@@ -93,9 +95,9 @@ def compare(known: FirstMessages, extents: Extents, places: Collection[Place], f
     return Compared(now, recreated)
 
 
-def _queues_to_ask(known: FirstMessages, extents: Extents) -> dict[Place, MessageQueue]:
+def _queues_to_ask(known: FirstMessages, extents: Extents) -> dict[TopicOnBroker, MessageQueue]:
     """Return of each place the queue whose first message is known, else the first one with messages."""
-    queues: dict[Place, MessageQueue] = {}
+    queues: dict[TopicOnBroker, MessageQueue] = {}
     for queue, extent in sorted(extents.items()):
         if extent.end > extent.first:
             queues.setdefault((queue.topic, queue.broker_name), queue)

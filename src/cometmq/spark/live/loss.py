@@ -7,7 +7,7 @@ from typing import Final
 from cometmq.errors import StoreDamaged
 from cometmq.spark.live.options import LiveOptions
 from cometmq.spark.live.ranges import Range
-from cometmq.spark.live.survey import Place
+from cometmq.spark.live.survey import TopicOnBroker
 
 SHOWN_MAX: Final = 20
 
@@ -20,7 +20,7 @@ def tell_loss(options: LiveOptions, lost: Sequence[Range], reason: str) -> None:
         _report(options, f"messages are lost: {_named(joined(lost))}: {reason}")
 
 
-def report_recreated(options: LiveOptions, places: Iterable[Place]) -> None:
+def report_recreated(options: LiveOptions, places: Iterable[TopicOnBroker]) -> None:
     """Name topics that were created again. Raises StoreDamaged unless ``failOnDataLoss`` is false."""
     named = _named([f"topic {topic}, broker {broker_name}" for topic, broker_name in sorted(places)])
     _report(

@@ -34,7 +34,7 @@ from cometmq.spark.live.loss import SHOWN_MAX, report_recreated, tell_loss
 from cometmq.spark.live.offsets import Offsets, Written
 from cometmq.spark.live.options import Latest, LiveOptions
 from cometmq.spark.live.ranges import Range
-from cometmq.spark.live.survey import Extents, Place, covers, places_of
+from cometmq.spark.live.survey import Extents, TopicOnBroker, covers, topics_on_brokers
 
 CHECKPOINT: Final = "the offsets in the checkpoint"
 
@@ -67,7 +67,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             found = cluster.resolve(Latest() if start is None else start, queues, "startingOffsets")
             check_begins(self._options, cluster, found, "they are read from their beginning")
             extents = cluster.extents(queues)
-            firsts = compare({}, extents, places_of(extents), cluster.first_messages).known
+            firsts = compare({}, extents, topics_on_brokers(extents), cluster.first_messages).known
         return with_first_messages(offsets.written(found), firsts)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
@@ -106,7 +106,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         news = {queue: extent for queue, extent in extents.items() if extent.end != begins[queue]}
         if not news:
             return start
-        compared = compare(firsts, extents, places_of(news), self._cluster.first_messages)
+        compared = compare(firsts, extents, topics_on_brokers(news), self._cluster.first_messages)
         ends = begins | self._restarted(begins, extents, compared.recreated)
         if not isinstance(limit, ReadAllAvailable):
             ends = self._admitted(begins, ends, extents)
@@ -189,7 +189,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         log.warning("%s: %s%s", why, shown, more)
         self._left_alone |= set(queues)
 
-    def _restarted(self, begins: Offsets, extents: Extents, recreated: Collection[Place]) -> Offsets:
+    def _restarted(self, begins: Offsets, extents: Extents, recreated: Collection[TopicOnBroker]) -> Offsets:
         """Return the ends; of a queue that begins anew its first offset.
 
         A queue does so that ends before it was read to, or whose topic was ``recreated`` on its broker.

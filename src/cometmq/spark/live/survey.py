@@ -39,7 +39,7 @@ class Extent(NamedTuple):
     end: int
 
 
-Place: TypeAlias = tuple[str, str]
+TopicOnBroker: TypeAlias = tuple[str, str]
 """A topic, and the name of a broker that has queues of it."""
 Extents: TypeAlias = dict[MessageQueue, Extent]
 
@@ -60,7 +60,7 @@ class Survey:
         self._options = options
         self._routes = routes
         self._requests = requests
-        self._kept: dict[Place, Extents] | None = {} if at_one_time else None
+        self._kept: dict[TopicOnBroker, Extents] | None = {} if at_one_time else None
 
     async def queues(self) -> set[MessageQueue]:
         """Return the queues that are read, by routes that are asked for now."""
@@ -113,7 +113,9 @@ class Survey:
     async def extents(self, queues: Collection[MessageQueue]) -> Extents:
         """Return the ends of some queues."""
         kept = {} if self._kept is None else self._kept
-        kept |= await ask_each(lambda place: self._ends(place, is_retriable), places_of(queues) - kept.keys())
+        kept |= await ask_each(
+            lambda place: self._ends(place, is_retriable), topics_on_brokers(queues) - kept.keys()
+        )
         return {queue: kept[queue.topic, queue.broker_name].get(queue, EMPTY) for queue in queues}
 
     async def _look(self, topics: Collection[str]) -> Extents:
@@ -131,7 +133,7 @@ class Survey:
             for queue in route.subscribe_queues()
         } | (await self._look(changed) if changed else {})
 
-    async def _ends(self, place: Place, is_worth: Callable[[CometMQError], bool]) -> Extents:
+    async def _ends(self, place: TopicOnBroker, is_worth: Callable[[CometMQError], bool]) -> Extents:
         topic, broker_name = place
         try:
             stats = await patiently(
@@ -147,7 +149,7 @@ class Survey:
             return await self._ends_of_each(place)
         return {queue: Extent(at.min_offset, at.max_offset) for queue, at in stats.items()}
 
-    async def _ends_of_each(self, place: Place) -> Extents:
+    async def _ends_of_each(self, place: TopicOnBroker) -> Extents:
         topic, broker_name = place
         route = await self._routes.get(topic)
         queues = [queue for queue in route.subscribe_queues() if queue.broker_name == broker_name]
@@ -211,7 +213,7 @@ class Survey:
         return {queue for queue in queues if covers(self._options.subscription, queue)}
 
 
-def places_of(queues: Iterable[MessageQueue]) -> set[Place]:
+def topics_on_brokers(queues: Iterable[MessageQueue]) -> set[TopicOnBroker]:
     """Return the topics and brokers that queues belong to."""
     return {(queue.topic, queue.broker_name) for queue in queues}
 
@@ -264,7 +266,7 @@ def _readable(route: Route) -> list[QueueCounts]:
     return [counts for counts in route.queues if counts.perm & READ]
 
 
-def _has_others(route: Route, ends: dict[Place, Extents]) -> bool:
+def _has_others(route: Route, ends: dict[TopicOnBroker, Extents]) -> bool:
     """Check whether brokers have other queues of a topic than its route says."""
     return any(
         len(ends[route.topic, counts.broker_name]) != max(counts.read_count, counts.write_count)
