@@ -16,7 +16,7 @@ from cometmq.spark.worker import KEPT, is_worker, settle
 def done(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
     done: list[object] = []
     monkeypatch.setattr(gc, "freeze", lambda: done.append("frozen"))
-    monkeypatch.setattr(memory, "keep", done.append)
+    monkeypatch.setattr(memory, "retain_heap", done.append)
     settle.cache_clear()
     yield done
     settle.cache_clear()
