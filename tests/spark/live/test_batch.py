@@ -118,7 +118,7 @@ def test_offsets_that_brokers_do_not_have_are_lost(orders: Topics) -> None:
         planned(orders.options(**only_new, endingOffsets=far))
     patient = orders.options(**only_new, endingOffsets=far, failOnDataLoss="false")
     assert planned(patient) == [[Range(NEW, 0, 40)]]
-    with pytest.raises(SettingsError, match="ends at 5, before startingOffsets 60"):
+    with pytest.raises(SettingsError, match="queue 1 is to be read up to offset 5, before its start at 60"):
         planned(orders.options(**only_new, startingOffsets=far, endingOffsets=far.replace("60", "5")))
 
 

@@ -7,7 +7,9 @@ from cometmq.message import MessageQueue
 from cometmq.spark.live import options
 from cometmq.spark.live.options import (
     OPTIONS,
+    READER_GROUP,
     At,
+    ByTime,
     Committed,
     Earliest,
     Latest,
@@ -16,6 +18,7 @@ from cometmq.spark.live.options import (
     Until,
     parse,
 )
+from cometmq.spark.live.times import QueueTimes
 
 LEAST = {"namesrv": "127.0.0.1:9876", "subscribe": "orders"}
 
@@ -121,6 +124,11 @@ def test_positions_have_names(text: str, position: object) -> None:
         ({"tags": "||"}, "option tags: tag expression"),
         ({"tags": "a", "sql": "b = 1"}, "give one of them"),
         ({"group": "a b"}, "option group: "),
+        ({"startingOffsetsByTimestamp": "[]"}, "write times by topic and queue"),
+        ({"startingOffsetsByTimestamp": "{}", "startingOffsets": "latest"}, "give one of them"),
+        ({"endingOffsetsByTimestamp": "{"}, "no JSON"),
+        ({"startingOffsetsByTimestampStrategy": "earliest"}, "give error or latest"),
+        ({"groupIdPrefix": "a b"}, "option groupIdPrefix: "),
         ({"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"}, "is above maxOffsetsPerTrigger 4"),
         ({"startingTimestamp": "5", "endingTimestamp": "5"}, "is not after startingTimestamp"),
         ({"subscribes": "a"}, "did you mean subscribe"),
@@ -155,6 +163,31 @@ def test_options_of_the_other_kind_of_read_are_refused(name: str, stream: bool, 
     with pytest.raises(SettingsError, match=f"option {name} is not one of {kind}"):
         parse(LEAST | {name: "1"}, stream=stream)
     parse(LEAST | {name: "1"}, stream=not stream)
+
+
+def test_each_queue_may_have_times_of_its_own() -> None:
+    start = {"startingOffsetsByTimestamp": '{"orders": {"0": 5}}'}
+    times = QueueTimes({}, {("orders", 0): 5})
+    parsed = parse(LEAST | start | {"endingOffsetsByTimestamp": '{"orders": {"broker-a": {"0": 6}}}'})
+    assert parsed.start == ByTime(times, needs_message=True)
+    assert parsed.end == ByTime(QueueTimes({MessageQueue("orders", "broker-a", 0): 6}, {}))
+    latest = {"startingOffsetsByTimestampStrategy": "Latest"}
+    assert parse(LEAST | start | latest).start == ByTime(times)
+    since = {"startingTimestamp": "5"}
+    assert parse(LEAST | since).start == parse(LEAST | since | latest).start == Since(5)
+    error = {"startingOffsetsByTimestampStrategy": "error"}
+    assert parse(LEAST | since | error).start == Since(5, needs_message=True)
+
+
+def test_messages_are_pulled_in_the_name_of_a_group_that_stays_the_same() -> None:
+    assert parse(LEAST).reader_group == READER_GROUP
+    prefix = {"groupIdPrefix": "lake"}
+    name = parse(LEAST | prefix).reader_group
+    assert re.fullmatch("lake-[0-9a-f]{8}", name)
+    assert parse(LEAST | prefix | {"startingOffsets": "earliest"}).reader_group == name
+    assert parse(LEAST | prefix | {"subscribe": "others"}).reader_group != name
+    assert parse(LEAST | prefix | {"group": "own"}).reader_group == "own"
+    assert parse(LEAST | prefix).group is None
 
 
 def test_the_documented_options_are_those_that_exist() -> None:

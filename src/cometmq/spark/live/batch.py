@@ -16,6 +16,7 @@ from cometmq.spark.live.loss import SHOWN_MAX, tell_loss
 from cometmq.spark.live.offsets import EARLIEST, LATEST, Offsets
 from cometmq.spark.live.options import (
     At,
+    ByTime,
     Committed,
     Earliest,
     Latest,
@@ -71,7 +72,7 @@ class LiveReader(DataSourceReader):
         start = self._options.start
         begins = cluster.resolve(Earliest() if start is None else start, queues, "startingOffsets")
         ends = cluster.resolve(self._options.end, queues, "endingOffsets")
-        if isinstance(self._options.start, At) and isinstance(self._options.end, At):
+        if isinstance(self._options.start, At | ByTime) and isinstance(self._options.end, At | ByTime):
             _check_order(begins, ends)
         check_begins(self._options, cluster, begins, "nothing is read of them")
         ranges = [Range(queue, begins[queue], ends[queue]) for queue in sorted(queues)]
@@ -206,7 +207,8 @@ def _check_order(begins: Offsets, ends: Offsets) -> None:
     for queue, begin in begins.items():
         if begin > ends[queue]:
             raise SettingsError(
-                f"option endingOffsets: {queue} ends at {ends[queue]}, before startingOffsets {begin}"
+                f"topic {queue.topic}, broker {queue.broker_name}, queue {queue.queue_id} is to be read up "
+                f"to offset {ends[queue]}, before its start at {begin}: give a later end"
             )
 
 

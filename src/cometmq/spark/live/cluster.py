@@ -10,13 +10,14 @@ from cometmq.client.identity import client_id
 from cometmq.client.queue_requests import QueueRequests
 from cometmq.errors import CometMQError, NoRoute, RemoteError, SettingsError
 from cometmq.format.layout import RETRY_PREFIX
+from cometmq.format.record import decode_many
 from cometmq.message import MessageQueue
 from cometmq.spark.live.first_messages import FirstMessage
 from cometmq.spark.live.links import LINKS
 from cometmq.spark.live.offsets import EARLIEST, LATEST, Offsets
 from cometmq.spark.live.options import (
-    READER_GROUP,
     At,
+    ByTime,
     Committed,
     Earliest,
     Latest,
@@ -28,6 +29,7 @@ from cometmq.spark.live.options import (
 from cometmq.spark.live.patience import ask_each, is_doubtful, is_retriable, patiently
 from cometmq.spark.live.ranges import Range
 from cometmq.spark.live.survey import Extents, Survey, TopicOnBroker
+from cometmq.spark.live.times import refuse_late
 from cometmq.spark.values import CLOCK_SLACK_MS, NUMBER_MAX
 from cometmq.wire.bodies.heartbeat import ConsumerData, ConsumeType, Heartbeat
 from cometmq.wire.codes import ResponseCode
@@ -50,7 +52,7 @@ class Cluster:
         self._options = options
         self._link = LINKS.acquire(options.name_servers)
         self._routes = self._link.routes
-        self._requests = self._requests_of(options.group or READER_GROUP)
+        self._requests = self._requests_of(options.reader_group)
         self._survey = Survey(options, self._routes, self._requests, at_one_time=at_one_time)
         self._is_introduced = False
         self._lists_entries = True
@@ -174,7 +176,9 @@ class Cluster:
                 return await self._firsts(queues)
             case Latest():
                 return {queue: one.end for queue, one in (await self._survey.extents(queues)).items()}
-            case Since(time_ms):
+            case Since(time_ms, needs_message):
+                if needs_message:
+                    await self._by_time(dict.fromkeys(queues, time_ms), "startingTimestamp")
                 return await self._each("offset by time", queues, partial(self._since, time_ms))
             case Until(time_ms):
                 return await self._each("offset by time", queues, partial(self._until, time_ms))
@@ -182,6 +186,9 @@ class Cluster:
                 return await self._committed(group, queues)
             case At(offsets):
                 return await self._given(offsets, queues, what)
+            case ByTime(times, needs_message):
+                option = f"{what}ByTimestamp"
+                return await self._by_time(times.of(queues, option), option if needs_message else None)
 
     async def _since(self, time_ms: int, queue: MessageQueue) -> int:
         found = await self._requests.offset_by_time(queue, max(time_ms - CLOCK_SLACK_MS, 0))
@@ -192,6 +199,31 @@ class Cluster:
         return min(
             found + 1, await self._requests.max_offset(queue)
         )  # older brokers give the nearest message
+
+    async def _by_time(self, times: Mapping[MessageQueue, int], needed_by: str | None) -> Offsets:
+        """Find each queue's first message stored at or after its time; the queue's end where there is none.
+
+        Args:
+            needed_by: the option for which each queue must have such a message; None if it need not.
+
+        Raises SettingsError if one is needed and is not there: names the queues.
+        """
+        found = await self._each("offset by time", sorted(times), partial(self._first_since, times))
+        late = [queue for queue, offset in found.items() if offset is None]
+        ends = await self._each("last offset", late, self._requests.max_offset)
+        if late and needed_by is not None:
+            refuse_late(needed_by, times, ends)
+        return {queue: ends[queue] if offset is None else offset for queue, offset in found.items()}
+
+    async def _first_since(self, times: Mapping[MessageQueue, int], queue: MessageQueue) -> int | None:
+        """Find a queue's first message stored at or after its time; None if there is none."""
+        offset = await self._requests.offset_by_time(queue, times[queue])
+        pulled = await self._requests.pull_records(queue, offset, max_count=1)
+        first = next(decode_many(pulled.body), None)
+        if first is not None and first.store_time < times[queue]:
+            offset += 1  # brokers before 5.0 give the nearest message
+        offset = max(offset, pulled.min_offset)
+        return offset if offset < pulled.max_offset else None
 
     async def _committed(self, group: str, queues: list[MessageQueue]) -> Offsets:
         offsets = await self._each("committed offset", queues, self._requests_of(group).committed)

@@ -11,6 +11,9 @@ assign                  … or queues, as JSON: ``{"orders": {"broker-a": [0, 1]
                         broker by ``{"orders": [0, 1]}``
 group                   consumer group whose offsets ``commit`` writes to the brokers; a stream
                         without one writes none
+groupIdPrefix           without ``group``: how the name of the group begins in whose name messages
+                        are pulled; it goes on with a digest of what is read, and nothing is
+                        committed for it
 startingOffsets         ``earliest`` (default of a batch), ``latest`` (default of a stream),
                         ``group:NAME``, or JSON as in ``offsets``, which names every queue. Of a
                         query with a checkpoint it counts only when that is made
@@ -43,10 +46,26 @@ pushFilters             whether WHERE clauses choose what is pulled, for a batch
                         ``cometmq.spark.session``; with true it is an error if it is off
 mode                    PERMISSIVE passes over damaged records and logs them; FAILFAST fails
 ======================  ========================================================================
+
+Times for each queue, as JSON whose form ``times`` describes, and what happens where they come too late:
+
+==================================  ============================================================
+startingOffsetsByTimestamp          each queue begins with its first message stored at or after
+                                    its time
+endingOffsetsByTimestamp            … and ends before that message, or at its end where there
+                                    is none; for a batch
+startingOffsetsByTimestampStrategy  where a queue has no message stored at or after its starting
+                                    time: ``error`` fails (when not given, with
+                                    ``startingOffsetsByTimestamp``), ``latest`` begins at its end
+                                    (when not given, with ``startingTimestamp``)
+==================================  ============================================================
+
+Options may also be set for a session: see ``session_options``.
 """
 
 import json
 import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -56,8 +75,9 @@ from cometmq.filter import tag
 from cometmq.format.layout import valid_group, valid_topic
 from cometmq.message import MessageQueue
 from cometmq.spark import values
-from cometmq.spark.live import offsets
+from cometmq.spark.live import offsets, times
 from cometmq.spark.live.offsets import Offsets
+from cometmq.spark.live.times import QueueTimes, TimestampStrategy
 from cometmq.spark.values import Given
 
 RETRY_SECONDS: Final = 60
@@ -65,9 +85,15 @@ TRIGGER_DELAY_SECONDS: Final = 900
 EACH_BROKER: Final = ""
 GROUP_PREFIX: Final = "group:"
 READER_GROUP: Final = "cometmq-spark"
-"""In whose name is pulled when no group is given; nothing is committed for it."""
+"""In whose name is pulled when neither a group nor a prefix is given; nothing is committed for it."""
 
-BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "limit", "pushFilters")
+BATCH_ONLY: Final = (
+    "endingOffsets",
+    "endingTimestamp",
+    "endingOffsetsByTimestamp",
+    "limit",
+    "pushFilters",
+)
 STREAM_ONLY: Final = (
     "maxOffsetsPerTrigger",
     "minOffsetsPerTrigger",
@@ -75,10 +101,18 @@ STREAM_ONLY: Final = (
     "maxBytesPerTrigger",
 )
 SUBSCRIPTIONS: Final = ("subscribe", "subscribePattern", "assign")
+ALTERNATIVES: Final = (
+    SUBSCRIPTIONS,
+    ("startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp"),
+    ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"),
+    ("tags", "sql"),
+)
+"""Of each of these, one is given at most."""
 OPTIONS: Final = (
     "namesrv",
     *SUBSCRIPTIONS,
     "group",
+    "groupIdPrefix",
     "startingOffsets",
     "endingOffsets",
     "startingTimestamp",
@@ -99,6 +133,9 @@ OPTIONS: Final = (
     "limit",
     "pushFilters",
     "mode",
+    "startingOffsetsByTimestamp",
+    "endingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
 )
 
 
@@ -119,9 +156,14 @@ class Committed(NamedTuple):
 
 
 class Since(NamedTuple):
-    """Somewhat before the first message stored at or after a time, ms since the epoch."""
+    """Somewhat before the first message stored at or after a time, ms since the epoch.
+
+    Attributes:
+        needs_message: a queue that has no such message is an error.
+    """
 
     time_ms: int
+    needs_message: bool = False
 
 
 class Until(NamedTuple):
@@ -136,8 +178,19 @@ class At(NamedTuple):
     offsets: Offsets
 
 
+class ByTime(NamedTuple):
+    """The first message of each queue stored at or after the queue's time; the queue's end without one.
+
+    Attributes:
+        needs_message: a queue that has no such message is an error.
+    """
+
+    times: QueueTimes
+    needs_message: bool = False
+
+
 _LATEST: Final = Latest()
-Position: TypeAlias = Earliest | Latest | Committed | Since | Until | At
+Position: TypeAlias = Earliest | Latest | Committed | Since | Until | At | ByTime
 
 
 class Subscription(NamedTuple):
@@ -162,6 +215,7 @@ class LiveOptions:
 
     Attributes:
         group: for which is committed; None for no group.
+        reader_group: in whose name is pulled.
         start: None where the kind of read decides.
         starting_time: ms since the epoch, as is ``ending_time``, which is not included.
         tags: None for any.
@@ -172,6 +226,7 @@ class LiveOptions:
     name_servers: tuple[str, ...]
     subscription: Subscription
     group: str | None = None
+    reader_group: str = READER_GROUP
     start: Position | None = None
     end: Position = _LATEST
     starting_time: int | None = None
@@ -208,14 +263,14 @@ def parse(options: Mapping[str, str], *, stream: bool | None = None) -> LiveOpti
     _refuse_others(given, stream)
     starting = given.read("startingTimestamp", values.time_ms, None)
     ending = given.read("endingTimestamp", values.time_ms, None)
-    start: Position | None = None if starting is None else Since(starting)
-    end: Position = _LATEST if ending is None else Until(ending)
+    group = given.read("group", group_name, None)
     parsed = LiveOptions(
         name_servers=name_servers("namesrv", given["namesrv"]),
         subscription=_subscription(given),
-        group=given.read("group", group_name, None),
-        start=given.read("startingOffsets", _position, start),
-        end=given.read("endingOffsets", _position, end),
+        group=group,
+        reader_group=group or _reader_group(given),
+        start=_start(given, starting),
+        end=_end(given, ending),
         starting_time=starting,
         ending_time=ending,
         min_partitions=given.read("minPartitions", values.number, 1),
@@ -264,13 +319,8 @@ def group_name(name: str, text: str) -> str:
 
 def _refuse_others(given: Given, stream: bool | None) -> None:
     """Refuse what does not go together, or not with this kind of read."""
-    _one_of(given, SUBSCRIPTIONS, needed=True)
-    for pair in (
-        ("startingOffsets", "startingTimestamp"),
-        ("endingOffsets", "endingTimestamp"),
-        ("tags", "sql"),
-    ):
-        _one_of(given, pair)
+    for names in ALTERNATIVES:
+        _one_of(given, names, needed=names is SUBSCRIPTIONS)
     others = {True: BATCH_ONLY, False: STREAM_ONLY, None: ()}[stream]
     for name in others:
         if name in given:
@@ -284,6 +334,38 @@ def _one_of(given: Given, names: tuple[str, ...], *, needed: bool = False) -> No
         raise SettingsError(
             f"options {', '.join(names)}: give one of them, not {' and '.join(found) or 'none'}"
         )
+
+
+def _reader_group(given: Given) -> str:
+    """Return the group in whose name is pulled without a group: the same in each task, and after a restart.
+
+    Brokers remember groups, so a new name for each run would fill their tables.
+    """
+    if "groupIdPrefix" not in given:
+        return READER_GROUP
+    read = "".join(f"{name} {given[name]}" for name in SUBSCRIPTIONS if name in given)
+    return group_name("groupIdPrefix", f"{given['groupIdPrefix']}-{zlib.crc32(read.encode()):08x}")
+
+
+def _start(given: Given, time_ms: int | None) -> Position | None:
+    strategy = given.read("startingOffsetsByTimestampStrategy", times.strategy, None)
+    if time_ms is not None:
+        return Since(time_ms, needs_message=strategy == TimestampStrategy.ERROR)
+    queue_times = given.read("startingOffsetsByTimestamp", _queue_times, None)
+    if queue_times is not None:
+        return ByTime(queue_times, needs_message=strategy != TimestampStrategy.LATEST)
+    return given.read("startingOffsets", _position, None)
+
+
+def _end(given: Given, time_ms: int | None) -> Position:
+    if time_ms is not None:
+        return Until(time_ms)
+    queue_times = given.read("endingOffsetsByTimestamp", _queue_times, None)
+    return given.read("endingOffsets", _position, _LATEST) if queue_times is None else ByTime(queue_times)
+
+
+def _queue_times(name: str, text: str) -> QueueTimes:
+    return times.read(name, _json(name, text))
 
 
 def _subscription(given: Given) -> Subscription:

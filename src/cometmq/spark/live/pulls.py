@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from cometmq.client.queue_requests import PULL_COUNT, PulledRecords, PullStatus, QueueRequests
 from cometmq.errors import NetworkError
 from cometmq.spark.live.links import Link
-from cometmq.spark.live.options import READER_GROUP, LiveOptions
+from cometmq.spark.live.options import LiveOptions
 from cometmq.spark.live.patience import patiently
 from cometmq.spark.live.ranges import Range
 
@@ -55,8 +55,9 @@ class Pulls:
         self._is_filtered = options.tags is not None or options.sql is not None
         self._slice = FILTERED_SLICE if self._is_filtered else PULL_COUNT
         self._routes = link.routes
-        group = options.group or READER_GROUP
-        self._requests = QueueRequests(link.connections, self._routes, group, REQUEST_TIMEOUT_MS)
+        self._requests = QueueRequests(
+            link.connections, self._routes, options.reader_group, REQUEST_TIMEOUT_MS
+        )
         self._under_way: deque[asyncio.Task[Piece]] = deque()
         self._shares: deque[float] = deque()  # of each slice under way: how large it is, beside a whole one
         self._to_ask: deque[Range] = deque()
