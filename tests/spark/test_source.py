@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from cometmq.errors import SettingsError
-from cometmq.spark.source import RocketMQSource
+from cometmq.spark.source import RocketMQSource, is_live
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,23 @@ def test_topics_are_only_added_to() -> None:
     source = RocketMQSource({"namesrv": "127.0.0.1:9876", "topic": "orders"})
     with pytest.raises(SettingsError, match="topics can only be added to"):
         source.writer(StructType([StructField("body", StringType())]), overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "live"),
+    [
+        ({"NameSrv": "a:1"}, True),
+        ({"path": "store"}, False),
+        ({}, False),
+        ({"spark.rocketmq.namesrv": "a:1"}, True),
+        ({"spark.rocketmq.namesrv": "a:1", "PATH": "store"}, False),
+        ({"spark.rocketmq.namesrv": "a:1", "path": "store", "namesrv": "a:1"}, True),
+    ],
+)
+def test_a_read_is_one_of_topics_if_name_servers_are_given_or_are_the_sessions_and_no_path_is(
+    options: dict[str, str], live: bool
+) -> None:
+    assert is_live(options) is live
 
 
 def test_files_are_no_stream() -> None:

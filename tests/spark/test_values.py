@@ -21,6 +21,24 @@ def test_an_unknown_option_is_refused_with_a_hint(name: str, answer: str) -> Non
         Given({name: "1"}, ("limit", "path"))
 
 
+SESSION = {
+    "spark.rocketmq.limit": " 7 ",
+    "spark.rocketmq.Path": "a",
+    "spark.rocketmq.tags": "of another kind",
+}
+
+
+def test_an_option_of_the_session_holds_where_none_is_given_and_is_passed_over_elsewhere() -> None:
+    given = Given({"LIMIT": "8"} | SESSION, ("limit", "path"))
+    assert (given["limit"], given["path"]) == ("8", "a")
+    assert "path" not in Given(SESSION, ("limit", "path"), not_here=("path",))
+
+
+def test_an_alternative_counts_more_than_an_option_of_the_session() -> None:
+    given = Given({"paths": "b"} | SESSION, ("limit", "path", "paths"), alternatives=[("path", "paths")])
+    assert (given["limit"], given["paths"], "path" in given) == ("7", "b", False)
+
+
 def test_true_and_false_are_read_in_any_case_and_nothing_else_is() -> None:
     assert values.flag("on", "True") and not values.flag("on", "FALSE")
     with pytest.raises(SettingsError, match="option on yes: give true or false"):

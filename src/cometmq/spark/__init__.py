@@ -12,8 +12,9 @@ require("spark", "the package cometmq.spark")
 from cometmq.spark import interpreter
 from cometmq.spark.duplicates import drop_duplicates
 from cometmq.spark.session import session
+from cometmq.spark.session_options import session_options
 from cometmq.spark.starting import started
 
 interpreter.choose()
 
-__all__ = ["drop_duplicates", "session", "started"]
+__all__ = ["drop_duplicates", "session", "session_options", "started"]

@@ -13,6 +13,7 @@ other, and each imports this module. So what a step needs is imported by its met
 
 # ruff: noqa: PLC0415  each step imports what it needs, see above
 
+from collections.abc import Mapping
 from typing import Final
 
 from pyspark.sql.datasource import (
@@ -41,7 +42,7 @@ class RocketMQSource(DataSource):
         from cometmq.spark.schema import COLUMNS, spark_schema
         from cometmq.spark.worker import settle
 
-        if NAMESRV in self.options:
+        if is_live(self.options):
             from cometmq.spark.live.options import parse as parse_live
 
             columns = parse_live(self.options).columns
@@ -56,7 +57,7 @@ class RocketMQSource(DataSource):
         """Give the reader of the columns in ``schema``: of files, or of live topics."""
         from cometmq.spark.schema import columns_of
 
-        if NAMESRV in self.options:
+        if is_live(self.options):
             from cometmq.spark.live.batch import reader_of
             from cometmq.spark.live.options import parse as parse_live
 
@@ -73,7 +74,7 @@ class RocketMQSource(DataSource):
         from cometmq.spark.live.stream import LiveStreamReader
         from cometmq.spark.schema import columns_of
 
-        if NAMESRV not in self.options:
+        if not is_live(self.options):
             raise SettingsError(
                 "option namesrv is missing: streams are read from live topics, not from files"
             )
@@ -99,3 +100,11 @@ class RocketMQSource(DataSource):
         options = sink.parse(self.options)
         check_columns(schema, options.topic, options.key_column)
         return sink.StreamWriter(options)
+
+
+def is_live(options: Mapping[str, str]) -> bool:
+    """Whether a read is one of live topics: name servers are given, or a session's and no path."""
+    from cometmq.spark.values import split_session
+
+    own, of_session = split_session({name.lower(): text for name, text in options.items()})
+    return NAMESRV in own or (NAMESRV in of_session and not own.keys() & {"path", "paths"})

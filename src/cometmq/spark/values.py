@@ -1,14 +1,19 @@
-"""Reading option values: text in, checked values out. Each raises SettingsError that says what would do."""
+"""Reading option values: text in, checked values out. Each raises SettingsError that says what would do.
 
+An option whose name begins with ``spark.rocketmq.`` is a session's (``session_options``): it holds where the
+read or write has that option, and is given neither it nor an alternative to it.
+"""
+
+import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from cometmq.errors import FormatError, IllegalName, SettingsError
 from cometmq.filter import tag
-from cometmq.format.layout import valid_topic
+from cometmq.format.layout import valid_group, valid_topic
 from cometmq.format.properties import KEY_SEPARATOR
 from cometmq.spark.schema import COLUMNS, check_together, no_column
 
@@ -28,6 +33,7 @@ _SIZES: Final = {
 }
 _SECONDS: Final = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400}
 """Units as in Spark's ``JavaUtils.java``, but for those below a second."""
+SESSION_PREFIX: Final = "spark.rocketmq."
 MODES: Final = ("PERMISSIVE", "FAILFAST")
 
 
@@ -37,13 +43,26 @@ class Given:
     Args:
         options: as Spark hands them over: names in any case.
         known: the names that may be given.
+        alternatives: sets of names of which one can be given.
+        not_here: known names that this kind of read does not have; a session's are passed over.
 
     Raises:
-        SettingsError: a name is not known.
+        SettingsError: a name is not known, other than a session's.
     """
 
-    def __init__(self, options: Mapping[str, str], known: Collection[str]) -> None:
-        self._texts = {known_name(name, known): text.strip() for name, text in options.items()}
+    def __init__(
+        self,
+        options: Mapping[str, str],
+        known: Collection[str],
+        *,
+        alternatives: Iterable[Collection[str]] = (),
+        not_here: Collection[str] = (),
+    ) -> None:
+        own, of_session = split_session(options)
+        self._texts = {known_name(name, known): text.strip() for name, text in own.items()}
+        decided = {name for names in alternatives if self._texts.keys() & names for name in names}
+        left = {name.lower(): name for name in known if name not in {*self._texts, *decided, *not_here}}
+        self._texts |= {left[name]: text.strip() for name, text in of_session.items() if name in left}
 
     def __contains__(self, name: str) -> bool:
         return name in self._texts
@@ -54,6 +73,17 @@ class Given:
     def read(self, name: str, reader: Callable[[str, str], T], default: T) -> T:
         """Give an option's value, read by ``reader(name, text)``; ``default`` when it was not given."""
         return reader(name, self._texts[name]) if name in self._texts else default
+
+
+def split_session(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the options that were given to a read, and a session's, in small letters and without prefix."""
+    own, of_session = {}, {}
+    for name, text in options.items():
+        if name.lower().startswith(SESSION_PREFIX):
+            of_session[name.lower().removeprefix(SESSION_PREFIX)] = text
+        else:
+            own[name] = text
+    return own, of_session
 
 
 def known_name(name: str, known: Collection[str]) -> str:
@@ -80,6 +110,14 @@ def topics(name: str, text: str) -> frozenset[str]:
         return frozenset(valid_topic(topic) for topic in names(name, text))
     except IllegalName as error:
         raise SettingsError(f"option {name} {text}: {error}") from None
+
+
+def group_name(name: str, text: str) -> str:
+    """Read the name of a group."""
+    try:
+        return valid_group(text)
+    except IllegalName as error:
+        raise SettingsError(f"option {name}: {error}") from None
 
 
 def columns(name: str, text: str) -> tuple[str, ...]:
@@ -158,6 +196,14 @@ def time_ms(name: str, text: str) -> int:
             f"option {name} {text}: give ms since the epoch, or ISO 8601 with a zone, 2026-01-31T09:00:00Z"
         )
     return round(time.timestamp() * 1000)
+
+
+def json_tree(name: str, text: str) -> Any:
+    """Read JSON."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise SettingsError(f"option {name} {text}: no JSON: {error}") from None
 
 
 def flag(name: str, text: str) -> bool:

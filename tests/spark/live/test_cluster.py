@@ -16,7 +16,8 @@ from cometmq.errors import NetworkError, RemoteError, SettingsError
 from cometmq.net.address import free_port
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.first_messages import UNKNOWN, FirstMessage
-from cometmq.spark.live.options import At, Committed, Earliest, Latest, LiveOptions, Since, Until, parse
+from cometmq.spark.live.options import LiveOptions, parse
+from cometmq.spark.live.positions import At, Committed, Earliest, Latest, Since, Until
 from cometmq.spark.live.ranges import Range
 from cometmq.wire.bodies import GroupConfig
 from cometmq.wire.codes import RequestCode, ResponseCode

@@ -14,7 +14,7 @@ from cometmq.net.address import free_port
 from cometmq.spark.live import links
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.links import LINKS, Link, Links
-from cometmq.spark.live.options import Latest
+from cometmq.spark.live.positions import Latest
 from cometmq.spark.live.ranges import Range
 from cometmq.spark.live.reading import read
 from cometmq.wire.codes import RequestCode

@@ -14,7 +14,8 @@ from cometmq.message import MessageQueue
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.loss import joined, report_recreated, tell_loss
 from cometmq.spark.live.offsets import Written
-from cometmq.spark.live.options import Earliest, parse
+from cometmq.spark.live.options import parse
+from cometmq.spark.live.positions import Earliest
 from cometmq.spark.live.ranges import Range
 from cometmq.spark.live.stream import LiveStreamReader
 from cometmq.testing.clock import MovableClock

@@ -5,20 +5,8 @@ import pytest
 from cometmq.errors import SettingsError
 from cometmq.message import MessageQueue
 from cometmq.spark.live import options
-from cometmq.spark.live.options import (
-    OPTIONS,
-    READER_GROUP,
-    At,
-    ByTime,
-    Committed,
-    Earliest,
-    Latest,
-    Since,
-    Subscription,
-    Until,
-    parse,
-)
-from cometmq.spark.live.times import QueueTimes
+from cometmq.spark.live.options import OPTIONS, READER_GROUP, Subscription, parse
+from cometmq.spark.live.positions import At, Committed, Earliest, Latest, Since, Until
 
 LEAST = {"namesrv": "127.0.0.1:9876", "subscribe": "orders"}
 
@@ -165,20 +153,6 @@ def test_options_of_the_other_kind_of_read_are_refused(name: str, stream: bool, 
     parse(LEAST | {name: "1"}, stream=not stream)
 
 
-def test_each_queue_may_have_times_of_its_own() -> None:
-    start = {"startingOffsetsByTimestamp": '{"orders": {"0": 5}}'}
-    times = QueueTimes({}, {("orders", 0): 5})
-    parsed = parse(LEAST | start | {"endingOffsetsByTimestamp": '{"orders": {"broker-a": {"0": 6}}}'})
-    assert parsed.start == ByTime(times, needs_message=True)
-    assert parsed.end == ByTime(QueueTimes({MessageQueue("orders", "broker-a", 0): 6}, {}))
-    latest = {"startingOffsetsByTimestampStrategy": "Latest"}
-    assert parse(LEAST | start | latest).start == ByTime(times)
-    since = {"startingTimestamp": "5"}
-    assert parse(LEAST | since).start == parse(LEAST | since | latest).start == Since(5)
-    error = {"startingOffsetsByTimestampStrategy": "error"}
-    assert parse(LEAST | since | error).start == Since(5, needs_message=True)
-
-
 def test_messages_are_pulled_in_the_name_of_a_group_that_stays_the_same() -> None:
     assert parse(LEAST).reader_group == READER_GROUP
     prefix = {"groupIdPrefix": "lake"}
@@ -188,6 +162,22 @@ def test_messages_are_pulled_in_the_name_of_a_group_that_stays_the_same() -> Non
     assert parse(LEAST | prefix | {"subscribe": "others"}).reader_group != name
     assert parse(LEAST | prefix | {"group": "own"}).reader_group == "own"
     assert parse(LEAST | prefix).group is None
+
+
+def test_what_a_session_sets_is_passed_over_where_it_does_not_fit() -> None:
+    session = {
+        "spark.rocketmq.namesrv": "s:1",
+        "spark.rocketmq.subscribe": "everything",
+        "spark.rocketmq.maxOffsetsPerTrigger": "5",
+        "spark.rocketmq.limit": "6",
+        "spark.rocketmq.startingOffsets": "earliest",
+    }
+    stream = parse(session | {"assign": '{"orders": {"broker-a": [0]}}'}, stream=True)
+    assert (stream.name_servers, stream.subscription.topics) == (("s:1",), None)
+    assert (stream.offsets_per_trigger, stream.limit, stream.start) == (5, None, Earliest())
+    batch = parse(session | LEAST | {"startingTimestamp": "7"}, stream=False)
+    assert (batch.name_servers, batch.subscription.topics) == (("127.0.0.1:9876",), frozenset({"orders"}))
+    assert (batch.offsets_per_trigger, batch.limit, batch.start) == (None, 6, Since(7))
 
 
 def test_the_documented_options_are_those_that_exist() -> None:

@@ -14,17 +14,8 @@ from cometmq.spark.filters import LIVE, Pushed, both, push, spark_pushes
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.loss import SHOWN_MAX, tell_loss
 from cometmq.spark.live.offsets import EARLIEST, LATEST, Offsets
-from cometmq.spark.live.options import (
-    At,
-    ByTime,
-    Committed,
-    Earliest,
-    Latest,
-    LiveOptions,
-    Since,
-    Subscription,
-    Until,
-)
+from cometmq.spark.live.options import LiveOptions, Subscription
+from cometmq.spark.live.positions import At, ByTime, Committed, Earliest, Latest, Since, Until
 from cometmq.spark.live.ranges import Range, split
 from cometmq.spark.worker import settle
 

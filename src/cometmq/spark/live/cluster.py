@@ -15,18 +15,9 @@ from cometmq.message import MessageQueue
 from cometmq.spark.live.first_messages import FirstMessage
 from cometmq.spark.live.links import LINKS
 from cometmq.spark.live.offsets import EARLIEST, LATEST, Offsets
-from cometmq.spark.live.options import (
-    At,
-    ByTime,
-    Committed,
-    Earliest,
-    Latest,
-    LiveOptions,
-    Position,
-    Since,
-    Until,
-)
+from cometmq.spark.live.options import LiveOptions
 from cometmq.spark.live.patience import ask_each, is_doubtful, is_retriable, patiently
+from cometmq.spark.live.positions import At, ByTime, Committed, Earliest, Latest, Position, Since, Until
 from cometmq.spark.live.ranges import Range
 from cometmq.spark.live.survey import Extents, Survey, TopicOnBroker
 from cometmq.spark.live.times import refuse_late

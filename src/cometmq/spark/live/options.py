@@ -63,27 +63,24 @@ startingOffsetsByTimestampStrategy  where a queue has no message stored at or af
 Options may also be set for a session: see ``session_options``.
 """
 
-import json
 import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from cometmq.errors import IllegalName, SettingsError
 from cometmq.filter import tag
-from cometmq.format.layout import valid_group, valid_topic
+from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue
 from cometmq.spark import values
-from cometmq.spark.live import offsets, times
-from cometmq.spark.live.offsets import Offsets
-from cometmq.spark.live.times import QueueTimes, TimestampStrategy
+from cometmq.spark.live import positions
+from cometmq.spark.live.positions import THE_END, Position
 from cometmq.spark.values import Given
 
 RETRY_SECONDS: Final = 60
 TRIGGER_DELAY_SECONDS: Final = 900
 EACH_BROKER: Final = ""
-GROUP_PREFIX: Final = "group:"
 READER_GROUP: Final = "cometmq-spark"
 """In whose name is pulled when neither a group nor a prefix is given; nothing is committed for it."""
 
@@ -139,60 +136,6 @@ OPTIONS: Final = (
 )
 
 
-@dataclass(frozen=True)
-class Earliest:
-    """The first message of each queue that can be read."""
-
-
-@dataclass(frozen=True)
-class Latest:
-    """The end of each queue."""
-
-
-class Committed(NamedTuple):
-    """What a group has committed; the first message where it has committed nothing."""
-
-    group: str
-
-
-class Since(NamedTuple):
-    """Somewhat before the first message stored at or after a time, ms since the epoch.
-
-    Attributes:
-        needs_message: a queue that has no such message is an error.
-    """
-
-    time_ms: int
-    needs_message: bool = False
-
-
-class Until(NamedTuple):
-    """Somewhat behind the last message stored at or before a time, ms since the epoch."""
-
-    time_ms: int
-
-
-class At(NamedTuple):
-    """Queue offsets, one for each queue."""
-
-    offsets: Offsets
-
-
-class ByTime(NamedTuple):
-    """The first message of each queue stored at or after the queue's time; the queue's end without one.
-
-    Attributes:
-        needs_message: a queue that has no such message is an error.
-    """
-
-    times: QueueTimes
-    needs_message: bool = False
-
-
-_LATEST: Final = Latest()
-Position: TypeAlias = Earliest | Latest | Committed | Since | Until | At | ByTime
-
-
 class Subscription(NamedTuple):
     """What is read: topics by name, by pattern, or queues. One of the three is there.
 
@@ -228,7 +171,7 @@ class LiveOptions:
     group: str | None = None
     reader_group: str = READER_GROUP
     start: Position | None = None
-    end: Position = _LATEST
+    end: Position = THE_END
     starting_time: int | None = None
     ending_time: int | None = None
     min_partitions: int = 1
@@ -259,18 +202,19 @@ def parse(options: Mapping[str, str], *, stream: bool | None = None) -> LiveOpti
 
     Raises SettingsError that names option, value, limit and remedy.
     """
-    given = Given(options, OPTIONS)
-    _refuse_others(given, stream)
+    others = {True: BATCH_ONLY, False: STREAM_ONLY, None: ()}[stream]
+    given = Given(options, OPTIONS, alternatives=ALTERNATIVES, not_here=others)
+    _refuse(given, others, "stream, only of a batch" if stream else "batch, only of a stream")
     starting = given.read("startingTimestamp", values.time_ms, None)
     ending = given.read("endingTimestamp", values.time_ms, None)
-    group = given.read("group", group_name, None)
+    group = given.read("group", values.group_name, None)
     parsed = LiveOptions(
         name_servers=name_servers("namesrv", given["namesrv"]),
         subscription=_subscription(given),
         group=group,
         reader_group=group or _reader_group(given),
-        start=_start(given, starting),
-        end=_end(given, ending),
+        start=positions.start(given, starting),
+        end=positions.end(given, ending),
         starting_time=starting,
         ending_time=ending,
         min_partitions=given.read("minPartitions", values.number, 1),
@@ -309,23 +253,13 @@ def name_servers(name: str, text: str) -> tuple[str, ...]:
         raise SettingsError(f"option {name}: {error}") from None
 
 
-def group_name(name: str, text: str) -> str:
-    """Read the name of a group."""
-    try:
-        return valid_group(text)
-    except IllegalName as error:
-        raise SettingsError(f"option {name}: {error}") from None
-
-
-def _refuse_others(given: Given, stream: bool | None) -> None:
-    """Refuse what does not go together, or not with this kind of read."""
+def _refuse(given: Given, others: tuple[str, ...], kind: str) -> None:
+    """Refuse what does not go together, and what another kind of read has."""
     for names in ALTERNATIVES:
         _one_of(given, names, needed=names is SUBSCRIPTIONS)
-    others = {True: BATCH_ONLY, False: STREAM_ONLY, None: ()}[stream]
     for name in others:
         if name in given:
-            kind = "a stream, only of a batch" if stream else "a batch, only of a stream"
-            raise SettingsError(f"option {name} is not one of {kind}: leave it out")
+            raise SettingsError(f"option {name} is not one of a {kind}: leave it out")
 
 
 def _one_of(given: Given, names: tuple[str, ...], *, needed: bool = False) -> None:
@@ -344,28 +278,7 @@ def _reader_group(given: Given) -> str:
     if "groupIdPrefix" not in given:
         return READER_GROUP
     read = "".join(f"{name} {given[name]}" for name in SUBSCRIPTIONS if name in given)
-    return group_name("groupIdPrefix", f"{given['groupIdPrefix']}-{zlib.crc32(read.encode()):08x}")
-
-
-def _start(given: Given, time_ms: int | None) -> Position | None:
-    strategy = given.read("startingOffsetsByTimestampStrategy", times.strategy, None)
-    if time_ms is not None:
-        return Since(time_ms, needs_message=strategy == TimestampStrategy.ERROR)
-    queue_times = given.read("startingOffsetsByTimestamp", _queue_times, None)
-    if queue_times is not None:
-        return ByTime(queue_times, needs_message=strategy != TimestampStrategy.LATEST)
-    return given.read("startingOffsets", _position, None)
-
-
-def _end(given: Given, time_ms: int | None) -> Position:
-    if time_ms is not None:
-        return Until(time_ms)
-    queue_times = given.read("endingOffsetsByTimestamp", _queue_times, None)
-    return given.read("endingOffsets", _position, _LATEST) if queue_times is None else ByTime(queue_times)
-
-
-def _queue_times(name: str, text: str) -> QueueTimes:
-    return times.read(name, _json(name, text))
+    return values.group_name("groupIdPrefix", f"{given['groupIdPrefix']}-{zlib.crc32(read.encode()):08x}")
 
 
 def _subscription(given: Given) -> Subscription:
@@ -384,7 +297,7 @@ def _pattern(name: str, text: str) -> "re.Pattern[str]":
 
 
 def _assigned(name: str, text: str) -> frozenset[MessageQueue]:
-    tree = _json(name, text)
+    tree = values.json_tree(name, text)
     try:
         queues = frozenset(
             MessageQueue(valid_topic(topic), broker_name, queue_id)
@@ -405,24 +318,3 @@ def _assigned(name: str, text: str) -> frozenset[MessageQueue]:
 def _brokers(queues: Any) -> Any:
     """Return the queues of a topic by broker; Kafka's shape, a list, names those of each broker."""
     return {EACH_BROKER: queues} if isinstance(queues, list) else queues
-
-
-def _position(name: str, text: str) -> Position:
-    if text.lower() == "earliest":
-        return Earliest()
-    if text.lower() == "latest":
-        return Latest()
-    if text.startswith(GROUP_PREFIX):
-        return Committed(group_name(name, text.removeprefix(GROUP_PREFIX)))
-    if not text.startswith("{"):
-        raise SettingsError(
-            f"option {name} {text}: give earliest, latest, {GROUP_PREFIX}NAME, or offsets as JSON"
-        )
-    return At(offsets.read(f"option {name}", _json(name, text)))
-
-
-def _json(name: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise SettingsError(f"option {name} {text}: no JSON: {error}") from None

@@ -35,7 +35,7 @@ from cometmq.errors import CometMQError, NetworkError, PartlySent, SettingsError
 from cometmq.message import Message, MessageQueue
 from cometmq.spark import values
 from cometmq.spark.live.bad_rows import BadRows, OnBadRow
-from cometmq.spark.live.options import RETRY_SECONDS, group_name, name_servers
+from cometmq.spark.live.options import RETRY_SECONDS, name_servers
 from cometmq.spark.live.patience import is_retriable, patiently
 from cometmq.spark.live.row_keys import RowKeys
 from cometmq.spark.live.rows import Row, rows_of
@@ -101,7 +101,7 @@ def parse(options: Mapping[str, str]) -> SinkOptions:
     return SinkOptions(
         name_servers=name_servers("namesrv", given["namesrv"]),
         topic=_one_topic(given, "topic", "and others in a column topic"),
-        group=given.read("group", group_name, PRODUCER_GROUP),
+        group=given.read("group", values.group_name, PRODUCER_GROUP),
         retry_s=given.read("retrySeconds", values.number, RETRY_SECONDS),
         key_column=given.read("idempotenceKey", values.text, None),
         on_bad_row=on_bad_row,

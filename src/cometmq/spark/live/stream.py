@@ -32,7 +32,8 @@ from cometmq.spark.live.first_messages import compare, with_first_messages
 from cometmq.spark.live.limits import FairLimits
 from cometmq.spark.live.loss import SHOWN_MAX, report_recreated, tell_loss
 from cometmq.spark.live.offsets import Offsets, Written
-from cometmq.spark.live.options import Latest, LiveOptions
+from cometmq.spark.live.options import LiveOptions
+from cometmq.spark.live.positions import Latest
 from cometmq.spark.live.ranges import Range
 from cometmq.spark.live.survey import Extents, TopicOnBroker, covers, topics_on_brokers
 
