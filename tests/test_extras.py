@@ -28,6 +28,7 @@ STORE = ("broker", "numpy")
 BROKER = ("broker", "numpy", "lark")
 SPARK = ("spark", "numpy", "pyspark", "pyarrow")
 DELTA = ("delta", "deltalake")
+METRICS = ("metrics", "prometheus_client")
 PARTS = {
     "from cometmq.store import MessageStore": STORE,
     "from cometmq import kernels": STORE,
@@ -41,6 +42,7 @@ PARTS = {
     "from cometmq.spark import drop_duplicates": SPARK,
     "from cometmq.spark.jobs.report_page import page": (*SPARK, "jinja2"),
     "from cometmq.spark.jobs.paths import check_delta_package; check_delta_package()": DELTA,
+    "from cometmq.spark import LagListener; LagListener(prometheus=True)": METRICS,
     "from cometmq.client.idempotence.redis import _connect; _connect('redis://127.0.0.1')": (
         "redis",
         "redis",
@@ -100,12 +102,23 @@ def test_clients_need_no_extra() -> None:
 
 
 @pytest.mark.parametrize(
-    "missing", [ALL, {"numpy"}, {"lark"}, {"pyspark"}, {"pyarrow"}, {"jinja2"}, {"deltalake"}, {"redis"}]
+    "missing",
+    [
+        ALL,
+        {"numpy"},
+        {"lark"},
+        {"pyspark"},
+        {"pyarrow"},
+        {"jinja2"},
+        {"deltalake"},
+        {"prometheus_client"},
+        {"redis"},
+    ],
 )
 def test_each_optional_part_is_there_or_names_its_extra(missing: set[str]) -> None:
     found = without(missing, TRY_ALL, list(PARTS))
     for statement, part in PARTS.items():
-        extra, *needed = SPARK if part is DELTA and missing.intersection(SPARK) else part
+        extra, *needed = SPARK if part in (DELTA, METRICS) and missing.intersection(SPARK) else part
         lacking = missing.intersection(needed)
         if not lacking:
             assert found[statement] is None

