@@ -12,7 +12,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = "cometmq.testing.plugin"
-NAMED = re.compile(r"^```python\n# (test_\w+\.py)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NAMED = re.compile(r"^```python\n# (test_\w+\.py)\b[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ASYNC = (
+    *("-p", "pytest_asyncio.plugin", "-o", "asyncio_mode=auto"),
+    *("-o", "asyncio_default_fixture_loop_scope=function"),
+)
+TEST = re.compile(r"^(?:async )?def test_", re.MULTILINE)
 PATIENCE_S = 100
 
 
@@ -34,11 +39,12 @@ def test_the_example_project_and_the_tests_of_the_guide_pass(tmp_path: Path) -> 
     example = tmp_path / "example"
     shutil.copytree(ROOT / "examples" / "testing", example, ignore=shutil.ignore_patterns("__pycache__"))
     pages = NAMED.findall((ROOT / "docs" / "guide" / "testing.md").read_text())
-    assert len(pages) == 5
+    assert len(pages) == 6
     for name, code in pages:
-        (tmp_path / name).write_text(code)
-    number = sum(path.read_text().count("\ndef test_") for path in tmp_path.rglob("test_*.py"))
-    ran = run_pytest(tmp_path, "-W", "error")
+        with (tmp_path / name).open("a") as file:
+            file.write(code)
+    number = sum(len(TEST.findall(path.read_text())) for path in tmp_path.rglob("test_*.py"))
+    ran = run_pytest(tmp_path, "-W", "error", *ASYNC)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert f"{number} passed" in ran.stdout
 
