@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from tests.interop.peers import Peer
 from cometmq import Message
 from cometmq.admin.topics import TopicAdmin
 from cometmq.blocking import Producer
-from cometmq.errors import StoreDamaged
+from cometmq.errors import SettingsError, StoreDamaged
 from cometmq.format.sys_flag import COMPRESSED
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.options import parse
@@ -48,6 +49,37 @@ def test_spark_gives_the_rows_that_a_java_consumer_gets(broker: Peer, run_java: 
         rows = rows_of(reader, parts)
         assert [as_java_tells_it(row) for row in rows] == expected
         print(f"\n{broker.name}: {COUNT} rows in {len(parts)} parts", end="")
+    check_by_time(broker, "SparkRows", rows)
+
+
+def check_by_time(broker: Peer, topic: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Begin each queue at the time of its middle message, and behind its last one."""
+    times: dict[int, list[int]] = {}
+    for row in rows:
+        times.setdefault(row["queue_id"], []).append(round(row["store_time"].timestamp() * 1000))
+    middles = {queue_id: of_queue[len(of_queue) // 2] for queue_id, of_queue in times.items()}
+    ends = {queue_id: of_queue[-1] + 1 for queue_id, of_queue in times.items()}
+    expected = {
+        queue_id: [next(at for at, time in enumerate(of_queue) if time >= middles[queue_id]), len(of_queue)]
+        for queue_id, of_queue in times.items()
+    }
+    begun = begins(broker, topic, middles)
+    late = begins(broker, topic, ends, startingOffsetsByTimestampStrategy="latest")
+    assert {queue_id: [begun[queue_id], late[queue_id]] for queue_id in times} == expected
+    with pytest.raises(SettingsError, match="no message was stored so late"):
+        begins(broker, topic, ends)
+
+
+def begins(broker: Peer, topic: str, times: Mapping[int, int], **options: str) -> dict[int, int]:
+    """Return where a stream begins in each queue that begins by its time."""
+    given = {"namesrv": broker.namesrv, "subscribe": topic, **options}
+    source = RocketMQSource(given | {"startingOffsetsByTimestamp": json.dumps({topic: times})})
+    stream = source.streamReader(source.schema())
+    try:
+        (by_queue,) = stream.initialOffset()[topic].values()
+    finally:
+        stream.stop()
+    return {int(queue_id): offset for queue_id, offset in by_queue.items()}
 
 
 def test_the_lag_of_a_stream_is_seen(

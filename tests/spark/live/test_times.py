@@ -41,7 +41,7 @@ def timed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Timed]:
     with in_thread(tmp_path_factory.mktemp("timed"), clock=clock) as live:
         topics = Topics(live.name_server)
         topics.create("timed")
-        moments = []
+        moments: list[int] = []
         for counts in ((1, 0), (4, 3)):
             clock.advance(A_WHILE_S)
             moments.append(clock.now_ms())
@@ -49,7 +49,8 @@ def timed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Timed]:
                 if count:
                     topics.send("timed", [b"%d" % number for number in range(count)], queue_id)
         clock.advance(A_WHILE_S)
-        yield Timed(topics, *moments, clock.now_ms())
+        begin, middle = moments
+        yield Timed(topics, begin, middle, clock.now_ms())
 
 
 def planned(timed: Timed, **options: Any) -> dict[MessageQueue, tuple[int, int]]:
