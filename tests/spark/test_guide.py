@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
-from tests.docs.test_pages import NAME_SERVER, ROOT, blocks_of
+from tests.docs.test_pages import NAME_SERVER, README, ROOT, SPARK, blocks_of
 from tests.live import BROKER, in_thread
 from tests.streams.query import TOO_SLOW
 
@@ -14,6 +14,7 @@ from cometmq.blocking import PullConsumer
 from cometmq.message import MessageQueue
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.options import parse
+from cometmq.store import Message, MessageStore
 
 LETTERS = "%DLQ%billing"
 
@@ -37,6 +38,18 @@ def test_what_the_guide_shows_is_what_happens(
                 wait_for(LETTERS, live.name_server)
         if name == "spark.md":
             assert len(filled_queues("orders", live.name_server)) > 1, "a single task reads all"
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.timeout(400)  # Spark's start, on a machine that is busy
+def test_what_the_readme_shows_of_spark_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with MessageStore.open(tmp_path / "store") as store:
+        store.append_messages(Message("orders", b"hello", tags="paid") for _ in range(3))
+    blocks = [block for block in blocks_of(README.read_text()) if SPARK in block.code]
+    assert len(blocks) == 1
+    code = blocks[0].code.replace('"cometmq-data"', f'"{tmp_path}/store"')
+    run(code, blocks[0].line, {"__name__": "page"})
+    assert "|paid|    3|" in capsys.readouterr().out
 
 
 def run(code: str, line: int, names: dict[str, object]) -> None:
