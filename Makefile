@@ -22,7 +22,7 @@ rebalance: setup ; $(BIN)/python -m tests.rebalance
 idempotence: setup ; $(BIN)/python -m tests.idempotence
 soak: setup ; $(BIN)/python -m tests.soak
 splits: setup ; $(BIN)/python -m tests.splits
-streams: setup ; $(BIN)/python -m tests.streams
+streams: setup ; $(BIN)/python -m tests.streams && $(BIN)/python -m tests.streams.brokers
 clusters: setup ; $(BIN)/python -m tests.clusters
 report-pages: setup ; $(BIN)/python -m tests.report_pages
 sinks: setup ; $(BIN)/python -m tests.sinks

@@ -1,12 +1,12 @@
 """Two streams of one topic, to Parquet and to another topic; run as a process of its own, to be killed.
 
-    python -m tests.streams.query NAME_SERVER FOLDER [--drain [--count]]
+    python -m tests.streams.query NAME_SERVER FOLDER [--retry-s N] [--drain [--count]]
 
 With ``--drain`` it ends when everything is read, and with ``--count`` prints what it finds then, as JSON.
 """
 
+import argparse
 import json
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -31,17 +31,22 @@ CONF: Final = {
 }
 
 
-def main(name_server: str, folder: Path, *, drain: bool, count: bool) -> None:
-    """Run both streams."""
+def main(name_server: str, folder: Path, *, retry_s: int, drain: bool, count: bool) -> None:
+    """Run both streams.
+
+    Args:
+        retry_s: how long they ask a broker again that is away.
+    """
     spark = session("local[2]", work_dir=folder / "work", conf=CONF)
     trigger = {"availableNow": True} if drain else {"processingTime": "0 seconds"}
 
     def numbers(limit: str, most: int, group: str) -> DataFrame:
         reader = spark.readStream.format("rocketmq").option(limit, most)
         places = {"namesrv": name_server, "subscribe": "numbers", "startingOffsets": "earliest"}
-        return reader.options(**places, group=group).load()
+        return reader.options(**places, retrySeconds=retry_s, group=group).load()
 
-    rows = numbers("maxOffsetsPerTrigger", OFFSETS_MAX, ROWS).select("queue_id", "queue_offset", "body")
+    rows = numbers("maxOffsetsPerTrigger", OFFSETS_MAX, ROWS)
+    rows = rows.select("broker", "queue_id", "queue_offset", "body")
     copies = numbers("maxBytesPerTrigger", BYTES_MAX, COPIES).select("body")
     starts = [
         rows.writeStream.format("parquet")
@@ -50,7 +55,7 @@ def main(name_server: str, folder: Path, *, drain: bool, count: bool) -> None:
         .trigger(**trigger)
         .start,
         copies.writeStream.format("rocketmq")
-        .options(namesrv=name_server, topic="copies")
+        .options(namesrv=name_server, topic="copies", retrySeconds=retry_s)
         .option("checkpointLocation", str(folder / f"{COPIES}-checkpoint"))
         .trigger(**trigger)
         .start,
@@ -80,7 +85,7 @@ def found(spark: SparkSession, name_server: str, folder: Path) -> dict[str, int]
     copies = spark.read.format("rocketmq").options(namesrv=name_server, subscribe="copies").load()
     return {
         "rows": rows.count(),
-        "places": rows.select("queue_id", "queue_offset").distinct().count(),
+        "places": rows.select("broker", "queue_id", "queue_offset").distinct().count(),
         "bodies": rows.select("body").distinct().count(),
         "copies": copies.count(),
         "copies_kept": drop_duplicates(copies).count(),
@@ -89,4 +94,10 @@ def found(spark: SparkSession, name_server: str, folder: Path) -> dict[str, int]
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), drain="--drain" in sys.argv, count="--count" in sys.argv)
+    parser = argparse.ArgumentParser(prog="python -m tests.streams.query")
+    parser.add_argument("name_server")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--retry-s", type=int, default=60)
+    parser.add_argument("--drain", action="store_true")
+    parser.add_argument("--count", action="store_true")
+    main(**vars(parser.parse_args()))
