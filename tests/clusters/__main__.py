@@ -3,7 +3,8 @@
     python -m tests.clusters [--master MASTER]
 
 Without a master all of this is done on ``local-cluster[2,1,1024]``, then on a standalone cluster, whose
-master and worker are started by Spark's own scripts. What a program does there is in ``driver.py``.
+master and worker are started by Spark's own scripts. What a program does there is in ``driver.py``. Then a
+client of Spark Connect runs the guide's page on it, with a server that Spark's own script starts.
 """
 
 import argparse
@@ -14,19 +15,22 @@ import time
 from pathlib import Path
 from typing import Final
 
-from tests.clusters import standalone
+from tests.clusters import connect, standalone
 
 LOCAL: Final = "local-cluster[2,1,1024]"
 STANDALONE: Final = "standalone"
+CONNECT: Final = "connect"
 
 
 def main() -> None:
     """Run the driver on each kind of cluster, and print what it says."""
     parser = argparse.ArgumentParser(prog="python -m tests.clusters", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--master", action="append", help=f"{LOCAL}, {STANDALONE}, or one that runs already")
+    parser.add_argument(
+        "--master", action="append", help=f"{LOCAL}, {STANDALONE}, {CONNECT}, or one that runs already"
+    )
     options = parser.parse_args()
-    for master in options.master or (LOCAL, STANDALONE):
+    for master in options.master or (LOCAL, STANDALONE, CONNECT):
         with tempfile.TemporaryDirectory(prefix="cometmq-clusters-") as folder:
             begin = time.monotonic()
             said = run(master, Path(folder))
@@ -38,6 +42,9 @@ def run(master: str, folder: Path) -> str:
     if master == STANDALONE:
         with standalone.cluster(folder) as url:
             return run(url, folder)
+    if master == CONNECT:
+        with connect.server(folder) as address:
+            return f"{connect.run_page(address, folder)} programs of {connect.PAGE.name}"
     command = [sys.executable, "-m", "tests.clusters.driver", master, str(folder / "driver")]
     with (folder / "driver.log").open("w+") as log:
         ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=log, text=True, check=False)

@@ -1,8 +1,8 @@
-"""Reads a golden store and rebuilds it, as a user's program would on a cluster; run as a process of its own.
+"""Reads and rebuilds a golden store, writes and reads a topic, as a user's program would on a cluster.
 
     python -m tests.clusters.driver MASTER FOLDER
 
-It ends with an error if a row or a byte is not what one process gives.
+It is run as a process of its own, and ends with an error if a row or a byte is not what one process gives.
 """
 
 import os
@@ -16,6 +16,7 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from tests.conftest import GOLDEN
+from tests.live import in_thread
 from tests.log_rows import plain_rows
 from tests.store.test_rebuild import GOLDEN as SETTINGS
 from tests.store.test_rebuild import contents
@@ -27,6 +28,7 @@ from cometmq.store.rebuild import rebuild as rebuild_alone
 STORE: Final = "store-clean"
 SPLIT: Final = 200_000
 TASKS: Final = 8
+MESSAGES: Final = 10_000
 EXECUTOR: Final = b"CoarseGrainedExecutorBackend"
 COLUMNS: Final = ("physical_offset", "topic", "queue_id", "queue_offset", "tags", "body")
 DERIVED: Final = ("consumequeue", "index")
@@ -52,7 +54,11 @@ def main(master: str, folder: Path) -> None:
         }
         rows = check_rows(spark, folder / STORE)
         queues = check_rebuild(spark, folder)
-    print(f"{rows} rows read and {queues} queues rebuilt by {len(executors)} executors")
+        messages = check_topics(spark, folder)
+    print(
+        f"{rows} rows read, {queues} queues rebuilt, {messages} messages written to a topic and read by "
+        f"{len(executors)} executors"
+    )
 
 
 def places(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -81,6 +87,17 @@ def check_rebuild(spark: SparkSession, folder: Path) -> int:
     for name in DERIVED:
         assert contents(apart / name) == contents(alone / name), f"other bytes in {name}"
     return rebuilt.queues
+
+
+def check_topics(spark: SparkSession, folder: Path) -> int:
+    """Compare what executors read of a topic with what they wrote to it; return the count of messages."""
+    with in_thread(folder / "live") as live:
+        rows = spark.range(0, MESSAGES, 1, TASKS).selectExpr("string(id) AS body")
+        rows.write.format("rocketmq").options(namesrv=live.name_server, topic="numbers").mode("append").save()
+        reader = spark.read.format("rocketmq").options(namesrv=live.name_server, subscribe="numbers")
+        read = reader.options(minPartitions=TASKS).load().selectExpr("int(string(body)) AS number")
+        assert sorted(row["number"] for row in read.collect()) == list(range(MESSAGES)), "other messages"
+    return MESSAGES
 
 
 def copied(store: Path, place: Path) -> Path:

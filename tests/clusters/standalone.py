@@ -2,8 +2,10 @@
 
 import os
 import re
+import signal
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,9 +27,23 @@ REGISTERED: Final = re.compile(r"Successfully registered with master (spark://\S
 @contextmanager
 def cluster(folder: Path) -> Iterator[str]:
     """Run one, whose files are in ``folder``; give its master URL."""
-    environment = {
+    place = ("--host", HOST, *ANY_PORT)
+    size = ("--cores", "2", "--memory", "1g", "--work-dir", str(folder / "work"))
+    spark_class = str(Path(_find_spark_home(), "bin", "spark-class"))
+    variables = environment(folder)
+    with (
+        started((spark_class, MASTER, *place), STARTED, variables, folder / "master.log") as url,
+        started((spark_class, WORKER, *place, *size, url), REGISTERED, variables, folder / "worker.log"),
+    ):
+        yield url
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Return the variables for a process of Spark that leaves its files in a folder."""
+    return {
         **os.environ,
         "JAVA_HOME": str(java_home(find_java(), folder / "java")),
+        "PYSPARK_PYTHON": sys.executable,
         "SPARK_DAEMON_JAVA_OPTS": f"{NO_PERF_DATA} -Djava.io.tmpdir={folder}",
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_LAUNCHER_OPTS": NO_PERF_DATA,
@@ -35,36 +51,29 @@ def cluster(folder: Path) -> Iterator[str]:
         "SPARK_LOCAL_IP": HOST,
         "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
     }
-    place = ("--host", HOST, *ANY_PORT)
-    size = ("--cores", "2", "--memory", "1g", "--work-dir", str(folder / "work"))
-    with (
-        started(MASTER, place, STARTED, environment, folder) as url,
-        started(WORKER, (*place, *size, url), REGISTERED, environment, folder),
-    ):
-        yield url
 
 
 @contextmanager
 def started(
-    main_class: str,
-    arguments: tuple[str, ...],
-    ready: re.Pattern[str],
-    environment: Mapping[str, str],
-    folder: Path,
+    command: Sequence[str], ready: re.Pattern[str], variables: Mapping[str, str], log_file: Path
 ) -> Iterator[str]:
-    """Run a class of Spark's until the block ends; give the URL that it says when it is ready."""
-    command = [str(Path(_find_spark_home(), "bin", "spark-class")), main_class, *arguments]
+    """Run a command of Spark's until the block ends; give what it says of where it is when it is ready."""
     process = subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        command,
+        env=variables,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # a script's Java is to end with it
     )
     said: Future[str] = Future()
-    with process, (folder / f"{main_class}.log").open("w") as log:
+    with process, log_file.open("w") as log:
         reading = Thread(target=copy, args=(process.stderr, log, ready, said))
         reading.start()
         try:
             yield said.result()
         finally:
-            process.terminate()
+            os.killpg(process.pid, signal.SIGTERM)
             reading.join()
 
 

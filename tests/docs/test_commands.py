@@ -21,7 +21,7 @@ ENDS = frozenset({"&&", ";", "|", ">"})
 
 
 def shown_on(page: str) -> Iterator[list[str]]:
-    """Give the words behind ``cometmq`` of each command that a page shows."""
+    """Yield the words behind ``cometmq`` of each command that a page shows."""
     for language, block in FENCED.findall(page):
         if language == "console":
             for line in PROMPT.findall(block):

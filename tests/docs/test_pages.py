@@ -50,6 +50,7 @@ PATIENCE_S = 60
 RUN_ELSEWHERE = {
     "docs/guide/spark.md": "tests/spark/test_guide.py, in Spark's session",
     "docs/guide/spark-streams.md": "tests/spark/test_guide.py, in Spark's session",
+    "docs/guide/spark-connect.md": "tests/spark/test_connect.py, with a server of Spark Connect",
     "docs/guide/spark-remote.md": "tests/spark/test_remote.py, with a server that speaks S3",
     "docs/guide/spark-report.md": "tests/spark/jobs/test_report.py, over stores that a real broker wrote",
     "docs/tutorial.md": "test_tutorial.py, with the commands between its programs",
@@ -79,12 +80,12 @@ def blocks_of(page: str) -> Iterator[Block]:
         yield Block(line, code, following[2] if following and is_shown else None)
 
 
-def printed_by(blocks: list[Block], directory: Path) -> dict[int, str]:
+def printed_by(blocks: list[Block], directory: Path, patience_s: float = PATIENCE_S) -> dict[int, str]:
     """Run blocks as one program; give what each prints."""
     program = PROGRAM.format(blocks=[(block.line, block.code) for block in blocks], mark=MARK)
     command = [sys.executable, "-W", "error", "-c", program]
     ran = subprocess.run(
-        command, cwd=directory, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        command, cwd=directory, capture_output=True, text=True, timeout=patience_s, check=False
     )
     assert ran.returncode == 0, ran.stderr
     _, *pieces = re.split(f"^{MARK} (\\d+)\n", ran.stdout, flags=re.MULTILINE)

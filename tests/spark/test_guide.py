@@ -12,6 +12,7 @@ from tests.streams.query import TOO_SLOW
 
 from cometmq.blocking import PullConsumer
 from cometmq.message import MessageQueue
+from cometmq.spark import session_options
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.options import parse
 from cometmq.store import Message, MessageStore
@@ -38,6 +39,8 @@ def test_what_the_guide_shows_is_what_happens(
                 wait_for(LETTERS, live.name_server)
         if name == "spark.md":
             assert len(filled_queues("orders", live.name_server)) > 1, "a single task reads all"
+    for setting in session_options(spark):
+        spark.conf.unset(setting)
 
 
 @pytest.mark.usefixtures("spark")
