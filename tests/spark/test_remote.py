@@ -173,7 +173,7 @@ def test_others_than_s3_are_told_where_to_say_who_asks(monkeypatch: pytest.Monke
         address("memory://a/b").length()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")  # moto keeps its buckets for as long as the process runs
 def s3(fsspec_config: Path) -> Iterator[None]:
     """Run a server that speaks S3, with a bucket ``lake``, where this process and Spark's find it."""
     server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
