@@ -53,6 +53,16 @@ def test_positions_are_resolved(cluster: Cluster) -> None:
     assert cluster.resolve(At({PAID: -1, NEW: 7}), queues, "") == {PAID: 100, NEW: 7}
 
 
+def test_the_ends_of_queues_are_asked_for_together(scattered: Topics) -> None:
+    queues = [queue("scattered", number) for number in range(60)]
+    options = scattered.options(subscribe="scattered")
+    with Cluster(options, at_one_time=True) as cluster, counted() as traffic:
+        for position in (Earliest(), Latest(), Since(0), Until(2**40)):
+            cluster.resolve(position, queues, "")
+    assert traffic.requests.pop(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP) == 2 * 60
+    assert traffic.requests == {RequestCode.GET_ROUTEINFO_BY_TOPIC: 1, RequestCode.GET_TOPIC_STATS_INFO: 1}
+
+
 def test_offsets_must_be_given_for_the_queues_that_are_read(cluster: Cluster) -> None:
     answer = "must name each queue that is read, and no other: orders broker-a 1 is left out"
     with pytest.raises(SettingsError, match=answer):

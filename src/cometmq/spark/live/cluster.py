@@ -166,13 +166,13 @@ class Cluster:
             case Earliest():
                 return await self._firsts(queues)
             case Latest():
-                return {queue: one.end for queue, one in (await self._survey.extents(queues)).items()}
+                return await self._ends(queues)
             case Since(time_ms, needs_message):
                 if needs_message:
                     await self._by_time(dict.fromkeys(queues, time_ms), "startingTimestamp")
-                return await self._each("offset by time", queues, partial(self._since, time_ms))
+                return await self._since(time_ms, queues)
             case Until(time_ms):
-                return await self._each("offset by time", queues, partial(self._until, time_ms))
+                return await self._until(time_ms, queues)
             case Committed(group):
                 return await self._committed(group, queues)
             case At(offsets):
@@ -181,15 +181,20 @@ class Cluster:
                 option = f"{what}ByTimestamp"
                 return await self._by_time(times.of(queues, option), option if needs_message else None)
 
-    async def _since(self, time_ms: int, queue: MessageQueue) -> int:
-        found = await self._requests.offset_by_time(queue, max(time_ms - CLOCK_SLACK_MS, 0))
-        return max(found, await self._requests.min_offset(queue))
+    async def _since(self, time_ms: int, queues: list[MessageQueue]) -> Offsets:
+        found = await self._nearest(max(time_ms - CLOCK_SLACK_MS, 0), queues)
+        firsts = await self._firsts(queues)
+        return {queue: max(offset, firsts[queue]) for queue, offset in found.items()}
 
-    async def _until(self, time_ms: int, queue: MessageQueue) -> int:
-        found = await self._requests.offset_by_time(queue, min(time_ms + CLOCK_SLACK_MS, NUMBER_MAX))
-        return min(
-            found + 1, await self._requests.max_offset(queue)
-        )  # older brokers give the nearest message
+    async def _until(self, time_ms: int, queues: list[MessageQueue]) -> Offsets:
+        found = await self._nearest(min(time_ms + CLOCK_SLACK_MS, NUMBER_MAX), queues)
+        ends = await self._ends(queues)
+        return {queue: min(offset + 1, ends[queue]) for queue, offset in found.items()}
+
+    async def _nearest(self, time_ms: int, queues: list[MessageQueue]) -> Offsets:
+        """Find in each queue the first message stored at or after a time; older brokers find the nearest."""
+        ask = self._requests.offset_by_time
+        return await self._each("offset by time", queues, lambda queue: ask(queue, time_ms))
 
     async def _by_time(self, times: Mapping[MessageQueue, int], needed_by: str | None) -> Offsets:
         """Find each queue's first message stored at or after its time; the queue's end where there is none.
@@ -201,7 +206,7 @@ class Cluster:
         """
         found = await self._each("offset by time", sorted(times), partial(self._first_since, times))
         late = [queue for queue, offset in found.items() if offset is None]
-        ends = await self._each("last offset", late, self._requests.max_offset)
+        ends = await self._ends(late)
         if late and needed_by is not None:
             refuse_late(needed_by, times, ends)
         return {queue: ends[queue] if offset is None else offset for queue, offset in found.items()}
@@ -224,6 +229,9 @@ class Cluster:
 
     async def _firsts(self, queues: Collection[MessageQueue]) -> Offsets:
         return {queue: one.first for queue, one in (await self._survey.extents(queues)).items()}
+
+    async def _ends(self, queues: Collection[MessageQueue]) -> Offsets:
+        return {queue: one.end for queue, one in (await self._survey.extents(queues)).items()}
 
     async def _given(self, offsets: Offsets, queues: list[MessageQueue], what: str) -> Offsets:
         if set(queues) != set(offsets):
