@@ -15,7 +15,10 @@ from cometmq.message import MessageQueue
 from cometmq.spark.live.lag_listener import GAUGE, LagListener, StreamLag, lag_of, offsets_behind
 
 READ = {"orders": {"broker-a": {"0": 10, "1": 4}}}
-THERE = {"orders": {"broker-a": {"0": 17, "1": 4}}}
+THERE = {
+    "orders": {"broker-a": {"0": 17, "1": 4}},
+    "@orders": {"broker-a": {"queue_id": 0, "queue_offset": 0, "store_time": 7}},
+}
 KAFKAS = {"orders": {"0": 10}}
 RUN = uuid.UUID(int=1)
 PATIENCE_S = 60

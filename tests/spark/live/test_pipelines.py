@@ -71,21 +71,21 @@ def test_rows_behind_the_watermark_are_left_out_and_counted_and_others_are_not(
 def test_two_topics_are_joined_though_their_messages_come_in_different_runs(
     spark: SparkSession, topics: Topics, tmp_path: Path
 ) -> None:
-    for topic in ("ordered", "paid"):
+    for topic in ("purchases", "payments"):
         topics.create(topic)
-    orders = events(spark, topics, "ordered").withColumnsRenamed({"id": "ordered", "at": "ordered_at"})
-    payments = events(spark, topics, "paid").withColumnsRenamed({"id": "paid", "at": "paid_at"})
+    orders = events(spark, topics, "purchases").withColumnsRenamed({"id": "ordered", "at": "ordered_at"})
+    payments = events(spark, topics, "payments").withColumnsRenamed({"id": "paid", "at": "paid_at"})
     in_time = "ordered = paid AND paid_at BETWEEN ordered_at AND ordered_at + INTERVAL 10 MINUTES"
     joined = (
         orders.withWatermark("ordered_at", "1 minute")
         .join(payments.withWatermark("paid_at", "1 minute"), f.expr(in_time), "left_outer")
         .select("ordered", "paid")
     )
-    topics.send("ordered", [event(number, 1) for number in range(10)], 0)
+    topics.send("purchases", [event(number, 1) for number in range(10)], 0)
     drained(joined, tmp_path)
-    topics.send("paid", [event(number, 2) for number in range(6)], 0)
-    topics.send("paid", [event(number, 12) for number in range(6, 8)], 1)  # too late
-    for topic, number in (("ordered", 98), ("paid", 99)):  # so late that nothing else is waited for
+    topics.send("payments", [event(number, 2) for number in range(6)], 0)
+    topics.send("payments", [event(number, 12) for number in range(6, 8)], 1)  # too late
+    for topic, number in (("purchases", 98), ("payments", 99)):  # so late that nothing else is waited for
         topics.send(topic, [event(number, 41)], 1)
     drained(joined, tmp_path)
     rows = spark.read.parquet(str(tmp_path / "table")).collect()
