@@ -2,9 +2,9 @@ import pytest
 
 from cometmq.errors import SettingsError
 from cometmq.message import MessageQueue
+from cometmq.spark.live.offsets import EACH_BROKER
 from cometmq.spark.live.options import parse
 from cometmq.spark.live.positions import At, ByTime, Committed, Earliest, Latest, Position, Since, Until
-from cometmq.spark.live.times import QueueTimes
 
 LEAST = {"namesrv": "127.0.0.1:9876", "subscribe": "orders"}
 FIRST = MessageQueue("orders", "broker-a", 0)
@@ -38,10 +38,10 @@ def test_one_time_may_hold_for_all_queues() -> None:
 
 def test_each_queue_may_have_times_of_its_own() -> None:
     start = {"startingOffsetsByTimestamp": '{"orders": {"0": 5}}'}
-    times = QueueTimes({}, {("orders", 0): 5})
+    times = {FIRST._replace(broker_name=EACH_BROKER): 5}
     parsed = parse(LEAST | start | {"endingOffsetsByTimestamp": '{"orders": {"broker-a": {"0": 6}}}'})
     assert parsed.start == ByTime(times, needs_message=True)
-    assert parsed.end == ByTime(QueueTimes({FIRST: 6}, {}))
+    assert parsed.end == ByTime({FIRST: 6})
     latest = {"startingOffsetsByTimestampStrategy": "Latest"}
     assert parse(LEAST | start | latest).start == ByTime(times)
     since = {"startingTimestamp": "5"}

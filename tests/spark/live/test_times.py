@@ -11,8 +11,8 @@ from cometmq.errors import SettingsError
 from cometmq.message import MessageQueue
 from cometmq.spark.live import times
 from cometmq.spark.live.batch import LiveReader
+from cometmq.spark.live.offsets import EACH_BROKER
 from cometmq.spark.live.stream import LiveStreamReader
-from cometmq.spark.live.times import QueueTimes
 from cometmq.testing.clock import MovableClock
 
 OPTION = "startingOffsetsByTimestamp"
@@ -63,10 +63,11 @@ def planned(timed: Timed, **options: Any) -> dict[MessageQueue, tuple[int, int]]
 
 
 def test_a_time_is_that_of_a_queue_of_one_broker_or_of_each() -> None:
-    assert times.read(OPTION, {"t": {"0": 5, "1": "1970-01-01T00:00:01Z"}}) == QueueTimes(
-        {}, {("t", 0): 5, ("t", 1): 1_000}
-    )
-    assert times.read(OPTION, {"t": {"b": {"0": "5"}}}) == QueueTimes({MessageQueue("t", "b", 0): 5}, {})
+    assert times.read(OPTION, {"t": {"0": 5, "1": "1970-01-01T00:00:01Z"}}) == {
+        MessageQueue("t", EACH_BROKER, 0): 5,
+        MessageQueue("t", EACH_BROKER, 1): 1_000,
+    }
+    assert times.read(OPTION, {"t": {"b": {"0": "5"}}}) == {MessageQueue("t", "b", 0): 5}
 
 
 @pytest.mark.parametrize(
@@ -84,16 +85,19 @@ def test_a_time_that_is_none_is_refused() -> None:
 
 
 def test_the_same_number_means_a_queue_of_each_broker_and_a_named_broker_counts_more() -> None:
+    given = {MessageQueue("t", "a", 0): 7, MessageQueue("t", EACH_BROKER, 0): 5}
     queues = [MessageQueue("t", broker, 0) for broker in "ab"]
-    assert QueueTimes({queues[0]: 7}, {("t", 0): 5}).of(queues, OPTION) == {queues[0]: 7, queues[1]: 5}
+    assert times.of_queues(given, queues, OPTION) == {queues[0]: 7, queues[1]: 5}
 
 
 def test_each_queue_needs_a_time_and_each_time_a_queue() -> None:
-    wrong = re.escape("t b 1 is left out; t c 0 is not there; t 9 is not there")
+    given = {
+        MessageQueue("t", broker, number): 5
+        for broker, number in [("c", 0), (EACH_BROKER, 0), (EACH_BROKER, 9)]
+    }
+    wrong = re.escape("t b 1 is left out; t 9 is not there; t c 0 is not there")
     with pytest.raises(SettingsError, match=f"option {OPTION} must name each queue .*: {wrong}"):
-        QueueTimes({MessageQueue("t", "c", 0): 5}, {("t", 0): 5, ("t", 9): 5}).of(
-            [MessageQueue("t", "b", number) for number in range(2)], OPTION
-        )
+        times.of_queues(given, [MessageQueue("t", "b", number) for number in range(2)], OPTION)
 
 
 def test_each_queue_is_read_from_and_to_its_own_time(timed: Timed) -> None:

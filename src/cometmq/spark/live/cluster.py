@@ -20,7 +20,7 @@ from cometmq.spark.live.patience import ask_each, is_doubtful, is_retriable, pat
 from cometmq.spark.live.positions import At, ByTime, Committed, Earliest, Latest, Position, Since, Until
 from cometmq.spark.live.ranges import Range
 from cometmq.spark.live.survey import Extents, Survey, TopicOnBroker
-from cometmq.spark.live.times import refuse_late
+from cometmq.spark.live.times import of_queues, refuse_late
 from cometmq.spark.values import CLOCK_SLACK_MS, NUMBER_MAX
 from cometmq.wire.bodies.heartbeat import ConsumerData, ConsumeType, Heartbeat
 from cometmq.wire.codes import ResponseCode
@@ -179,7 +179,8 @@ class Cluster:
                 return await self._given(offsets, queues, what)
             case ByTime(times, needs_message):
                 option = f"{what}ByTimestamp"
-                return await self._by_time(times.of(queues, option), option if needs_message else None)
+                of_each = of_queues(times, queues, option)
+                return await self._by_time(of_each, option if needs_message else None)
 
     async def _since(self, time_ms: int, queues: list[MessageQueue]) -> Offsets:
         found = await self._nearest(max(time_ms - CLOCK_SLACK_MS, 0), queues)

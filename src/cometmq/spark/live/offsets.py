@@ -21,6 +21,9 @@ LATEST: Final = -1
 APART: Final = "@"
 """How the names begin under which something else than offsets is written."""
 
+EACH_BROKER: Final = ""
+"""In place of a broker's name: each broker that has the topic."""
+
 Offsets: TypeAlias = dict[MessageQueue, int]
 Written: TypeAlias = dict[str, dict[str, dict[str, int]]]
 

@@ -75,22 +75,16 @@ from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue
 from cometmq.spark import values
 from cometmq.spark.live import positions
+from cometmq.spark.live.offsets import EACH_BROKER
 from cometmq.spark.live.positions import THE_END, Position
 from cometmq.spark.values import Given
 
 RETRY_SECONDS: Final = 60
 TRIGGER_DELAY_SECONDS: Final = 900
-EACH_BROKER: Final = ""
 READER_GROUP: Final = "cometmq-spark"
 """In whose name is pulled when neither a group nor a prefix is given; nothing is committed for it."""
 
-BATCH_ONLY: Final = (
-    "endingOffsets",
-    "endingTimestamp",
-    "endingOffsetsByTimestamp",
-    "limit",
-    "pushFilters",
-)
+BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp", "limit", "pushFilters")
 STREAM_ONLY: Final = (
     "maxOffsetsPerTrigger",
     "minOffsetsPerTrigger",

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from cometmq.errors import SettingsError
+from cometmq.message import MessageQueue
 from cometmq.spark import values
 from cometmq.spark.live import offsets, times
 from cometmq.spark.live.offsets import Offsets
-from cometmq.spark.live.times import QueueTimes, TimestampStrategy
+from cometmq.spark.live.times import TimestampStrategy
 from cometmq.spark.values import Given
 
 GROUP_PREFIX: Final = "group:"
@@ -56,10 +57,11 @@ class ByTime(NamedTuple):
     """The first message of each queue stored at or after the queue's time; the queue's end without one.
 
     Attributes:
+        times: as ``times.read`` gives them.
         needs_message: a queue that has no such message is an error.
     """
 
-    times: QueueTimes
+    times: dict[MessageQueue, int]
     needs_message: bool = False
 
 
@@ -94,7 +96,7 @@ def end(given: Given, time_ms: int | None) -> Position:
     return given.read("endingOffsets", _position, THE_END) if queue_times is None else ByTime(queue_times)
 
 
-def _queue_times(name: str, text: str) -> QueueTimes:
+def _queue_times(name: str, text: str) -> dict[MessageQueue, int]:
     return times.read(name, values.json_tree(name, text))
 
 

@@ -11,12 +11,12 @@ that has the topic. The second names brokers. Times are ms since the epoch, or I
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 from cometmq.errors import SettingsError
 from cometmq.message import MessageQueue
 from cometmq.spark import values
-from cometmq.spark.live.offsets import Offsets
+from cometmq.spark.live.offsets import EACH_BROKER, Offsets
 
 
 class TimestampStrategy(StrEnum):
@@ -26,55 +26,48 @@ class TimestampStrategy(StrEnum):
     LATEST = "latest"
 
 
-class QueueTimes(NamedTuple):
-    """A store time for each queue, ms since the epoch.
+def read(name: str, tree: Any) -> dict[MessageQueue, int]:
+    """Read what an option's JSON says: a time for each queue, ms since the epoch.
 
-    Attributes:
-        by_queue: of one queue of one broker.
-        by_number: of the queues with a number in a topic, on each broker.
+    A queue with the broker ``EACH_BROKER`` stands for the queues of its number on all of them.
+
+    Raises SettingsError that says how to write it.
     """
-
-    by_queue: Mapping[MessageQueue, int]
-    by_number: Mapping[tuple[str, int], int]
-
-    def of(self, queues: Iterable[MessageQueue], option: str) -> dict[MessageQueue, int]:
-        """Return the time of each queue.
-
-        Raises SettingsError, naming ``option``, if a queue has none, or a time is of no queue.
-        """
-        read = set(queues)
-        numbers = {(queue.topic, queue.queue_id) for queue in read}
-        unknown = [*sorted(self.by_queue.keys() - read), *sorted(self.by_number.keys() - numbers)]
-        found, missing = {}, []
-        for queue in sorted(read):
-            time_ms = self.by_queue.get(queue, self.by_number.get((queue.topic, queue.queue_id)))
-            if time_ms is None:
-                missing.append(queue)
-            else:
-                found[queue] = time_ms
-        if missing or unknown:
-            wrong = [f"{_named(queue)} is left out" for queue in missing]
-            wrong += [f"{_named(place)} is not there" for place in unknown]
-            raise SettingsError(
-                f"option {option} must name each queue that is read, and no other: {'; '.join(wrong)}"
-            )
-        return found
-
-
-def read(name: str, tree: Any) -> QueueTimes:
-    """Read what an option's JSON says. Raises SettingsError that says how to write it."""
-    by_queue: dict[MessageQueue, int] = {}
-    by_number: dict[tuple[str, int], int] = {}
+    times: dict[MessageQueue, int] = {}
     for topic, below in _items(name, tree):
         for key, value in _items(name, below):
-            if not isinstance(value, dict):
-                by_number[topic, _queue_id(name, key)] = _time_ms(name, value)
-                continue
-            for queue_id, time in value.items():
-                by_queue[MessageQueue(topic, key, _queue_id(name, queue_id))] = _time_ms(name, time)
-    if not by_queue and not by_number:
+            by_queue = {key: value} if not isinstance(value, dict) else value
+            broker_name = key if isinstance(value, dict) else EACH_BROKER
+            for queue_id, time in by_queue.items():
+                times[MessageQueue(topic, broker_name, _queue_id(name, queue_id))] = _time_ms(name, time)
+    if not times:
         raise _refused(name, tree)
-    return QueueTimes(by_queue, by_number)
+    return times
+
+
+def of_queues(
+    times: Mapping[MessageQueue, int], queues: Iterable[MessageQueue], option: str
+) -> dict[MessageQueue, int]:
+    """Return the time of each queue; one for a queue of a named broker counts more than one of each broker.
+
+    Raises SettingsError, naming ``option``, if a queue has none, or a time is of no queue.
+    """
+    found: dict[MessageQueue, int] = {}
+    missing, unknown = [], set(times)
+    for queue in sorted(queues):
+        of_each = queue._replace(broker_name=EACH_BROKER)
+        unknown -= {queue, of_each}
+        if (time_ms := times.get(queue, times.get(of_each))) is None:
+            missing.append(queue)
+        else:
+            found[queue] = time_ms
+    if missing or unknown:
+        wrong = [f"{_named(queue)} is left out" for queue in missing]
+        wrong += [f"{_named(queue)} is not there" for queue in sorted(unknown)]
+        raise SettingsError(
+            f"option {option} must name each queue that is read, and no other: {'; '.join(wrong)}"
+        )
+    return found
 
 
 def strategy(name: str, text: str) -> TimestampStrategy:
@@ -97,9 +90,9 @@ def refuse_late(option: str, times: Mapping[MessageQueue, int], ends: Offsets) -
     )
 
 
-def _named(place: Iterable[str | int]) -> str:
+def _named(queue: MessageQueue) -> str:
     """Write down a queue: topic, broker if one is meant, number."""
-    return " ".join(map(str, place))
+    return " ".join(str(part) for part in queue if part != EACH_BROKER)
 
 
 def _items(name: str, value: Any) -> list[tuple[str, Any]]:
