@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from tests.broker.conftest import SMALL
 
 from cometmq import kernels
-from cometmq.broker.asked_pull import AskedPull
 from cometmq.broker.assembly import Assembly
 from cometmq.broker.saved_entries import SavedEntries
 from cometmq.broker.settings import BrokerSettings, Settings
@@ -155,13 +154,6 @@ class Counting:
         self.taken += sum(read.position - begin for read, begin in zip(reads, begins, strict=True))
 
 
-class PlainPulls:
-    """Answers no held pulls in bulk."""
-
-    def answer(self, pulls: Sequence[AskedPull]) -> Sequence[AskedPull]:
-        return pulls
-
-
 @contextmanager
 def desk(
     root: Path, *, bulk: bool, host: str = "127.0.0.1", files: FileLayer | None = None, **changes: Any
@@ -182,8 +174,6 @@ def desk(
         made = Desk(store, server, parts, host)
         if bulk:
             server.bulk = made.bulk
-        else:
-            parts.pulls.bulk = PlainPulls()  # type: ignore[assignment]  # it does nothing in bulk
         for topic in TOPICS * 2:  # so that each queue has two messages
             for queue_id in range(4):
                 made.read(json_frame(USUAL | {"b": topic, "e": str(queue_id)}))

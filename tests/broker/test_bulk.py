@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 from tests.broker.desk import ROOT, desk
-from tests.broker.test_bulk_pulls import heartbeat, pull, send
+from tests.broker.test_pull_rows import heartbeat, pull, send
 from tests.kernels.querying import by_id, by_key
 
 from cometmq import kernels

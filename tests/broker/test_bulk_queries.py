@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.broker.desk import ROOT, TOPICS, USUAL, Desk, Result, binary_frame, both, desk, json_frame
-from tests.broker.test_bulk_pulls import heartbeat, pull
+from tests.broker.test_pull_rows import heartbeat, pull
 
 from cometmq import kernels
 from cometmq.format import layout

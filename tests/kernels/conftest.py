@@ -5,6 +5,7 @@ import pytest
 from cometmq import kernels
 from cometmq.kernels import plain
 from cometmq.kernels.ops import Ops
+from cometmq.kernels.pulls import PullOps
 
 
 @pytest.fixture(scope="session")
@@ -17,3 +18,9 @@ def compiled() -> Ops:
 def ops(request: pytest.FixtureRequest, compiled: Ops) -> Ops:
     """Give the plain operations, then the compiled ones."""
     return plain if request.param == "plain" else compiled
+
+
+@pytest.fixture(scope="session")
+def pull_ops(ops: Ops) -> PullOps:
+    """Give the plain operations on pulls, then the compiled ones."""
+    return ops.pulls

@@ -4,12 +4,8 @@ import json
 import struct
 from typing import Any, Final
 
-import numpy as np
-
-from cometmq.kernels.ops import Ops
-from cometmq.kernels.pull_table import KEY_SIZE_MAX, PullTable
-from cometmq.kernels.pulls import HASH, PULL_SIZE, UNKNOWN_AT, UNKNOWN_END
-from cometmq.kernels.sends import PLACES_SIZE
+from cometmq.kernels.pull_table import PullTable
+from cometmq.kernels.pulls import HASH, UNKNOWN_AT, UNKNOWN_END, PullOps, PullRows
 
 USUAL: Final = {
     "queueId": "3",
@@ -37,32 +33,32 @@ class Reader:
         table: has what ``learn`` was called for.
     """
 
-    def __init__(self, ops: Ops) -> None:
-        assert ops.pulls is not None
-        self._read = ops.pulls.read
+    def __init__(self, ops: PullOps) -> None:
+        self._read = ops.read
         self.rows: list[list[int]] = []
         self.table = PullTable()
-        self._unknown = np.zeros(ROOM * KEY_SIZE_MAX, np.uint8)
+        self._room = PullRows(ROOM)
 
     def read(self, data: bytes, start: int = 0, end: int | None = None) -> tuple[int, int]:
         """Read frames: gives where the pulls end, and where the others after them do."""
-        rows, table = np.zeros((ROOM, PULL_SIZE), np.int64), self.table
-        count, pulls_end, others_end = self._read(
-            *(data, start, len(data) if end is None else end),
-            *(rows, np.empty(PLACES_SIZE, np.int64), self._unknown),
-            *(table.keys, table.rows, table.slots),
-        )
-        self.rows = rows[:count].tolist()
+        end = len(data) if end is None else end
+        count, pulls_end, others_end = self._read(data, start, end, self._room, self.table)
+        self.rows = self._room.rows[:count].tolist()
         return pulls_end, others_end
 
     def reads(self, data: bytes) -> bool:
         """Tell whether the one frame is read as a pull."""
         return self.read(data)[0] == len(data)
 
+    def key(self, number: int = 0) -> bytes:
+        """Give the key of one that was read and is not in the table."""
+        row = self.rows[number]
+        return self._room.keys[row[UNKNOWN_AT] : row[UNKNOWN_END]].tobytes()
+
     def learn(self, number: int = 0) -> int:
         """Put the key of one that was read into the table."""
         row = self.rows[number]
-        return self.table.put(self._unknown[row[UNKNOWN_AT] : row[UNKNOWN_END]], row[HASH])
+        return self.table.put(self._room.keys[row[UNKNOWN_AT] : row[UNKNOWN_END]], row[HASH])
 
 
 def header(fields: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:

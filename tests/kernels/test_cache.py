@@ -106,7 +106,7 @@ def test_the_sources_are_all_that_the_compiled_operations_import() -> None:
                     if path.startswith(("format", "kernels")) and (package / f"{imported}.py").exists():
                         waiting |= {imported} - found
     assert found <= cache._sources().keys()
-    assert {"kernels/scan", "kernels/pull", "format/record"} <= found
+    assert {"kernels/scan", "kernels/compiled_pulls", "format/record"} <= found
 
 
 def test_old_caches_are_forgotten(cache_parent: Path) -> None:

@@ -3,10 +3,18 @@ from collections.abc import Callable
 import pytest
 from tests.kernels.pulling import Reader, binary_frame, json_frame
 
-from cometmq.kernels.ops import Ops
-from cometmq.kernels.pull_frames import LITE_PULL_CODE, PULL_CODE, WITH_SUBSCRIPTION
-from cometmq.kernels.pull_table import KEY_SIZE_MAX
-from cometmq.kernels.pulls import NO_LIMIT, NO_TARGET, PULL_SIZE, TARGET, UNKNOWN_AT
+from cometmq.kernels.pull_frames import LITE_PULL_CODE, PULL_CODE, WITH_COMMIT, WITH_SUBSCRIPTION
+from cometmq.kernels.pull_table import KEY_SIZE_MAX, NO_TARGET
+from cometmq.kernels.pulls import (
+    COMMIT_OFFSET,
+    NO_LIMIT,
+    NOTHING_TO_COMMIT,
+    PULL_SIZE,
+    TARGET,
+    UNKNOWN_AT,
+    PullOps,
+    PullState,
+)
 from cometmq.kernels.send_frames import SEND_CODE
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.headers import PullFlag
@@ -15,24 +23,29 @@ FRAMES: list[Callable[..., bytes]] = [json_frame, binary_frame]
 
 
 @pytest.fixture
-def reader(compiled: Ops) -> Reader:
-    return Reader(compiled)
+def reader(pull_ops: PullOps) -> Reader:
+    return Reader(pull_ops)
 
 
 def test_the_codes_are_rocketmqs() -> None:
     codes = RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE
     assert codes == (PULL_CODE, LITE_PULL_CODE)
-    assert PullFlag.SUBSCRIPTION == WITH_SUBSCRIPTION
+    assert (PullFlag.COMMIT_OFFSET, PullFlag.SUBSCRIPTION) == (WITH_COMMIT, WITH_SUBSCRIPTION)
 
 
 @pytest.mark.parametrize("frame", FRAMES)
 def test_a_pull_becomes_numbers(reader: Reader, frame: Callable[..., bytes]) -> None:
     data = frame()
     assert reader.read(b"x" + data, 1) == (1 + len(data), 1 + len(data))
-    ((*numbers, target, _, unknown_at, _, _),) = reader.rows
+    ((*numbers, target, _, unknown_at, _, state),) = reader.rows
     assert len(reader.rows[0]) == PULL_SIZE
     assert numbers == [1, 1 + len(data), 5, frame is binary_frame, 17, 32, 262144, 3, 16, 15000]
-    assert (target, unknown_at) == (NO_TARGET, 0)
+    assert (target, unknown_at, state) == (NO_TARGET, 0, PullState.ASKED)
+
+
+def test_an_offset_is_committed_only_if_the_flag_says_so(reader: Reader) -> None:
+    assert reader.reads(json_frame({"sysFlag": "2"}))
+    assert reader.rows[0][COMMIT_OFFSET] == NOTHING_TO_COMMIT
 
 
 def test_without_a_limit_of_bytes_there_is_none(reader: Reader) -> None:

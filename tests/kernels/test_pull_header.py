@@ -11,7 +11,7 @@ from cometmq.kernels.pull_header import NAMES, REQUIRED
 
 @pytest.fixture
 def reader(compiled: Ops) -> Reader:
-    return Reader(compiled)
+    return Reader(compiled.pulls)
 
 
 def without(name: str) -> dict[str, Any]:

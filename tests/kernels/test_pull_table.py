@@ -1,6 +1,6 @@
 import numpy as np
 
-from cometmq.kernels.pull_table import KEY_AT, KEY_SIZE, ROW_SIZE, PullTable
+from cometmq.kernels.pull_table import KEY_AT, KEY_SIZE, NO_TARGET, ROW_SIZE, PullTable
 
 
 def key_of(number: int) -> np.ndarray:
@@ -24,3 +24,9 @@ def test_a_cleared_table_begins_anew() -> None:
     table.clear()
     assert table.count == 0 and (table.slots < 0).all()
     assert table.put(key_of(2), 2**63 - 1) == 0
+
+
+def test_a_key_is_found_by_its_bytes() -> None:
+    table = PullTable()
+    table.put(key_of(1), 7)
+    assert table.find(key_of(1).tobytes()) == 0 and table.find(key_of(2).tobytes()) == NO_TARGET

@@ -1,14 +1,27 @@
-"""What a store and the kernels pass each other."""
+"""What a broker, a store and the leaf operations on pulls pass each other."""
 
 import mmap
+from itertools import pairwise
+
+import pytest
 
 from cometmq.kernels import plain, pulls
+from cometmq.kernels.ops import Ops
+from cometmq.wire.template import NumbersTemplate
 
 
-def test_what_is_told_has_places_of_its_own() -> None:
-    assert {pulls.LOOKED_AT, pulls.LAST, pulls.RUNS} == set(range(pulls.OUTCOME_SIZE))
-    assert pulls.UNUSUAL < 0 and pulls.PAGE_SIZE == mmap.PAGESIZE
+def test_pages_are_those_of_the_machine() -> None:
+    assert mmap.PAGESIZE == pulls.PAGE_SIZE
 
 
-def test_without_kernels_reads_go_the_long_way() -> None:
-    assert plain.pulls is None
+def test_constants_are_the_pieces_side_by_side() -> None:
+    pieces = NumbersTemplate("FOUND", ("a", "b", "c", "d")).pieces()
+    constants = pulls.constants_of(pieces)
+    bounds = constants.bounds.tolist()
+    assert [constants.data[begin:end].tobytes() for begin, end in pairwise(bounds)] == pieces
+    with pytest.raises(AssertionError):
+        pulls.constants_of(pieces[1:])
+
+
+def test_each_body_of_the_operations_has_its_name(compiled: Ops) -> None:
+    assert (plain.pulls.body, compiled.pulls.body) == ("plain", "compiled")

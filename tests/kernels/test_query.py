@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernels.querying import Reader, by_id, by_key, ops_of
 from tests.kernels.test_index import File, keys_of
-from tests.kernels.test_pull import BEGIN
+from tests.kernels.test_plain_choice import BEGIN
 
 from cometmq import kernels
 from cometmq.format.dispatch import KeyKind, has_key

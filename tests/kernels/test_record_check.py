@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.kernels.test_pull import BEGIN, LONG, record_of
+from tests.kernels.test_plain_choice import BEGIN, LONG, record_of
 
 from cometmq.kernels.jit import bytes_in, kernel, long, types
 from cometmq.kernels.ops import Bytes

@@ -13,7 +13,7 @@ from cometmq.format.java_hash import tags_code
 from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
 from cometmq.message import Buffer
-from cometmq.store import GetStatus, MessageStore, readings
+from cometmq.store import GetStatus, MessageStore, get
 from cometmq.store.reading import Reading, Run, run
 from cometmq.testing.memory_disk import MemoryDisk, MemoryFile, MemoryMap
 
@@ -120,7 +120,7 @@ def test_a_read_of_which_pages_are_missing_waits_for_them_and_then_goes_the_usua
     monkeypatch.setattr(MemoryFile, "read_ready", lambda *_: None)
     monkeypatch.setattr(MemoryFile, "mapped", lambda file: ThawingMap(file.view(), warm))
     with monkeypatch.context() as changed:
-        changed.delattr(readings, "get_messages")
+        changed.delattr(get, "_read_step_by_step")
         assert fetched(store.readings.get("Orders", 0, 0, 32)) == (expected, 1)
         assert len(reads) == 1 and fetched(store.readings.get("Orders", 0, 0, 32)) == (expected, 0)
     warm.remove(0)

@@ -52,13 +52,6 @@ _ARRAYS = "its arrays and numbers are one call of a kernel: Numba passes no stru
 _OPTIONS = "one parameter for each option of the command"
 LONG_SIGNATURES: Final = {
     "format/record.py: encode_fields": "the fields of a record: an append must not build a tuple first",
-    "kernels/pull.py: _choose": _ARRAYS,
-    "kernels/pull.py: answer": _ARRAYS,
-    "kernels/pull.py: choose": _ARRAYS,
-    "kernels/pull_asks.py: ask_known": _ARRAYS,
-    "kernels/pulls.py: PullOps.answer": _ARRAYS,
-    "kernels/pulls.py: PullOps.ask_known": _ARRAYS,
-    "kernels/pulls.py: PullOps.choose": _ARRAYS,
     "kernels/queries.py: QueryOps.answer": _ARRAYS,
     "kernels/queries.py: QueryOps.find": _ARRAYS,
     "kernels/query.py: answer": _ARRAYS,
@@ -100,7 +93,6 @@ CLASHES_TO_MEND: Final = {
     "Wanted": 5,
     "_Asked": 2,
     "_Batch": 2,
-    "_Job": 2,
     "_Table": 3,
     "_Waiting": 2,
 }

@@ -226,7 +226,7 @@ class Assembly:
             StoreAdmin(self.topics, store, self.offsets),
             self.schedule,
         )
-        self.bulk = Bulk(sends.bulk, self.pulls.bulk, queries.bulk)
+        self.bulk = Bulk(sends.bulk, self.pulls, queries.bulk)
         self.requests = Requests(
             sends.handle,
             merged(part.handlers() for part in parts),

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
-from cometmq.broker.bulk_pulls import BulkPulls
 from cometmq.broker.bulk_queries import BulkQueries
 from cometmq.broker.bulk_sends import BulkSends
+from cometmq.broker.pull import Pulls
 from cometmq.net.turn import Read
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import PREFIX_SIZE
@@ -27,7 +27,7 @@ class Bulk:
     that.
     """
 
-    def __init__(self, sends: BulkSends, pulls: BulkPulls, queries: BulkQueries) -> None:
+    def __init__(self, sends: BulkSends, pulls: Pulls, queries: BulkQueries) -> None:
         self._sends = sends
         self._pulls = pulls
         self._queries = queries

@@ -1,31 +1,53 @@
 """PULL_MESSAGE and LITE_PULL_MESSAGE, held while there is nothing new (long polling).
 
-A pull is looked at once when it comes. If nothing is new and it may wait, it is held; it is looked at
-again when a message that it wants arrives, or when its time is up, and answered then whatever is found;
-if topics, groups or subscriptions have changed meanwhile, by what it may be given now.
-One with an SQL92 filter is looked at again for any message, and goes on waiting behind those that it does not
-want.
+A pull becomes a row: read with others from the bytes of a turn, or made of a command. What it may be given
+is judged, the store is asked, and what is found is answered with others. What the store's leaf operations
+leave is read by a reading, which may wait for the disk::
+
+    frames ─► rows ─► judged ─► asked ─► answered
+    command ─► row ──┘  │          ├───► held ─► (a message, the deadline, a reset) ─► asked
+                        │          └───► read by a reading ─► answered or held
+                        └► refused
+
+A pull that finds nothing new is held if it may wait. It is asked for again when a message that it wants
+arrives, or when its time is up, and answered then whatever is found; if topics, groups or subscriptions have
+changed meanwhile, by what it may be given now. One with an SQL92 filter is read for at any message, and goes
+on waiting behind those that it does not want.
 (RocketMQ: PullMessageProcessor.java, PullRequestHoldService.java.)
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from cometmq.broker.asked_pull import AskedPull
-from cometmq.broker.bulk_pulls import BulkPulls
 from cometmq.broker.offsets import Offsets
+from cometmq.broker.pull_rows import IfNothing, PullAsks, PullRow
+from cometmq.broker.pull_targets import PullTargets
 from cometmq.broker.rates import Rates
 from cometmq.broker.reads import Reads
-from cometmq.broker.refused import Refused, code_of
 from cometmq.broker.requests import Handlers
 from cometmq.broker.subscriptions import Subscriptions
 from cometmq.cluster.hold import PullHold
-from cometmq.errors import CometMQError
 from cometmq.io.clock import Clock
+from cometmq.kernels.plain_pulls import row_of
+from cometmq.kernels.pulls import (
+    COMMIT_OFFSET,
+    FRAME_END,
+    NOTHING_TO_COMMIT,
+    PULLS_MAX,
+    QUEUE_OFFSET,
+    STATE,
+    SUSPEND_MS,
+    SYS_FLAG,
+    PullState,
+    ReadOutcome,
+    constants_of,
+)
 from cometmq.net.boundary import attempt
 from cometmq.net.server import Session
+from cometmq.net.turn import Read
+from cometmq.store.bulk_reads import Answered
 from cometmq.store.dispatch import Arrival
 from cometmq.store.get_result import GetResult, GetStatus
 from cometmq.store.store import MessageStore
@@ -52,6 +74,10 @@ _FOUND: Final = NumbersTemplate(
     GetStatus.FOUND.name, ("suggestWhichBrokerId", "nextBeginOffset", "minOffset", "maxOffset")
 )
 """What ``PullResponseHeader`` says of the nearly all pulls that find something."""
+_ASKED: Final = int(PullState.ASKED)
+_FOUND_SOME: Final = int(ReadOutcome.FOUND)
+_UNSURE: Final = (int(PullState.OUTSIDE), int(PullState.RARE))
+"""A pull that is one of these may commit more than there is."""
 _EMPTY: Final = (GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE)
 
 
@@ -61,9 +87,6 @@ class Pulls:
     Args:
         short_polling_ms: how long to hold instead of what the pull asks for, or None.
         lite_pull: whether LITE_PULL_MESSAGE is answered.
-
-    Attributes:
-        bulk: takes pulls before anybody makes commands of them, once the kernels are loaded.
     """
 
     def __init__(
@@ -80,31 +103,48 @@ class Pulls:
     ) -> None:
         self._store = store
         self._reads = reads
+        self._bulk = store.readings.bulk
         self._subscriptions = subscriptions
+        self._targets = PullTargets(subscriptions, lite_pull=lite_pull)
+        self._asks = PullAsks(store, self._targets, offsets, rates)
         self._offsets = offsets
         self._rates = rates
         self._clock = clock
         self._short_polling_ms = short_polling_ms
-        self._lite_pull = lite_pull
-        self._hold = PullHold[AskedPull]()
-        self._awake: list[AskedPull] = []
-        self.bulk = BulkPulls(
-            store.readings.bulk,
-            subscriptions,
-            offsets,
-            rates,
-            _FOUND.pieces(),
-            lite_pull=lite_pull,
-            look=partial(self._do_safely, self._look),
-            hold=self._hold_new,
-            finish=self._finish,
-        )
+        self._constants = constants_of(_FOUND.pieces())
+        self._hold = PullHold[PullRow]()
+        self._awake: list[PullRow] = []
         store.on_arrival(self.arrive, is_awaited=self._hold.__len__)
 
     @property
     def held_count(self) -> int:
         """How many pulls wait."""
         return len(self._hold)
+
+    def take(self, reads: Sequence[Read], ends: Sequence[int]) -> list[Read]:
+        """Take the pulls at the ``position`` of reads, up to another frame or to ``ends``.
+
+        Moves ``position`` and sets ``commands_end`` as a ``net.turn.BulkHandler`` does. Returns the reads
+        that do not begin with a pull; of these ``commands_end`` is where the next one begins.
+        """
+        others: list[Read] = []
+        pulls: list[PullRow] = []
+        begun: list[tuple[Read, int, int]] = []
+        ops = self._bulk.begin()
+        for read, end in zip(reads, ends, strict=True):
+            if len(pulls) >= PULLS_MAX:
+                read.commands_end = read.position  # its turn comes when these are answered
+            elif read.session.congested:
+                read.commands_end = end
+            else:
+                first = len(pulls)
+                self._asks.read(ops, read, end, pulls)
+                if len(pulls) > first:
+                    begun.append((read, first, len(pulls)))
+                else:
+                    others.append(read)
+        self._answer(pulls, begun)
+        return others
 
     def handlers(self) -> Handlers:
         """Return what answers which request."""
@@ -115,27 +155,17 @@ class Pulls:
 
     def handle(self, session: Session, command: Command, header: PullHeader) -> None:
         """Answer a pull, or hold it. Raises CometMQError if it must be refused."""
-        if command.code == RequestCode.LITE_PULL_MESSAGE and not self._lite_pull:
-            raise Refused(
-                ResponseCode.NO_PERMISSION,
-                "LITE_PULL_MESSAGE is switched off here: set litePullMessageEnable, or send PULL_MESSAGE",
-            )
-        pull = AskedPull(session, command, header, self._subscriptions.wanted(header), header.queue_offset)
+        target = self._targets.judge(command.code, header)
         if command.is_oneway:
             return  # nobody would take what it finds
-        if self._is_told_of_reset(pull):
-            return
-        if header.sys_flag & PullFlag.COMMIT_OFFSET and header.commit_offset >= 0:
-            self._offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
-        if session.congested:
-            session.when_drained(partial(self._look, pull), command)
-        else:
-            self._look(pull)
+        self._rates.pull_commands += 1
+        self._serve([PullRow(session, target, row_of(command, header))])
 
     def offsets_reset(self, group: str, topic: str, queue_id: int) -> None:
         """Tell a group of a reset of its offset at once, if a pull of it is held; else its next pull will."""
-        for pull in self._hold.release(topic, queue_id, lambda pull: pull.header.consumer_group == group):
-            self._do_safely(self._answer_reset, pull)
+        self._serve_again(
+            self._hold.release(topic, queue_id, lambda pull: pull.target.header.consumer_group == group)
+        )
 
     def arrive(self, arrivals: list[Arrival]) -> None:
         """Note what can newly be read; all whom it concerns are answered at the end of the loop's turn."""
@@ -146,9 +176,7 @@ class Pulls:
 
     def expire(self, ahead_ms: int = 0) -> None:
         """Answer the pulls whose time is up, or will be in ``ahead_ms``; call it every second."""
-        for pull in self._hold.expire(self._clock.monotonic_ms() + ahead_ms):
-            if self._may_go_on(pull):
-                self._do_safely(self._answer, pull)
+        self._serve_again(self._hold.expire(self._clock.monotonic_ms() + ahead_ms))
 
     def closed(self, session: Session) -> None:
         """Forget the pulls of a connection that is gone."""
@@ -156,122 +184,161 @@ class Pulls:
 
     def _answer_awake(self) -> None:
         awake, self._awake = self._awake, []
-        for pull in self.bulk.answer([pull for pull in awake if self._may_go_on(pull)]):
-            again = self._answer if pull.wanted.record_filter is None else self._look_again
-            self._do_safely(again, pull)
+        awake.sort(key=lambda pull: id(pull.session))  # answers to one session leave together
+        self._serve_again(awake, by_arrival=True)
 
-    def _may_go_on(self, pull: AskedPull) -> bool:
-        """Judge a pull that was held anew if something has changed; refuse it if that is the word now."""
-        if not self._subscriptions.is_out_of_date(pull.wanted):
-            return True
-        try:
-            pull.wanted = self._subscriptions.wanted(pull.header)
-        except CometMQError as error:
-            pull.session.send(response(pull.command, code_of(error), str(error)))
-            return False
-        pull.queue_offset = pull.header.queue_offset  # what was not wanted before may be now
-        return True
+    def _serve(self, pulls: list[PullRow]) -> None:
+        """Ask for pulls that are judged, and answer or hold them."""
+        while pulls:
+            some = pulls[:PULLS_MAX]
+            self._bulk.begin()
+            for pull in some:
+                self._asks.ask(pull)
+            pulls = self._answer(some) + pulls[PULLS_MAX:]
 
-    def _do_safely(self, action: Callable[[AskedPull], None], pull: AskedPull) -> None:
-        session = pull.session
-        if session.congested:
-            session.when_drained(partial(action, pull), pull.command)
-        elif not session.closed:
-            attempt(session, (pull.command,), action, pull)
+    def _serve_again(self, pulls: Sequence[PullRow], *, by_arrival: bool = False) -> None:
+        """Serve pulls that were held: those that may still be given something."""
+        going_on: list[PullRow] = []
+        is_out_of_date = self._subscriptions.is_out_of_date
+        for pull in pulls:
+            if not is_out_of_date(pull.target.wanted) or self._asks.judge_anew(pull):
+                is_filtered = pull.target.wanted.record_filter is not None
+                pull.if_nothing = IfNothing.HOLD_ON if by_arrival and is_filtered else IfNothing.ANSWER
+                going_on.append(pull)
+        self._serve(going_on)
 
-    def _answer_reset(self, pull: AskedPull) -> None:
-        if not self._is_told_of_reset(pull):
-            self._answer(pull)  # another member's pull was held, too, and that one knows now
+    def _answer(self, pulls: list[PullRow], begun: Sequence[tuple[Read, int, int]] = ()) -> list[PullRow]:
+        """Answer or hold pulls that were asked for; returns those whose sessions are to take others first.
 
-    def _is_told_of_reset(self, pull: AskedPull) -> bool:
-        """Answer a pull by the offset to go on from, if that was reset.
-
-        Also if it begins there: what its client has pulled and not handled yet does not count any more.
+        Args:
+            begun: reads, and from which to before which of the pulls are theirs.
         """
-        header = pull.header
-        group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
-        offset = self._offsets.take_reset(group, topic, queue_id)
-        if offset is None:
-            return False
-        low, high = (
-            self._store.min_queue_offset(topic, queue_id),
-            self._store.max_queue_offset(topic, queue_id),
-        )
-        answer = fields(PullResponseHeader(0, offset, low, high))
-        pull.session.send(response(pull.command, ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET", answer))
-        return True
+        first = 0
+        while first < len(pulls):
+            answered = self._bulk.answer(self._constants)
+            end = len(pulls)
+            if not self._bulk.are_all_answered:
+                asked = [n for n in range(first, end) if pulls[n].row[STATE] == _ASKED]
+                end = asked[len(answered)]
+            for read, begin, behind in begun:
+                if first < behind and begin < end:
+                    read.position = pulls[min(behind, end) - 1].row[FRAME_END]
+                read.commands_end = read.position  # what follows is looked at next
+            self._conclude(pulls[first:end], answered)
+            first = end
+            if first < len(pulls) and any(pull.session.congested for pull in pulls[first:]):
+                break  # what is left is read or asked for again, by whoever may wait
+        return pulls[first:]
 
-    def _look(self, pull: AskedPull) -> None:
-        """Look for the first time: answer, or hold if nothing is new."""
-        self._read(pull, self._answer_or_hold)
+    def _conclude(self, pulls: Sequence[PullRow], answered: list[Answered]) -> None:
+        """Let pulls be answered or held; all that comes of them is noted before anybody is told."""
+        results = iter(answered)
+        notes: list[tuple[str, int, int, int]] = []
+        sessions: list[Session] = []
+        rest: list[tuple[PullRow, Answered | None]] = []
+        for pull in pulls:
+            row, target = pull.row, pull.target
+            state, one, next_offset = row[STATE], None, -1
+            if state == _ASKED:
+                one = next(results)
+                sessions.append(pull.session)
+                if one.outcome == _FOUND_SOME:
+                    next_offset = one.next_offset
+            if next_offset < 0:
+                rest.append((pull, one))
+            commit_offset, queue_id = row[COMMIT_OFFSET], target.queue[1]
+            if commit_offset >= 0 or next_offset >= 0:
+                notes.append((target.key, queue_id, commit_offset, next_offset))
+                if commit_offset > row[QUEUE_OFFSET] or (commit_offset > 0 and state in _UNSURE):
+                    self._offsets.warn_if_ahead(target.key, queue_id, commit_offset)
+        self._offsets.note_pulls(notes)
+        self._send_found(sessions, answered)
+        now_ms = self._clock.monotonic_ms() if rest else 0
+        for pull, one in rest:
+            pull.row[COMMIT_OFFSET] = NOTHING_TO_COMMIT  # that is done
+            if pull.answer is not None:
+                pull.session.send(pull.answer)
+                self._rates.rare_pulls += 1
+            else:
+                attempt(pull.session, (pull.command,), self._end, pull, one, now_ms)
 
-    def _look_again(self, pull: AskedPull) -> None:
-        """Look at what has come: answer, or hold on if none of it is wanted."""
-        self._read(pull, self._answer_or_hold_on)
-
-    def _answer(self, pull: AskedPull) -> None:
-        """Look again and answer, whatever is found."""
-        self._read(pull, self._send)
-
-    def _read(self, pull: AskedPull, then: Callable[[AskedPull, GetResult], None]) -> None:
-        header, (tags_codes, record_filter, _), readings = pull.header, pull.wanted, self._store.readings
-        where = (
-            *(header.topic, header.queue_id, pull.queue_offset),
-            *(pull.max_count, pull.max_bytes, tags_codes),
-        )
-        if record_filter is None and (result := readings.get_at_hand(*where)) is not None:
-            then(pull, result)
+    def _end(self, pull: PullRow, one: Answered | None, now_ms: int) -> None:
+        """Hold or answer a pull for which the leaf operations have found nothing."""
+        if one is not None and one.outcome == ReadOutcome.NONE_WANTED:
+            where = one.next_offset, one.min_offset, one.max_offset
+            self._settle(pull, GetResult(GetStatus.NO_MATCHED_MESSAGE, *where, []))
             return
-        reading = readings.get(*where, record_filter)
-        refusal = self._reads.answer(pull.session, pull.command, reading, partial(then, pull))
+        if pull.row[STATE] == PullState.AT_END and pull.if_nothing is IfNothing.HOLD:
+            if self._wait(pull, now_ms):
+                return
+            pull.if_nothing = IfNothing.ANSWER
+        if pull.session.congested:
+            pull.session.when_drained(partial(self._read_slowly, pull), pull.command)
+        elif not pull.session.closed:
+            self._read_slowly(pull)
+
+    def _send_found(self, sessions: Sequence[Session], answered: Sequence[Answered]) -> None:
+        """Send answers: those of a session that lie side by side together."""
+        begin = end = 0
+        last: Session | None = None
+        for session, one in zip(sessions, answered, strict=True):
+            if session is not last:
+                if last is not None and end > begin:
+                    last.send(self._bulk.answers(begin, end))
+                begin, last = end, session
+            end = one.end
+        if last is not None and end > begin:
+            last.send(self._bulk.answers(begin, end))
+        found = [one.record_count for one in answered if one.outcome == _FOUND_SOME]
+        self._rates.found.total += len(found)
+        self._rates.given.total += sum(found)
+
+    def _read_slowly(self, pull: PullRow) -> None:
+        """Read a pull's messages by a reading, which may wait for the disk."""
+        self._rates.rare_pulls += 1
+        target, wanted = pull.target, pull.target.wanted
+        reading = self._store.readings.get(
+            *(*target.queue, pull.queue_offset, pull.max_count, pull.max_bytes),
+            *(wanted.tags_codes, wanted.record_filter),
+        )
+        settle = partial(self._settle, pull)
+        refusal = self._reads.answer(pull.session, pull.command, reading, settle)
         if refusal is not None:
             pull.session.send(refusal)
 
-    def _answer_or_hold(self, pull: AskedPull, result: GetResult) -> None:
-        is_at_end = _code(pull, result) is ResponseCode.PULL_NOT_FOUND
-        if not (is_at_end and self._wait(pull, self._clock.monotonic_ms())):
-            self._send(pull, result)
-
-    def _finish(self, pull: AskedPull, result: GetResult) -> None:
-        """Answer a pull that found nothing, or hold it."""
-        attempt(pull.session, (pull.command,), self._answer_or_hold, pull, result)
-
-    def _hold_new(self, pulls: Sequence[AskedPull]) -> None:
-        """Hold pulls that begin where their queues end; answer those that may not wait."""
+    def _settle(self, pull: PullRow, result: GetResult) -> None:
+        """Answer a pull by what was read for it, or hold it, or hold it on."""
         now_ms = self._clock.monotonic_ms()
-        for pull in pulls:
-            attempt(pull.session, (pull.command,), self._wait_or_answer, pull, now_ms)
-
-    def _wait_or_answer(self, pull: AskedPull, now_ms: int) -> None:
-        if not self._wait(pull, now_ms):
-            self._answer(pull)
-
-    def _answer_or_hold_on(self, pull: AskedPull, result: GetResult) -> None:
-        header = pull.header
-        end = self._store.max_queue_offset(header.topic, header.queue_id)  # it may have grown meanwhile
-        is_behind_all = result.next_offset >= end
-        if result.status is GetStatus.NO_MATCHED_MESSAGE and is_behind_all:
-            pull.queue_offset = result.next_offset
-            if self._clock.monotonic_ms() < pull.deadline_ms and self._hold.hold(pull):
+        if pull.if_nothing is IfNothing.HOLD:
+            if _code(pull, result) is ResponseCode.PULL_NOT_FOUND and self._wait(pull, now_ms):
                 return
+        elif pull.if_nothing is IfNothing.HOLD_ON and result.status is GetStatus.NO_MATCHED_MESSAGE:
+            end = self._store.max_queue_offset(*pull.target.queue)  # it may have grown meanwhile
+            if result.next_offset >= end:
+                pull.queue_offset = result.next_offset
+                pull.wait_until(pull.deadline_ms)
+                if now_ms < pull.deadline_ms and self._hold.hold(pull):
+                    return
         self._send(pull, result)
 
-    def _wait(self, pull: AskedPull, now_ms: int) -> bool:
+    def _wait(self, pull: PullRow, now_ms: int) -> bool:
         """Hold a pull, if it may wait and there is room."""
-        header = pull.header
-        wait_ms = min(header.suspend_timeout_ms, SUSPEND_MS_MAX)
+        wait_ms = min(pull.row[SUSPEND_MS], SUSPEND_MS_MAX)
         if self._short_polling_ms is not None:
             wait_ms = self._short_polling_ms
-        if not header.sys_flag & PullFlag.SUSPEND or wait_ms <= 0:
+        if not pull.row[SYS_FLAG] & PullFlag.SUSPEND or wait_ms <= 0:
             return False
-        if self._is_told_of_reset(pull):  # it came while the pull was being read for
+        if self._offsets.is_any_reset and (reset := self._asks.reset_of(pull)) is not None:
+            # it came while the pull was being read for
+            pull.session.send(reset)
             return True
-        pull.deadline_ms = now_ms + wait_ms
+        pull.wait_until(now_ms + wait_ms)
         return self._hold.hold(pull)
 
-    def _send(self, pull: AskedPull, result: GetResult) -> None:
-        header = pull.header
-        self._offsets.note_pulled(header.consumer_group, header.topic, header.queue_id, result.next_offset)
+    def _send(self, pull: PullRow, result: GetResult) -> None:
+        topic, queue_id = pull.target.queue
+        group = pull.target.header.consumer_group
+        self._offsets.note_pulled(group, topic, queue_id, result.next_offset)
         where = 0, result.next_offset, result.min_offset, result.max_offset
         if result.status is GetStatus.FOUND:
             self._rates.found.total += 1
@@ -284,8 +351,8 @@ class Pulls:
         pull.session.send(response(pull.command, _code(pull, result), result.status.name, answer))
 
 
-def _code(pull: AskedPull, result: GetResult) -> ResponseCode:
-    """Give the response code of a read; of an empty queue the first offset is right, and any other is not."""
-    if result.status in _EMPTY and pull.header.queue_offset == 0:
+def _code(pull: PullRow, result: GetResult) -> ResponseCode:
+    """Return the response code of a read; of an empty queue the first offset is right, any other is not."""
+    if result.status in _EMPTY and pull.row[QUEUE_OFFSET] == 0:
         return ResponseCode.PULL_NOT_FOUND
     return CODES[result.status]

@@ -2,6 +2,7 @@
 
 import time
 from array import array
+from collections import Counter
 from typing import Final
 
 from cometmq.broker.put_times import PutTimes
@@ -70,6 +71,9 @@ class Rates:
         missed: pulls that gave none.
         given: messages given to consumers.
         put_times: how long sends took.
+        pull_rows: pulls that were read as rows, by which body of the leaf operations read them.
+        pull_commands: pulls that came as commands: in an unusual spelling, or to a peer that lags behind.
+        rare_pulls: pulls that the leaf operations did not answer or hold: refused, or answered by a reading.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -80,6 +84,9 @@ class Rates:
         self.missed = Rate()
         self.given = Rate()
         self.put_times = PutTimes(clock)
+        self.pull_rows: Counter[str] = Counter()
+        self.pull_commands = 0
+        self.rare_pulls = 0
         self._clock = clock
         self._day = self._today()
 

@@ -13,6 +13,7 @@ from cometmq.kernels.loading import (
     load_for,
     load_if_possible,
     load_in_background,
+    pulls_for,
     serving,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "load_for",
     "load_if_possible",
     "load_in_background",
+    "pulls_for",
     "serving",
 ]

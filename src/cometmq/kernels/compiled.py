@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from cometmq.kernels import compiled_pulls as pulls
 from cometmq.kernels import gather, properties
-from cometmq.kernels import pull as pulls
 from cometmq.kernels import query as queries
 from cometmq.kernels import send as sends
 from cometmq.kernels.crc import crc32

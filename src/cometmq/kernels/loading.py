@@ -15,9 +15,12 @@ import threading
 from collections.abc import Callable
 from typing import Final, cast
 
+from cometmq.format.checksum import Crc
 from cometmq.kernels import cache, places, plain
 from cometmq.kernels.footprint import small_footprint
 from cometmq.kernels.ops import Ops
+from cometmq.kernels.plain_pulls import PlainPulls
+from cometmq.kernels.pulls import PullOps
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +35,7 @@ NO_NUMBA: Final = "numba is not installed, the slower plain operations are used:
 PLAIN: Final = "plain"
 COMPILED: Final = "compiled"
 
+_PULLS: Final = {crc: PlainPulls(crc) for crc in Crc}
 _current: Ops = plain
 _lock = threading.Lock()
 _said_no_numba = False
@@ -42,6 +46,14 @@ _progress: Callable[[], str] | None = None
 def current() -> Ops:
     """Return the operations: the compiled ones if they are loaded, otherwise the plain ones."""
     return _current
+
+
+def pulls_for(crc: Crc) -> PullOps:
+    """Return the operations on pulls of a log whose records are checked by ``crc``.
+
+    The compiled ones compare bodies' checksums only.
+    """
+    return _current.pulls if crc is Crc.BODY else _PULLS[crc]
 
 
 def serving() -> str:

@@ -160,7 +160,7 @@ class Ops(Protocol):
 
     Attributes:
         sends: the bulk operations on sends, or None.
-        pulls: the bulk operations on reads of queues, or None.
+        pulls: the operations on pulls.
         queries: the bulk operations on queries by id and key, or None.
     """
 
@@ -170,8 +170,8 @@ class Ops(Protocol):
         ...
 
     @property
-    def pulls(self) -> "PullOps | None":
-        """The bulk operations on reads of queues, which only the compiled ones have."""
+    def pulls(self) -> "PullOps":
+        """The operations on pulls."""
         ...
 
     @property

@@ -31,6 +31,7 @@ from cometmq.kernels.ops import (
     Runs,
     Scan,
 )
+from cometmq.kernels.plain_pulls import PlainPulls
 from cometmq.message import Buffer
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 
 sends: Final = None
 """There are no plain bulk operations on sends."""
-pulls: Final = None
-"""There are no plain bulk operations on reads of queues."""
+pulls: Final = PlainPulls(Crc.BODY)
+"""The plain operations on pulls."""
 queries: Final = None
 """There are no plain bulk operations on queries."""
 

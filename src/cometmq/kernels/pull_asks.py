@@ -1,7 +1,6 @@
-"""The kernel that collects the queue entries which pulls read, from windows of entries read ahead.
+"""The kernel that asks for what pulls want, where their queues' entries are known.
 
-``store.get`` defines which entries a pull reads. This kernel serves pulls whose entries are in their queue's
-window; it stops at any other pull.
+``plain_pulls`` says in Python what it does.
 """
 
 from typing import Any, Final
@@ -21,16 +20,20 @@ from cometmq.kernels.jit import (
     rows_out,
     types,
 )
+from cometmq.kernels.pull_table import NO_TARGET
 from cometmq.kernels.pulls import (
-    ADDED,
+    ANSWER_END,
     ASK_BYTES,
+    ASK_BYTES_MAX,
+    ASK_BYTES_MIN,
     ASK_COUNT,
+    ASK_COUNT_MAX,
     ASK_IS_BINARY,
     ASK_NUMBER,
     ASK_OFFSET,
-    AT_END,
     CODES_AT,
     CODES_END,
+    COUNT,
     ENTRIES_END,
     FIRST,
     IS_BINARY,
@@ -40,25 +43,31 @@ from cometmq.kernels.pulls import (
     MAX_COUNT,
     MAX_OFFSET,
     MIN_OFFSET,
+    NEXT_OFFSET,
     NO_CODES,
-    NO_TARGET,
     NUMBER,
-    PLACE,
+    OUTCOME,
     QUEUE_NUMBER,
     QUEUE_OFFSET,
+    STATE,
     TARGET,
     WINDOW_AT,
     WINDOW_MIN_OFFSET,
+    PullState,
+    ReadOutcome,
 )
 
 __all__ = ["ask_known"]
 
 _NOT_KNOWN: Final = -1
+_ASKED: Final = int(PullState.ASKED)
+_AT_END: Final = int(PullState.AT_END)
+_LEFT: Final = int(ReadOutcome.LEFT)
 
 
 @inlined
 def _known_end(window: Longs, offset: int, count: int, queue_end: int) -> Any:
-    """Return the queue offset up to which a pull of ``count`` messages reads, -1 if entries are missing."""
+    """Return up to where a pull of ``count`` messages reads entries; -1 if these are not known."""
     end = min(offset + count, queue_end)
     if window[FIRST] <= offset < end <= window[KNOWN_END] and offset >= window[WINDOW_MIN_OFFSET]:
         return int64(end)
@@ -72,35 +81,33 @@ def _put_ask(pull: Longs, row: Longs, count: int, window: Longs, queue_end: int,
     row[CODES_AT], row[CODES_END] = 0, NO_CODES
     row[MIN_OFFSET], row[MAX_OFFSET] = window[WINDOW_MIN_OFFSET], queue_end
     row[ENTRIES_END] = entries_end
+    row[OUTCOME], row[COUNT], row[NEXT_OFFSET], row[ANSWER_END] = _LEFT, 0, 0, 0
     return int64(0)
 
 
 @kernel(
     types.UniTuple(long, 3)(
-        *(rows_out, long, long, rows_out, longs_in),
-        *(rows_out, bytes_in, rows_out, long, bytes_out, long),
-        *(long, long, long),
+        *(rows_out, long, rows_out, longs_in, rows_out, bytes_in),
+        *(rows_out, bytes_out, long, long, longs_in),
     )
 )
 def ask_known(
     pulls: Any,
     begin: int,
-    count: int,
     targets: Any,
     ends: Longs,
     windows: Any,
     known: Bytes,
     asks: Any,
-    asked: int,
     entries: Bytes,
+    asked: int,
     entries_end: int,
-    count_max: int,
-    bytes_min: int,
-    bytes_max: int,
+    limits: Longs,
 ) -> Any:
-    """Collect the queue entries which pulls read: see ``pulls.PullOps.ask_known``."""
+    """Ask for what pulls want: see ``pulls.PullOps.ask_known``."""
     asked, entries_end = int64(asked), int64(entries_end)
-    for i in range(begin, count):
+    count_max = limits[ASK_COUNT_MAX]
+    for i in range(begin, len(pulls)):
         pull = pulls[i]
         if pull[TARGET] == NO_TARGET:
             return int64(i), asked, entries_end
@@ -109,9 +116,11 @@ def ask_known(
         if number >= len(ends):
             return int64(i), asked, entries_end
         if 0 < offset == ends[number]:
-            pull[PLACE] = AT_END
+            pull[STATE] = _AT_END
             continue
-        if target[IS_FILTERED] or not bytes_min <= pull[MAX_BYTES] <= bytes_max or number >= len(windows):
+        if target[IS_FILTERED] or number >= len(windows):
+            return int64(i), asked, entries_end
+        if not limits[ASK_BYTES_MIN] <= pull[MAX_BYTES] <= limits[ASK_BYTES_MAX]:
             return int64(i), asked, entries_end
         window, wanted = windows[number], max(pull[MAX_COUNT], 1)
         end = _known_end(window, offset, min(wanted, count_max), ends[number])
@@ -121,6 +130,6 @@ def ask_known(
         at = window[WINDOW_AT] + (offset - window[FIRST]) * SIZE
         entries_end = copy_bytes(known, at, at + size, entries, entries_end)
         _put_ask(pull, asks[asked], wanted, window, ends[number], entries_end)
-        pull[PLACE] = ADDED
+        pull[STATE] = _ASKED
         asked += 1
-    return int64(count), asked, entries_end
+    return int64(len(pulls)), asked, entries_end

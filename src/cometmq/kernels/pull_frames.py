@@ -26,7 +26,7 @@ from cometmq.kernels.jit import (
     word_at,
 )
 from cometmq.kernels.json_text import NOT_A_NUMBER
-from cometmq.kernels.pull_table import KEY_AT, KEY_SIZE, KEY_SIZE_MAX, MIX, ROW_SIZE
+from cometmq.kernels.pull_table import KEY_AT, KEY_SIZE, KEY_SIZE_MAX, MIX, NO_TARGET, ROW_SIZE
 from cometmq.kernels.pulls import (
     COMMIT_OFFSET,
     FRAME_AT,
@@ -36,14 +36,16 @@ from cometmq.kernels.pulls import (
     MAX_BYTES,
     MAX_COUNT,
     NO_LIMIT,
-    NO_TARGET,
+    NOTHING_TO_COMMIT,
     NUMBER,
     QUEUE_OFFSET,
+    STATE,
     SUSPEND_MS,
     SYS_FLAG,
     TARGET,
     UNKNOWN_AT,
     UNKNOWN_END,
+    PullState,
 )
 from cometmq.kernels.send_frames import frame_end
 from cometmq.kernels.send_header import CODE, FLAG, OPAQUE, int_field, long_field
@@ -52,12 +54,15 @@ PULL_CODE: Final = 11
 """The request code of PULL_MESSAGE."""
 LITE_PULL_CODE: Final = 361
 """The request code of LITE_PULL_MESSAGE."""
+WITH_COMMIT: Final = 1
+"""The bit of ``sysFlag`` for a pull that commits an offset."""
 WITH_SUBSCRIPTION: Final = 4
 """The bit of ``sysFlag`` for a pull that carries its filter."""
 
 _PREFIX_SIZE: Final = 8
 _KEY_NUMBERS_SIZE: Final = 32
 _ABSENT: Final = -1
+_ASKED: Final = int(PullState.ASKED)
 
 
 @inlined
@@ -161,7 +166,8 @@ def _read_pull(data: Bytes, position: int, end: int, row: Longs, places: Longs, 
     row[SYS_FLAG] = int_field(data, places, header.SYS_FLAG, 0)
     row[COMMIT_OFFSET] = long_field(data, places, header.COMMIT_OFFSET, 0)
     row[SUSPEND_MS] = long_field(data, places, header.SUSPEND_MS, 0)
-    return bool(
+    row[STATE] = _ASKED
+    is_read = (
         row[QUEUE_OFFSET] != NOT_A_NUMBER
         and row[MAX_COUNT] != NOT_A_NUMBER
         and row[MAX_BYTES] != NOT_A_NUMBER
@@ -171,6 +177,9 @@ def _read_pull(data: Bytes, position: int, end: int, row: Longs, places: Longs, 
         and int_field(data, places, header.QUEUE_ID, 0) != NOT_A_NUMBER
         and long_field(data, places, header.VERSION, 0) != NOT_A_NUMBER
     )
+    if not row[SYS_FLAG] & WITH_COMMIT:
+        row[COMMIT_OFFSET] = NOTHING_TO_COMMIT
+    return bool(is_read)
 
 
 @kernel(

@@ -18,6 +18,10 @@ KEY_SIZE_MAX: Final = 1024
 """The most bytes of a key; a pull with a longer one is left to the plain path."""
 SLOTS_MIN: Final = 64
 MIX: Final = 0x9E3779B97F4A7C15
+NO_TARGET: Final = -1
+"""In place of a number: the table does not have the key."""
+
+_WORD_MASK: Final = 2**64 - 1
 
 
 class PullTable:
@@ -41,6 +45,10 @@ class PullTable:
         self.slots: Longs = np.full(SLOTS_MIN, -1, np.int64)
         self._hashes: list[int] = []
         self._numbers: dict[bytes, int] = {}
+
+    def find(self, key: bytes) -> int:
+        """Return the number of a key, NO_TARGET if it is not there."""
+        return self._numbers.get(key, NO_TARGET)
 
     def put(self, key: Bytes, key_hash: int) -> int:
         """Add a key (uint8[]) unless the table has it; return its row number."""
@@ -68,6 +76,15 @@ class PullTable:
         while self.slots[slot] >= 0:
             slot = slot + 1 & mask
         self.slots[slot] = row
+
+
+def hash_of(key: bytes) -> int:
+    """Return the hash by which kernels find a key, whose size is a multiple of 8."""
+    value = 0
+    for at in range(0, len(key), 8):
+        value = (value ^ int.from_bytes(key[at : at + 8], "little")) * MIX & _WORD_MASK
+        value ^= value >> 29
+    return value - 2**64 if value >> 63 else value
 
 
 def _with_room(array: np.ndarray, size: int) -> np.ndarray:

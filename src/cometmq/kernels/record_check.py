@@ -36,7 +36,7 @@ def _unsigned(file: Bytes, position: int, width: int) -> Any:
 
 @inlined
 def is_message(file: Bytes, position: int, size: int, physical_offset: int, queue_offset: int) -> Any:
-    """Return what ``store.read_check.is_message`` returns; all ``size`` bytes must be in the file."""
+    """Check what ``format.record_check.is_message`` checks; all of the ``size`` bytes are in the file."""
     if (
         int_at(file, position) != size
         or long_at(file, position + PHYSICAL_OFFSET_AT) != physical_offset

@@ -25,18 +25,33 @@ Source: RocketMQ ``store/DefaultMessageStore.java`` (getMessage), ``store/GetMes
 """
 
 from collections.abc import Container, Mapping
-from typing import Final, Protocol
+from functools import lru_cache
+from typing import Final, NamedTuple, Protocol
 
+import numpy as np
+
+from cometmq import kernels
 from cometmq.format.consume_queue_ext import ADDRESS_MAX, ExtUnit
 from cometmq.format.queue_entry import SIZE, unpack_tuples
+from cometmq.kernels.ops import Longs
+from cometmq.kernels.plain_choice import NOWHERE, EntryChoice, runs_of
+from cometmq.kernels.pulls import (
+    MISSING_AT,
+    MISSING_SIZE,
+    RECORD_SIZE,
+    RUN_AT,
+    RUN_SIZE,
+    ReadOutcome,
+)
 from cometmq.message import Buffer
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.get_result import GetResult, GetStatus, split
 from cometmq.store.limits import Limits
+from cometmq.store.log_bytes import bytes_at
 from cometmq.store.read_check import sound_records
-from cometmq.store.reading import Bytes, Reading, Stretch
-from cometmq.store.usual_reads import UsualReads
+from cometmq.store.reading import Bytes, Reading
+from cometmq.store.residency import are_ready
 
 FILTER_WORK_MAX: Final = 4_000_000
 """A read looks at no more records once their filter has done so much: others wait meanwhile. See ``work``."""
@@ -77,13 +92,90 @@ def get_messages(
     """
     if queue is None or not queue.min_offset <= queue_offset < queue.max_offset:
         return outside(queue, queue_offset)
-    max_count = min(max(max_count, 1), limits.most_count)
+    wish = _Wish(max_count, max_bytes, tags_codes)
+    if record_filter is None:
+        found = _choose_at_hand(commit_log, queue, queue_offset, limits, wish)
+        if isinstance(found, Bytes):
+            yield found
+            found = _choose_at_hand(commit_log, queue, queue_offset, limits, wish)
+        if isinstance(found, GetResult):
+            return found
+    return (yield from _read_step_by_step(commit_log, queue, queue_offset, limits, wish, record_filter))
+
+
+class _Wish(NamedTuple):
+    """What a read is to give: see ``get_messages``."""
+
+    max_count: int
+    max_bytes: int
+    tags_codes: Container[int] | None
+
+
+def _choose_at_hand(
+    commit_log: CommitLog, queue: ConsumeQueue, queue_offset: int, limits: Limits, wish: _Wish
+) -> GetResult | Bytes | None:
+    """Read what nearly all reads give: sound records in memory, of plain entries, of one file of the log.
+
+    Returns the step that brings what is missing into memory; None if the choice is not for a leaf operation.
+    """
+    max_count, max_bytes, tags_codes = wish
+    codes = None
+    if tags_codes is not None:
+        if not isinstance(tags_codes, frozenset) or not tags_codes:
+            return None
+        codes = _array_of(tags_codes)
+    is_filtered = codes is not None
+    data = entries_at_hand(queue, queue_offset, limits, max_count, is_filtered=is_filtered)
+    if not data or (found := bytes_at(commit_log, int.from_bytes(data[:8], "big"))) is None:
+        return None
+    mapped, file = found
+    entries = np.frombuffer(bytes(data), np.uint8)
+    within = limits.numbers(file, commit_log.written_offset, max_count, max_bytes)
+    chosen = limits.room()
+    ops = kernels.pulls_for(commit_log.crc)
+    choice = ops.choose(entries, codes, file, within, queue_offset, chosen)
+    if choice.outcome is ReadOutcome.MISSING:
+        places, sizes = chosen[MISSING_AT : MISSING_SIZE + 1, : choice.missing_count]
+        if not are_ready(mapped, places, sizes):
+            chain = commit_log.chain
+            stretches = list(zip(places.tolist(), sizes.tolist(), strict=True))
+            return Bytes(chain.files, chain.path(file.begin), stretches)
+        choice = ops.choose(entries, codes, file, within, queue_offset, chosen)
+    if choice.outcome in (ReadOutcome.LEFT, ReadOutcome.MISSING):
+        return None
+    runs = zip(*chosen[RUN_AT : RUN_SIZE + 1, : choice.run_count].tolist(), strict=True)
+    return GetResult(
+        GetStatus.FOUND if choice.record_count else GetStatus.NO_MATCHED_MESSAGE,
+        queue_offset + choice.looked_at,
+        queue.min_offset,
+        queue.max_offset,
+        [mapped.view[place : place + size] for place, size in runs],
+        chosen[RECORD_SIZE, : choice.record_count].tolist(),
+        choice.last < commit_log.written_offset - limits.memory_bytes,
+    )
+
+
+@lru_cache(1024)
+def _array_of(tags_codes: frozenset[int]) -> Longs:
+    return np.array(list(tags_codes), np.int64)
+
+
+def _read_step_by_step(
+    commit_log: CommitLog,
+    queue: ConsumeQueue,
+    queue_offset: int,
+    limits: Limits,
+    wish: _Wish,
+    record_filter: RecordFilter | None,
+) -> Reading[GetResult]:
+    """Read any messages: of extended entries, through a filter, where records are gone, lost or damaged."""
+    max_count, tags_codes = min(max(wish.max_count, 1), limits.most_count), wish.tags_codes
     next_file = _next_file(queue, queue_offset)
     wanted = max(limits.scan_count, max_count) if tags_codes or record_filter else max_count
     data = yield from queue.entries(queue_offset, min(wanted, next_file - queue_offset))
     if not data:
         return GetResult(GetStatus.OFFSET_FOUND_NULL, next_file, queue.min_offset, queue.max_offset, [])
-    choice = _Choice(commit_log, limits, max_count, max_bytes, tags_codes, record_filter)
+    choice = _Choice(commit_log, limits, max_count, wish.max_bytes, tags_codes, record_filter)
     if queue.ext is not None and (tags_codes is not None or record_filter is not None):
         choice.units = yield from queue.ext.units(
             code for *_, code in unpack_tuples(data) if code <= ADDRESS_MAX
@@ -96,10 +188,14 @@ def get_messages(
             runs = yield from _read(choice, data)
     else:
         runs = yield from _read_filtered(choice, data, record_filter)
-    checked = sound_records(commit_log, queue, queue_offset, data, runs, choice.sizes, choice.looked_at)
-    status = choice.status if checked.damaged is None else GetStatus.MESSAGE_WAS_REMOVING
+    checked = sound_records(commit_log, queue, queue_offset, choice.chosen, runs, choice.looked_at)
+    is_gone = choice.is_last_gone or checked.damaged is not None
     return GetResult(
-        GetStatus.FOUND if checked.runs else status,
+        GetStatus.FOUND
+        if checked.runs
+        else GetStatus.MESSAGE_WAS_REMOVING
+        if is_gone
+        else GetStatus.NO_MATCHED_MESSAGE,
         queue_offset + checked.looked_at,
         queue.min_offset,
         queue.max_offset,
@@ -110,27 +206,10 @@ def get_messages(
     )
 
 
-def get_at_hand(
-    usual: UsualReads,
-    queue: ConsumeQueue | None,
-    queue_offset: int,
-    limits: Limits,
-    *,
-    max_count: int,
-    max_bytes: int,
-    tags_codes: Container[int] | None,
-) -> GetResult | None:
-    """Give what ``get_messages`` gives, without a filter of records, if that takes only a look at memory."""
-    if queue is None or not queue.min_offset <= queue_offset < queue.max_offset:
-        return outside(queue, queue_offset)
-    data = entries_at_hand(queue, queue_offset, limits, max_count, is_filtered=bool(tags_codes))
-    return usual.read(queue, queue_offset, data, max_count, max_bytes, tags_codes) if data else None
-
-
 def entries_at_hand(
     queue: ConsumeQueue, queue_offset: int, limits: Limits, max_count: int, *, is_filtered: bool
 ) -> Buffer | None:
-    """Give the entries that a read has to look at, if they are in memory and in one file; or None."""
+    """Return the entries that a read has to look at, if they are in memory and in one file; or None."""
     if not 0 < max_count <= limits.memory_count:
         max_count = min(max(max_count, 1), limits.most_count)
     wanted = max(limits.scan_count, max_count) if is_filtered else max_count
@@ -140,31 +219,15 @@ def entries_at_hand(
     return queue.entries_at_hand(queue_offset, wanted)
 
 
-class _Choice:
-    """Which of a queue's entries are read, and where their records lie.
+class _Choice(EntryChoice):
+    """The choice of any records: of extended entries, and of whichever file of the log.
 
     Attributes:
-        status: how the read ends if it finds nothing.
-        looked_at: so many entries are done with.
-        sizes: of the records chosen so far.
         units: of the queue's extension, by their addresses.
         is_far_behind: whether the last entry looked at is of a record that counts as on the disk.
     """
 
-    __slots__ = (
-        "_disk",
-        "_memory",
-        "_near_offset",
-        "_record_filter",
-        "_removed_before",
-        "_tags_codes",
-        "is_far_behind",
-        "log",
-        "looked_at",
-        "sizes",
-        "status",
-        "units",
-    )
+    __slots__ = ("_record_filter", "log", "units")
 
     def __init__(
         self,
@@ -175,121 +238,75 @@ class _Choice:
         tags_codes: Container[int] | None,
         record_filter: RecordFilter | None,
     ) -> None:
-        self.status = GetStatus.NO_MATCHED_MESSAGE
-        self.looked_at = 0
-        self.sizes: list[int] = []
-        self.is_far_behind = False
+        super().__init__(limits.within(commit_log.written_offset, max_count, max_bytes), tags_codes)
         self.log = commit_log
         self.units: Mapping[int, ExtUnit] = {}
-        self._tags_codes = tags_codes
         self._record_filter = record_filter
-        self._near_offset = commit_log.written_offset - limits.memory_bytes
-        self._memory = min(max_count, limits.memory_count), min(max_bytes, limits.memory_size)
-        self._disk = min(max_count, limits.disk_count), min(max_bytes, limits.disk_size)
-        self._removed_before = 0  # CommitLog offset where the first file begins that may be there
 
-    def go_on(self, data: Buffer) -> tuple[int, list[Stretch]]:
-        """Choose from the entries that are not done with yet, until the limits or the file's end are reached.
+    @property
+    def is_far_behind(self) -> bool:
+        """Whether the last entry looked at is of a record that counts as on the disk."""
+        return self.last < self.limits.near_offset
 
-        Gives the CommitLog offset at which the file begins, and the stretches: records that lie side by side
-        are in one.
-        """
-        tags_codes, near_offset, sizes = self._tags_codes, self._near_offset, self.sizes
-        stretches: list[Stretch] = []
-        total, count, looked_at = sum(sizes), len(sizes), self.looked_at
-        begin = end = run_begin = run_end = last = -1
-        rest = memoryview(data)[looked_at * SIZE :] if looked_at else data
-        for physical_offset, size, tags_code in unpack_tuples(rest):
-            if count:
-                most_count, most_bytes = self._memory if physical_offset >= near_offset else self._disk
-                if count >= most_count or total + size > most_bytes:
-                    break
-                if begin >= 0 and not begin <= physical_offset < end:
-                    break  # in another file; what a filter left of an earlier one does not hold up this one
-            looked_at += 1
-            last = physical_offset
-            if physical_offset < self._removed_before:
-                continue
-            if tags_code <= ADDRESS_MAX:
-                is_passed_over = not self._may_match(tags_code)
-            else:
-                is_passed_over = tags_codes is not None and tags_code not in tags_codes
-            if is_passed_over:
-                if not count:
-                    self.status = GetStatus.NO_MATCHED_MESSAGE
-                continue
-            if not begin <= physical_offset < physical_offset + size <= end:
-                found = self._stretch(physical_offset)
-                if not found[0] <= physical_offset < physical_offset + size <= found[1]:
-                    if not count:
-                        self.status = GetStatus.MESSAGE_WAS_REMOVING
-                    continue
-                begin, end = found
-            if physical_offset != run_end:
-                if run_end >= 0:
-                    stretches.append((run_begin - begin, run_end - run_begin))
-                run_begin = physical_offset
-            run_end = physical_offset + size
-            sizes.append(size)
-            count += 1
-            total += size
-        if run_end >= 0:
-            stretches.append((run_begin - begin, run_end - run_begin))
-        self.looked_at = looked_at
-        self.is_far_behind = last < near_offset
-        return begin, stretches
-
-    def _may_match(self, address: int) -> bool:
-        """Tell whether an extended entry is wanted; if its unit is lost, it may be: the record decides."""
+    def may_match(self, address: int) -> bool:
+        """Decide whether an extended entry may be wanted; if its unit is lost, the record decides."""
         unit = self.units.get(address)
         if unit is None:
             return True
-        if self._tags_codes is not None and unit.tags_code not in self._tags_codes:
+        if self.codes is not None and unit.tags_code not in self.codes:
             return False
         return self._record_filter is None or self._record_filter.may_match(unit.store_time, unit.bitmap)
 
-    def _stretch(self, physical_offset: int) -> tuple[int, int]:
-        """Give from where to where the file that holds an offset can be read; nowhere if it is not there."""
-        stretch = self.log.stretch(physical_offset)
+    def stretch_at(self, offset: int) -> tuple[int, int]:
+        """Return from where to where the file that holds an offset can be read."""
+        stretch = self.log.stretch(offset)
         if stretch is None:  # nor are the other records of that file
             file_size = self.log.chain.file_size
-            self._removed_before = physical_offset - physical_offset % file_size + file_size
-            return -1, -1
+            self.gone_before = offset - offset % file_size + file_size
+            return NOWHERE
         return stretch
 
 
 def _read(choice: _Choice, data: Buffer) -> Reading[list[Buffer]]:
-    """Read the records that are chosen from the entries in ``data``."""
-    before, chain = len(choice.sizes), choice.log.chain
-    start, stretches = choice.go_on(data)
+    """Read the records that are chosen from the entries in ``data`` that are not done with."""
+    before, chain = len(choice.chosen), choice.log.chain
+    choice.begin, choice.end = NOWHERE  # what a filter left of an earlier file does not hold up the next one
+    choice.go_on(unpack_tuples(memoryview(data)[choice.looked_at * SIZE :]))
+    stretches = runs_of(choice.chosen[before:], choice.begin)
     if not stretches:
         return []
-    runs: list[Buffer] | None = yield Bytes(chain.files, chain.path(start), stretches)
+    runs: list[Buffer] | None = yield Bytes(chain.files, chain.path(choice.begin), stretches)
     if runs is None:  # removed since
-        del choice.sizes[before:]
-        choice.status = GetStatus.MESSAGE_WAS_REMOVING
+        del choice.chosen[before:]
+        choice.is_last_gone = True
     return runs or []
 
 
 def _read_filtered(choice: _Choice, data: Buffer, record_filter: RecordFilter) -> Reading[list[Buffer]]:
-    """Read records, and give those that are wanted; go on until they reach the limits."""
+    """Read records, and return those that are wanted; go on until they reach the limits."""
     wanted: list[Buffer] = []
     work = 0
     while choice.looked_at * SIZE < len(data) and work < FILTER_WORK_MAX:
         before = len(wanted)
         runs = yield from _read(choice, data)
-        records = split(b"".join(runs), choice.sizes[before:])
-        wanted += [record for record in records if record_filter.matches(record)]
+        chosen = choice.chosen[before:]
+        records = split(b"".join(runs), [size for _, _, size in chosen])
+        matching = [
+            (one, record)
+            for one, record in zip(chosen, records, strict=True)
+            if record_filter.matches(record)
+        ]
+        wanted += [record for _, record in matching]
         work += sum(map(record_filter.work, records))
-        if wanted and len(wanted) == len(choice.sizes):
+        if wanted and len(wanted) == len(choice.chosen):
             break  # none was left out, so a limit is reached
-        choice.sizes = [len(record) for record in wanted]
-        choice.status = GetStatus.NO_MATCHED_MESSAGE
+        choice.chosen[before:] = [one for one, _ in matching]
+        choice.is_last_gone = False
     return wanted
 
 
 def outside(queue: ConsumeQueue | None, queue_offset: int) -> GetResult:
-    """Say why nothing is at ``queue_offset``."""
+    """Return why nothing is at ``queue_offset``."""
     if queue is None:
         return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0, [])
     low, high = queue.min_offset, queue.max_offset
@@ -303,6 +320,6 @@ def outside(queue: ConsumeQueue | None, queue_offset: int) -> GetResult:
 
 
 def _next_file(queue: ConsumeQueue, queue_offset: int) -> int:
-    """Give where the queue's next file begins, or where its messages end."""
+    """Return where the queue's next file begins, or where its messages end."""
     per_file = queue.chain.file_size // SIZE
     return min(queue_offset - queue_offset % per_file + per_file, queue.max_offset)

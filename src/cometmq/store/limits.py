@@ -2,7 +2,12 @@
 
 from typing import NamedTuple, Self
 
+import numpy as np
+
 from cometmq.format.queue_entry import SIZE
+from cometmq.kernels.ops import Longs
+from cometmq.kernels.plain_choice import ReadLimits
+from cometmq.kernels.pulls import CHOSEN_SIZE, LogBytes
 from cometmq.store.settings import StoreSettings
 
 
@@ -20,6 +25,23 @@ class Limits(NamedTuple):
     def most_count(self) -> int:
         """No read gives more messages."""
         return max(self.memory_count, self.disk_count)
+
+    def within(self, written_offset: int, max_count: int, max_bytes: int) -> ReadLimits:
+        """Return the limits of a read that asks for so much, in a log that ends at an offset."""
+        return ReadLimits(
+            written_offset - self.memory_bytes,
+            (min(max_count, self.memory_count), min(max_bytes, self.memory_size)),
+            (min(max_count, self.disk_count), min(max_bytes, self.disk_size)),
+        )
+
+    def numbers(self, file: LogBytes, written_offset: int, max_count: int, max_bytes: int) -> Longs:
+        """Return the bounds of such a read of one file: see ``pulls.FILE_BEGIN`` and the others."""
+        near_offset, memory, disk = self.within(written_offset, max_count, max_bytes)
+        return np.array((file.begin, file.end, near_offset, *memory, *disk), np.int64)
+
+    def room(self) -> Longs:
+        """Return room for what a read chooses: see ``pulls.RECORD_AT`` and the others."""
+        return np.empty((CHOSEN_SIZE, self.most_count), np.int64)
 
     @classmethod
     def of(cls, settings: StoreSettings) -> Self:

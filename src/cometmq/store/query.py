@@ -8,8 +8,8 @@ from cometmq.format.dispatch import KeyKind, has_key
 from cometmq.format.record import decode
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.index import Index
+from cometmq.store.log_bytes import record_at
 from cometmq.store.reading import PAUSE, Reading
-from cometmq.store.usual_reads import UsualReads
 
 COMPARED_AT_ONCE: Final = 64
 """So many records are compared before others get their turn: each may have the hash and not the key."""
@@ -33,7 +33,6 @@ def query_records(
     begin_time: int,
     end_time: int,
     kind: KeyKind = KeyKind.ANY,
-    usual: UsualReads | None = None,
 ) -> Reading[QueryResult]:
     """Find the newest records of a topic with a key, stored within a time range (ms).
 
@@ -42,16 +41,13 @@ def query_records(
 
     Args:
         kind: which of a message's keys count.
-        usual: reads what needs nothing but what is in memory, or None.
     """
     compared: dict[int, bytes | None] = {}
     asked = max_count
     while True:
         offsets = yield from index.find(topic, key, begin_time=begin_time, end_time=end_time, max_count=asked)
         for offset in sorted(set(offsets).difference(compared), reverse=True):
-            record = None if usual is None else usual.record(offset)
-            if record is None:
-                record = yield from log.record_at(offset)
+            record = yield from record_at(log, offset)
             compared[offset] = record if record is not None and _has(record, topic, key, kind) else None
             if len(compared) % COMPARED_AT_ONCE == 0:
                 yield PAUSE

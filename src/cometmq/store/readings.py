@@ -7,15 +7,15 @@ from cometmq.format.dispatch import KeyKind
 from cometmq.format.queue_entry import QueueEntry, unpack_many, unpack_tuples
 from cometmq.store.bulk_finds import BulkFinds
 from cometmq.store.bulk_reads import BulkReads
-from cometmq.store.get import RecordFilter, get_at_hand, get_messages
+from cometmq.store.get import RecordFilter, get_messages
 from cometmq.store.get_result import GetResult
 from cometmq.store.limits import Limits
+from cometmq.store.log_bytes import record_at
 from cometmq.store.parts import Parts
 from cometmq.store.query import QueryResult, query_records
 from cometmq.store.reading import Reading
 from cometmq.store.seek import NEVER, offset_by_time, store_time_at
 from cometmq.store.settings import StoreSettings
-from cometmq.store.usual_reads import UsualReads
 
 TIME_MAX = 2**63 - 1
 
@@ -44,7 +44,6 @@ class Readings:
         self._index = parts.index
         self._settings = settings
         self._limits = Limits.of(settings)
-        self._usual = UsualReads(parts.log, self._limits)
         self.bulk = BulkReads(parts.log, parts.queues, self._limits, reads_later=settings.reads_later)
         self._catch_up = catch_up
         self._confirm_offset = confirm_offset
@@ -61,15 +60,6 @@ class Readings:
         record_filter: RecordFilter | None = None,
     ) -> Reading[GetResult]:
         """Read messages of one queue: see ``get.get_messages``."""
-        if record_filter is None:
-            asked = topic, queue_id, queue_offset, max_count, max_bytes, tags_codes
-            self._usual.missing = None
-            result = self.get_at_hand(*asked)
-            if result is None and self._usual.missing is not None:
-                yield self._usual.missing
-                result = self.get_at_hand(*asked)
-            if result is not None:
-                return result
         return (
             yield from get_messages(
                 self._log,
@@ -81,26 +71,6 @@ class Readings:
                 tags_codes=tags_codes,
                 record_filter=record_filter,
             )
-        )
-
-    def get_at_hand(
-        self,
-        topic: str,
-        queue_id: int,
-        queue_offset: int,
-        max_count: int = 32,
-        max_bytes: int = TIME_MAX,
-        tags_codes: Container[int] | None = None,
-    ) -> GetResult | None:
-        """Read the same if that takes only a look at memory, as nearly always; or give None."""
-        return get_at_hand(
-            self._usual,
-            self._queues.find(topic, queue_id),
-            queue_offset,
-            self._limits,
-            max_count=max_count,
-            max_bytes=max_bytes,
-            tags_codes=tags_codes,
         )
 
     def entries(self, topic: str, queue_id: int, queue_offset: int, count: int) -> Reading[list[QueueEntry]]:
@@ -130,9 +100,7 @@ class Readings:
         """Read the record at a CommitLog offset, None if none that may be read begins there."""
         if physical_offset >= self._confirm_offset():
             return None
-        if (record := self._usual.record(physical_offset)) is not None:
-            return record
-        return (yield from self._log.record_at(physical_offset))
+        return (yield from record_at(self._log, physical_offset))
 
     def query(
         self,
@@ -153,7 +121,6 @@ class Readings:
                 self._index,
                 topic,
                 key,
-                usual=self._usual,
                 max_count=min(max_count, self._settings.max_msgs_num_batch),
                 begin_time=begin_time,
                 end_time=end_time,

@@ -1,15 +1,15 @@
-"""Pulls in bulk get the answers that the plain path gives, and leave the same offsets, for any reads."""
+"""Pulls that are read as rows get what pulls get that come as commands, and leave the same offsets."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
-from unittest.mock import MagicMock
+from unittest.mock import MagicMock, patch
 
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.broker.conftest import SYNC, bodies
+from tests.broker.conftest import SYNC, Nobody, bodies, pull_header
 from tests.broker.desk import (
     ROOT,
     TOPICS,
@@ -23,14 +23,21 @@ from tests.broker.desk import (
 from tests.broker.desk import both as both_of
 
 from cometmq import kernels
+from cometmq.broker.pull_rows import BYTES_MAX, IfNothing, PullRow
+from cometmq.broker.pull_targets import PullTarget
+from cometmq.broker.subscriptions import Wanted
 from cometmq.format import layout
 from cometmq.format.record import PHYSICAL_OFFSET_AT
+from cometmq.kernels import plain
+from cometmq.kernels.plain_pulls import row_of
+from cometmq.net.server import Server, Session
+from cometmq.store.bulk_reads import BYTES_MIN
 from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire.bodies import ConsumerData, Heartbeat, MessageModel, tag_subscription
 from cometmq.wire.bodies import encode as encode_body
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.connection import FrameReader
-from cometmq.wire.frame import Command, encode
+from cometmq.wire.frame import Command, SerializeType, encode
 from cometmq.wire.headers import ResetOffsetHeader
 from cometmq.wire.headers import fields as fields_of
 
@@ -80,13 +87,22 @@ def reset(group: str, topic: str = "TopicA") -> bytes:
 
 
 async def both(reads: Sequence[bytes], **changes: Any) -> tuple[Result, Result, int]:
-    """Give what comes of reads on the plain path, and in bulk, and how many bytes went in bulk."""
-    return await both_of([heartbeat(*GROUPS), *reads], **LARGE | changes)
+    """Give what comes of reads whose pulls are commands, and rows, and how many bytes went as rows.
+
+    With the plain body of the leaf operations the same must come of them as with the compiled one.
+    """
+    reads = [heartbeat(*GROUPS), *reads]
+    with patch.object(kernels, "pulls_for", lambda _: plain.pulls):
+        commands, rows, plainly_taken = await both_of(reads, **LARGE | changes)
+    assert rows == commands
+    commands, rows, taken = await both_of(reads, **LARGE | changes)
+    assert plainly_taken >= taken
+    return commands, rows, taken
 
 
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize(("code", "fields"), [(PULL, PUSH), (LITE, LITE_PULL)])
-async def test_what_the_java_clients_ask_goes_in_bulk(
+async def test_what_the_java_clients_ask_goes_as_rows(
     frame: Callable[..., bytes], code: RequestCode, fields: dict[str, str]
 ) -> None:
     reads = [
@@ -101,22 +117,24 @@ async def test_what_the_java_clients_ask_goes_in_bulk(
         )
         for read in (1, 3, 26, 64)
     ]
-    plain, bulk, taken = await both(reads)
-    assert plain == bulk
+    commands, rows, taken = await both(reads)
+    assert commands == rows
     assert taken == sum(map(len, reads)), "each is judged once, and then remembered"
-    assert plain.held == sum(read // 3 for read in (1, 3, 26, 64)), "a third begins behind the last message"
+    assert commands.held == sum(read // 3 for read in (1, 3, 26, 64)), (
+        "a third begins behind the last message"
+    )
 
 
 async def test_many_messages_of_many_files_are_answered_in_as_many_turns_as_it_takes() -> None:
     body = bytes(2_000)
     sends = [b"".join(send(queue_id, body=body) for queue_id in range(4)) for _ in range(80)]
     pulls = b"".join(pull(n, queueId=str(n % 4), maxMsgNums=str(n)) for n in range(40))
-    plain, bulk, taken = await both([*sends, pulls], mapped_file_size_commit_log=1 << 18)
-    assert plain == bulk
+    commands, rows, taken = await both([*sends, pulls], mapped_file_size_commit_log=1 << 18)
+    assert commands == rows
     assert taken > len(b"".join(sends))
 
 
-async def test_a_commit_ahead_of_the_queues_end_is_warned_of_in_bulk_as_on_the_plain_path(
+async def test_a_commit_ahead_of_the_queues_end_is_warned_of(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     usual = [pull(n, queueId="3", queueOffset="1", commitOffset="1") for n in range(3)]
@@ -125,23 +143,23 @@ async def test_a_commit_ahead_of_the_queues_end_is_warned_of_in_bulk_as_on_the_p
         pull(4, queueId="1", queueOffset="50", commitOffset="50"),
         pull(5, queueId="2", queueOffset="2", commitOffset="7"),
     ]
-    plain, bulk, taken = await both([b"".join(usual + ahead)])
-    assert plain == bulk
+    commands, rows, taken = await both([b"".join(usual + ahead)])
+    assert commands == rows
     assert taken == len(b"".join(usual + ahead))
     warned = sorted(text.split(" in queue")[0] for text in caplog.messages if "it is ahead by" in text)
-    assert warned == sorted(2 * [f"group cg has committed {offset}" for offset in (99, 50, 7)])
+    assert warned == sorted(4 * [f"group cg has committed {offset}" for offset in (99, 50, 7)])
 
 
-async def test_a_woken_pull_gets_in_bulk_what_it_gets_the_plain_way() -> None:
+async def test_a_woken_pull_gets_what_it_gets_as_a_command() -> None:
     holds = b"".join(
         pull(n, FRAMES[n % 2], queueId=str(n % 4), queueOffset="2", consumerGroup=GROUPS[n % 2])
         for n in range(16)
     )
     wakes = [send(0), send(1) + send(2) + send(1), send(3, tag="TagB")]
-    plain, bulk, taken = await both([holds, *wakes])
-    assert plain == bulk
-    assert bulk.held == 0 and taken == len(holds) + len(b"".join(wakes))
-    assert bulk.pulled["TopicA@other"] == {1: 4, 3: 3}
+    commands, rows, taken = await both([holds, *wakes])
+    assert commands == rows
+    assert rows.held == 0 and taken == len(holds) + len(b"".join(wakes))
+    assert rows.pulled["TopicA@other"] == {1: 4, 3: 3}
 
 
 async def test_a_consumer_that_keeps_up_waits_at_the_end_again_and_again_also_of_a_topic_made_anew() -> None:
@@ -156,9 +174,9 @@ async def test_a_consumer_that_keeps_up_waits_at_the_end_again_and_again_also_of
     delete = encode(Command(RequestCode.DELETE_TOPIC_IN_BROKER, 8, ext_fields={"topic": "TopicA"}))
     again = [delete, *[send(n) for n in range(4)], *keep_up(1)]
     for changes in ({}, SYNC):
-        plain, bulk, _ = await both([*keep_up(2), *again, pull(9, queueOffset="5")], **changes)
-        assert plain == bulk
-        assert bulk.held == 1 and bulk.next_offsets["TopicA", 0] == 5
+        commands, rows, _ = await both([*keep_up(2), *again, pull(9, queueOffset="5")], **changes)
+        assert commands == rows
+        assert rows.held == 1 and rows.next_offsets["TopicA", 0] == 5
 
 
 async def test_a_consumer_of_a_topic_without_messages_is_held_by_numbers_once_it_has_one() -> None:
@@ -187,23 +205,29 @@ async def test_a_pull_that_cannot_be_held_is_answered_so_and_the_others_are_held
     with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
         made.read(heartbeat("cg") + pull(1, queueOffset="2"))
         answers(made)
-        fails = MagicMock(side_effect=[None, ZeroDivisionError("a bug"), None])
-        monkeypatch.setattr(made.parts.offsets, "take_reset", fails)
+        hold = made.parts.pulls._hold.hold
+
+        def fail(held: PullRow) -> bool:
+            if held.command.opaque == 3:
+                raise ZeroDivisionError("a bug")
+            return hold(held)
+
+        monkeypatch.setattr(made.parts.pulls._hold, "hold", fail)
         made.read(b"".join(pull(n, queueOffset="2") for n in (2, 3, 4)))
         told = [(answer.opaque, answer.code) for answer in answers(made)]
         assert told == [(3, ResponseCode.SYSTEM_ERROR)]
         assert made.parts.pulls.held_count == 3
 
 
-async def test_tags_are_chosen_in_bulk() -> None:
+async def test_tags_are_chosen_by_the_leaf_operations() -> None:
     sends = b"".join(send(0, tag=f"Tag{'ABC'[n % 3]}") for n in range(9))
     filters = ["*", "TagA", "TagB || TagC", "TagD", "", "TagA||"]
     pulls = b"".join(
         frame(LITE_PULL | {"subscription": text, "queueOffset": "1"}, n, b"", code=LITE)
         for n, (text, frame) in enumerate((text, frame) for text in filters for frame in FRAMES)
     )
-    plain, bulk, taken = await both([heartbeat("cg", tags="TagB"), sends, pulls, pull(99)])
-    assert plain == bulk
+    commands, rows, taken = await both([heartbeat("cg", tags="TagB"), sends, pulls, pull(99)])
+    assert commands == rows
     assert taken == len(sends + pulls + pull(99))
 
 
@@ -285,10 +309,10 @@ def streams(draw: st.DrawFn) -> list[bytes]:
 
 @given(streams())
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
-async def test_any_reads_give_what_the_plain_path_gives(reads: list[bytes]) -> None:
-    plain, bulk, taken = await both(reads)
-    event(f"bulk: {taken > 0}")
-    assert plain == bulk
+async def test_any_reads_give_what_commands_give(reads: list[bytes]) -> None:
+    commands, rows, taken = await both(reads)
+    event(f"rows: {taken > 0}")
+    assert commands == rows
 
 
 def answers(made: Desk) -> list[Command]:
@@ -325,7 +349,7 @@ async def test_what_a_pull_may_be_given_is_judged_anew_when_something_changes() 
         assert code_of(asked) == ResponseCode.NO_PERMISSION
 
 
-async def test_a_pull_that_is_held_in_bulk_is_judged_anew_by_its_own_filter() -> None:
+async def test_a_pull_that_is_held_is_judged_anew_by_its_own_filter() -> None:
     def sent_along(opaque: int, tags: str) -> bytes:
         return pull(opaque, queueOffset="1", sysFlag="6", subscription=tags, subVersion="0")
 
@@ -334,13 +358,13 @@ async def test_a_pull_that_is_held_in_bulk_is_judged_anew_by_its_own_filter() ->
 
     holds = [heartbeat("cg", version=9), sent_along(1, "TagA"), sent_along(2, "TagB"), registered(3, 9)]
     changes = [heartbeat("cg", tags="TagA", version=8), heartbeat("cg", tags="TagB", version=10)]
-    plain, bulk, taken = await both([send(), *holds, *changes, send(), send(tag="TagB")])
-    assert plain == bulk
+    commands, rows, taken = await both([send(), *holds, *changes, send(), send(tag="TagB")])
+    assert commands == rows
     assert taken >= len(b"".join(holds[1:]))
-    assert bulk.held == 0 and bulk.pulled["TopicA@cg"] == {0: 3}
+    assert rows.held == 0 and rows.pulled["TopicA@cg"] == {0: 3}
 
 
-async def test_a_group_hears_of_a_reset_though_its_pulls_go_in_bulk() -> None:
+async def test_a_group_hears_of_a_reset_though_its_pulls_go_as_rows() -> None:
     kernels.load()
     with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
         made.read(heartbeat(*GROUPS) + pull() + pull(consumerGroup="other"))
@@ -353,19 +377,19 @@ async def test_a_group_hears_of_a_reset_though_its_pulls_go_in_bulk() -> None:
 
 async def test_a_read_of_more_pulls_than_are_taken_at_once_is_answered_whole() -> None:
     frames = b"".join(pull(n, queueId=str(n % 4), queueOffset="1") for n in range(700))
-    plain, bulk, taken = await both([frames])
-    assert plain == bulk
+    commands, rows, taken = await both([frames])
+    assert commands == rows
     assert taken == len(frames)
 
 
 async def test_pulls_and_sends_of_one_read_keep_their_order() -> None:
     frames = pull(1, queueOffset="2") + send() + pull(2, queueOffset="2") + send() + send() + pull(3)
-    plain, bulk, taken = await both([frames, frames + pull(4, queueOffset="9")])
-    assert plain == bulk
+    commands, rows, taken = await both([frames, frames + pull(4, queueOffset="9")])
+    assert commands == rows
     assert taken == len(frames + frames + pull(4, queueOffset="9"))
 
 
-async def test_records_that_are_damaged_are_passed_over_as_on_the_plain_path() -> None:
+async def test_records_that_are_damaged_are_passed_over() -> None:
     kernels.load()
     files = MemoryDisk()
     with desk(ROOT, bulk=True, files=files, **LARGE) as made:
@@ -385,3 +409,56 @@ async def test_records_that_are_damaged_are_passed_over_as_on_the_plain_path() -
         first, second = sorted(answers(made), key=lambda answer: answer.opaque)
         assert bodies(first) == [b"sound 0", b"sound 1"]
         assert bodies(second) == [b"sound 3", b"sound 4", b"sound 5"]
+
+
+def made(**changes: int | None) -> PullRow:
+    header = pull_header("T", 5, queue_id=3)
+    for name, value in changes.items():
+        setattr(header, name, value)
+    code, tags = RequestCode.PULL_MESSAGE, frozenset({7})
+    target = PullTarget(code, header, "T@group", ("T", 3), Wanted(tags), tags, is_rare=False)
+    command = Command(code, 9, serialize_type=SerializeType.ROCKETMQ)
+    return PullRow(Session(Server(Nobody())), target, row_of(command, header))
+
+
+@pytest.mark.parametrize(
+    ("size", "given"),
+    [(0, BYTES_MIN), (-1, BYTES_MIN), (500, 500), (2**31 - 1, BYTES_MAX), (None, BYTES_MAX)],
+)
+def test_a_pull_is_given_as_many_bytes_as_it_may_ask_for(size: int | None, given: int) -> None:
+    assert made(max_message_bytes=size).max_bytes == given
+
+
+@pytest.mark.parametrize(("count", "given"), [(-3, 1), (0, 1), (32, 32)])
+def test_a_pull_is_given_one_message_at_least(count: int, given: int) -> None:
+    assert made(max_message_count=count).max_count == given
+
+
+def test_a_pull_that_is_held_waits_where_it_begins() -> None:
+    pull = made()
+    assert pull.owner is pull.session and pull.if_nothing is IfNothing.HOLD
+    assert (pull.queue_offset, pull.deadline_ms) == (5, 0)
+    pull.wait_until(1_000)
+    assert (pull.queue, pull.queue_offset, pull.deadline_ms) == (("T", 3), 5, 1_000)
+    assert pull.tags_codes == frozenset({7})
+
+
+def test_what_answers_a_pull_finds_its_request() -> None:
+    command = made().command
+    assert (command.code, command.opaque) == (RequestCode.PULL_MESSAGE, 9)
+    assert command.serialize_type is SerializeType.ROCKETMQ
+
+
+async def test_pulls_are_counted_by_the_way_they_go() -> None:
+    with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
+        made.read(heartbeat("cg"))
+        rates = made.parts.rates
+        with patch.object(kernels, "pulls_for", lambda _: plain.pulls):
+            made.read(pull(1) + pull(2))
+        kernels.load()
+        made.read(pull(3))
+        assert rates.pull_rows == {"plain": 2, "compiled": 1}
+        assert (rates.pull_commands, rates.rare_pulls, rates.found.total) == (0, 0, 3)
+        made.read(pull(4, topic="Missing") + pull(5, subscription="gr\u00fc"))
+        assert rates.pull_rows == {"plain": 2, "compiled": 2}
+        assert (rates.pull_commands, rates.rare_pulls, rates.found.total) == (1, 1, 4)
