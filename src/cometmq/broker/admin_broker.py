@@ -194,6 +194,10 @@ class BrokerAdmin:
             "msgGetTotalYesterdayMorning": str(rates.given.yesterday_morning),
             "msgGetTotalTodayMorning": str(rates.given.this_morning),
             "msgGetTotalTodayNow": str(given),
+            "pullRowsCompiled": str(rates.pull_rows["compiled"]),
+            "pullRowsPlain": str(rates.pull_rows["plain"]),
+            "pullsAsCommands": str(rates.pull_commands),
+            "pullsRare": str(rates.rare_pulls),
         }
 
 
