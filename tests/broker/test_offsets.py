@@ -85,7 +85,7 @@ def test_topics_and_groups_are_found_from_each_other_and_deleted(tmp_path: Path)
         offsets.commit(group, topic, 0, 1)
         offsets.note_pulled(group, topic, 0, 2)
     assert offsets.groups_of("T") == {"g", "gg"} and offsets.topics_of("g") == {"T", "TT"}
-    offsets.delete_topic("T")
+    offsets.delete_topics(["T"])
     assert offsets.topics_of("g") == {"TT"} and offsets.topics_of("gg") == set()
     assert offsets.pulled("gg", "T", 0) is None and offsets.pulled("g", "TT", 0) == 2
     offsets.delete_group("g")
@@ -101,6 +101,7 @@ def test_offsets_in_one_queue_are_forgotten(tmp_path: Path) -> None:
     left = {(g, t, q) for g in ("g", "gg") for t in ("T", "TT") for q in (0, 1) if offsets.committed(g, t, q)}
     assert left == {("g", "T", 1), ("g", "TT", 0)}
     assert offsets.pulled("gg", "T", 0) is None and offsets.pulled("g", "T", 1) == 2
+    assert offsets.groups_of("T") == {"g"}
 
 
 def test_after_a_reset_no_commit_counts_until_the_group_has_heard_of_it(tmp_path: Path) -> None:
@@ -120,7 +121,7 @@ def test_after_a_reset_no_commit_counts_until_the_group_has_heard_of_it(tmp_path
 def test_a_reset_of_a_topic_that_is_gone_is_forgotten(tmp_path: Path) -> None:
     offsets = load(tmp_path)
     offsets.reset("g", "T", 0, 3)
-    offsets.delete_topic("T")
+    offsets.delete_topics(["T"])
     assert offsets.take_reset("g", "T", 0) is None
 
 
@@ -193,7 +194,7 @@ def test_a_topic_or_group_made_anew_is_warned_of_anew(
     offsets = load(tmp_path, limit=0)
     offsets.commit("g", "T", 0, 1)
     {
-        "topic": lambda: offsets.delete_topic("T"),
+        "topic": lambda: offsets.delete_topics(["T"]),
         "queue": lambda: offsets.delete_queue("T", 0),
         "group": lambda: offsets.delete_group("g"),
     }[deleted]()

@@ -46,7 +46,7 @@ class StoreAdmin:
         for topic in sorted({topic for topic, _ in self._store.queues()}):
             if self._topics.find(topic) is None and not is_system_topic(topic):
                 self._store.delete_topic(topic)
-                self._offsets.delete_topic(topic)
+                self._offsets.delete_topics([topic])
         return response(command)
 
     def _is_used(self, topic: str, queue_id: int) -> bool:

@@ -171,7 +171,7 @@ class TopicAdmin:
             if not command.is_oneway:
                 session.send(outcome(command, refused))
             return
-        self._offsets.delete_topic(name)
+        self._offsets.delete_topics([name])
         self._answer_when_published(session, command, [name])
 
     def _find(self, name: str) -> TopicConfig:

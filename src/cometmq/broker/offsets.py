@@ -11,6 +11,7 @@ stop, so a killed broker may hand out messages again that a consumer had already
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from cometmq.broker import saved
@@ -37,6 +38,7 @@ class Offsets(ChangingTable[str, dict[int, int]]):
         self._committed: dict[str, dict[int, int]] = {}
         self._pulled: dict[str, dict[int, int]] = {}
         self._reset: dict[str, dict[int, int]] = {}
+        self._keys = _GroupTopicKeys()  # of all three
         self._end_of: Callable[[str, int], int] | None = None
         self._ahead: set[tuple[str, int]] = set()
 
@@ -55,6 +57,7 @@ class Offsets(ChangingTable[str, dict[int, int]]):
         self._version = content.data_version or self._version
         self._committed = content.offsets
         for key, queues in self._committed.items():
+            self._keys.add(key)
             topic = key.partition(SEPARATOR)[0]
             for queue_id, offset in list(queues.items()):
                 limit = max_offset(topic, queue_id)
@@ -97,7 +100,9 @@ class Offsets(ChangingTable[str, dict[int, int]]):
         if self._reset and queue_id in self._reset.get(key, ()):
             return
         self._changes[key] = None
-        self._committed.setdefault(key, {})[queue_id] = offset
+        if (queues := self._committed.get(key)) is None:
+            queues = self._begin(self._committed, key)
+        queues[queue_id] = offset
         self.warn_if_ahead(key, queue_id, offset)
 
     def warn_if_ahead(self, key: str, queue_id: int, offset: int) -> None:
@@ -138,11 +143,11 @@ class Offsets(ChangingTable[str, dict[int, int]]):
             if commit_offset >= 0:
                 changes[key] = None
                 if (queues := committed.get(key)) is None:
-                    queues = committed[key] = {}
+                    queues = self._begin(committed, key)
                 queues[queue_id] = commit_offset
             if next_offset >= 0:
                 if (queues := pulled.get(key)) is None:
-                    queues = pulled[key] = {}
+                    queues = self._begin(pulled, key)
                 queues[queue_id] = next_offset
 
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
@@ -165,7 +170,7 @@ class Offsets(ChangingTable[str, dict[int, int]]):
         """Let a group begin in a topic where another one stands, if that one has offsets there."""
         if (queues := self._committed.get(f"{topic}{SEPARATOR}{source}")) is not None:
             key = key_of(target, topic)
-            self._committed[key] = dict(queues)
+            self._begin(self._committed, key).update(queues)
             self._changes[key] = None
 
     def committed(self, group: str, topic: str, queue_id: int) -> int | None:
@@ -175,7 +180,10 @@ class Offsets(ChangingTable[str, dict[int, int]]):
 
     def note_pulled(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Note that ``group`` has been given all before ``offset``: for operators only, not saved."""
-        self._pulled.setdefault(key_of(group, topic), {})[queue_id] = offset
+        key = key_of(group, topic)
+        if (queues := self._pulled.get(key)) is None:
+            queues = self._begin(self._pulled, key)
+        queues[queue_id] = offset
 
     def pulled(self, group: str, topic: str, queue_id: int) -> int | None:
         """Give how far the group has pulled since the broker started, or None."""
@@ -183,36 +191,48 @@ class Offsets(ChangingTable[str, dict[int, int]]):
 
     def groups_of(self, topic: str) -> set[str]:
         """Give the groups that have committed offsets in ``topic``."""
-        return {key.partition(SEPARATOR)[2] for key in self._committed if key.startswith(topic + SEPARATOR)}
+        keys = self._keys.of_topic(topic)
+        return {key.partition(SEPARATOR)[2] for key in keys if key in self._committed}
 
     def topics_of(self, group: str) -> set[str]:
         """Give the topics in which ``group`` has committed offsets."""
-        return {key.partition(SEPARATOR)[0] for key in self._committed if key.endswith(SEPARATOR + group)}
+        keys = self._keys.of_group(group)
+        return {key.partition(SEPARATOR)[0] for key in keys if key in self._committed}
 
-    def delete_topic(self, topic: str) -> None:
-        """Forget all offsets in ``topic``."""
-        self._delete(topic + SEPARATOR, "")
+    def delete_topics(self, topics: Iterable[str]) -> None:
+        """Forget all offsets in topics."""
+        self._delete({key for topic in topics for key in self._keys.of_topic(topic)})
 
     def delete_queue(self, topic: str, queue_id: int) -> None:
         """Forget all offsets in one queue: it begins anew."""
-        for table in (self._committed, self._pulled, self._reset):
-            for key, queues in table.items():
-                if key.startswith(topic + SEPARATOR) and queues.pop(queue_id, None) is not None:
+        tables = self._committed, self._pulled, self._reset
+        for key in list(self._keys.of_topic(topic)):
+            for table in tables:
+                queues = table.get(key)
+                if queues is not None and queues.pop(queue_id, None) is not None:
                     self._changes[key] = None
                     self._ahead.discard((key, queue_id))
+            if not any(table.get(key) for table in tables):
+                self._delete({key})
 
     def delete_group(self, group: str) -> None:
         """Forget all offsets of ``group``."""
-        self._delete("", SEPARATOR + group)
+        self._delete(set(self._keys.of_group(group)))
 
-    def _delete(self, start: str, end: str) -> None:
-        self._ahead = {
-            known for known in self._ahead if not (known[0].startswith(start) and known[0].endswith(end))
-        }
-        for table in (self._committed, self._pulled, self._reset):
-            for key in [key for key in table if key.startswith(start) and key.endswith(end)]:
-                del table[key]
-                self._changes[key] = None
+    def _begin(self, table: dict[str, dict[int, int]], key: str) -> dict[int, int]:
+        """Return the new offsets of a group in a topic."""
+        self._keys.add(key)
+        queues = table[key] = {}
+        return queues
+
+    def _delete(self, keys: AbstractSet[str]) -> None:
+        if keys:
+            self._ahead = {known for known in self._ahead if known[0] not in keys}
+        for key in keys:
+            self._keys.remove(key)
+            self._changes[key] = None
+            for table in (self._committed, self._pulled, self._reset):
+                table.pop(key, None)
 
     def _copy_of(self, name: str) -> dict[int, int] | None:
         queues = self._committed.get(name)
@@ -223,6 +243,36 @@ class Offsets(ChangingTable[str, dict[int, int]]):
 
     def _whole(self, entries: Mapping[str, Any]) -> dict[str, Any]:
         return self.as_table(entries)
+
+
+class _GroupTopicKeys:
+    """Keys of groups in topics, found by either."""
+
+    def __init__(self) -> None:
+        self._by_topic: dict[str, dict[str, None]] = {}
+        self._by_group: dict[str, dict[str, None]] = {}
+
+    def add(self, key: str) -> None:
+        """Add a key; no error if it is there."""
+        topic, _, group = key.partition(SEPARATOR)
+        self._by_topic.setdefault(topic, {})[key] = None
+        self._by_group.setdefault(group, {})[key] = None
+
+    def remove(self, key: str) -> None:
+        """Remove a key that is there."""
+        topic, _, group = key.partition(SEPARATOR)
+        for index, name in ((self._by_topic, topic), (self._by_group, group)):
+            del index[name][key]
+            if not index[name]:
+                del index[name]
+
+    def of_topic(self, topic: str) -> Iterable[str]:
+        """Return the keys of a topic's groups."""
+        return self._by_topic.get(topic, ())
+
+    def of_group(self, group: str) -> Iterable[str]:
+        """Return the keys of a group's topics."""
+        return self._by_group.get(group, ())
 
 
 def key_of(group: str, topic: str) -> str:
