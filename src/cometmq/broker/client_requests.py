@@ -4,6 +4,7 @@
 """
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from itertools import count
 from typing import Final
@@ -19,6 +20,7 @@ from cometmq.broker.saved_entries import Change, when_all_known
 from cometmq.broker.subscriptions import Subscriptions
 from cometmq.broker.topics import Topics
 from cometmq.errors import IllegalName
+from cometmq.format import fastjson
 from cometmq.format.layout import RETRY_PREFIX
 from cometmq.io.clock import Clock
 from cometmq.net.boundary import attempt
@@ -29,10 +31,10 @@ from cometmq.wire.bodies import (
     ConsumerIds,
     Heartbeat,
     TopicConfig,
-    encode,
 )
+from cometmq.wire.bodies.body import wire_name
 from cometmq.wire.codes import RequestCode, ResponseCode
-from cometmq.wire.frame import ONEWAY_FLAG, Command, response
+from cometmq.wire.frame import ONEWAY_FLAG, Command, encode, response
 from cometmq.wire.headers import (
     ConsumerGroupHeader,
     HeartbeatResponseHeader,
@@ -45,6 +47,11 @@ SLICE_WEIGHT: Final = 4_000
 """Of what heartbeats bring so much is taken in within one turn of the loop: subscriptions and …"""
 GROUP_WEIGHT: Final = 8
 """… groups, each of which weighs so many."""
+
+
+TOLD_MAX: Final = 500
+"""So many members are told within one turn of the loop that others came or went."""
+IDS: Final = wire_name(ConsumerIds, "ids")
 
 
 class ClientRequests:
@@ -153,7 +160,8 @@ class ClientRequests:
         group = self._consumers.find(name)
         if group is None or not group.members:
             raise Refused(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {name}")
-        return response(command, body=encode(ConsumerIds([m.client_id for m in group.members.values()])))
+        ids = fastjson.Written(f"[{','.join(group.ids.values())}]")
+        return response(command, body=fastjson.dumps({IDS: ids}).encode())
 
     def closed(self, session: Session) -> None:
         """Take a lost connection's client out of all groups, and tell the others."""
@@ -192,13 +200,18 @@ class ClientRequests:
         group = self._groups.find(notify.group)
         if group is not None and not group.notify_consumer_ids_changed_enable:
             return
-        ext_fields = fields(ConsumerGroupHeader(notify.group))
-        for session in notify.channels:
-            session.send(
-                Command(
-                    RequestCode.NOTIFY_CONSUMER_IDS_CHANGED,
-                    next(self._opaque) & 0x7FFF_FFFF,
-                    ONEWAY_FLAG,
-                    ext_fields=ext_fields,
-                )
-            )
+        notice = Command(
+            RequestCode.NOTIFY_CONSUMER_IDS_CHANGED,
+            next(self._opaque) & 0x7FFF_FFFF,
+            ONEWAY_FLAG,
+            ext_fields=fields(ConsumerGroupHeader(notify.group)),
+        )
+        _send_to(notify.channels, encode(notice))
+
+
+def _send_to(sessions: Sequence[Session], frame: bytes) -> None:
+    """Send a frame to some of the sessions now, and to the others in the next turns of the loop."""
+    for session in sessions[:TOLD_MAX]:
+        session.send(frame)
+    if len(sessions) > TOLD_MAX:
+        asyncio.get_running_loop().call_soon(_send_to, sessions[TOLD_MAX:], frame)

@@ -7,6 +7,7 @@ the queues anew. (RocketMQ: ConsumerManager.java, ConsumerGroupInfo.java.)
 
 import logging
 from collections.abc import Callable, Container, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple
 
@@ -14,6 +15,7 @@ from cometmq.broker.member_subscriptions import Differing, MemberSubscriptions, 
 from cometmq.broker.producers import SILENCE_MS_MAX, ChannelT, Member
 from cometmq.errors import FormatError
 from cometmq.filter import tag
+from cometmq.format import fastjson
 from cometmq.io.clock import Clock
 from cometmq.wire.bodies import (
     ConsumeFromWhere,
@@ -54,6 +56,7 @@ class ConsumerGroup(Generic[ChannelT]):
 
     Attributes:
         members: by connection.
+        ids: their client ids by connection, as they stand in JSON: very many are asked for by each of them.
         subscriptions: by topic, as the latest heartbeat had them.
         of_members: what each of them subscribes to; pulls go by ``subscriptions``.
         differing: where they differed when that was last looked at.
@@ -64,6 +67,7 @@ class ConsumerGroup(Generic[ChannelT]):
     message_model: MessageModel = MessageModel.CLUSTERING
     consume_from_where: ConsumeFromWhere = ConsumeFromWhere.LAST_OFFSET
     members: dict[ChannelT, Member] = field(default_factory=dict)
+    ids: dict[ChannelT, str] = field(default_factory=dict)
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
     of_members: MemberSubscriptions[ChannelT] = field(default_factory=MemberSubscriptions)
     differing: Differing = frozenset()
@@ -73,6 +77,19 @@ class ConsumerGroup(Generic[ChannelT]):
     def is_broadcasting(self) -> bool:
         """Whether each member gets all messages."""
         return self.message_model is MessageModel.BROADCASTING
+
+    def join(self, channel: ChannelT, member: Member) -> bool:
+        """Register a member, or what its heartbeat says now; return whether its connection is new."""
+        known = self.members.get(channel)
+        if known is None or known.client_id != member.client_id:
+            self.ids[channel] = fastjson.dumps(member.client_id)
+        self.members[channel] = member
+        return known is None
+
+    def leave(self, channel: ChannelT) -> bool:
+        """Remove a member; return whether it was one."""
+        self.ids.pop(channel, None)
+        return self.members.pop(channel, None) is not None
 
     def subscribe(self, wanted: list[SubscriptionData]) -> bool:
         """Take over a heartbeat's subscriptions; True if a topic came or went."""
@@ -102,6 +119,7 @@ class Consumers(Generic[ChannelT]):
         self._on_empty = on_empty
         self.on_change: list[Callable[[], object]] = []
         self._groups: dict[str, ConsumerGroup[ChannelT]] = {}
+        self._by_topic: dict[str, dict[str, None]] = {}  # the names of groups that subscribe to it
         self._warnings_left = WARNINGS_MAX
         self._warnings_since_ms = clock.monotonic_ms()
 
@@ -113,9 +131,10 @@ class Consumers(Generic[ChannelT]):
         group.message_model = data.message_model
         group.consume_from_where = data.consume_from_where
         group.empty_since_ms = None
-        is_new = channel not in group.members
-        group.members[channel] = member
+        is_new = group.join(channel, member)
         changed = group.subscribe(data.subscriptions)
+        if changed:
+            self._index(data.group, before[1].keys(), group.subscriptions.keys())
         if group.of_members.update(channel, member.client_id, data.subscriptions):
             self._compare_members(data.group, group)
         if before != (group.message_model, group.subscriptions):
@@ -125,7 +144,7 @@ class Consumers(Generic[ChannelT]):
     def unregister(self, channel: ChannelT, name: str) -> Notify[ChannelT] | None:
         """Note that a client left a group."""
         group = self._groups.get(name)
-        if group is None or group.members.pop(channel, None) is None:
+        if group is None or not group.leave(channel):
             return None
         group.of_members.remove(channel)
         self._compare_members(name, group)
@@ -152,9 +171,7 @@ class Consumers(Generic[ChannelT]):
 
     def groups_of(self, topic: str) -> set[str]:
         """Give the groups with members that subscribe to ``topic``."""
-        return {
-            name for name, group in self._groups.items() if group.members and topic in group.subscriptions
-        }
+        return {name for name in self._by_topic.get(topic, ()) if self._groups[name].members}
 
     def differences(self) -> Iterator[tuple[str, list[SubscriptionDifference]]]:
         """Go through the groups whose members subscribe differently."""
@@ -178,7 +195,18 @@ class Consumers(Generic[ChannelT]):
         for name, group in list(self._groups.items()):
             if group.empty_since_ms is not None and group.empty_since_ms < oldest:
                 del self._groups[name]
+                self._index(name, group.subscriptions.keys(), set())
                 self._tell_change()
+
+    def _index(self, name: str, before: AbstractSet[str], now: AbstractSet[str]) -> None:
+        """Note that a group subscribes to other topics than before."""
+        for topic in before - now:
+            groups = self._by_topic[topic]
+            del groups[name]
+            if not groups:
+                del self._by_topic[topic]
+        for topic in now - before:
+            self._by_topic.setdefault(topic, {})[name] = None
 
     def _compare_members(self, name: str, group: ConsumerGroup[ChannelT]) -> None:
         """Compare what members subscribe to; log what has changed about that."""
