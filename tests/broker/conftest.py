@@ -38,12 +38,14 @@ WAIT_S = 10
 
 
 class GatedDisk(MemoryDisk):
-    """A disk that syncs only while its gate is open, or fails to."""
+    """A disk that syncs only while its gate is open, or fails to; tables are saved while ``saves`` is set."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, space_bytes: int = 2**40) -> None:
+        super().__init__(space_bytes)
         self.gate = threading.Event()
         self.gate.set()
+        self.saves = threading.Event()
+        self.saves.set()
         self.fails = False
 
     def sync(self, path: Path) -> None:
@@ -51,6 +53,10 @@ class GatedDisk(MemoryDisk):
         if self.fails:
             raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
         super().sync(path)
+
+    def save(self, path: Path, data: bytes) -> None:
+        assert self.saves.wait(WAIT_S)
+        super().save(path, data)
 
 
 class Client:

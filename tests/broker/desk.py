@@ -3,8 +3,8 @@
 import asyncio
 import json
 import struct
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -168,6 +168,7 @@ def desk(
     ) as store:
         own = BrokerSettings(broker_name="broker-a")
         parts = Assembly(Settings(own, store_settings), store, files, clock, "10.1.2.3", 10911)
+        delete_at_once(parts, store)
         save_at_once(parts.topics._saved)
         save_at_once(parts.groups._saved)
         server = Server(parts.requests, clock=clock)
@@ -183,11 +184,25 @@ def desk(
             server.remove(made.session)
 
 
+def delete_at_once(parts: Assembly, store: MessageStore) -> None:
+    """Have what there is in deleted topics deleted without a thread."""
+
+    async def delete(topics: Collection[str]) -> None:
+        for topic in topics:
+            store.delete_topic(topic)
+        parts.offsets.delete_topics(topics)
+
+    parts.topics.on_delete(delete)
+
+
 def save_at_once(entries: SavedEntries[Any]) -> None:
     """Have a table saved within each change: a read of a desk is answered before it returns."""
 
     def save() -> None:
         change, write = entries._begin_write()
+        with suppress(StopIteration):
+            entries._delete_data(change).send(None)
+            raise AssertionError("a deletion of a desk waits for nothing")
         entries._end_write(change, write())
 
     entries._write_soon = save  # type: ignore[method-assign]  # a desk has no turns of a loop

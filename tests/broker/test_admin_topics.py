@@ -1,12 +1,13 @@
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.broker.conftest import BROKER, pull_header, serving
+from tests.broker.conftest import BROKER, GatedDisk, bodies, pull_header, send_header, serving
 
-from cometmq.errors import StoreNotWritable
 from cometmq.message import MessageQueue
+from cometmq.testing.memory_disk import MemoryDisk
 from cometmq.wire.bodies import (
     GroupNames,
     TopicConfig,
@@ -29,6 +30,18 @@ WANTED = CreateTopicHeader(
     perm=6,
     filter_type="SINGLE_TAG",
 )
+
+
+class Saves(MemoryDisk):
+    """A disk that keeps the names of the tables that are saved."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.saved: list[str] = []
+
+    def save(self, path: Path, data: bytes) -> None:
+        super().save(path, data)
+        self.saved.append(path.name)
 
 
 async def test_a_topic_is_created_changed_shown_and_deleted(tmp_path: Path) -> None:
@@ -90,27 +103,63 @@ async def test_only_a_topic_of_users_can_be_deleted(tmp_path: Path, topic: str) 
         assert (tmp_path / "store").is_dir()
 
 
-async def test_a_deletion_whose_messages_cannot_be_deleted_says_so_and_can_be_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else they would be in the topic that is made anew."""
-    async with serving(tmp_path) as bench:
+async def test_a_deletion_that_the_disk_refuses_leaves_the_topic_and_its_messages(tmp_path: Path) -> None:
+    disk = MemoryDisk()
+    async with serving(tmp_path, files=disk) as bench:
         await bench.ask(CREATE, WANTED)
         await bench.send("T", queue_id=1)
-
-        def refuse(_: str) -> None:
-            raise StoreNotWritable("the disk is read-only")
-
-        with monkeypatch.context() as patched:
-            patched.setattr(bench.store, "delete_topic", refuse)
-            answer = await bench.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader("T"))
-        assert (answer.code, answer.remark) == (
-            ResponseCode.SERVICE_NOT_AVAILABLE,
-            "the disk is read-only",
-        )
+        bench.parts.offsets.commit("cg", "T", 1, 1)
+        disk.space_bytes = 0
+        answer = await bench.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader("T"))
+        assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
+        assert "disk full" in (answer.remark or "")
+        assert (await bench.ask(RequestCode.GET_TOPIC_CONFIG, TopicHeader("T"))).code == 0
+        assert (bench.store.max_queue_offset("T", 1), bench.store.deleted_before("T")) == (1, 0)
+        assert bench.parts.offsets.committed("cg", "T", 1) == 1
+        disk.space_bytes = 2**40
         assert (await bench.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader("T"))).code == 0
         await bench.ask(CREATE, WANTED)
         assert bench.store.max_queue_offset("T", 1) == 0
+    async with serving(tmp_path, files=disk) as bench:
+        assert bench.parts.topics.find("T") is not None and bench.store.topics() == []
+
+
+async def test_what_is_sent_while_a_topic_is_being_deleted_is_in_the_topic_made_anew(tmp_path: Path) -> None:
+    disk = GatedDisk()
+    async with serving(tmp_path, files=disk) as bench:
+        for _ in range(3):
+            await bench.send("T")
+        disk.saves.clear()
+        deletion = bench.ask_later(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader("T"))
+        sends = [
+            bench.ask_later(RequestCode.SEND_MESSAGE_V2, send_header("T", queue_id), b"%d" % number)
+            for number, queue_id in enumerate([0, 0, 1])
+        ]
+        assert (await bench.ask(RequestCode.GET_TOPIC_CONFIG, TopicHeader("T"))).code == 0, "made anew"
+        assert bench.store.deleted_before("T") > 0
+        await asyncio.wait(sends, timeout=0.05)
+        assert not any(asked.done() for asked in (deletion, *sends)), "its deletion is not on the disk"
+        disk.saves.set()
+        assert (await deletion).code == 0
+        assert [(await send).ext_fields["queueOffset"] for send in sends] == ["0", "1", "0"]
+        killed = disk.after_kill()
+    async with serving(tmp_path, files=killed) as bench:
+        answer = await bench.ask(RequestCode.PULL_MESSAGE, pull_header("T"))
+        assert bodies(answer) == [b"0", b"1"]
+
+
+async def test_topics_deleted_in_one_turn_are_noted_by_one_write(tmp_path: Path) -> None:
+    disk = Saves()
+    async with serving(tmp_path, files=disk) as bench:
+        for n in range(20):
+            await bench.send(f"T{n}")
+        disk.saved.clear()
+        deletions = [
+            bench.ask_later(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader(f"T{n}")) for n in range(20)
+        ]
+        assert {(await deletion).code for deletion in deletions} == {0}
+        assert (disk.saved.count("deletions.json"), bench.store.topics()) == (1, [])
+        assert "queues.json" not in disk.saved
 
 
 async def test_many_topics_are_created_at_once(tmp_path: Path) -> None:

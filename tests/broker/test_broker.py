@@ -118,6 +118,32 @@ async def test_a_client_finds_the_broker_and_a_restart_keeps_all(tmp_path: Path,
     await main()
 
 
+async def test_the_files_of_a_deleted_topic_are_removed_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker_module, "TICK_MS", 10)
+    async with running(tmp_path) as broker:
+        client = await Client.open(broker.address)
+        removed, loop = asyncio.Event(), asyncio.get_running_loop()
+        remove = broker.store.deletions.remove_files
+
+        def remove_in_thread() -> None:
+            remove()
+            loop.call_soon_threadsafe(removed.set)
+
+        monkeypatch.setattr(broker.store.deletions, "remove_files", remove_in_thread)
+        for queue_id in range(3):
+            await client.send("T", queue_id=queue_id)
+        broker.store._queues.write_back()
+        assert (await client.ask(RequestCode.DELETE_TOPIC_IN_BROKER, headers.TopicHeader("T"))).code == 0
+        place = layout.deleted_dir(layout.consume_queues_dir(tmp_path))
+        assert not layout.topic_dir(tmp_path, "T").exists()
+        await removed.wait()
+        assert list(place.iterdir()) == []
+        await client.connection.close()
+    assert not place.exists()
+
+
 async def route_of(name_server: Client, topic: str) -> Command:
     return await name_server.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, headers.GetRouteHeader(topic))
 

@@ -198,7 +198,7 @@ async def test_where_a_topic_was_deleted_or_nothing_has_changed_everything_is_to
     async with name_server() as server, registered(tmp_path, server.address) as (topics, _):
         topics.put(TopicConfig(topic="A"))
         topics.put(TopicConfig(topic="B"))
-        topics.delete("A")
+        topics.delete(["A"])
         await publish(topics, "A", "B")
         await publish(topics)
         everything = {topic.topic for topic in topics}

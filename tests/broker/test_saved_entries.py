@@ -4,6 +4,7 @@ import asyncio
 import errno
 import os
 import threading
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,54 @@ async def test_a_write_makes_text_of_what_has_changed_only(monkeypatch: pytest.M
     await entries.settled()
     assert made == ["T5"]
     assert on_disk(disk)["T5"] == 4 and "T6" not in on_disk(disk) and len(on_disk(disk)) == 100
+
+
+async def test_what_belongs_to_removed_entries_is_deleted_before_anything_later_is_saved() -> None:
+    disk = HeldDisk()
+    entries = entries_on(disk)
+    may_end, asked = asyncio.Event(), list[list[str]]()
+
+    async def delete(names: Collection[str]) -> None:
+        asked.append(list(names))
+        await may_end.wait()
+
+    entries.delete_data = delete
+    entries.change({"A": topic("A")})
+    await entries.settled()
+    told: list[str] = []
+    entries.change({"A": None, "B": topic("B")}).when_saved(lambda _: told.append("A is gone, and B there"))
+    anew = entries.change({"A": topic("A", 4), "Unknown": None})
+    anew.when_saved(lambda _: told.append("A is there again"))
+    while not asked:
+        await turn()
+    entries.change({"C": topic("C")}).when_saved(lambda _: told.append("C"))
+    assert (asked, told, entries.entries["A"].perm) == ([["A", "Unknown"]], [], 4)
+    assert on_disk(disk) == {"Boot": 6, "A": 6}
+    may_end.set()
+    await entries.settled()
+    assert told == ["A is gone, and B there", "A is there again", "C"]
+    assert (asked, on_disk(disk)) == ([["A", "Unknown"]], {"Boot": 6, "A": 4, "B": 6, "C": 6})
+
+
+async def test_a_change_whose_deletions_are_refused_is_taken_back_as_a_whole() -> None:
+    disk = HeldDisk()
+    entries = entries_on(disk)
+
+    async def refuse(_: Collection[str]) -> None:
+        raise StoreNotWritable("full")
+
+    entries.change({"A": topic("A")})
+    await entries.settled()
+    entries.delete_data = refuse
+    told: list[StoreNotWritable | None] = []
+    entries.change({"A": None, "B": topic("B")}).when_saved(told.append)
+    entries.change({"C": topic("C")}, optional=True)
+    await entries.settled()
+    assert [str(error) for error in told] == ["full"]
+    assert (list(entries.entries), list(on_disk(disk))) == (["Boot", "C", "A"], ["Boot", "A"])
+    entries.change({"D": topic("D")})
+    await entries.stop()
+    assert on_disk(disk).keys() == {"Boot", "A", "C", "D"}
 
 
 async def test_a_refused_change_is_taken_back_and_one_that_is_optional_stays() -> None:

@@ -112,8 +112,8 @@ async def test_a_retry_topic_is_made_once(tmp_path: Path) -> None:
 async def test_a_deleted_topic_is_gone_for_good(tmp_path: Path) -> None:
     topics = load(tmp_path)
     topics.put(TopicConfig(topic="T"))
-    topics.delete("T")
-    topics.delete("T")
+    topics.delete(["T"])
+    topics.delete(["T"])
     await topics.settled()
     assert topics.find("T") is None and load(tmp_path).find("T") is None
     assert topics.data_version.counter == 2
@@ -157,12 +157,12 @@ async def test_when_the_disk_refuses_nothing_changes(tmp_path: Path) -> None:
     told: list[object] = []
     topics.put(TopicConfig(topic="T"))
     topics.put(TopicConfig(topic="Old", perm=4))
-    topics.when_saved("T", told.append)
+    topics.when_published(["T"], told.append)
     topics.when_published(["Old"], told.append)
     await topics.settled()
     assert topics.find("T") is None and topics.find("Old") == TopicConfig(topic="Old")
     assert [type(error) for error in told] == [StoreNotWritable, StoreNotWritable]
-    topics.when_saved("T", told.append)
+    topics.when_published(["T"], told.append)
     assert told[2:] == [None], "nothing is left to save"
 
 

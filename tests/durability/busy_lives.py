@@ -1,11 +1,13 @@
 """Lives of a store with all that a broker does beside its sends, and what kills and losses of power leave.
 
 As in ``power_loss``, and besides: topics are deleted and made again, files expire, thorough rounds take many
-ticks, what threads do (syncing, removing files) is done some steps later, the clock is turned, files have odd
-lengths. Half of the ends are kills within an operation, which must take nothing but what is in a pool.
+ticks, what threads do (syncing, noting deletions, removing files) is done some steps later, the clock is
+turned, files have odd lengths. Half of the ends are kills within an operation, which must take nothing but
+what is in a pool.
 """
 
 import itertools
+import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -30,7 +32,8 @@ from tests.durability.strategies import Strategy
 
 from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
-from cometmq.store import MessageStore
+from cometmq.store import MessageStore, NewMessage
+from cometmq.store.reading import Run
 from cometmq.store.retention import Removal
 from cometmq.store.settings import from_properties
 from cometmq.testing.recorded_disk import RecordedDisk
@@ -50,6 +53,13 @@ class Deletion(NamedTuple):
     offset: int
     begin: int
     end: int
+
+
+class UnderWay(NamedTuple):
+    """A deletion in steps, as a broker does it, that is not ended yet."""
+
+    deletion: Deletion
+    run: Run[None]
 
 
 class SlowClock(ManualClock):
@@ -101,13 +111,14 @@ class BusyLife(Life):
         self.removals: Iterator[Removal] | None = None
         self.removal = NOTHING
         self.syncing: tuple[list[Path], int] | None = None
+        self.deleting: UnderWay | None = None
         super().__init__(strategy, disk, before, chance, now_ms, number)
 
     def after_cut(self, moment: int, disk: RecordedDisk) -> tuple[Self, Outcome]:
         """Recover a state that was left after so many operations of this life."""
         mark = self.marks[bisect_right(self.marks, moment, key=lambda mark: mark.moment) - 1]
         ended = [one._replace(begin=0, end=0) for one in self.deletions if one.end <= moment]
-        unsure = [one for one in self.deletions if one.begin <= moment < one.end]
+        unsure = [one._replace(begin=0) for one in self.deletions if one.begin <= moment < one.end]
         now_ms = self.clock.now_ms() + self.chance.choice((0, 1_000))
         life = type(self)(
             self.strategy, disk, mark, self.chance, now_ms, self.number, self.odd, ended, unsure
@@ -117,6 +128,7 @@ class BusyLife(Life):
     def live(self, steps: int) -> None:
         """Take some steps, and stop."""
         choices = [self.append] * 8 + [self.flush, self.restart, self.kill, self.delete, self.turn_clock]
+        choices += [self.go_on_deleting] * 3 + [self.remove_deleted]
         choices += [self.begin_round] + [self.tick] * 4 + [self.finish_sync] * 2
         choices += [self.begin_retention] + [self.retain] * 4 + [self.remove] * 2
         if self.strategy.has_pool:
@@ -161,12 +173,42 @@ class BusyLife(Life):
         self.store.retention.remove(self.removal.paths)
         self.removal = NOTHING
 
+    def new_message(self) -> NewMessage:
+        """Make a message of a topic that is not being deleted."""
+        message = super().new_message()
+        while self.deleting is not None and message.topic == self.deleting.deletion.topic:
+            message = super().new_message()
+        return message
+
     def delete(self) -> None:
+        """Delete a topic at once."""
+        self.finish_deletion()
+        self.begin_deletion()
+        self.finish_deletion()
+        self.remove_deleted()
+
+    def begin_deletion(self) -> None:
         topic, _ = self.chance.choice(PLACES)
-        begin, offset = len(self.disk.operations), self.store.written_offset
-        self.store.delete_topic(topic)
-        self.deletions.append(Deletion(topic, offset, begin, len(self.disk.operations)))
-        self.mark()
+        deletion = Deletion(topic, self.store.written_offset, len(self.disk.operations), sys.maxsize)
+        run = Run(self.store.deletions.topics([topic]))
+        assert not run.go_on(), "it is noted in a thread"
+        self.deleting = UnderWay(deletion, run)
+
+    def go_on_deleting(self) -> None:
+        """Do the next step of a deletion, or begin one."""
+        if self.deleting is None:
+            self.begin_deletion()
+        elif self.deleting.run.go_on(self.deleting.run.step.fetch()):
+            self.deletions.append(self.deleting.deletion._replace(end=len(self.disk.operations)))
+            self.deleting = None
+            self.mark()
+
+    def finish_deletion(self) -> None:
+        while self.deleting is not None:
+            self.go_on_deleting()
+
+    def remove_deleted(self) -> None:
+        self.store.deletions.remove_files()
 
     def turn_clock(self) -> None:
         self.clock.set_wall(self.clock.now_ms() + self.chance.choice((-100_000, -5_000, -10, 5_000)))
@@ -174,6 +216,7 @@ class BusyLife(Life):
     def finish_tasks(self) -> None:
         """Do what threads have begun, as a broker that stops."""
         self.finish_sync()
+        self.finish_deletion()
         self.remove()
         self.removals = None
 
@@ -182,7 +225,9 @@ class BusyLife(Life):
         super().restart()
 
     def kill(self) -> None:
-        self.removals, self.removal, self.syncing = None, NOTHING, None
+        if self.deleting is not None:
+            self.unsure.append(self.deleting.deletion)
+        self.removals, self.removal, self.syncing, self.deleting = None, NOTHING, None, None
         super().kill()
 
     def open(self, safe_offset: int) -> None:
@@ -224,13 +269,13 @@ class BusyLife(Life):
         end = self.store.written_offset
         self.deletions = [one._replace(offset=min(one.offset, end)) for one in self.deletions]
         known = max((one.offset for one in self.deletions if one.topic == topic), default=0)
-        unsure = {min(one.offset, end) for one in self.unsure if one.topic == topic}
+        unsure = {min(one.offset, end): one.begin for one in self.unsure if one.topic == topic}
         actual = self.store.deleted_before(topic)
         if known <= self.store.min_offset and not actual:
             return known  # forgotten, since it has expired
         assert actual in {known, *unsure}
         if actual != known:
-            self.deletions.append(Deletion(topic, actual, 0, 0))
+            self.deletions.append(Deletion(topic, actual, unsure[actual], len(self.disk.operations)))
         return actual
 
 

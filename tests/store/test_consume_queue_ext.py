@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -26,6 +27,7 @@ from cometmq.io.files import Disk
 from cometmq.io.open_files import OpenFiles
 from cometmq.store import MessageStore, NewMessage, StoreSettings
 from cometmq.store.consume_queue_ext import ConsumeQueueExt
+from cometmq.store.discarded import Discarded
 from cometmq.store.file_chain import FileChain
 from cometmq.store.get_result import GetStatus
 from cometmq.store.queues import Queues
@@ -370,7 +372,8 @@ def test_a_deleted_topic_leaves_no_units(open_store: OpenStore, disk: MemoryDisk
     fill(store, 30)
     store._queues.write_back()
     store.delete_topic("Orders")
-    assert disk.names(layout.consume_queue_exts_dir(ROOT)) == []
+    assert disk.names(layout.deleted_dir(layout.consume_queue_exts_dir(ROOT))) == []
+    assert not disk.exists(EXT_DIRECTORY)
     fill(store, 2)
     assert read(store, record_filter=Bitmaps()) == [0]
 
@@ -383,15 +386,17 @@ def test_a_deletion_that_a_kill_cut_before_the_units_were_gone_is_completed_at_t
     store.close()
     state = disk.after_kill()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ConsumeQueueExt, "remove", _killed)
+        patched.setattr(Discarded, "take", _killed_at_units)
         with pytest.raises(KeyboardInterrupt):
             open_store(EXTENDED, state).delete_topic("Orders")
     again = open_store(EXTENDED, state.after_kill())
     assert again.queues() == []
 
 
-def _killed(_: ConsumeQueueExt) -> None:
-    raise KeyboardInterrupt
+def _killed_at_units(discarded: Discarded, directory: Path, take: Any = Discarded.take) -> None:
+    if layout.consume_queue_exts_dir(ROOT) in directory.parents:
+        raise KeyboardInterrupt
+    take(discarded, directory)
 
 
 def test_what_a_loss_of_power_left_of_units_without_a_queue_stops_nobody(

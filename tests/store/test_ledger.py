@@ -12,19 +12,31 @@ from cometmq.format import layout
 from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
 from cometmq.io.open_files import OpenFiles
-from cometmq.store import FlushDiskType, MessageStore
+from cometmq.store import FlushDiskType, MessageStore, deletion_notes
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.ledger import NAME, Ledger
-from cometmq.store.queues import Queues
+from cometmq.store.queues import QueueKey, Queues
+from cometmq.store.reading import run
 from cometmq.testing.memory_disk import MemoryDisk
 
 PATH = layout.config_path(ROOT, NAME)
+DELETIONS = layout.config_path(ROOT, deletion_notes.NAME)
 
 
 def ledger_on(disk: MemoryDisk) -> Ledger:
     ledger = Ledger(disk, ROOT)
     ledger.load()
     return ledger
+
+
+def delete(ledger: Ledger, topic: str, written_offset: int, min_offset: int = 0) -> None:
+    run(ledger.note_deleted([topic], written_offset, min_offset))
+
+
+def delete_unused(store: MessageStore) -> list[QueueKey]:
+    deleted: list[QueueKey] = []
+    run(store.deletions.unused(lambda topic, _: topic == "Other", deleted.extend))
+    return deleted
 
 
 def queue_to(end: int, topic: str = "Orders", queue_id: int = 0) -> ConsumeQueue:
@@ -61,7 +73,7 @@ def expire(open_store: OpenStore, disk: MemoryDisk) -> MemoryDisk:
 def test_ends_and_deletions_are_read_again(disk: MemoryDisk) -> None:
     ledger = ledger_on(disk)
     ledger.note_files([queue_to(500), queue_to(700, "Other", 12)], {"20261121062808657": 650}, 0)
-    ledger.note_deleted("Gone", 600)
+    delete(ledger, "Gone", 600)
     again = ledger_on(disk)
     assert again.index_files == {"20261121062808657": 650}
     assert again.ends == {("Orders", 0): 500, ("Other", 12): 700}
@@ -78,14 +90,14 @@ def test_keys_without_quotes_are_read_too(disk: MemoryDisk) -> None:
 def test_a_deleted_topic_has_no_ends(disk: MemoryDisk) -> None:
     ledger = ledger_on(disk)
     ledger.note_files([queue_to(500), queue_to(700, "Other")], {}, 0)
-    ledger.note_deleted("Orders", 800)
+    delete(ledger, "Orders", 800)
     assert ledger_on(disk).ends == {("Other", 0): 700}
 
 
 def test_a_deletion_is_forgotten_once_its_records_have_expired(disk: MemoryDisk) -> None:
     ledger = ledger_on(disk)
-    ledger.note_deleted("A", 600)
-    ledger.note_deleted("B", 601)
+    delete(ledger, "A", 600)
+    delete(ledger, "B", 601)
     ledger.note_files([], {}, 600)
     assert ledger_on(disk).deleted == {"B": 601}
 
@@ -95,8 +107,70 @@ def test_a_deletion_that_the_disk_refuses_is_none(disk: MemoryDisk) -> None:
     ledger.note_files([queue_to(500)], {}, 0)
     disk.space_bytes = 0
     with pytest.raises(OSError, match="No space"):
-        ledger.note_deleted("Orders", 600)
+        delete(ledger, "Orders", 600)
     assert (ledger.deleted, ledger.ends) == ({}, {("Orders", 0): 500})
+    disk.space_bytes = 2**40
+    delete(ledger, "Orders", 550)
+    disk.space_bytes = 0
+    with pytest.raises(OSError, match="No space"):
+        delete(ledger, "Orders", 600)
+    assert ledger.deleted == ledger_on(disk).deleted == {"Orders": 550}
+
+
+def test_a_deletion_is_written_without_what_is_known_of_the_other_queues(disk: MemoryDisk) -> None:
+    ledger = ledger_on(disk)
+    ledger.note_files([queue_to(500 + n, f"T{n}") for n in range(20)], {}, 0)
+    before, size = disk.load(PATH), len(disk.load(PATH))
+    delete(ledger, "T7", 900)
+    run(ledger.note_removed([("T8", 0), ("T9", 5)], 900))
+    assert disk.load(PATH) == before
+    assert len(disk.load(DELETIONS)) < size / 10
+    again = ledger_on(disk)
+    assert again.deleted == {"T7": 900}
+    assert again.ends.keys() == {(f"T{n}", 0) for n in range(20) if n not in (7, 8)}
+
+
+def test_a_queue_that_goes_on_behind_a_deletion_keeps_its_end(disk: MemoryDisk) -> None:
+    ledger = ledger_on(disk)
+    delete(ledger, "A", 600)
+    ledger.note_files([queue_to(600, "A"), queue_to(700, "A", 1)], {}, 0)
+    assert ledger_on(disk).ends == {("A", 1): 700}
+
+
+def test_the_small_file_begins_anew_once_the_large_one_says_the_same(disk: MemoryDisk) -> None:
+    ledger = ledger_on(disk)
+    ledger.note_files([queue_to(500, "A"), queue_to(500, "B")], {}, 0)
+    delete(ledger, "A", 600)
+    run(ledger.note_removed([("B", 0)], 600))
+    ledger.note_files([], {}, 0)
+    assert b"A" not in disk.load(DELETIONS) and b"B" not in disk.load(DELETIONS)
+    again = ledger_on(disk)
+    assert (again.deleted, again.ends) == ({"A": 600}, {})
+
+
+def test_a_deletion_that_has_expired_is_kept_as_long_as_the_large_file_has_an_end_of_its_topic(
+    disk: MemoryDisk,
+) -> None:
+    """Else the queue would go on where it was before."""
+    ledger = ledger_on(disk)
+    ledger.note_files([queue_to(500, "A")], {}, 0)
+    delete(ledger, "A", 600)
+    delete(ledger, "B", 610)
+    delete(ledger, "C", 900, min_offset=700)
+    again = ledger_on(disk)
+    assert (again.deleted, again.ends) == ({"A": 600, "C": 900}, {})
+
+
+def test_an_end_from_before_a_deletion_is_not_kept_for_a_queue_whose_entries_are_in_no_file(
+    disk: MemoryDisk,
+) -> None:
+    ledger = ledger_on(disk)
+    ledger.note_files([queue_to(500)], {}, 0)
+    delete(ledger, "Orders", 600)
+    anew = queue_to(0)
+    anew.put(2, 650, 100, 0)
+    ledger.note_files([anew], {}, 700)
+    assert ledger_on(disk).ends == {}
 
 
 def test_nothing_is_written_for_a_store_without_queues(disk: MemoryDisk) -> None:
@@ -295,9 +369,9 @@ def test_a_queue_that_nobody_used_does_not_come_back(open_store: OpenStore, disk
     assert store.queues() == [("Other", 0), ("Unused", 0)]
     state.space_bytes = 0
     with pytest.raises(StoreNotWritable, match="disk full"):
-        store.retention.remove_unused(lambda topic, _: topic == "Other")
+        delete_unused(store)
     state.space_bytes = 2**40
-    assert store.retention.remove_unused(lambda topic, _: topic == "Other") == [("Unused", 0)]
+    assert delete_unused(store) == [("Unused", 0)]
     again = open_store(files=state.after_kill())
     assert again.queues() == [("Other", 0)]
     assert again.append([new_message("Unused")])[0].queue_offset == 0
@@ -310,7 +384,7 @@ def test_a_deletion_that_a_kill_interrupts_is_completed_at_the_next_start(
     store.append([new_message(), new_message(queue_id=1)])
     store.close()
     state = disk.after_kill()
-    ledger_on(state).note_deleted("Orders", store.written_offset)  # and killed before it removed the files
+    delete(ledger_on(state), "Orders", store.written_offset)  # and killed before it removed the files
     assert open_store(files=state).queues() == []
     assert not state.exists(layout.topic_dir(ROOT, "Orders"))
 

@@ -174,67 +174,64 @@ def test_a_deleted_topic_leaves_neither_queues_nor_files(disk: MemoryDisk) -> No
             fill(queues.get(topic, queue_id), 2 * PER_FILE)
     queues.write_back()
     queues.delete("A")
-    assert {queue.topic for queue in queues} == {"B"}
-    assert disk.names(layout.consume_queues_dir(ROOT)) == ["B"]
+    assert ({queue.topic for queue in queues}, queues.topics()) == ({"B"}, ["B"])
+    assert not disk.exists(layout.topic_dir(ROOT, "A"))
     queues.delete("unknown")
+    queues.discarded.close()
+    assert disk.names(layout.consume_queues_dir(ROOT)) == ["B"]
 
 
-def test_files_of_a_deleted_queue_that_cannot_be_removed_are_left_to_the_next_try(
+def test_the_files_of_a_topic_made_anew_are_not_those_that_wait_to_be_removed(disk: MemoryDisk) -> None:
+    queues = queues_on(disk)
+    fill(queues.get("A", 0), 2 * PER_FILE)
+    queues.write_back()
+    queues.delete("A")
+    fill(queues.get("A", 0), 1)
+    queues.write_back()
+    queues.discarded.remove()
+    assert [queue.max_offset for queue in loaded(disk, PER_FILE)] == [1]
+
+
+def test_files_of_a_deleted_queue_that_cannot_be_moved_are_left_to_the_next_try(
     disk: MemoryDisk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     queues = queues_on(disk)
-    for queue_id in range(3):
-        fill(queues.get("A", queue_id), 2 * PER_FILE)
+    for topic in "AB":
+        fill(queues.get(topic, 0), 1)
     queues.write_back()
-    stuck = layout.consume_queue_path(ROOT, "A", 1, 0)
-    remove = disk.remove
+    stuck = layout.topic_dir(ROOT, "A")
+    rename = disk.rename
 
-    def refuse(path: Path) -> None:
-        if path == stuck:
-            raise os_error(errno.EBUSY, path)
-        remove(path)
+    def refuse(old: Path, new: Path, *, durable: bool = True) -> None:
+        if old == stuck:
+            raise os_error(errno.EBUSY, old)
+        rename(old, new, durable=durable)
 
     with monkeypatch.context() as patch:
-        patch.setattr(disk, "remove", refuse)
+        patch.setattr(disk, "rename", refuse)
         queues.delete("A")
-        queues.remove_left()
-        assert (list(queues), queues.find("A", 1), queues.by_number) == ([], None, {})
-        assert disk.names(layout.topic_dir(ROOT, "A")) == ["1"]
-        assert caplog.messages == [
-            f"{stuck}: cannot be removed, and is tried again: {os.strerror(errno.EBUSY)}"
-        ]
+        queues.delete("B")
+        queues.discard_left()
+        assert (list(queues), queues.find("A", 0), queues.by_number) == ([], None, {})
+        why = os.strerror(errno.EBUSY)
+        assert caplog.messages == [f"{stuck}: cannot be moved, and is tried again: {why}"]
         for make in (queues.get, queues.take_offset):
-            with pytest.raises(
-                StoreNotWritable, match="the queue A-1 that was deleted, and cannot be removed"
-            ):
+            with pytest.raises(StoreNotWritable, match="the queue A-1 that was deleted, and cannot be moved"):
                 make("A", 1)
-        assert queues.take_offset("A", 0)[1] == 0
+        assert queues.take_offset("B", 0)[1] == 0
     assert queues.take_offset("A", 1)[1] == 0
-    assert disk.names(layout.topic_dir(ROOT, "A")) == []
-    queues.delete("A")
-    assert disk.names(layout.consume_queues_dir(ROOT)) == []
+    assert not disk.exists(stuck)
 
 
-def test_queues_that_nobody_uses_go_once_their_messages_are_gone(disk: MemoryDisk) -> None:
+def test_of_a_topic_whose_other_queues_stay_the_directories_of_queues_go(disk: MemoryDisk) -> None:
     queues = queues_on(disk)
-    for topic, queue_id in (("A", 0), ("A", 1), ("B", 0), ("C", 0)):
-        queue = queues.get(topic, queue_id)
-        fill(queue, PER_FILE)
-        queue.next_offset = queue.max_offset
+    for queue_id in range(3):
+        fill(queues.get("A", queue_id), 1)
     queues.write_back()
-    taken = queues.get("C", 0)
-    taken.next_offset += 1  # a message is on its way
-    end = queues.get("A", 0).physical_end
-
-    def is_used(topic: str, queue_id: int) -> bool:
-        return (topic, queue_id) == ("A", 0)
-
-    assert queues.unused(end - 1, is_used) == []
-    assert queues.unused(end, is_used) == [("A", 1), ("B", 0)]
-    queues.remove([("A", 1), ("B", 0)], {"A", "B"})
-    assert {(queue.topic, queue.queue_id) for queue in queues} == {("A", 0), ("C", 0)}
-    assert disk.names(layout.consume_queues_dir(ROOT)) == ["A", "C"]
-    assert disk.names(layout.topic_dir(ROOT, "A")) == ["0"]
+    queues.forget([queues.get("A", 0), queues.get("A", 2)])
+    queues.discard("A", [0, 2])
+    assert (disk.names(layout.topic_dir(ROOT, "A")), queues.find("A", 1) is not None) == (["1"], True)
+    assert queues.take_offset("A", 2)[1] == 0
 
 
 @pytest.mark.parametrize("name", ["01", "-1", "x", "0.tmp"])

@@ -102,9 +102,9 @@ def test_a_crash_between_the_renames_leaves_a_store_that_opens_whole(
     states: list[MemoryDisk] = []
 
     class Watched(MemoryDisk):
-        def rename(self, old: Path, new: Path) -> None:
+        def rename(self, old: Path, new: Path, *, durable: bool = True) -> None:
             states.append(self.after_kill())
-            super().rename(old, new)
+            super().rename(old, new, durable=durable)
 
     disk = Watched()
     closed_store(open_store, disk)
@@ -133,10 +133,10 @@ def test_a_disk_that_is_full_leaves_the_old_files(open_store: OpenStore, disk: M
 
 def test_a_rename_that_fails_puts_the_old_files_back(open_store: OpenStore) -> None:
     class Refusing(MemoryDisk):
-        def rename(self, old: Path, new: Path) -> None:
+        def rename(self, old: Path, new: Path, *, durable: bool = True) -> None:
             if new == layout.consume_queues_dir(ROOT) and old.name == new.name:
                 raise OSError("refused")
-            super().rename(old, new)
+            super().rename(old, new, durable=durable)
 
     disk = Refusing()
     before = derived(closed_store(open_store, disk))

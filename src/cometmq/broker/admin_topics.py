@@ -13,10 +13,9 @@ from cometmq.broker.refused import Refused, outcome
 from cometmq.broker.request_body import LIST_SIZE_MAX, check_count, decode_request
 from cometmq.broker.requests import Handlers
 from cometmq.broker.topics import QUEUE_COUNT_MAX, Topics, is_system_topic
-from cometmq.errors import IllegalName, StoreNotWritable
+from cometmq.errors import IllegalName
 from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue
-from cometmq.net.boundary import attempt
 from cometmq.net.server import Session
 from cometmq.store.reading import PAUSE, Reading
 from cometmq.store.store import MessageStore
@@ -109,11 +108,10 @@ class TopicAdmin:
         self._answer_when_published(session, command, [topic.topic for topic in topics])
 
     def delete(self, session: Session, command: Command, header: TopicHeader) -> None:
-        """DELETE_TOPIC_IN_BROKER: the topic, and once that is saved its queues and the offsets in it."""
+        """DELETE_TOPIC_IN_BROKER: the topic, its messages and the offsets in it."""
         name = _checked_name(header.topic)
-        self._topics.delete(name)
-        delete_messages = partial(self._delete_messages, session, command, name)
-        self._topics.when_saved(name, lambda error: attempt(session, (command,), delete_messages, error))
+        self._topics.delete([name])
+        self._answer_when_published(session, command, [name])
 
     def config(self, _session: Session, command: Command, header: TopicHeader) -> Command:
         """GET_TOPIC_CONFIG."""
@@ -158,21 +156,6 @@ class TopicAdmin:
         """Answer once the disk has these topics and the name servers know them, or why the disk refuses."""
         if not command.is_oneway:
             self._topics.when_published(names, lambda error: session.send(outcome(command, error)))
-
-    def _delete_messages(
-        self, session: Session, command: Command, name: str, error: StoreNotWritable | None
-    ) -> None:
-        """Delete what there is in a topic whose deletion is saved; answer that, or why it cannot be."""
-        try:
-            if error is not None:
-                raise error
-            self._store.delete_topic(name)
-        except StoreNotWritable as refused:
-            if not command.is_oneway:
-                session.send(outcome(command, refused))
-            return
-        self._offsets.delete_topics([name])
-        self._answer_when_published(session, command, [name])
 
     def _find(self, name: str) -> TopicConfig:
         topic = self._topics.find(name)

@@ -223,7 +223,7 @@ class Assembly:
                 broker_name=own.broker_name,
             ),
             BrokerAdmin(settings, store, files, self.reads, self.rates, self.consumers, clock),
-            StoreAdmin(self.topics, store, self.offsets),
+            StoreAdmin(self.topics, store, self.offsets, self.reads),
             self.schedule,
         )
         self.bulk = Bulk(sends.bulk, self.pulls, queries.bulk)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -182,6 +183,7 @@ class Broker:
         periodic.every(TICK_MS, parts.rates.sample)
         periodic.follow(UPKEEP_MS, lambda: self._tick(store))
         periodic.every(TICK_MS, lambda: self._remove_expired(store))
+        periodic.every(TICK_MS, lambda: self._remove_deleted(store))
         periodic.every(SILENCE_CHECK_MS, parts.clients.close_silent)
         interval_ms = self._settings.broker.flush_consumer_offset_interval
         periodic.every(interval_ms, lambda: self._write("offsets", parts.offsets))
@@ -240,6 +242,11 @@ class Broker:
                 await asyncio.sleep(removal.pause_ms / 1000)
 
         self._begin("retention", remove())
+
+    def _remove_deleted(self, store: MessageStore) -> None:
+        """Remove the files of deleted queues, in a thread."""
+        if store.deletions.has_files:
+            self._begin_alone("deleted files", partial(asyncio.to_thread, store.deletions.remove_files))
 
     def _deliver(self, schedule: Schedule) -> int | None:
         """Deliver delayed messages that are due; return after how many ms to do it again, others between."""

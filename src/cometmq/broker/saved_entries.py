@@ -7,11 +7,14 @@ for it (``Change.when_saved``).
 
 If the disk refuses, a change is taken back and who waits is told why. Changes that are ``optional``, those
 that reading needs, stay in memory all the same and are tried again.
+
+What belongs to entries that are removed is deleted first (``delete_data``): no later change is saved before
+that is done. So an entry that is made anew, under the same name, finds nothing of the one before it.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Generic
 
@@ -36,6 +39,7 @@ class Change(Generic[BodyType]):
         before: what was there, for those that are taken back if they cannot be written.
         is_optional: some of them are not taken back.
         created: the names that were not there, or not there for good yet.
+        removed: the names of entries that were removed, though they may be there again.
         is_saved: the disk has them, or has refused them.
         is_known: and all who are to know of them know.
     """
@@ -44,6 +48,7 @@ class Change(Generic[BodyType]):
         self.entries: dict[str, BodyType | None] = {}
         self.before: dict[str, BodyType | None] = {}
         self.created: set[str] = set()
+        self.removed: dict[str, None] = {}
         self.is_optional = False
         self.is_saved = False
         self.is_known = False
@@ -92,6 +97,7 @@ class SavedEntries(Generic[BodyType]):
     Attributes:
         entries: all of them by name; changed here only.
         on_undone: called with the names of entries that are as they were before a change.
+        delete_data: deletes what belongs to entries of these names. Raises StoreNotWritable.
     """
 
     def __init__(
@@ -103,6 +109,7 @@ class SavedEntries(Generic[BodyType]):
     ) -> None:
         self.entries = entries
         self.on_undone: Callable[[Collection[str]], None] = lambda _: None
+        self.delete_data: Callable[[Collection[str]], Awaitable[None]] = _nothing
         self._file = file
         self._rest = rest
         self._publish = publish or self.note_known
@@ -131,6 +138,8 @@ class SavedEntries(Generic[BodyType]):
             earlier = self._unfinished.get(name)
             if old is None or (earlier is not None and name in earlier.created):
                 change.created.add(name)
+            if entry is None:
+                change.removed[name] = None
             change.entries[name] = entry
             self._unfinished[name] = change
             self._put(name, entry)
@@ -197,7 +206,11 @@ class SavedEntries(Generic[BodyType]):
         try:
             while True:
                 change, write = self._begin_write()
-                error = await asyncio.to_thread(write)
+                error = await self._delete_data(change)
+                if error is None:
+                    error = await asyncio.to_thread(write)
+                else:
+                    self._unwritten = None
                 self._end_write(change, error)
                 if self._next is None:
                     return
@@ -205,6 +218,16 @@ class SavedEntries(Generic[BodyType]):
             self._writing = None
             if self._is_behind:
                 self._retry = asyncio.get_running_loop().call_later(RETRY_S, self._write_soon)
+
+    async def _delete_data(self, change: Change[BodyType]) -> StoreNotWritable | None:
+        """Delete what belongs to entries that a change removed; return why that cannot be."""
+        if not change.removed:
+            return None
+        try:
+            await self.delete_data(change.removed)
+        except StoreNotWritable as error:
+            return error
+        return None
 
     def _begin_write(self) -> tuple[Change[BodyType], Callable[[], StoreNotWritable | None]]:
         """Return what has changed, and what writes it in any thread and returns why it could not."""
@@ -234,7 +257,8 @@ class SavedEntries(Generic[BodyType]):
                     later.before[name] = old
                 continue
             self._put(name, old)
-            self._unwritten = (self._unwritten or {}) | {name: old}
+            if self._unwritten is not None:
+                self._unwritten[name] = old
             undone.append(name)
         if undone:
             self.on_undone(undone)
@@ -248,6 +272,26 @@ def _written(
     except StoreNotWritable as error:
         return error
     return None
+
+
+def when_all_published(changes: Sequence[Change[Any]], action: Saved) -> None:
+    """Call ``action`` when all of these changes are saved and known, or with why one cannot be saved."""
+    if not changes:
+        action(None)
+        return
+    change, rest = changes[0], changes[1:]
+
+    def go_on(error: StoreNotWritable | None) -> None:
+        if error is None:
+            change.when_known(partial(when_all_published, rest, action))
+        else:
+            action(error)
+
+    change.when_saved(go_on)
+
+
+async def _nothing(_: Collection[str]) -> None:
+    """Nothing belongs to the entries."""
 
 
 def when_all_known(changes: Iterable[Change[Any]], action: Callable[[], None]) -> None:

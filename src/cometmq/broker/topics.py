@@ -8,16 +8,16 @@ that the name servers are told. No answer that says or implies that a topic exis
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
 
 from cometmq.broker import saved
-from cometmq.broker.saved_entries import Change, Saved, SavedEntries
+from cometmq.broker.saved_entries import Change, Saved, SavedEntries, when_all_published
 from cometmq.broker.settings import BrokerSettings
-from cometmq.errors import IllegalName, StoreNotWritable
+from cometmq.errors import IllegalName
 from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.layout import DLQ_PREFIX, REPLY_SUFFIX, RETRY_PREFIX, valid_topic
 from cometmq.io.clock import Clock
@@ -148,10 +148,6 @@ class Topics:
         change = self._saved.unfinished(name)
         return change if change is not None and name in change.created else None
 
-    def when_saved(self, name: str, action: Saved) -> None:
-        """Call ``action`` once the disk has a topic as it is now, or with the reason why it refuses."""
-        self._saved.when_saved(name, action)
-
     def when_published(self, names: Iterable[str], action: Saved) -> None:
         """Call ``action`` once the disk has topics as they are now and the name servers have been told.
 
@@ -160,7 +156,7 @@ class Topics:
         """
         changes = [change for name in names if (change := self._saved.unfinished(name)) is not None]
         if changes:
-            _when_published(list(dict.fromkeys(changes)), action)
+            when_all_published(list(dict.fromkeys(changes)), action)
         else:
             self.inform_again(partial(action, None))
 
@@ -228,16 +224,24 @@ class Topics:
         if any(self._topics.get(name) != topic for name, topic in changed.items()):
             self._change(changed)
 
-    def delete(self, name: str) -> None:
-        """Remove a topic; no error if there is none."""
-        if name in self._topics:
-            self._change({name: None})
+    def delete(self, names: Iterable[str]) -> Change[TopicConfig]:
+        """Remove topics, with what ``on_delete`` deletes of them; no error if there are none."""
+        gone = dict.fromkeys(names)
+        known = gone.keys() & self._topics.keys()
+        change = self._saved.change(gone)
+        if known:
+            self._tell(known)
+        return change
 
     def as_table(self) -> TopicTable:
         """Give all topics in RocketMQ's form."""
         return TopicTable(self.data_version, topics=self._topics)
 
-    def _change(self, topics: Mapping[str, TopicConfig | None], *, optional: bool = False) -> None:
+    def on_delete(self, delete_data: Callable[[Collection[str]], Awaitable[None]]) -> None:
+        """Delete by ``delete_data`` what there is in topics that are removed. It raises StoreNotWritable."""
+        self._saved.delete_data = delete_data
+
+    def _change(self, topics: Mapping[str, TopicConfig], *, optional: bool = False) -> None:
         self._saved.change(topics, optional=optional)
         self._tell(topics)
 
@@ -253,22 +257,6 @@ class Topics:
     def _publish(self, change: Change[TopicConfig]) -> None:
         """Register a change with the name servers."""
         self.when_informed(partial(self._saved.note_known, change))
-
-
-def _when_published(changes: list[Change[TopicConfig]], action: Saved) -> None:
-    """Call ``action`` when all of these changes are published, or at once with why one cannot be saved."""
-    if not changes:
-        action(None)
-        return
-    change, rest = changes[0], changes[1:]
-
-    def go_on(error: StoreNotWritable | None) -> None:
-        if error is None:
-            change.when_known(partial(_when_published, rest, action))
-        else:
-            action(error)
-
-    change.when_saved(go_on)
 
 
 def _at_once(action: Callable[[], None]) -> None:

@@ -5,6 +5,7 @@
     root/
     ├── commitlog/<20 digits>                       records
     ├── consumequeue/<topic>/<queue id>/<20 digits> 20-byte entries
+    ├── consumequeue/.deleted/<name>                directories of queues that are to be removed
     ├── index/<yyyyMMddHHmmssSSS>                   key hash tables, by the local time of their creation
     ├── timerwheel, timerlog/<20 digits>            messages with a delivery time of their own
     ├── checkpoint                                  store times up to which files are on the disk
@@ -158,6 +159,15 @@ def topic_ext_dir(root: Path, topic: str) -> Path:
 def consume_queue_ext_dir(root: Path, topic: str, queue_id: int) -> Path:
     """Return the directory of a ConsumeQueueExt. Raises IllegalName like ``consume_queue_dir``."""
     return topic_ext_dir(root, topic) / consume_queue_dir(root, topic, queue_id).name
+
+
+def deleted_dir(queues: Path) -> Path:
+    """Where directories wait to be removed that lay in a folder of queues, in the same file system.
+
+    No topic is named like it. A Java broker takes it for a topic without queues, as long as what lies there
+    is not named by a number.
+    """
+    return queues / ".deleted"
 
 
 def index_dir(root: Path) -> Path:

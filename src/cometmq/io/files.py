@@ -214,8 +214,8 @@ class FileLayer(Protocol):
         """Create the directory ``path`` and its parents, if missing. ``durable`` as in ``create``."""
         ...
 
-    def rename(self, old: Path, new: Path) -> None:
-        """Rename ``old`` to ``new``, replacing it, durably."""
+    def rename(self, old: Path, new: Path, *, durable: bool = True) -> None:
+        """Rename ``old`` to ``new``, replacing it. Without ``durable`` sync both directories later."""
         ...
 
     def remove(self, path: Path, *, durable: bool = True) -> None:
@@ -346,10 +346,11 @@ class Disk:
         if durable:
             syncing.sync_directory(path.parent)
 
-    def rename(self, old: Path, new: Path) -> None:
-        """Rename ``old`` to ``new``, replacing it, durably."""
+    def rename(self, old: Path, new: Path, *, durable: bool = True) -> None:
+        """Rename ``old`` to ``new``, replacing it."""
         os.replace(old, new)
-        syncing.sync_directory(new.parent)
+        if durable:
+            syncing.sync_directory(new.parent)
 
     def remove(self, path: Path, *, durable: bool = True) -> None:
         """Remove a file, if it exists."""

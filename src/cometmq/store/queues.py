@@ -6,7 +6,6 @@ Entries are put into their queues when somebody asks for a queue that has some t
 import logging
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from pathlib import Path
 
 from cometmq.errors import FormatError, StoreDamaged, StoreNotWritable
@@ -14,6 +13,7 @@ from cometmq.format import layout
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.consume_queue_ext import ConsumeQueueExt
+from cometmq.store.discarded import Discarded
 from cometmq.store.entries_ahead import EntriesAhead
 from cometmq.store.file_chain import FileChain
 from cometmq.store.folders import queues_in, topics_in
@@ -31,6 +31,7 @@ DENSE_IDS = 1024
 
 _NO_NUMBER = -1
 _NO_NUMBERS = array("q")
+_NO_QUEUES: dict[int, ConsumeQueue] = {}
 
 QueueKey = tuple[str, int]
 
@@ -49,6 +50,7 @@ class Queues:
         ahead: entries that were read with others, by the queue's number.
         by_number: the queues by their numbers.
         staged: entries that are still to be put; they are, before a queue is given out.
+        discarded: the files of queues that are gone, until they are removed.
         trusted: whether a file of another length tells of a wrong setting, and is not what a crash has left
             of a queue that is gone: while a store is opened that was closed.
     """
@@ -58,26 +60,25 @@ class Queues:
         self._ext_size = ext_size
         self._root = root
         self._file_size = file_size
-        self._queues: dict[QueueKey, ConsumeQueue] = {}
+        self._topics: dict[str, dict[int, ConsumeQueue]] = {}
         self._numbers: dict[str, array[int]] = {}  # by topic and id; so few bytes stay in a cache
-        self._left: dict[QueueKey, ConsumeQueue] = {}  # gone, but not all of their files
-        self._topics_left: set[str] = set()  # maybe without queues, and with directories
-        self._told: set[str] = set()  # what could not be removed
+        self._left: dict[Path, OSError] = {}  # directories of queues that are gone, and cannot be moved
         self._tails: dict[ConsumeQueue, bytearray] = {}  # the longest waiting first
         self.ahead = EntriesAhead()
         self.next_offsets = NextOffsets()
         self.by_number: dict[int, ConsumeQueue] = {}
         self.staged = Staged(self.by_number)
+        self.discarded = Discarded(files.layer, root)
         self.trusted = False
 
     def __iter__(self) -> Iterator[ConsumeQueue]:
         """Go through the queues."""
         self.staged.put()
-        return iter(self._queues.values())
+        return self._all()
 
     def find(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """Give a queue, or None if it never had a message."""
-        queue = self._queues.get((topic, queue_id))
+        queue = self._topics.get(topic, _NO_QUEUES).get(queue_id)
         if queue is not None and queue.max_offset < self.next_offsets.values[queue.number]:
             self.staged.put_queue(queue.number)  # what its readers wait for may be there
         return queue
@@ -97,7 +98,8 @@ class Queues:
         numbers = self._numbers.get(topic, _NO_NUMBERS)
         number = numbers[queue_id] if 0 <= queue_id < len(numbers) else _NO_NUMBER
         if number == _NO_NUMBER:
-            number = (self._queues.get((topic, queue_id)) or self._new(topic, queue_id)).number
+            queue = self._topics.get(topic, _NO_QUEUES).get(queue_id) or self._new(topic, queue_id)
+            number = queue.number
         next_offsets = self.next_offsets.values
         queue_offset = next_offsets[number]
         next_offsets[number] = queue_offset + 1
@@ -116,6 +118,7 @@ class Queues:
             on_topic: called after each topic, for there may be many.
         """
         self.trusted, layer = trusted, self._files.layer
+        self.discarded.load()
         topics = layout.consume_queues_dir(self._root)
         for topic in topics_in(layer, topics):
             directory = topics / topic
@@ -125,7 +128,7 @@ class Queues:
                 queue = self._make(topic, _parse_queue_id(directory, name))
                 queue.recover(trusted=trusted)
                 queue.correct_min_offset(min_physical_offset)  # while its file is open
-                self._queues[topic, queue.queue_id] = queue
+                self._topics.setdefault(topic, {})[queue.queue_id] = queue
             on_topic()
 
     def write_back(self, least_bytes: int = 1) -> None:
@@ -161,98 +164,102 @@ class Queues:
 
     def take_unsynced(self) -> list[Path]:
         """Give the files that were written since the last call: they must be synced."""
-        return [path for queue in self._queues.values() for path in queue.take_unsynced()]
+        return [path for queue in self._all() for path in queue.take_unsynced()]
+
+    def of_topic(self, topic: str) -> list[ConsumeQueue]:
+        """Return the queues of a topic."""
+        self.staged.put()
+        return list(self._topics.get(topic, _NO_QUEUES).values())
+
+    def topics(self) -> list[str]:
+        """Return the topics that have queues."""
+        return list(self._topics)
 
     def delete(self, topic: str, before: int = 2**63 - 1) -> None:
-        """Remove a topic's queues that go no further than CommitLog offset ``before``: see ``remove``.
+        """Remove a topic's queues that go no further than CommitLog offset ``before``.
 
         The messages stay in the CommitLog until they expire.
         """
-        self.staged.put()
-        of_topic = [
-            key for key, queue in self._queues.items() if key[0] == topic and queue.physical_end <= before
-        ]
-        self.remove(of_topic, {topic})
+        gone = [queue for queue in self.of_topic(topic) if queue.physical_end <= before]
+        self.forget(gone)
+        self.discard(topic, (queue.queue_id for queue in gone))
 
-    def unused(self, before: int, is_used: Callable[[str, int], bool]) -> list[QueueKey]:
-        """Give the queues that nobody uses and that go no further than CommitLog offset ``before``."""
-        return [
-            (queue.topic, queue.queue_id)
-            for queue in self
-            if queue.physical_end <= before
-            and queue.next_offset == queue.max_offset
-            and not is_used(queue.topic, queue.queue_id)
-        ]
-
-    def remove(self, keys: Iterable[QueueKey], topics: set[str]) -> None:
-        """Remove queues, and the directories of those of their ``topics`` that have no other.
-
-        They are gone on return, but for files that the disk does not let go: these are logged, and left to
-        ``remove_left``.
-        """
-        for key in keys:
-            queue = self._queues.pop(key)
+    def forget(self, queues: Iterable[ConsumeQueue]) -> None:
+        """Take queues out of the store, but for those that are no longer in it; ``discard`` must follow."""
+        for queue in queues:
+            topic, queue_id = queue.topic, queue.queue_id
+            ids = self._topics.get(topic, _NO_QUEUES)
+            if ids.get(queue_id) is not queue:
+                continue
+            del ids[queue_id]
             queue.let_go()  # whoever still has it must not write its tail
             queue.next_offset = GONE
             del self.by_number[queue.number]
-            if queue.queue_id < DENSE_IDS:
-                self._numbers[queue.topic][queue.queue_id] = _NO_NUMBER
-            self._left[key] = queue
-        self._topics_left |= topics
-        for topic in topics - {topic for topic, _ in self._queues}:
-            self._numbers.pop(topic, None)
-        self.remove_left()
+            if not ids:
+                del self._topics[topic]
+                self._numbers.pop(topic, None)
+            elif queue_id < DENSE_IDS:
+                self._numbers[topic][queue_id] = _NO_NUMBER
 
-    def remove_left(self) -> None:
-        """Remove what the disk still has of queues that are gone; what it does not let go is left again."""
-        for key, queue in list(self._left.items()):
-            if self._is_removed(queue.remove):
-                del self._left[key]
-        used = {topic for topic, _ in self._queues}
-        for topic in sorted(self._topics_left - {topic for topic, _ in self._left}):
-            if topic in used or self._is_removed(partial(self._remove_topic, topic)):
-                self._topics_left.remove(topic)
+    def discard(self, topic: str, queue_ids: Iterable[int]) -> None:
+        """Move the files of queues that are not in the store out of the way: see ``Discarded``.
 
-    def _is_removed(self, remove: Callable[[], None]) -> bool:
-        """Remove something; tell whether it is gone. What the disk does not let go is logged once."""
+        If the topic has no other queues, its directory goes as a whole. What the disk does not let go is
+        logged, and left to ``discard_left``.
+        """
+        if (ids := self._topics.get(topic)) is None:
+            places = [layout.topic_dir(self._root, topic)]
+            if self._ext_size:
+                places.append(layout.topic_ext_dir(self._root, topic))
+        else:
+            gone = [queue_id for queue_id in queue_ids if queue_id not in ids]
+            places = [place for queue_id in gone for place in self._places(topic, queue_id)]
+        for place in places:
+            self._take_away(place)
+
+    def discard_left(self) -> None:
+        """Move out of the way what the disk did not let go before."""
+        for place in list(self._left):
+            self._take_away(place)
+
+    def _take_away(self, place: Path) -> None:
         try:
-            remove()
+            self.discarded.take(place)
         except OSError as error:
-            path = str(error.filename or self._root)
-            if path not in self._told:
-                self._told.add(path)
-                log.warning("%s: cannot be removed, and is tried again: %s", path, error.strerror)
-            return False
-        return True
+            if place not in self._left:
+                log.warning("%s: cannot be moved, and is tried again: %s", place, error.strerror)
+            self._left[place] = error
+        else:
+            self._left.pop(place, None)
 
-    def _remove_topic(self, topic: str) -> None:
-        self._files.layer.remove_directory(layout.topic_dir(self._root, topic))
+    def _places(self, topic: str, queue_id: int) -> list[Path]:
+        """Return where the files of a queue are, and those of its extension."""
+        places = [layout.consume_queue_dir(self._root, topic, queue_id)]
         if self._ext_size:
-            self._remove_exts(layout.topic_ext_dir(self._root, topic))
+            places.append(layout.consume_queue_ext_dir(self._root, topic, queue_id))
+        return places
 
-    def _remove_exts(self, directory: Path) -> None:
-        """Remove a topic's directory of extensions, with those of queues whose own files are gone already."""
-        for name in queues_in(self._files.layer, directory):
-            FileChain(self._files, directory / name, self._ext_size, EXT_SETTING).remove()
-        self._files.layer.remove_directory(directory)
+    def _all(self) -> Iterator[ConsumeQueue]:
+        return (queue for ids in self._topics.values() for queue in ids.values())
 
     def _new(self, topic: str, queue_id: int) -> ConsumeQueue:
-        if (gone := self._left.get((topic, queue_id))) is not None:
-            self._clear(gone)
-        queue = self._queues[topic, queue_id] = self._make(topic, queue_id)
+        if self._left:
+            self._make_room(topic, queue_id)
+        queue = self._make(topic, queue_id)
+        self._topics.setdefault(topic, {})[queue_id] = queue
         queue.recover_ext(trusted=self.trusted)  # what another life of the queue left
         return queue
 
-    def _clear(self, gone: ConsumeQueue) -> None:
-        """Remove the files of a queue that is gone, as another one is made in its place."""
-        try:
-            gone.remove()
-        except OSError as error:
-            raise StoreNotWritable(
-                f"{error.filename}: is left of the queue {gone.topic}-{gone.queue_id} that was deleted, and "
-                f"cannot be removed ({error.strerror}): see to it that it can; the queue takes messages then"
-            ) from error
-        del self._left[gone.topic, gone.queue_id]
+    def _make_room(self, topic: str, queue_id: int) -> None:
+        """Move files of a queue that is gone out of the way, as another one is made in its place."""
+        for place in self._places(topic, queue_id):
+            for left in self._left.keys() & {place, place.parent}:
+                self._take_away(left)
+                if (error := self._left.get(left)) is not None:
+                    raise StoreNotWritable(
+                        f"{left}: is left of the queue {topic}-{queue_id} that was deleted, and cannot be "
+                        f"moved ({error.strerror}): see to it that it can; the queue takes messages then"
+                    ) from error
 
     def _make(self, topic: str, queue_id: int) -> ConsumeQueue:
         directory = layout.consume_queue_dir(self._root, topic, queue_id)

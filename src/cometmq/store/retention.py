@@ -25,19 +25,17 @@ Source: RocketMQ ``store/DefaultMessageStore.java`` (CleanCommitLogService, Clea
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from cometmq.errors import StoreNotWritable
 from cometmq.store.clock_steps import ClockSteps
-from cometmq.store.commit_log import describe
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.disk_space import DiskSpace, Need
 from cometmq.store.flush import Flusher
 from cometmq.store.next_offsets import GONE
 from cometmq.store.parts import Parts
-from cometmq.store.queues import QueueKey
 from cometmq.store.settings import StoreSettings
 from cometmq.store.upkeep import Upkeep
 
@@ -78,7 +76,6 @@ class Retention:
         self._log = parts.log
         self._queues = parts.queues
         self._index = parts.index
-        self._ledger = parts.ledger
         self._files = parts.files
         self._layer = parts.files.layer
         self._flusher = flusher
@@ -124,7 +121,7 @@ class Retention:
         """
         self._next_round_ms = self._clock.monotonic_ms() + self._settings.clean_resource_interval
         self._stuck.clear()
-        self._queues.remove_left()
+        self._queues.discard_left()
         if self._taken:
             yield from self._removal([])
         yield from self._log_files(self._space.measure())
@@ -158,20 +155,6 @@ class Retention:
     def run(self) -> list[Path]:
         """Do a round here and now, without pauses; gives what was removed."""
         return [path for removal in self.round() for path in self.remove(removal.paths)]
-
-    def remove_unused(self, is_used: Callable[[str, int], bool]) -> list[QueueKey]:
-        """Remove the queues whose messages are all gone and that nobody uses any more; give which.
-
-        A queue that is removed begins anew at queue offset 0, so one that is used must stay.
-        Raises StoreNotWritable if the disk refuses to note it.
-        """
-        unused = self._queues.unused(self._log.min_offset, is_used)
-        try:
-            self._ledger.note_removed(unused)
-        except OSError as error:
-            raise StoreNotWritable(describe(error, self._log.chain.directory)) from error
-        self._queues.remove(unused, {topic for topic, _ in unused})
-        return unused
 
     def _log_files(self, need: Need) -> Iterator[Removal]:
         asked = self._asked_rounds > 0

@@ -23,6 +23,7 @@ from cometmq.store.append import Appended, NewMessage
 from cometmq.store.bulk_append import BulkAppend
 from cometmq.store.clock_steps import ClockSteps
 from cometmq.store.commit_log import describe
+from cometmq.store.deletions import Deletions
 from cometmq.store.dispatch import NO_QUEUE, Arrival, Dispatcher, has_queue_entry
 from cometmq.store.flush import Flusher
 from cometmq.store.full_disk import told_if_full
@@ -42,7 +43,6 @@ from cometmq.store.settings import StoreSettings
 from cometmq.store.upkeep import Upkeep
 
 log = logging.getLogger(__name__)
-
 
 READ_THREADS = 4
 """How many reads wait for the disk at once."""
@@ -66,6 +66,7 @@ class MessageStore(Messages, HasPointers):
         flusher: brings the CommitLog to the disk; tells how far and how often.
         on_synced: called by ``run_soon`` after each commit, and each sync under SYNC_FLUSH, done or failed.
         retention: removes what has expired.
+        deletions: removes topics and queues, and their files.
         readings: what the methods that read do, for those who must not wait.
     """
 
@@ -142,6 +143,7 @@ class MessageStore(Messages, HasPointers):
             vouched_offset=self.recovered.begin,
         )
         self.retention = Retention(parts, self.flusher, self._upkeep, settings, clock)
+        self.deletions = Deletions(parts)
         self.readings = Readings(parts, settings, self._upkeep.catch_up, lambda: self.confirm_offset)
         self.flusher.start()
 
@@ -254,6 +256,10 @@ class MessageStore(Messages, HasPointers):
         """Give topic and id of every queue that has had a message."""
         return [(queue.topic, queue.queue_id) for queue in self._queues if queue.next_offset]
 
+    def topics(self) -> list[str]:
+        """Return the topics that have had a message."""
+        return self._queues.topics()
+
     def delete_topic(self, topic: str) -> None:
         """Remove a topic's queues; its records stay in the CommitLog until they expire.
 
@@ -261,11 +267,8 @@ class MessageStore(Messages, HasPointers):
         """
         if self._closed:
             raise StoreNotWritable(f"the store {self.root} is closed")
-        try:
-            self._parts.ledger.note_deleted(topic, self._log.written_offset)
-        except OSError as error:
-            raise StoreNotWritable(describe(error, self.root)) from error
-        self._queues.delete(topic)
+        run(self.deletions.topics([topic]))
+        self.deletions.remove_files()
 
     def recent(self, since_ms: int, bytes_max: int, having: bytes) -> Iterator[tuple[Buffer, RecordHead]]:
         """Find records near the log's end by bytes in them: see ``recent.recent_records``. For any thread."""
@@ -362,6 +365,7 @@ class MessageStore(Messages, HasPointers):
         if self.flusher.not_writable is None:
             self._log.clear_failed()
             if self._upkeep.finish(self._log.written_time):
+                self._queues.discarded.close()
                 self._note_files()
                 self._parts.files.layer.remove(layout.abort_path(self.root))
                 return

@@ -246,7 +246,7 @@ class MemoryDisk:
     def names(self, directory: Path) -> list[str]:
         """Return the names in ``directory``, sorted."""
         prefix = str(directory).rstrip("/") + "/"
-        paths = {*map(str, list(self._files)), *map(str, self._directories)}
+        paths = {*map(str, list(self._files)), *map(str, list(self._directories))}
         inside = (path[len(prefix) :] for path in paths if path.startswith(prefix))
         return sorted(name for name in inside if name and "/" not in name)
 
@@ -258,7 +258,7 @@ class MemoryDisk:
         """Create the directory ``path`` and its parents, if missing."""
         self._directories.update((path, *path.parents))
 
-    def rename(self, old: Path, new: Path) -> None:
+    def rename(self, old: Path, new: Path, *, durable: bool = True) -> None:  # noqa: ARG002 - as above
         """Rename a file, replacing ``new``, or a directory with its content to a free name."""
         if old not in self._directories:
             self._files[new] = self._content(old)

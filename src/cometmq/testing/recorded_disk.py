@@ -158,15 +158,16 @@ class RecordedDisk(MemoryDisk):
         super().make_directory(path, durable=durable)
         self._record_names({path: DIRECTORY}, durable=durable)
 
-    def rename(self, old: Path, new: Path) -> None:
+    def rename(self, old: Path, new: Path, *, durable: bool = True) -> None:
         """Rename a file, replacing ``new``, or a directory with its content to a free name."""
         self.check_alive(old)
         before = self._nodes()
-        super().rename(old, new)
+        super().rename(old, new, durable=durable)
         after = self._nodes()
         changed = {path for path in before | after if before.get(path) is not after.get(path)}
         self._record_names({path: after.get(path) for path in changed})
-        self._record_sync(new.parent)
+        if durable:
+            self._record_sync(new.parent)
 
     def remove(self, path: Path, *, durable: bool = True) -> None:
         """Remove a file, if it exists."""

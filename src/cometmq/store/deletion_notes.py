@@ -1,0 +1,83 @@
+"""What was deleted since the ledger's large file was written: ``config/deletions.json``.
+
+It is small, since it begins anew with each life of the store: so to note a deletion costs the same however
+many queues there are. A deletion that is applied twice, or that has expired, does no harm: it only concerns
+what lies before its offset. Like the ledger's own file it is CometMQ's, and no Java broker touches it.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+import msgspec
+
+from cometmq.format import layout
+from cometmq.io.files import FileLayer
+from cometmq.store.tables import JsonTable
+
+log = logging.getLogger(__name__)
+
+NAME: Final = "deletions"
+
+
+class _NotesFile(msgspec.Struct):
+    """The file: CommitLog offsets of the deletions of topics, and of queues by topic and id."""
+
+    topics: dict[str, int] = {}
+    queues: dict[str, dict[int, int]] = {}
+
+
+class DeletionNotes:
+    """The notes of one store, which any thread may write.
+
+    Attributes:
+        topics: by topic, the CommitLog offset before which its records are deleted.
+        queues: by topic and queue id, the CommitLog offset before which a queue ended that begins anew.
+    """
+
+    def __init__(self, layer: FileLayer, root: Path) -> None:
+        self.topics: dict[str, int] = {}
+        self.queues: dict[str, dict[int, int]] = {}
+        self._table = JsonTable(layer, layout.config_path(root, NAME))
+        self._lock = Lock()
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self.topics or self.queues)
+
+    def load(self) -> None:
+        """Read the file if it is there; one that holds something else counts as none."""
+        content = _NotesFile()
+        try:
+            content = msgspec.convert(self._table.load() or {}, _NotesFile, strict=False)
+        except msgspec.ValidationError as error:
+            log.warning("%s: %s; going on without it", self._table.path, error)
+        self.topics, self.queues = content.topics, content.queues
+
+    def add(
+        self,
+        topics: Mapping[str, int],
+        queues: Mapping[str, Mapping[int, int]],
+        is_needed: Callable[[str, int], bool],
+    ) -> None:
+        """Note deletions, durably. Raises OSError: then there are no more than before.
+
+        Args:
+            is_needed: decides by topic and offset whether an older note is kept.
+        """
+        with self._lock:
+            kept = {topic: offset for topic, offset in self.topics.items() if is_needed(topic, offset)}
+            more = {topic: self.queues.get(topic, {}) | dict(ids) for topic, ids in queues.items()}
+            self._save(kept | dict(topics), self.queues | more)
+
+    def clear(self) -> None:
+        """Begin anew: the ledger's own file says the same. Raises OSError."""
+        with self._lock:
+            if self:
+                self._save({}, {})
+
+    def _save(self, topics: dict[str, int], queues: dict[str, dict[int, int]]) -> None:
+        self._table.save(msgspec.to_builtins(_NotesFile(topics, queues), str_keys=True))
+        self.topics, self.queues = topics, queues
