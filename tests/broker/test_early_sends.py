@@ -3,7 +3,6 @@
 import asyncio
 from pathlib import Path
 
-import pytest
 from tests.broker.conftest import Client, bodies, send_header, serving
 from tests.broker.test_saved_entries import HeldDisk
 
@@ -50,11 +49,10 @@ async def test_if_the_disk_refuses_the_topic_nothing_is_stored_and_all_are_told(
         assert (await bench.send("New")).code == ResponseCode.SUCCESS
 
 
-async def test_so_many_bytes_wait_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_so_many_bytes_wait_and_no_more() -> None:
     size_max = 2 * (early_sends.SEND_BYTES + 5)
-    monkeypatch.setattr(early_sends, "WAITING_BYTES_MAX", size_max)
     disk = HeldDisk()
-    async with serving(ROOT, files=disk) as bench:
+    async with serving(ROOT, files=disk, early_bytes_total_max=size_max) as bench:
         disk.gate.clear()
         first = send(bench, "New", b"12345")
         second = send(bench, "Newer", b"12345")

@@ -147,8 +147,13 @@ def test_ports_are_told_to_programs_on_one_line(cometmq: Run, tmp_path: Path) ->
         broker_options = ("--port", "0", "--store", str(tmp_path / "other"), "--namesrv", told["name_server"])
         with Process("broker", "--json", *broker_options) as broker:
             assert json.loads(broker.line())["name_servers"] == [told["name_server"]]
-    with Process("namesrv", "--port", "0", "--json") as name_server:
-        assert json.loads(name_server.line())["name_server_port"] > 0
+    limits = ("--registration-topics-max", "5", "--request-body-bytes-max", "2000")
+    with Process("namesrv", "--port", "0", "--json", *limits) as name_server:
+        told = json.loads(name_server.line())
+        assert told["name_server_port"] > 0
+        config = asyncio.run(get_config(told["name_server"], RequestCode.GET_NAMESRV_CONFIG))
+        assert (config["registrationTopicsMax"], config["requestBodyBytesMax"]) == ("5", "2000")
+        assert config["nonstandardBodyBytesMax"] == "24576"
 
 
 def test_a_file_turns_off_what_dev_turns_on(tmp_path: Path) -> None:
@@ -161,9 +166,9 @@ def test_a_file_turns_off_what_dev_turns_on(tmp_path: Path) -> None:
         assert asyncio.run(get_config(told["broker"]))["enablePropertyFilter"] == "false"
 
 
-async def get_config(address: str) -> dict[str, str]:
-    """Ask a broker for its settings."""
+async def get_config(address: str, code: RequestCode = RequestCode.GET_BROKER_CONFIG) -> dict[str, str]:
+    """Ask a broker, or with another code a name server, for its settings."""
     connection = await Connection.open(address)
-    answer = await connection.request(Command(RequestCode.GET_BROKER_CONFIG))
+    answer = await connection.request(Command(code))
     await connection.close()
     return settings_text.decode(answer.body)

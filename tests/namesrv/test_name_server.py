@@ -17,7 +17,7 @@ from cometmq.net.connection import Connection
 from cometmq.wire.bodies import DataVersion, Registration, TopicConfig, TopicNames, TopicRoute, TopicTable
 from cometmq.wire.bodies import decode as decode_body
 from cometmq.wire.bodies import encode as encode_body
-from cometmq.wire.bodies.body import USUAL_LENGTH_MAX
+from cometmq.wire.bodies.body import LIMITS
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import RESPONSE_FLAG, Command, SerializeType, encode
 
@@ -299,14 +299,38 @@ async def test_what_has_no_reason_to_be_long_is_refused_with_its_size_and_the_li
     async with scene() as here:
         client = await here.connect()
         header = {"topic": "T"}
-        body = b'{"queueDatas":[]}'.ljust(USUAL_LENGTH_MAX + 1)
+        body = b'{"queueDatas":[]}'.ljust(LIMITS.usual_bytes + 1)
         refused = await client.request(
             Command(RequestCode.REGISTER_TOPIC_IN_NAMESRV, ext_fields=header, body=body)
         )
         assert refused.code == ResponseCode.SYSTEM_ERROR
         assert refused.remark == (
-            "the body of request 217 has 98305 bytes, the limit is 98304: send less at once"
+            "the body of request 217 has 98305 bytes, the limit is 98304 (requestBodyBytesMax): "
+            "send less at once"
         )
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "says"),
+    [
+        (RequestCode.REGISTER_TOPIC_IN_NAMESRV, b"{}".ljust(101), "has 101 bytes, the limit is 100"),
+        (RequestCode.QUERY_DATA_VERSION, b"{}".ljust(101), "has 101 bytes, the limit is 100"),
+        (RequestCode.QUERY_DATA_VERSION, b"{counter:5}".ljust(51), "at most 50 bytes are read"),
+        (RequestCode.REGISTER_BROKER, b"{}" * 6, "has 6 JSON objects, the limit is 5"),
+    ],
+)
+async def test_each_limit_is_a_setting(code: RequestCode, body: bytes, says: str) -> None:
+    limits = LIMITS._replace(usual_bytes=100, nonstandard_bytes=50, registration_topics=5)
+    name_server = NameServer(port=0, limits=limits)
+    await name_server.start()
+    connection = await Connection.open(name_server.address)
+    fields = broker_fields() | {"topic": "T"}
+    refused = await connection.request(Command(code, ext_fields=fields, body=body))
+    assert refused.code == ResponseCode.SYSTEM_ERROR and says in (refused.remark or "")
+    told = await connection.request(Command(RequestCode.GET_NAMESRV_CONFIG))
+    assert {b"requestBodyBytesMax=100", b"registrationTopicsMax=5"} <= set(told.body.splitlines())
+    await connection.close()
+    await name_server.stop()
 
 
 async def test_the_rest_of_a_registration_is_dropped_whose_broker_is_gone() -> None:

@@ -20,12 +20,11 @@ from tests.adversity.test_bad_fields import kinds, plain
 from tests.broker.conftest import serving
 from tests.broker.desk import USUAL, Wire
 
-from cometmq.broker.request_body import ITEMS_MAX, LIST_SIZE_MAX
 from cometmq.broker.topics import QUEUE_COUNT_MAX
 from cometmq.namesrv.name_server import CONFIG_CHANGES, NameServer
 from cometmq.net.server import Server, Session
 from cometmq.wire.bodies import GroupConfig, TopicConfig
-from cometmq.wire.bodies.body import USUAL_LENGTH_MAX
+from cometmq.wire.bodies.body import LIMITS
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.connection import FrameReader
 from cometmq.wire.requests import REQUESTS, SENDS
@@ -125,9 +124,9 @@ def bodies(code: int) -> Iterator[bytes]:
     """
     yield b""
     for begin, item, end in BODIES.get(code, ()):
-        yield filled(USUAL_LENGTH_MAX, begin, item, end)
-        yield filled(LIST_SIZE_MAX, begin, item, end)
-        yield filled(LIST_SIZE_MAX, begin, item, end, ITEMS_MAX)
+        yield filled(LIMITS.usual_bytes, begin, item, end)
+        yield filled(LIMITS.list_bytes, begin, item, end)
+        yield filled(LIMITS.list_bytes, begin, item, end, LIMITS.list_items)
     if code in BODIES:
         yield filled(FRAME_SIZE, *BODIES[code][-1])
     yield b"x" * (FRAME_SIZE - HEADER_SIZE)
@@ -248,7 +247,7 @@ async def name_server_rows() -> AsyncIterator[tuple[str, int, Largest]]:
     """Measure a name server that knows a broker with many topics."""
     name_server = NameServer(port=0)
     await name_server.start()
-    register = frame(RequestCode.REGISTER_BROKER, REGISTER, filled(LIST_SIZE_MAX, *TOPICS, MANY))
+    register = frame(RequestCode.REGISTER_BROKER, REGISTER, filled(LIMITS.list_bytes, *TOPICS, MANY))
     await work_of(name_server._server, register, stays=True)
     codes = {*name_server._requests._answers, *CONFIG_CHANGES, RequestCode.REGISTER_BROKER}
     for code in sorted(codes):

@@ -12,8 +12,9 @@ from cometmq.broker.offsets import Offsets
 from cometmq.broker.producers import Member, Producers
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused, outcome
-from cometmq.broker.request_body import decode_request
+from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.requests import Handlers
+from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.topics import QUEUE_COUNT_MAX, Topics
 from cometmq.errors import IllegalName, StoreNotWritable
 from cometmq.format import fastjson
@@ -59,8 +60,7 @@ class GroupAdmin:
         topics: Topics,
         store: MessageStore,
         reads: Reads,
-        *,
-        broker_name: str,
+        settings: BrokerSettings,
     ) -> None:
         self._groups = groups
         self._consumers = consumers
@@ -69,7 +69,8 @@ class GroupAdmin:
         self._topics = topics
         self._store = store
         self._reads = reads
-        self._broker_name = broker_name
+        self._broker_name = settings.broker_name
+        self._bodies = RequestBodies(settings.body_limits)
 
     def handlers(self) -> Handlers:
         """Return what answers which request."""
@@ -87,7 +88,7 @@ class GroupAdmin:
 
     def create(self, session: Session, command: Command, _header: NoFields) -> None:
         """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP; answered once that is saved."""
-        group = decode_request(GroupConfig, command)
+        group = self._bodies.decode(GroupConfig, command)
         if not 0 <= group.retry_queue_count <= QUEUE_COUNT_MAX:
             raise Refused(
                 ResponseCode.INVALID_PARAMETER,

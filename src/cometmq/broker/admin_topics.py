@@ -10,8 +10,9 @@ from cometmq.broker.large_answers import TURN_MAX, encoded, with_body
 from cometmq.broker.offsets import Offsets
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused, outcome
-from cometmq.broker.request_body import LIST_SIZE_MAX, check_count, decode_request
+from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.requests import Handlers
+from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.topics import QUEUE_COUNT_MAX, Topics, is_system_topic
 from cometmq.errors import IllegalName
 from cometmq.format.layout import valid_topic
@@ -62,15 +63,15 @@ class TopicAdmin:
         reads: Reads,
         offsets: Offsets,
         consumers: Consumers[Session],
-        *,
-        broker_name: str,
+        settings: BrokerSettings,
     ) -> None:
         self._topics = topics
         self._store = store
         self._reads = reads
         self._offsets = offsets
         self._consumers = consumers
-        self._broker_name = broker_name
+        self._broker_name = settings.broker_name
+        self._bodies = RequestBodies(settings.body_limits)
 
     def handlers(self) -> Handlers:
         """Return what answers which request."""
@@ -101,8 +102,8 @@ class TopicAdmin:
 
     def create_many(self, session: Session, command: Command, _header: NoFields) -> None:
         """UPDATE_AND_CREATE_TOPIC_LIST."""
-        wanted = decode_request(TopicConfigs, command, LIST_SIZE_MAX).topics
-        check_count("topics", wanted, command)
+        wanted = self._bodies.decode(TopicConfigs, command, is_list=True).topics
+        self._bodies.check_count("topics", wanted, command)
         topics = [self._checked(topic, ",".join(map("=".join, topic.attributes.items()))) for topic in wanted]
         self._topics.put_all(topics)
         self._answer_when_published(session, command, [topic.topic for topic in topics])

@@ -30,6 +30,7 @@ from cometmq.broker.reads import Reads
 from cometmq.broker.recalls import Recalls
 from cometmq.broker.relay import Relay
 from cometmq.broker.replies import Replies
+from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.requests import Requests, merged
 from cometmq.broker.retry import Retries
 from cometmq.broker.schedule import Schedule
@@ -108,7 +109,7 @@ class Assembly:
         self.consumers = consumers = Consumers[Session](peers_clock, on_empty=self.filters.unregister)
         self.locks = QueueLocks(table("queueLocks"), peers_clock)
         self.locks.load()
-        self.lock_requests = LockRequests(self.locks)
+        self.lock_requests = LockRequests(self.locks, RequestBodies(own.body_limits))
         permission = own.broker_permission
         subscriptions = Subscriptions(
             self.topics,
@@ -137,7 +138,7 @@ class Assembly:
             groups,
             self.topics,
             peers_clock,
-            notify=own.notify_consumer_ids_changed_enable,
+            own,
         )
         self.idempotence = Idempotence(store, table("idempotence"), own, clock)
         targets = Targets(self.topics, groups, self.locks, permission=permission)
@@ -201,7 +202,7 @@ class Assembly:
                 permission=permission,
             ),
             Transactions(store, self.reads, self.ops, self.rates, delays, rules),
-            TopicAdmin(self.topics, store, self.reads, self.offsets, consumers, broker_name=own.broker_name),
+            TopicAdmin(self.topics, store, self.reads, self.offsets, consumers, own),
             GroupAdmin(
                 groups,
                 consumers,
@@ -210,7 +211,7 @@ class Assembly:
                 self.topics,
                 store,
                 self.reads,
-                broker_name=own.broker_name,
+                own,
             ),
             OffsetAdmin(
                 groups,

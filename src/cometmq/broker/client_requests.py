@@ -14,9 +14,10 @@ from cometmq.broker.consumers import Consumers, Notify
 from cometmq.broker.groups import Groups
 from cometmq.broker.producers import Member, Producers
 from cometmq.broker.refused import Refused
-from cometmq.broker.request_body import LIST_SIZE_MAX, check_count, decode_request, slices
+from cometmq.broker.request_body import RequestBodies, slices
 from cometmq.broker.requests import Handlers
 from cometmq.broker.saved_entries import Change, when_all_known
+from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.subscriptions import Subscriptions
 from cometmq.broker.topics import Topics
 from cometmq.errors import IllegalName
@@ -66,8 +67,7 @@ class ClientRequests:
         groups: Groups,
         topics: Topics,
         clock: Clock,
-        *,
-        notify: bool,
+        settings: BrokerSettings,
     ) -> None:
         self._producers = producers
         self._consumers = consumers
@@ -76,7 +76,8 @@ class ClientRequests:
         self._groups = groups
         self._topics = topics
         self._clock = clock
-        self._notify_enabled = notify
+        self._notify_enabled = settings.notify_consumer_ids_changed_enable
+        self._bodies = RequestBodies(settings.body_limits)
         self._opaque = count()
 
     def handlers(self) -> Handlers:
@@ -93,10 +94,12 @@ class ClientRequests:
 
         It is answered once the name servers know the groups' retry topics: the client looks for them then.
         """
-        beat = decode_request(Heartbeat, command, LIST_SIZE_MAX)
-        check_count("groups", [*beat.producers, *beat.consumers], command)
+        beat = self._bodies.decode(Heartbeat, command, is_list=True)
+        self._bodies.check_count("groups", [*beat.producers, *beat.consumers], command)
         for consumer in beat.consumers:
-            check_count(f"subscriptions of group {consumer.group}", consumer.subscriptions, command)
+            self._bodies.check_count(
+                f"subscriptions of group {consumer.group}", consumer.subscriptions, command
+            )
         member = Member(beat.client_id, command.language, command.version, self._clock.monotonic_ms())
         for producer in beat.producers:
             self._producers.heartbeat(session, producer.group, member)
@@ -150,7 +153,7 @@ class ClientRequests:
 
     def check_config(self, _session: Session, command: Command, _header: NoFields) -> Command:
         """CHECK_CLIENT_CONFIG: would the broker understand a subscription."""
-        check = decode_request(ClientConfigCheck, command)
+        check = self._bodies.decode(ClientConfigCheck, command)
         self._subscriptions.check(check.subscription.expression_type, check.subscription.expression)
         return response(command)
 

@@ -18,8 +18,6 @@ from cometmq.wire.bodies import TopicConfig
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command
 
-WAITING_BYTES_MAX: Final = 64 * 1024 * 1024
-"""So many bytes wait in all; more sends to new topics are refused."""
 SEND_BYTES: Final = 2_048
 """What a send counts beside its body, for its header and what is kept of it."""
 
@@ -30,6 +28,7 @@ class EarlySends:
     Args:
         handle: takes the sends of a session that can be handled.
         refuse: answers a send whose topic cannot be saved.
+        bytes_max: so many bytes wait in all; more sends to new topics are refused.
 
     Attributes:
         waiting_bytes: what those that wait count.
@@ -39,19 +38,21 @@ class EarlySends:
         self,
         handle: Callable[[Session, Sequence[Command]], None],
         refuse: Callable[[Session, Command, ResponseCode, str], None],
+        bytes_max: int,
     ) -> None:
         self.waiting_bytes = 0
+        self._bytes_max = bytes_max
         self._handle = handle
         self._refuse = refuse
         self._waiting: dict[Change[TopicConfig], list[tuple[Session, Command]]] = {}
 
     def add(self, creation: Change[TopicConfig], session: Session, command: Command) -> None:
         """Keep a send until its topic is saved. Raises Refused if too much waits."""
-        if self.waiting_bytes + _size(command) > WAITING_BYTES_MAX:
+        if self.waiting_bytes + _size(command) > self._bytes_max:
             raise Refused(
                 ResponseCode.SYSTEM_BUSY,
                 f"[OVERLOAD]system busy: {self.waiting_bytes} bytes wait for new topics to be saved, at most "
-                f"{WAITING_BYTES_MAX} may: try again, or create the topic before",
+                f"{self._bytes_max} may (earlyBytesTotalMax): try again, or create the topic before",
             )
         self.waiting_bytes += _size(command)
         if (sends := self._waiting.get(creation)) is not None:

@@ -5,7 +5,7 @@ import logging
 
 from cometmq.broker.locks import QueueLocks
 from cometmq.broker.refused import Refused
-from cometmq.broker.request_body import decode_request
+from cometmq.broker.request_body import RequestBodies
 from cometmq.broker.requests import Handlers
 from cometmq.errors import StoreNotWritable
 from cometmq.net.server import Session
@@ -20,8 +20,9 @@ _log = logging.getLogger(__name__)
 class LockRequests:
     """Answers what clients of orderly groups ask; writes in a thread."""
 
-    def __init__(self, locks: QueueLocks) -> None:
+    def __init__(self, locks: QueueLocks, bodies: RequestBodies) -> None:
         self._locks = locks
+        self._bodies = bodies
         self._waiting: list[tuple[Session, Command]] = []
         self._saving: asyncio.Task[None] | None = None
         self._stopping = False
@@ -37,7 +38,7 @@ class LockRequests:
         """LOCK_BATCH_MQ: a client takes queues, or keeps them for longer."""
         if self._stopping:
             raise Refused(ResponseCode.SYSTEM_BUSY, "the broker is stopping: try again")
-        wanted = decode_request(LockRequest, command)
+        wanted = self._bodies.decode(LockRequest, command)
         granted = self._locks.lock(wanted.consumer_group, wanted.client_id, wanted.queues)
         answer = response(command, body=encode(LockResponse(granted)))
         if command.is_oneway or not (self._locks.changed or self._saving):
@@ -48,7 +49,7 @@ class LockRequests:
 
     def unlock(self, _session: Session, command: Command, _header: NoFields) -> Command:
         """UNLOCK_BATCH_MQ: it gives them back."""
-        released = decode_request(LockRequest, command)
+        released = self._bodies.decode(LockRequest, command)
         self._locks.unlock(released.consumer_group, released.client_id, released.queues)
         self._save_soon()
         return response(command)

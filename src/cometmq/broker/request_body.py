@@ -6,41 +6,53 @@ code costs.
 """
 
 from collections.abc import Sequence, Sized
-from typing import Final
 
 from cometmq.broker.refused import Refused
-from cometmq.wire.bodies import decode
-from cometmq.wire.bodies.body import NONSTANDARD_LENGTH_MAX, USUAL_LENGTH_MAX, BodyType
+from cometmq.wire.bodies import BodyLimits, decode
+from cometmq.wire.bodies.body import BodyType
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command
 
-LIST_SIZE_MAX: Final = 512 * 1024
-"""Bytes of a heartbeat, or of a list of topics."""
-ITEMS_MAX: Final = 4_000
-"""Groups or subscriptions in a heartbeat, topics in a list."""
 
+class RequestBodies:
+    """Decodes the bodies of requests within limits, each of which is a setting."""
 
-def decode_request(body_type: type[BodyType], command: Command, size_max: int = USUAL_LENGTH_MAX) -> BodyType:
-    """Decode the body of a request. Raises FormatError, or Refused if it is too large."""
-    if len(command.body) > size_max:
-        raise Refused(
-            ResponseCode.INVALID_PARAMETER,
-            f"the body of request {command.code} has {len(command.body)} bytes, at most "
-            f"{size_max} are taken: send less at once",
+    def __init__(self, limits: BodyLimits) -> None:
+        self._limits = limits
+
+    def decode(self, body_type: type[BodyType], command: Command, *, is_list: bool = False) -> BodyType:
+        """Decode the body of a request.
+
+        Args:
+            is_list: whether it is a heartbeat or a list of topics, which may be larger than others.
+
+        Raises FormatError, or Refused if it is too large.
+        """
+        limits = self._limits
+        size_max, setting = limits.usual_bytes, "requestBodyBytesMax"
+        if is_list:
+            size_max, setting = limits.list_bytes, "requestListBytesMax"
+        if len(command.body) > size_max:
+            raise Refused(
+                ResponseCode.INVALID_PARAMETER,
+                f"the body of request {command.code} has {len(command.body)} bytes, at most "
+                f"{size_max} are taken ({setting}): send less at once",
+            )
+        return decode(
+            body_type,
+            command.body,
+            lenient_max=limits.usual_bytes,
+            nonstandard_max=limits.nonstandard_bytes,
         )
-    return decode(
-        body_type, command.body, lenient_max=USUAL_LENGTH_MAX, nonstandard_max=NONSTANDARD_LENGTH_MAX
-    )
 
-
-def check_count(what: str, items: Sized, command: Command) -> None:
-    """Check that a list is not too long. Raises Refused."""
-    if len(items) > ITEMS_MAX:
-        raise Refused(
-            ResponseCode.INVALID_PARAMETER,
-            f"request {command.code} brings {len(items)} {what}, at most {ITEMS_MAX} are taken: "
-            "send fewer at once",
-        )
+    def check_count(self, what: str, items: Sized, command: Command) -> None:
+        """Check that a list is not too long. Raises Refused."""
+        if len(items) > self._limits.list_items:
+            raise Refused(
+                ResponseCode.INVALID_PARAMETER,
+                f"request {command.code} brings {len(items)} {what}, at most {self._limits.list_items} are "
+                "taken (requestListItemsMax): send fewer at once",
+            )
 
 
 def slices(weights: Sequence[int], weight_max: int) -> list[slice]:

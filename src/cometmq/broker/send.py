@@ -128,7 +128,7 @@ class Sends:
         self._body_size_max = store.settings.max_message_size
         self._delays = delays
         self._broker_name = settings.broker_name
-        self._early = EarlySends(self.handle, self._refuse)
+        self._early = EarlySends(self.handle, self._refuse, settings.early_bytes_total_max)
 
     def handle(self, session: Session, commands: Sequence[Command]) -> None:
         """Store and answer the sends of one socket read."""

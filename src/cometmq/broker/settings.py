@@ -30,6 +30,9 @@ from cometmq.net.flow import (
 from cometmq.store import settings as store_settings
 from cometmq.store.settings import StoreSettings
 from cometmq.wire import settings_text
+from cometmq.wire.bodies import BodyLimits
+from cometmq.wire.bodies.body import LIMITS
+from cometmq.wire.frame import FRAME_LENGTH_MAX
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +40,7 @@ Port = Annotated[int, Meta(ge=0, le=65535)]
 Count = Annotated[int, Meta(ge=1, le=10_000)]
 Milliseconds = Annotated[int, Meta(ge=1, le=86_400_000)]
 Size = Annotated[int, Meta(ge=1024, le=2**31 - 1)]
+BodySize = Annotated[int, Meta(ge=1024, le=FRAME_LENGTH_MAX)]
 
 
 class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -101,6 +105,13 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         unhandled_bytes_total_max: … nor is any while all have so many together.
         turn_bytes_max: of more unhandled bytes each connection has its share handled in turn.
         unfinished_bytes_total_max: so many bytes may frames have together that are arriving; others wait.
+        early_bytes_total_max: so many bytes may sends have together that wait for new topics to be saved;
+            more are refused.
+        request_body_bytes_max: so many bytes may a request bring in its body, if that is no message; with
+            larger limits here a single request can hold up all others for longer.
+        request_list_bytes_max: so many may a heartbeat bring, or a list of topics …
+        request_list_items_max: … with so many groups, or subscriptions of a group, or topics.
+        nonstandard_body_bytes_max: so many of what is not standard JSON.
         max_connections: so many connections are accepted, and others closed at once; 0 for as many as the
             process's descriptors allow, half of which (8,192 at most) are for files and a part is kept back.
     """
@@ -159,6 +170,11 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     unhandled_bytes_total_max: Size = UNHANDLED_TOTAL_MAX
     turn_bytes_max: Size = TURN_MAX
     unfinished_bytes_total_max: Size = UNFINISHED_TOTAL_MAX
+    early_bytes_total_max: Size = 64 * 1024 * 1024
+    request_body_bytes_max: BodySize = LIMITS.usual_bytes
+    request_list_bytes_max: BodySize = LIMITS.list_bytes
+    request_list_items_max: Annotated[int, Meta(ge=1, le=1_000_000)] = LIMITS.list_items
+    nonstandard_body_bytes_max: BodySize = LIMITS.nonstandard_bytes
     max_connections: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
 
     def __post_init__(self) -> None:
@@ -181,6 +197,16 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             self.unhandled_bytes_total_max,
             self.turn_bytes_max,
             self.unfinished_bytes_total_max,
+        )
+
+    @property
+    def body_limits(self) -> BodyLimits:
+        """How much is read of requests' bodies."""
+        return BodyLimits(
+            self.request_body_bytes_max,
+            self.request_list_bytes_max,
+            self.request_list_items_max,
+            self.nonstandard_body_bytes_max,
         )
 
     @property

@@ -27,6 +27,7 @@ DEV_DEFAULTS: Final = {"enablePropertyFilter": True}
 BROKER_PORT = 10911
 NAME_SERVER_PORT = 9876
 PORT = click.IntRange(0, 65535)
+BODY_SIZE = click.IntRange(1024, 16 * 1024 * 1024)
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 SWITCH_INTERVAL_S = 0.0005
 """Longest time, in seconds, that another thread may hold up the loop at a time; Python's default is 5 ms."""
@@ -78,10 +79,35 @@ def dev(
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=PORT, default=NAME_SERVER_PORT, show_default=True, help="Port to listen on.")
+@click.option(
+    "--registration-topics-max",
+    type=click.IntRange(min=1),
+    help="Topics that a broker may register uncompressed.  [default: 40000]",
+)
+@click.option(
+    "--request-body-bytes-max", type=BODY_SIZE, help="Bytes of any other request's body …  [default: 98304]"
+)
+@click.option(
+    "--nonstandard-body-bytes-max",
+    type=BODY_SIZE,
+    help="… and of one that is not standard JSON.  [default: 24576]",
+)
 @json_option
-def namesrv(host: str, port: int, as_json: bool) -> None:
-    """Run a name server."""
-    _run("namesrv", lambda: _namesrv(host, port, as_json=as_json))
+def namesrv(
+    host: str,
+    port: int,
+    registration_topics_max: int | None,
+    request_body_bytes_max: int | None,
+    nonstandard_body_bytes_max: int | None,
+    as_json: bool,
+) -> None:
+    """Run a name server. With larger limits a single request can hold up all others for longer."""
+    limits = {
+        "registration_topics": registration_topics_max,
+        "usual_bytes": request_body_bytes_max,
+        "nonstandard_bytes": nonstandard_body_bytes_max,
+    }
+    _run("namesrv", lambda: _namesrv(host, port, limits, as_json=as_json))
 
 
 @click.command()
@@ -110,7 +136,7 @@ async def _dev(config: Path | None, namesrv_port: int, *, as_json: bool, **optio
     from cometmq.namesrv.name_server import NameServer  # noqa: PLC0415 - as above
 
     settings = load(config, _given(options), defaults=DEV_DEFAULTS)
-    name_server = NameServer(settings.broker.bind_address, namesrv_port)
+    name_server = NameServer(settings.broker.bind_address, namesrv_port, limits=settings.broker.body_limits)
     await name_server.start()
     try:
         own = replace(settings.broker, namesrv_addr=name_server.address)
@@ -127,10 +153,12 @@ async def _dev(config: Path | None, namesrv_port: int, *, as_json: bool, **optio
         await name_server.stop()
 
 
-async def _namesrv(host: str, port: int, *, as_json: bool) -> None:
+async def _namesrv(host: str, port: int, limits: Mapping[str, int | None], *, as_json: bool) -> None:
     from cometmq.namesrv.name_server import NameServer  # noqa: PLC0415 - as above
+    from cometmq.wire.bodies.body import LIMITS  # noqa: PLC0415 - as above
 
-    server = NameServer(host, port)
+    given = {name: limit for name, limit in limits.items() if limit is not None}
+    server = NameServer(host, port, limits=LIMITS._replace(**given))
     await server.start()
     try:
         address = address_text(host, server.port)

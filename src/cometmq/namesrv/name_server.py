@@ -14,7 +14,8 @@ from cometmq.namesrv.routes import RouteTable
 from cometmq.net.address import address_text
 from cometmq.net.boundary import attempt
 from cometmq.net.server import Server, Session
-from cometmq.wire.bodies import Registration
+from cometmq.wire.bodies import BodyLimits, Registration
+from cometmq.wire.bodies.body import LIMITS
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command, response
 
@@ -35,6 +36,7 @@ class NameServer:
         kv_config_path: file of operators' texts (``kvConfig.json``); None keeps them in memory.
         files: the file layer for that file.
         order_messages: whether routes contain the order of queues (RocketMQ: ``orderMessageEnable``).
+        limits: the limits of request bodies.
 
     Attributes:
         routes: the registered brokers and topics, for programs that embed it.
@@ -52,12 +54,13 @@ class NameServer:
         kv_config_path: Path | None = None,
         files: FileLayer | None = None,
         order_messages: bool = False,
+        limits: BodyLimits = LIMITS,
     ) -> None:
         self.host = host
         self.port = port
         self._clock = clock or SystemClock()
         self.routes = RouteTable()
-        self._settings = _settings(order_messages=order_messages)
+        self._settings = _settings(limits, order_messages=order_messages)
         self._kv_config = KvConfig(kv_config_path, files)
         self._requests = NameServerRequests(
             self.routes,
@@ -65,6 +68,7 @@ class NameServer:
             self._clock,
             self._settings,
             order_messages=order_messages,
+            limits=limits,
         )
         self._server = Server(self, clock=self._clock)
         self._expiry: asyncio.TimerHandle | None = None
@@ -157,9 +161,12 @@ class NameServer:
         self._expiry = asyncio.get_running_loop().call_later(EXPIRY_INTERVAL_MS / 1000, self._tick)
 
 
-def _settings(*, order_messages: bool) -> dict[str, str]:
-    """Return this name server's behaviour under the setting names of RocketMQ's NamesrvConfig."""
+def _settings(limits: BodyLimits, *, order_messages: bool) -> dict[str, str]:
+    """Return this name server's behaviour under the names of RocketMQ's NamesrvConfig, and its limits."""
     return {
+        "requestBodyBytesMax": str(limits.usual_bytes),
+        "nonstandardBodyBytesMax": str(limits.nonstandard_bytes),
+        "registrationTopicsMax": str(limits.registration_topics),
         "deleteTopicWithBrokerRegistration": "false",
         "enableAllTopicList": "true",
         "enableTopicList": "true",

@@ -17,6 +17,7 @@ from cometmq.namesrv.routes import NAME_LENGTH_MAX, RouteTable
 from cometmq.wire import settings_text
 from cometmq.wire.bodies import (
     Body,
+    BodyLimits,
     BrokerMemberGroup,
     BrokerMembers,
     DataVersion,
@@ -27,7 +28,7 @@ from cometmq.wire.bodies import (
     encode,
     registration,
 )
-from cometmq.wire.bodies.body import NONSTANDARD_LENGTH_MAX, USUAL_LENGTH_MAX, BodyType
+from cometmq.wire.bodies.body import LIMITS, BodyType
 from cometmq.wire.codes import RequestCode, ResponseCode, Version
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import (
@@ -61,8 +62,6 @@ ZLIB: Final = b"\x78"
 """The first byte of a zlib stream; JSON never begins with it."""
 IN_LOOP_MAX: Final = 64 * 1024
 """Largest registration, in bytes, that is decoded in the event loop; larger ones are decoded in a thread."""
-OBJECTS_MAX: Final = 40_000
-"""Most objects (topics) of a registration in JSON: decoding it holds the interpreter lock."""
 UNIT_FLAG: Final = 1
 UNIT_SUBSCRIPTION_FLAG: Final = 2
 
@@ -78,6 +77,7 @@ class NameServerRequests:
         clock: the time of registrations and heartbeats.
         settings: the settings to show to operators.
         order_messages: whether a route contains the order of a topic's queues.
+        limits: the limits of request bodies.
     """
 
     def __init__(
@@ -88,7 +88,9 @@ class NameServerRequests:
         settings: Mapping[str, str],
         *,
         order_messages: bool = False,
+        limits: BodyLimits = LIMITS,
     ) -> None:
+        self._limits = limits
         self._routes = routes
         self._kv_config = kv_config
         self._clock = clock
@@ -153,7 +155,7 @@ class NameServerRequests:
         if command.body:
             # Java brokers with compressedRegister send the compressed form without the flag in the header.
             compressed = header.compressed or command.body.startswith(ZLIB)
-            decode_all = partial(_decode, command, compressed=compressed)
+            decode_all = partial(self._decode, command, compressed=compressed)
             body = decode_all() if len(command.body) <= IN_LOOP_MAX else ((yield decode_all) or body)
         registered = yield from self._routes.registering(header, body, source, self._clock.monotonic_ms())
         if registered is None:
@@ -183,7 +185,7 @@ class NameServerRequests:
         return response(command)
 
     def _data_version(self, command: Command, header: BrokerHeader) -> Command:
-        theirs = _decode_small(DataVersion, command) if command.body else None
+        theirs = self._decode_small(DataVersion, command) if command.body else None
         ours = self._routes.data_version(header.cluster_name, header.broker_addr)
         self._routes.heartbeat(header.cluster_name, header.broker_addr, self._clock.monotonic_ms())
         changed = QueryDataVersionResponseHeader(changed=ours is None or ours != theirs)
@@ -255,7 +257,7 @@ class NameServerRequests:
         return response(command, ext_fields=fields(AddWritePermResponseHeader(count)))
 
     def _add_topic(self, command: Command, header: TopicHeader) -> Command:
-        queues = _decode_small(_TopicQueues, command).queues if command.body else []
+        queues = self._decode_small(_TopicQueues, command).queues if command.body else []
         if not self._routes.add_topic(header.topic, queues):
             _log.warning(
                 "topic %s was not registered: the request names no broker, or an unknown one", header.topic
@@ -289,32 +291,36 @@ class NameServerRequests:
         remark = "A name server's settings cannot be changed remotely: restart it with other settings."
         return response(command, ResponseCode.NO_PERMISSION, remark)
 
+    # Bodies
+
+    def _decode_small(self, body_type: type[BodyType], command: Command) -> BodyType:
+        """Decode a body of limited size. Raises FormatError."""
+        size_max = self._limits.usual_bytes
+        if len(command.body) > size_max:
+            raise FormatError(
+                f"the body of request {command.code} has {len(command.body)} bytes, the limit is {size_max} "
+                "(requestBodyBytesMax): send less at once"
+            )
+        return decode(body_type, command.body, nonstandard_max=self._limits.nonstandard_bytes)
+
+    def _decode(self, command: Command, *, compressed: bool) -> Registration:
+        """Decode a registration, in any thread. Raises FormatError, also if it has too many topics.
+
+        Only JSON is limited so: decoding it holds the interpreter lock.
+        """
+        count = 0 if compressed else bytes(command.body).count(b"{")
+        if count > self._limits.registration_topics:
+            raise FormatError(
+                f"the registration has {count} JSON objects, the limit is {self._limits.registration_topics} "
+                "(registrationTopicsMax): let the broker send compressed ones (compressedRegister)"
+            )
+        return registration.decode(command.body, compressed=compressed, version=command.version)
+
 
 class _TopicQueues(Body):
     """The part of a route that REGISTER_TOPIC_IN_NAMESRV uses."""
 
     queues: list[QueueData] = field(default_factory=list, name="queueDatas")
-
-
-def _decode_small(body_type: type[BodyType], command: Command) -> BodyType:
-    """Decode a body of limited size. Raises FormatError."""
-    if len(command.body) > USUAL_LENGTH_MAX:
-        raise FormatError(
-            f"the body of request {command.code} has {len(command.body)} bytes, the limit is "
-            f"{USUAL_LENGTH_MAX}: send less at once"
-        )
-    return decode(body_type, command.body, nonstandard_max=NONSTANDARD_LENGTH_MAX)
-
-
-def _decode(command: Command, *, compressed: bool) -> Registration:
-    """Decode a registration. Raises FormatError, also if it has too many topics."""
-    count = 0 if compressed else bytes(command.body).count(b"{")
-    if count > OBJECTS_MAX:
-        raise FormatError(
-            f"the registration has {count} JSON objects, the limit is {OBJECTS_MAX}: "
-            "let the broker send compressed ones (compressedRegister)"
-        )
-    return registration.decode(command.body, compressed=compressed, version=command.version)
 
 
 def _names(command: Command, topics: list[str], broker_addr: str | None = None) -> Command:

@@ -5,7 +5,7 @@ Messages travel as records (:mod:`cometmq.format.record`) or as plain bodies; ba
 settings are lines of text in :mod:`cometmq.wire.settings_text`.
 """
 
-from cometmq.wire.bodies.body import Body, decode, encode, from_plain, to_plain
+from cometmq.wire.bodies.body import Body, BodyLimits, decode, encode, from_plain, to_plain
 from cometmq.wire.bodies.filters import BloomData, ConsumerFilterData, ConsumerFilterTable, TopicFilters
 from cometmq.wire.bodies.group import (
     ClientConnection,
@@ -63,6 +63,7 @@ from cometmq.wire.bodies.topic import DataVersion, TopicConfig, TopicConfigs, To
 __all__ = [
     "BloomData",
     "Body",
+    "BodyLimits",
     "BrokerData",
     "BrokerMemberGroup",
     "BrokerMembers",

@@ -10,7 +10,7 @@ quoted, unknown members are ignored.
 
 from enum import Enum
 from functools import cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -18,17 +18,35 @@ from cometmq.errors import FormatError
 from cometmq.format import fastjson
 from cometmq.message import Buffer, MessageQueue
 
-USUAL_LENGTH_MAX: Final = 96 * 1024
-"""Largest request body, in bytes, that a server decodes in its loop unless the code allows more; also the
-largest one that does not match its type."""
-NONSTANDARD_LENGTH_MAX: Final = 24 * 1024
-"""Largest request body, in bytes, that is not standard JSON."""
 LENIENT_LENGTH_MAX: Final = 4 * 1024 * 1024
 """Largest body, in bytes, that is decoded if it is not standard JSON of its type.
 
 Lenient decoding creates objects for everything in the body, known or not; strict decoding only for known
 members.
 """
+
+
+class BodyLimits(NamedTuple):
+    """The limits of request bodies that a server decodes; by default its loop needs less than 50 ms for each.
+
+    Attributes:
+        usual_bytes: largest body, unless its code allows more; also the largest that does not match its type.
+        list_bytes: largest heartbeat or list of topics.
+        list_items: most groups, or subscriptions of a group, in a heartbeat; most topics in a list.
+        nonstandard_bytes: largest body that is not standard JSON.
+        registration_topics: most topics in a registration at a name server that is not compressed; each JSON
+            object counts as one.
+    """
+
+    usual_bytes: int = 96 * 1024
+    list_bytes: int = 512 * 1024
+    list_items: int = 4_000
+    nonstandard_bytes: int = 24 * 1024
+    registration_topics: int = 40_000
+
+
+LIMITS: Final = BodyLimits()
+"""The default limits."""
 
 
 class Body(msgspec.Struct, rename="camel"):
