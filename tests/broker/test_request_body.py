@@ -53,9 +53,7 @@ def test_no_more_is_read_leniently_than_of_a_usual_body() -> None:
 
 def test_a_list_that_is_too_long_is_refused_by_its_length_and_the_limit() -> None:
     BODIES.check_count("groups", range(ITEMS), command(b""))
-    with pytest.raises(
-        Refused, match=r"4001 groups, at most 4000 .*requestListItemsMax.*: send fewer"
-    ):
+    with pytest.raises(Refused, match=r"4001 groups, at most 4000 .*requestListItemsMax.*: send fewer"):
         BODIES.check_count("groups", range(ITEMS + 1), command(b""))
 
 

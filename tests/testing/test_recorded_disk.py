@@ -106,6 +106,23 @@ def test_what_was_removed_or_moved_may_be_there_again() -> None:
     assert states == {("file",), ("other",), ()}
 
 
+@pytest.mark.parametrize("durable", [True, False])
+def test_names_in_a_directory_that_was_moved_are_not_in_a_new_one_of_its_name(durable: bool) -> None:
+    disk = RecordedDisk()
+    disk.make_directory(ROOT)
+    old, new = ROOT / "queue", ROOT / "gone"
+    disk.make_directory(old, durable=False)
+    disk.create(old / "a", 1, durable=False)
+    disk.rename(old, new, durable=durable)
+    disk.make_directory(old, durable=False)
+    disk.create(old / "b", 1, durable=False)
+    found = {(tuple(state.names(old)), tuple(state.names(new))) for state in losses(disk)}
+    assert (("b",), ("a",)) in found
+    assert not any("a" in names and "b" in names for names, _ in found)
+    disk.sync_all([ROOT, old])
+    assert {tuple(state.names(old)) for state in losses(disk)} == {("b",)}
+
+
 def test_what_a_killed_process_wrote_may_be_lost_later_and_it_can_write_no_more() -> None:
     disk = disk_with_file(2)
     file = disk.open(FILE, writable=True)

@@ -241,9 +241,21 @@ class _DiskState:
         if not isinstance(operation, Synced):
             self._loose[number] = operation
             return
-        for other in [n for n, loose in self._loose.items() if n < operation.before]:
-            if _concerns(self._loose[other], operation.what):
-                _apply(self._loose.pop(other), self._names, self._data)
+        before = [n for n in self._loose if n < operation.before]
+        for other in sorted(self._certain_after(operation.what, before)):
+            _apply(self._loose.pop(other), self._names, self._data)
+
+    def _certain_after(self, what: Content | Path, numbers: list[int]) -> Iterator[int]:
+        """Return which operations a sync makes certain: with a move, all earlier ones in its directories."""
+        certain = {what}
+        for number in sorted(numbers, reverse=True):
+            operation = self._loose[number]
+            if not isinstance(operation, Names):
+                if operation.content in certain:
+                    yield number
+            elif not certain.isdisjoint(directories := {path.parent for path in operation.nodes}):
+                certain |= directories
+                yield number
 
     def state(self, chance: Random | None) -> tuple[dict[Path, Content], dict[Content, bytearray]]:
         """Return names and bytes as a power loss may leave them."""
@@ -264,13 +276,6 @@ class _DiskState:
 
 def _temporary(path: Path) -> Path:
     return path.with_name(path.name + TEMPORARY_SUFFIX)
-
-
-def _concerns(operation: _Loose, what: Content | Path) -> bool:
-    """Return whether a sync of ``what`` makes the operation certain."""
-    if isinstance(operation, Names):
-        return any(path.parent == what for path in operation.nodes)
-    return operation.content is what
 
 
 def _in_order(moves: list[Names], kept: list[Names]) -> Iterator[Names]:
