@@ -129,6 +129,24 @@ def test_who_has_been_dead_for_a_day_is_forgotten(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "consumerFilter.json").read_text()) == {"filterDataByTopic": {}}
 
 
+@pytest.mark.parametrize("step_ms", [10 * DAY_MS, -10 * DAY_MS])
+def test_a_wall_clock_that_is_set_forgets_nobody_early_or_late(tmp_path: Path, step_ms: int) -> None:
+    clock = ManualClock()
+    filters = load(tmp_path, clock)
+    filters.register("g", [wanted()])
+    clock.set_wall(clock.now_ms() + step_ms)
+    filters.unregister("g")
+    (known,) = filters.of_topic("T")
+    assert known.is_dead
+    clock.advance(DAY_MS - 1)
+    clock.set_wall(clock.now_ms() + step_ms)
+    filters.save()
+    assert filters.find("T", "g") is not None
+    clock.advance(1)
+    filters.save()
+    assert filters.find("T", "g") is None
+
+
 def test_after_a_restart_all_are_taken_for_dead(tmp_path: Path) -> None:
     clock = ManualClock()
     first = load(tmp_path, clock)

@@ -10,12 +10,12 @@ KEEP_MS = 100
 def test_a_free_key_is_ours_for_the_lease() -> None:
     expired = Mark(ClaimState.DONE, 5)
     for found in (None, expired):
-        assert claim(found, 5, LEASE_MS) == Claimed(True, Mark(ClaimState.IN_PROGRESS, 15))
+        assert claim(found, 5, LEASE_MS) == Claimed(True, Mark(ClaimState.IN_PROGRESS, 15), LEASE_MS)
 
 
 def test_a_mark_that_counts_stands() -> None:
     for mark in (Mark(ClaimState.IN_PROGRESS, 6), Mark(ClaimState.DONE, 6)):
-        assert claim(mark, 5, LEASE_MS) == Claimed(False, mark)
+        assert claim(mark, 5, LEASE_MS) == Claimed(False, mark, 1)
 
 
 def test_done_is_what_was_handled_and_is_remembered() -> None:

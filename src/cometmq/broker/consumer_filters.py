@@ -1,8 +1,9 @@
 """Which groups filter by SQL92, and since when: ``config/consumerFilter.json``.
 
 A group's filter on a topic comes with a heartbeat and is *dead* once the group has no members; a day later
-it is forgotten. While it is known, the bitmaps of messages are calculated with it, so the time of its birth
-says which bitmaps can be asked. (RocketMQ: ConsumerFilterManager.java.)
+it is forgotten: a day that passes, whatever the wall clock is set to. While it is known, the bitmaps of
+messages are calculated with it, so the time of its birth says which bitmaps can be asked. (RocketMQ:
+ConsumerFilterManager.java.)
 """
 
 import logging
@@ -100,7 +101,7 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
         self._may_compile = COMPILED_PER_SECOND
         self._may_compile_since_ms = clock.monotonic_ms()
         self._topics_of: dict[str, set[str]] = {}  # by group
-        self._dead: dict[Name, None] = {}  # in the order in which they died
+        self._dead: dict[Name, int] = {}  # when they died, ms on the monotonic clock; in this order
 
     def load(self, *, trusted: bool = True) -> None:
         """Read the table; all are dead until they are heard of. Raises StoreDamaged if it holds no filters.
@@ -118,14 +119,15 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
         if any(data.bloom is None or data.bloom != self._bloom_data(data) for data in loaded):
             _log.warning("%s: of another Bloom filter, forgotten", self._table.path)
             return
-        oldest = self._clock.now_ms() - RESTART_MS
+        now_ms = self._clock.now_ms()
+        oldest = now_ms - RESTART_MS
         dead = []
         for data in loaded:
             born_time = data.born_time if trusted else self._birth_time()
             dead_time = max(data.dead_time or oldest, born_time)
             dead.append(replace(data, born_time=born_time, dead_time=dead_time))
         for data in sorted(dead, key=lambda data: data.dead_time):
-            self._put(data)
+            self._put(data, dead_ms=max(now_ms - data.dead_time, 0))
 
     def find(self, topic: str, group: str) -> ConsumerFilter | None:
         """Give a group's filter on a topic, or None."""
@@ -229,8 +231,12 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
         self._may_compile -= max(length, COMPILED_AT_LEAST)
         return True
 
-    def _put(self, data: ConsumerFilterData) -> bool:
-        """Know a filter, in place of the one that was; False if it means nothing."""
+    def _put(self, data: ConsumerFilterData, dead_ms: int = 0) -> bool:
+        """Know a filter, in place of the one that was; False if it means nothing.
+
+        Args:
+            dead_ms: how long it has been dead, if it is.
+        """
         try:
             compiled = compile_filter(data.expression_type, data.expression)
         except FormatError as error:
@@ -244,12 +250,12 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
         self._changes[name] = None
         self._dead.pop(name, None)
         if known.is_dead:
-            self._dead[name] = None
+            self._dead[name] = self._clock.monotonic_ms() - dead_ms
         return True
 
     def _die(self, known: ConsumerFilter) -> None:
         if not known.is_dead:
-            self._put(replace(known.data, dead_time=self._clock.now_ms()))
+            self._put(replace(known.data, dead_time=max(self._clock.now_ms(), known.data.born_time)))
 
     def _birth_time(self) -> int:
         return max(self._clock.now_ms(), self._stored_time())
@@ -258,13 +264,8 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
         return (self._topics[topic][group] for topic in self._topics_of.get(group, ()))
 
     def _forget_dead(self) -> None:
-        oldest = self._clock.now_ms() - self._keep_ms
-
-        def is_old(name: Name) -> bool:
-            known = self.find(*name)
-            return known is None or known.data.dead_time <= oldest
-
-        for topic, group in list(takewhile(is_old, self._dead)):
+        oldest_ms = self._clock.monotonic_ms() - self._keep_ms
+        for topic, group in list(takewhile(lambda name: self._dead[name] <= oldest_ms, self._dead)):
             self._forget(topic, group)
 
     def _forget(self, topic: str, group: str) -> None:

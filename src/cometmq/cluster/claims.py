@@ -8,7 +8,7 @@ While its message is being handled, a claim is *renewed*, so a lease may be shor
 
 A claim is released only if its mark is still the one that it set: the lease may have expired, and another
 process may have claimed the key. No token is needed for that, as a lease that follows an expired one ends
-later.
+later: each store measures time by a clock of its own that nobody sets back.
 
 Pure: no clock, no storage; marks and times are arguments.
 """
@@ -25,7 +25,7 @@ class ClaimState(IntEnum):
 
 
 class Mark(NamedTuple):
-    """The mark of a key: its state, and when it expires, ms since the epoch."""
+    """The mark of a key: its state, and when it expires, in ms on the clock of its store."""
 
     state: ClaimState
     until_ms: int
@@ -41,17 +41,19 @@ class Claimed(NamedTuple):
     Attributes:
         ours: whether the claim succeeded, so that the claimant may handle the message.
         mark: the key's mark now: the new one, or the one that prevented the claim.
+        left_ms: how long from now until that mark expires.
     """
 
     ours: bool
     mark: Mark
+    left_ms: int
 
 
 def claim(found: Mark | None, now_ms: int, lease_ms: int) -> Claimed:
     """Claim a key whose present mark is ``found``."""
     if found is not None and found.counts(now_ms):
-        return Claimed(False, found)
-    return Claimed(True, Mark(ClaimState.IN_PROGRESS, now_ms + lease_ms))
+        return Claimed(False, found, found.until_ms - now_ms)
+    return Claimed(True, Mark(ClaimState.IN_PROGRESS, now_ms + lease_ms), lease_ms)
 
 
 def is_done(found: Mark | None, now_ms: int) -> bool:

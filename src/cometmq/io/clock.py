@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Final, Protocol
 
 _monotonic_ns: Final[Callable[[], int]] = (
@@ -10,6 +11,17 @@ _monotonic_ns: Final[Callable[[], int]] = (
     if hasattr(time, "CLOCK_BOOTTIME")
     else time.monotonic_ns
 )
+
+
+_BOOT_ID_PATH: Final = Path("/proc/sys/kernel/random/boot_id")
+
+
+def boot_id() -> str:
+    """Return the id of the machine's current boot, since which the monotonic clock runs; empty if unknown."""
+    try:
+        return _BOOT_ID_PATH.read_text().strip()
+    except OSError:
+        return ""
 
 
 class Clock(Protocol):

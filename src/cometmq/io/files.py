@@ -11,16 +11,16 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from cometmq.io import file_lock, syncing
+from cometmq.io.clock import boot_id
 from cometmq.io.descriptors import SPARES
 from cometmq.io.disk_file import DiskFile, write_all
 from cometmq.io.mapped import MappedPages
 from cometmq.message import Buffer
 
 TEMPORARY_SUFFIX = ".tmp"
-BOOT_ID_PATH: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Usage(NamedTuple):
@@ -315,7 +315,7 @@ class Disk:
 
     def life(self, path: Path) -> str:
         """Return an id of the machine's current boot and of the file system of ``path``; empty if unknown."""
-        return f"{BOOT_ID_PATH.read_text().strip()}/{path.stat().st_dev}" if BOOT_ID_PATH.exists() else ""
+        return f"{boot}/{path.stat().st_dev}" if (boot := boot_id()) else ""
 
     def exists(self, path: Path) -> bool:
         """Check whether there is a file or directory at ``path``."""

@@ -33,7 +33,8 @@ class Shop:
 
     def __init__(self, **options: Any) -> None:
         self.clock = ManualClock()
-        self.deduplicator = Deduplicator(MemoryClaims(), lease_ms=LEASE_MS, keep_ms=KEEP_MS, clock=self.clock)
+        store = MemoryClaims(clock=self.clock)
+        self.deduplicator = Deduplicator(store, lease_ms=LEASE_MS, keep_ms=KEEP_MS)
         self.options = options
 
     async def handle(self, handler: Handler, *messages: StoredMessage) -> None:
@@ -114,7 +115,7 @@ async def test_of_a_batch_is_handled_what_nobody_else_handles(ordered: bool, res
     def handle(messages: list[StoredMessage]) -> None:
         batches.append([message.queue_offset for message in messages])
 
-    await shop.deduplicator.store.claim("shop/elsewhere", shop.clock.now_ms(), LEASE_MS)
+    await shop.deduplicator.store.claim("shop/elsewhere", LEASE_MS)
     await shop.deduplicator.store.finish("shop/done", shop.clock.now_ms() + KEEP_MS)
     messages = [keyed(key, offset) for offset, key in enumerate(["a", "done", "elsewhere", "b", "b"])]
     with pytest.raises(PutOff):

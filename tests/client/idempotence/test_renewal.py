@@ -16,20 +16,20 @@ from cometmq.message import StoredMessage
 class Renewed(MemoryClaims):
     """Lets a test wait for renewals; the first ones may fail."""
 
-    def __init__(self, failures: int = 0) -> None:
-        super().__init__()
+    def __init__(self, clock: ManualClock, failures: int = 0) -> None:
+        super().__init__(clock=clock)
         self._failures = failures
         self._until_ms = 0
         self._came = asyncio.Event()
 
-    async def renew(self, key: str, mark: Mark, until_ms: int) -> bool:
+    async def renew(self, key: str, mark: Mark, lease_ms: int) -> Mark | None:
         if self._failures > 0:
             self._failures -= 1
             raise OSError("the disk is away")
-        is_there = await super().renew(key, mark, until_ms)
-        self._until_ms = until_ms
+        renewed = await super().renew(key, mark, lease_ms)
+        self._until_ms = self._now_ms() + lease_ms
         self._came.set()
-        return is_there
+        return renewed
 
     async def until(self, until_ms: int) -> None:
         """Wait until a claim lasts for so long."""
@@ -43,8 +43,9 @@ def keyed(key: str, queue_offset: int = 0) -> StoredMessage:
 
 
 async def test_a_claim_is_renewed_while_its_handler_works() -> None:
-    renewed, clock, may_end, begun = Renewed(), ManualClock(), asyncio.Event(), asyncio.Event()
-    deduplicator = Deduplicator(renewed, lease_ms=30, clock=clock)
+    clock, may_end, begun = ManualClock(), asyncio.Event(), asyncio.Event()
+    renewed = Renewed(clock)
+    deduplicator = Deduplicator(renewed, lease_ms=30)
     handled: list[StoredMessage] = []
 
     async def work(messages: list[StoredMessage]) -> None:
@@ -57,7 +58,7 @@ async def test_a_claim_is_renewed_while_its_handler_works() -> None:
     await begun.wait()
     for _ in range(5):  # so two and a half leases pass
         clock.advance(15)
-        await renewed.until(clock.now_ms() + 30)
+        await renewed.until(clock.monotonic_ms() + 30)
         with pytest.raises(PutOff):
             await once.handle([keyed("a", 1)], work)
     may_end.set()
@@ -67,12 +68,13 @@ async def test_a_claim_is_renewed_while_its_handler_works() -> None:
 
 
 async def test_a_claim_that_was_renewed_is_given_back_and_a_renewal_that_fails_harms_nobody() -> None:
-    renewed, clock = Renewed(failures=1), ManualClock()
-    once = Deduplicator(renewed, lease_ms=30, clock=clock).once("shop", "keys")
+    clock = ManualClock()
+    renewed = Renewed(clock, failures=1)
+    once = Deduplicator(renewed, lease_ms=30).once("shop", "keys")
 
     async def fail(_: list[StoredMessage]) -> None:
         clock.advance(15)
-        await renewed.until(clock.now_ms() + 30)
+        await renewed.until(clock.monotonic_ms() + 30)
         raise ValueError("not yet")
 
     with pytest.raises(ValueError, match="not yet"):
@@ -81,16 +83,17 @@ async def test_a_claim_that_was_renewed_is_given_back_and_a_renewal_that_fails_h
 
 
 async def test_a_claim_that_was_lost_is_left_to_whoever_has_it() -> None:
-    store, clock = Renewed(), ManualClock()
-    once = Deduplicator(store, lease_ms=30, clock=clock).once("shop", "keys")
+    clock = ManualClock()
+    store = Renewed(clock)
+    once = Deduplicator(store, lease_ms=30).once("shop", "keys")
 
     async def lose(_: list[StoredMessage]) -> None:
         clock.advance(30)
-        await store.claim("shop/a", clock.now_ms(), 1_000)
+        await store.claim("shop/a", 1_000)
         clock.advance(1)
-        await store.until(clock.now_ms() + 30)
+        await store.until(clock.monotonic_ms() + 30)
         raise ValueError("not yet")
 
     with pytest.raises(ValueError, match="not yet"):
         await once.handle([keyed("a")], lose)
-    assert not (await store.claim("shop/a", clock.now_ms(), 1)).ours
+    assert not (await store.claim("shop/a", 1)).ours

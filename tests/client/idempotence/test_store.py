@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import pytest
 from fakeredis import FakeServer, FakeStrictRedis
@@ -13,11 +14,12 @@ from hypothesis import strategies as st
 
 from cometmq.client.idempotence import ClaimStore, MemoryClaims, RedisClaims, SqliteClaims
 from cometmq.cluster.claims import ClaimState, Mark, claim
+from cometmq.io.clock import ManualClock
 
 LEASE_MS = 10
 KEEP_MS = 30
 
-Stores = Callable[[], AbstractContextManager[list[ClaimStore]]]
+Stores = Callable[[ManualClock], AbstractContextManager[list[ClaimStore]]]
 Step = tuple[str, str, int]
 
 STEPS = st.lists(
@@ -30,23 +32,24 @@ STEPS = st.lists(
 
 
 @contextmanager
-def memory() -> Iterator[list[ClaimStore]]:
-    with closing(MemoryClaims()) as store:
+def memory(clock: ManualClock) -> Iterator[list[ClaimStore]]:
+    with closing(MemoryClaims(clock=clock)) as store:
         yield [store]
 
 
 @contextmanager
-def sqlite() -> Iterator[list[ClaimStore]]:
+def sqlite(clock: ManualClock) -> Iterator[list[ClaimStore]]:
     """Give a file, opened twice as by two processes."""
     with TemporaryDirectory() as directory, ExitStack() as stack:
-        yield [stack.enter_context(closing(SqliteClaims(Path(directory) / "claims.db"))) for _ in range(2)]
+        path = Path(directory) / "claims.db"
+        yield [stack.enter_context(closing(SqliteClaims(path, clock=clock))) for _ in range(2)]
 
 
 @contextmanager
-def redis() -> Iterator[list[ClaimStore]]:
+def redis(clock: ManualClock) -> Iterator[list[ClaimStore]]:
     """Give a server with two clients, as of two machines."""
     server = FakeServer()
-    with ExitStack() as stack:
+    with patch("time.time", lambda: clock.now_ms() / 1000), ExitStack() as stack:
         clients = [stack.enter_context(closing(FakeStrictRedis(server=server))) for _ in range(2)]
         yield [stack.enter_context(closing(RedisClaims(client))) for client in clients]
 
@@ -58,32 +61,34 @@ each_store = pytest.mark.parametrize("stores", [memory, sqlite, redis])
 @settings(max_examples=20, deadline=None)
 @given(steps=STEPS)
 async def test_it_does_what_a_dict_would(stores: Stores, steps: list[Step]) -> None:
-    now_ms = 0
+    clock = ManualClock()
     model: dict[str, Mark] = {}
     claims: dict[str, list[Mark]] = {
         "a": [Mark(ClaimState.IN_PROGRESS, 0)],
         "b": [Mark(ClaimState.IN_PROGRESS, 0)],
     }
-    with stores() as opened:
+    with stores(clock) as opened:
+        begin_ms = (await opened[0].claim("begin", LEASE_MS)).mark.until_ms - LEASE_MS - clock.monotonic_ms()
         for number, (step, key, pause_ms) in enumerate(steps):
             store = opened[number % len(opened)]
-            now_ms += pause_ms
+            clock.advance(pause_ms)
+            now_ms = begin_ms + clock.monotonic_ms()
             if step == "claim":
                 expected = claim(model.get(key), now_ms, LEASE_MS)
-                assert await store.claim(key, now_ms, LEASE_MS) == expected
+                assert await store.claim(key, LEASE_MS) == expected
                 model[key] = expected.mark
                 if expected.ours:
                     claims[key].append(expected.mark)
             elif step == "finish":
                 model[key] = Mark(ClaimState.DONE, now_ms + KEEP_MS)
-                await store.finish(key, now_ms + KEEP_MS)
+                await store.finish(key, KEEP_MS)
             elif step == "renew":
-                renewed = claims[key][pause_ms % len(claims[key])]
-                is_there = model.get(key) == renewed
-                if is_there:
-                    model[key] = Mark(ClaimState.IN_PROGRESS, now_ms + LEASE_MS)
+                mark = claims[key][pause_ms % len(claims[key])]
+                renewed = None
+                if model.get(key) == mark:  # though it may have expired
+                    renewed = model[key] = Mark(ClaimState.IN_PROGRESS, now_ms + LEASE_MS)
                     claims[key].append(model[key])
-                assert await store.renew(key, renewed, now_ms + LEASE_MS) == is_there
+                assert await store.renew(key, mark, LEASE_MS) == renewed
             else:
                 given_back = claims[key][pause_ms % len(claims[key])]
                 if model.get(key) == given_back:
@@ -93,8 +98,29 @@ async def test_it_does_what_a_dict_would(stores: Stores, steps: list[Step]) -> N
 
 @each_store
 async def test_of_many_at_the_same_time_one_gets_a_key(stores: Stores) -> None:
-    with stores() as opened:
+    with stores(ManualClock()) as opened:
         for key in map(str, range(20)):
-            asked = [store.claim(key, 0, LEASE_MS) for store in opened * 4]
+            asked = [store.claim(key, LEASE_MS) for store in opened * 4]
             ours = [claimed.ours for claimed in await asyncio.gather(*asked)]
             assert sorted(ours) == [False] * (len(ours) - 1) + [True]
+
+
+@pytest.mark.parametrize("stores", [memory, sqlite])
+@pytest.mark.parametrize("step_ms", [3_600_000, -3_600_000])
+async def test_a_wall_clock_that_is_set_neither_ends_nor_extends_anything(
+    stores: Stores, step_ms: int
+) -> None:
+    clock = ManualClock()
+    with stores(clock) as opened:
+        mark = (await opened[0].claim("in progress", LEASE_MS)).mark
+        await opened[0].finish("done", KEEP_MS)
+        clock.set_wall(clock.now_ms() + step_ms)
+        clock.advance(LEASE_MS - 1)
+        for store in opened:
+            assert await store.claim("in progress", LEASE_MS) == (False, mark, 1)
+        clock.advance(1)
+        assert (await opened[-1].claim("in progress", LEASE_MS)).ours
+        clock.advance(KEEP_MS - LEASE_MS - 1)
+        assert not (await opened[-1].claim("done", LEASE_MS)).ours
+        clock.advance(1)
+        assert (await opened[-1].claim("done", LEASE_MS)).ours

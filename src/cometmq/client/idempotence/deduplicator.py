@@ -23,7 +23,7 @@ from cometmq.client.outcome import PutOff
 from cometmq.cluster.claims import ClaimState
 from cometmq.errors import SettingsError
 from cometmq.format.delay_level import DelayLevels
-from cometmq.io.clock import Clock, SystemClock
+from cometmq.io.clock import Clock
 from cometmq.message import StoredMessage
 
 LEASE_MS: Final = 60_000
@@ -44,6 +44,7 @@ class Deduplicator:
         lease_ms: for how long a message that is being handled is left to whoever began. It is renewed while
             the handler runs; after a crash the message waits for so long.
         keep_ms: how long it is remembered that a message was handled.
+        clock: gives the time to the store that is made of a path; another store has its own.
 
     Raises:
         SettingsError: a time is not above 0.
@@ -64,8 +65,7 @@ class Deduplicator:
             raise SettingsError(f"lease_ms {lease_ms}, keep_ms {keep_ms}: both must be above 0")
         self.lease_ms = lease_ms
         self.keep_ms = keep_ms
-        self.clock = clock or SystemClock()
-        self.store = SqliteClaims(store) if isinstance(store, Path | str) else store
+        self.store = SqliteClaims(store, clock=clock) if isinstance(store, Path | str) else store
         self._in_hand: dict[int, str] = {}
         """The keys of the messages that handlers have now, by the messages' identity."""
 
@@ -93,8 +93,7 @@ class Deduplicator:
             raise SettingsError(
                 "a transaction would hold up the event loop: use a plain handler or to_thread"
             )
-        now_ms = self.clock.now_ms()
-        return self.store.transaction(key, now_ms, now_ms + self.keep_ms)
+        return self.store.transaction(key, self.keep_ms)
 
     def close(self) -> None:
         """Close the store, after the consumers have stopped."""
@@ -156,16 +155,15 @@ class Once:
         finally:
             for one in taken.values():
                 self._of.drop(one.message)
-        until_ms = self._of.clock.now_ms() + self._of.keep_ms
         for key in taken:
-            await self._of.store.finish(key, until_ms)
+            await self._of.store.finish(key, self._of.keep_ms)
         if wait_ms > 0:
             raise PutOff(delay_level=_level(wait_ms), suspend_ms=wait_ms)
 
     async def _call(
         self, call: Callable[[list[StoredMessage]], Awaitable[None]], taken: dict[str, Taken]
     ) -> None:
-        renewal = Renewal(self._of.store, self._of.lease_ms, self._of.clock, taken)
+        renewal = Renewal(self._of.store, self._of.lease_ms, taken)
         try:
             await call([one.message for one in taken.values()])
         finally:
@@ -178,13 +176,12 @@ class Once:
             key = f"{self._scope}/{self._key_of(message)}"
             if key in taken:
                 continue  # a duplicate in one batch: it succeeds or fails with the first
-            now_ms = self._of.clock.now_ms()
-            ours, mark = await self._of.store.claim(key, now_ms, self._of.lease_ms)
+            ours, mark, left_ms = await self._of.store.claim(key, self._of.lease_ms)
             if ours:
                 self._of.take(message, key)
                 taken[key] = Taken(message, mark)
             elif mark.state is ClaimState.IN_PROGRESS:
-                wait_ms = max(wait_ms, mark.until_ms - now_ms)
+                wait_ms = max(wait_ms, left_ms)
                 if self._ordered:
                     break
         return wait_ms

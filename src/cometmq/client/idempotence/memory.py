@@ -3,6 +3,7 @@
 from typing import Final
 
 from cometmq.cluster.claims import Claimed, ClaimState, Mark, claim
+from cometmq.io.clock import Clock, SystemClock
 
 KEYS_MAX: Final = 100_000
 
@@ -12,37 +13,41 @@ class MemoryClaims:
 
     Args:
         limit: of how many keys; above it those are forgotten that have been done for the longest time.
+        clock: measures how long marks count, by its monotonic clock.
     """
 
-    def __init__(self, limit: int = KEYS_MAX) -> None:
+    def __init__(self, limit: int = KEYS_MAX, *, clock: Clock | None = None) -> None:
         self._limit = limit
+        self._now_ms = (clock or SystemClock()).monotonic_ms
         self._marks: dict[str, Mark] = {}
         """The longest untouched first."""
 
     def __len__(self) -> int:
         return len(self._marks)
 
-    async def claim(self, key: str, now_ms: int, lease_ms: int) -> Claimed:
+    async def claim(self, key: str, lease_ms: int) -> Claimed:
         """Claim a key."""
+        now_ms = self._now_ms()
         claimed = claim(self._marks.get(key), now_ms, lease_ms)
         if claimed.ours:
             self._put(key, claimed.mark)
             self._forget(now_ms)
         return claimed
 
-    async def finish(self, key: str, until_ms: int) -> None:
+    async def finish(self, key: str, keep_ms: int) -> None:
         """Mark a key as done."""
-        self._put(key, Mark(ClaimState.DONE, until_ms))
+        self._put(key, Mark(ClaimState.DONE, self._now_ms() + keep_ms))
 
-    async def renew(self, key: str, mark: Mark, until_ms: int) -> bool:
-        """Let a claim last longer, if its mark is still there."""
-        is_there = self._marks.get(key) == mark
-        if is_there:
-            self._put(key, mark._replace(until_ms=until_ms))
-        return is_there
+    async def renew(self, key: str, mark: Mark, lease_ms: int) -> Mark | None:
+        """Extend a claim, if its mark is still there; return its new mark."""
+        if self._marks.get(key) != mark:
+            return None
+        renewed = mark._replace(until_ms=self._now_ms() + lease_ms)
+        self._put(key, renewed)
+        return renewed
 
     async def release(self, key: str, mark: Mark) -> None:
-        """Take the mark of a claim away, if it is still there."""
+        """Remove the mark of a claim, if it is still there."""
         if self._marks.get(key) == mark:
             del self._marks[key]
 

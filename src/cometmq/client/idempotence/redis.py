@@ -1,9 +1,10 @@
 """Marks in Redis, which the processes of several machines may share.
 
 Each key is a string below a prefix, ``STATE UNTIL_MS`` in decimal digits, as :mod:`cometmq.cluster.claims`
-has them. What looks at a mark and then changes it is a script, which Redis runs as one step. Redis removes a
-mark some time after it has expired, by its own clock; until when it counts is told by the clock of who asks,
-so the machines' clocks must agree, to much less than a lease. A mark lives as long as Redis keeps what it is
+has them. What changes a mark is a script, which Redis runs as one step and by its own clock: so the clocks of
+those who share it do not matter. Redis removes a mark some time after it has expired. Its clock is its
+machine's wall clock: to set that ahead by an hour ends leases early, to set it back makes those of the dead
+last for an hour longer, as with all that expires in Redis. A mark lives as long as Redis keeps what it is
 told: one that loses its last second (``appendfsync everysec``) may let what was handled in it come again.
 """
 
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cometmq.cluster.claims import Claimed, ClaimState, Mark
 from cometmq.extras import require
-from cometmq.io.clock import Clock, SystemClock
 
 if TYPE_CHECKING:  # an extra
     from redis import Redis
@@ -23,22 +23,32 @@ PREFIX: Final = "cometmq:claim:"
 THREADS: Final = 8
 """So many requests may be under way at a time."""
 LINGER_MS: Final = 60_000
-"""So long an expired mark stays: clocks need not agree with that of Redis."""
+"""So long an expired mark stays: its claim can be renewed as long as nobody else has the key."""
 
-_CLAIM: Final = """
-local found = redis.call('GET', KEYS[1])
-if found and tonumber(ARGV[1]) < tonumber(string.match(found, '%d+$')) then
-    return found
-end
-redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-return false
+_NOW: Final = """
+local time = redis.call('TIME')
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+local mark = string.format('%d %.0f', ARGV[2], now_ms + ARGV[1])
 """
-_RENEW: Final = """
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then
-    return 0
+"""The mark of what begins now and lasts for the first argument, ms; its state is the second."""
+_CLAIM: Final = f"""{_NOW}
+local found = redis.call('GET', KEYS[1])
+local left_ms = found and tonumber(string.match(found, '%d+$')) - now_ms
+if found and left_ms > 0 then
+    return {{0, found, left_ms}}
 end
-redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-return 1
+redis.call('SET', KEYS[1], mark, 'PX', ARGV[1] + {LINGER_MS})
+return {{1, mark, tonumber(ARGV[1])}}
+"""
+_FINISH: Final = f"""{_NOW}
+redis.call('SET', KEYS[1], mark, 'PX', ARGV[1] + {LINGER_MS})
+"""
+_RENEW: Final = f"""{_NOW}
+if redis.call('GET', KEYS[1]) ~= ARGV[3] then
+    return false
+end
+redis.call('SET', KEYS[1], mark, 'PX', ARGV[1] + {LINGER_MS})
+return mark
 """
 _RELEASE: Final = """
 if redis.call('GET', KEYS[1]) == ARGV[1] then
@@ -60,36 +70,33 @@ class RedisClaims:
         ValueError: the URL is none of Redis.
     """
 
-    def __init__(self, redis: "Redis | str", *, prefix: str = PREFIX, clock: Clock | None = None) -> None:
+    def __init__(self, redis: "Redis | str", *, prefix: str = PREFIX) -> None:
         self._is_own = isinstance(redis, str)
         self._redis: Redis = _connect(redis) if isinstance(redis, str) else redis
         self._prefix = prefix
-        self._clock = clock or SystemClock()
         self._claim = self._redis.register_script(_CLAIM)
+        self._finish = self._redis.register_script(_FINISH)
         self._renew = self._redis.register_script(_RENEW)
         self._release = self._redis.register_script(_RELEASE)
         self._threads = ThreadPoolExecutor(THREADS, "cometmq-claims")
 
-    async def claim(self, key: str, now_ms: int, lease_ms: int) -> Claimed:
+    async def claim(self, key: str, lease_ms: int) -> Claimed:
         """Claim a key."""
-        mark = Mark(ClaimState.IN_PROGRESS, now_ms + lease_ms)
-        values = [now_ms, _text(mark), lease_ms + LINGER_MS]
-        found = await self._run(self._claim, keys=[self._prefix + key], args=values)
-        return Claimed(True, mark) if found is None else Claimed(False, _mark(found))
+        ours, text, left_ms = await self._run(self._claim, key, lease_ms, ClaimState.IN_PROGRESS.value)
+        return Claimed(bool(ours), _mark(text), left_ms)
 
-    async def finish(self, key: str, until_ms: int) -> None:
+    async def finish(self, key: str, keep_ms: int) -> None:
         """Mark a key as done."""
-        text = _text(Mark(ClaimState.DONE, until_ms))
-        await self._run(self._redis.set, self._prefix + key, text, px=self._kept_ms(until_ms))
+        await self._run(self._finish, key, keep_ms, ClaimState.DONE.value)
 
-    async def renew(self, key: str, mark: Mark, until_ms: int) -> bool:
-        """Let a claim last longer, if its mark is still there."""
-        values = [_text(mark), _text(mark._replace(until_ms=until_ms)), self._kept_ms(until_ms)]
-        return bool(await self._run(self._renew, keys=[self._prefix + key], args=values))
+    async def renew(self, key: str, mark: Mark, lease_ms: int) -> Mark | None:
+        """Extend a claim, if its mark is still there; return its new mark."""
+        text = await self._run(self._renew, key, lease_ms, mark.state.value, _text(mark))
+        return None if text is None else _mark(text)
 
     async def release(self, key: str, mark: Mark) -> None:
-        """Take the mark of a claim away, if it is still there."""
-        await self._run(self._release, keys=[self._prefix + key], args=[_text(mark)])
+        """Remove the mark of a claim, if it is still there."""
+        await self._run(self._release, key, _text(mark))
 
     def close(self) -> None:
         """Wait for what is under way, and close the connections."""
@@ -97,13 +104,9 @@ class RedisClaims:
         if self._is_own:
             self._redis.close()
 
-    async def _run(self, call: Any, *values: object, **options: object) -> Any:
-        work = partial(call, *values, **options)
+    async def _run(self, script: Any, key: str, *values: object) -> Any:
+        work = partial(script, keys=[self._prefix + key], args=values)
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
-
-    def _kept_ms(self, until_ms: int) -> int:
-        """Give how long Redis is to keep a mark."""
-        return max(until_ms - self._clock.now_ms(), 0) + LINGER_MS
 
 
 def _connect(url: str) -> "Redis":

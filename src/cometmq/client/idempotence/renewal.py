@@ -6,7 +6,6 @@ from typing import Final, NamedTuple
 
 from cometmq.client.idempotence.store import ClaimStore
 from cometmq.cluster.claims import Mark
-from cometmq.io.clock import Clock
 from cometmq.message import StoredMessage
 
 RENEWALS_PER_LEASE: Final = 3
@@ -29,10 +28,9 @@ class Renewal:
         taken: the claims by key; their marks are kept as the store has them.
     """
 
-    def __init__(self, store: ClaimStore, lease_ms: int, clock: Clock, taken: dict[str, Taken]) -> None:
+    def __init__(self, store: ClaimStore, lease_ms: int, taken: dict[str, Taken]) -> None:
         self._store = store
         self._lease_ms = lease_ms
-        self._clock = clock
         self._taken = taken
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
@@ -54,14 +52,13 @@ class Renewal:
 
     async def _renew(self) -> None:
         for key, one in self._taken.items():
-            until_ms = self._clock.now_ms() + self._lease_ms
             try:
-                is_ours = await self._store.renew(key, one.mark, until_ms)
+                renewed = await self._store.renew(key, one.mark, self._lease_ms)
             except Exception:  # noqa: BLE001 a store may be anybody's, and the next try may succeed
                 _log.warning("the claim of %s could not be renewed", key, exc_info=True)
                 continue
-            if is_ours:
-                self._taken[key] = one._replace(mark=one.mark._replace(until_ms=until_ms))
+            if renewed is not None:
+                self._taken[key] = one._replace(mark=renewed)
             else:
                 _log.warning("the claim of %s was lost: its lease ended before it was renewed", key)
         if not self._stopped:

@@ -3,9 +3,14 @@
 The file is in WAL mode. Marks alone are not synced: a kill loses none, a loss of power may lose the last,
 whose messages may then be handled again. A transaction, which holds what a handler wrote, is synced: its
 message is acknowledged after it and does not come again. Tables of the user's own can be in the file beside
-this one::
+these::
 
     cometmq_claims(key TEXT PRIMARY KEY, state INTEGER, until_ms INTEGER)
+    cometmq_claims_clock(id INTEGER PRIMARY KEY, boot_id TEXT, monotonic_ms INTEGER, wall_ms INTEGER,
+                         file_ms INTEGER)
+
+Times in it are those of the file's own clock, which goes on while the machine's wall clock is set: see
+``file_clock.py``. The second table has one row, its anchor.
 """
 
 import asyncio
@@ -13,19 +18,22 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from cometmq.client.idempotence.file_clock import Anchor, anchor_of
 from cometmq.client.outcome import PutOff
 from cometmq.cluster.claims import Claimed, ClaimState, Mark, claim, is_done
+from cometmq.io.clock import Clock, SystemClock, boot_id
 
 BUSY_TIMEOUT_S: Final = 30.0
 """How long one waits for the transactions of others."""
 FORGET_EVERY: Final = 1_000
 FORGET_MAX: Final = 10 * FORGET_EVERY
-"""Of so many claims one forgets expired marks, so many at most, to hold nobody up for long."""
+"""Of so many claims one forgets expired marks, so many at most, to hold nobody up for long; and it renews the
+anchor of the file's clock: how long the machine is off from now on, the wall clock says as it is set now."""
 
 _SCHEMA: Final = (
     "PRAGMA journal_mode = WAL",
@@ -34,7 +42,14 @@ _SCHEMA: Final = (
     (key TEXT PRIMARY KEY, state INTEGER NOT NULL, until_ms INTEGER NOT NULL) WITHOUT ROWID
     """,
     "CREATE INDEX IF NOT EXISTS cometmq_claims_until ON cometmq_claims (until_ms)",
+    """
+    CREATE TABLE IF NOT EXISTS cometmq_claims_clock
+    (id INTEGER PRIMARY KEY CHECK (id = 0), boot_id TEXT NOT NULL, monotonic_ms INTEGER NOT NULL,
+    wall_ms INTEGER NOT NULL, file_ms INTEGER NOT NULL)
+    """,
 )
+_FIND_ANCHOR: Final = "SELECT boot_id, monotonic_ms, wall_ms, file_ms FROM cometmq_claims_clock"
+_PUT_ANCHOR: Final = "INSERT OR REPLACE INTO cometmq_claims_clock VALUES (0, ?, ?, ?, ?)"
 _FIND: Final = "SELECT state, until_ms FROM cometmq_claims WHERE key = ?"
 _PUT: Final = (
     "INSERT INTO cometmq_claims VALUES (?, ?, ?)"
@@ -54,12 +69,18 @@ class SqliteClaims:
         sqlite3.Error: the file cannot be used.
     """
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, *, clock: Clock | None = None) -> None:
         self._path = path
+        self._clock = clock or SystemClock()
+        self._boot_id = boot_id()
         self._connection = _connect(path, "NORMAL")
         try:
             for statement in _SCHEMA:
                 self._connection.execute(statement)
+            with _transaction(self._connection):
+                row = self._connection.execute(_FIND_ANCHOR).fetchone()
+                self._anchor = self._read_clock(None if row is None else Anchor(*row))
+                self._connection.execute(_PUT_ANCHOR, self._anchor)
         except BaseException:
             self._connection.close()
             raise
@@ -67,26 +88,25 @@ class SqliteClaims:
         self._turn = threading.Lock()
         self._claims = 0
 
-    async def claim(self, key: str, now_ms: int, lease_ms: int) -> Claimed:
+    async def claim(self, key: str, lease_ms: int) -> Claimed:
         """Claim a key. Raises sqlite3.Error."""
-        return await asyncio.get_running_loop().run_in_executor(
-            self._thread, self._claim, key, now_ms, lease_ms
-        )
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._claim, key, lease_ms)
 
-    async def finish(self, key: str, until_ms: int) -> None:
+    async def finish(self, key: str, keep_ms: int) -> None:
         """Mark a key as done. Raises sqlite3.Error."""
-        await self._run(_PUT, key, ClaimState.DONE, until_ms)
+        await self._run(_PUT, key, ClaimState.DONE, self._now_ms() + keep_ms)
 
-    async def renew(self, key: str, mark: Mark, until_ms: int) -> bool:
-        """Let a claim last longer, if its mark is still there. Raises sqlite3.Error."""
-        return await self._run(_RENEW, until_ms, key, *mark) == 1
+    async def renew(self, key: str, mark: Mark, lease_ms: int) -> Mark | None:
+        """Extend a claim, if its mark is still there; return its new mark. Raises sqlite3.Error."""
+        renewed = mark._replace(until_ms=self._now_ms() + lease_ms)
+        return renewed if await self._run(_RENEW, renewed.until_ms, key, *mark) == 1 else None
 
     async def release(self, key: str, mark: Mark) -> None:
-        """Take the mark of a claim away, if it is still there. Raises sqlite3.Error."""
+        """Remove the mark of a claim, if it is still there. Raises sqlite3.Error."""
         await self._run(_RELEASE, key, *mark)
 
     @contextmanager
-    def transaction(self, key: str, now_ms: int, until_ms: int) -> Iterator[sqlite3.Connection]:
+    def transaction(self, key: str, keep_ms: int) -> Iterator[sqlite3.Connection]:
         """Give a transaction that marks a key as done; what else is written in it is kept with that, or not.
 
         Raises:
@@ -98,14 +118,17 @@ class SqliteClaims:
             closing(_connect(self._path, "FULL")) as connection,
             _transaction(connection),
         ):
+            now_ms = self._now_ms()
             if is_done(_found(connection, key), now_ms):
                 raise PutOff(delay_level=1)  # when the message comes again, its mark is seen
-            connection.execute(_PUT, (key, ClaimState.DONE, until_ms))
+            connection.execute(_PUT, (key, ClaimState.DONE, now_ms + keep_ms))
             yield connection
 
     def close(self) -> None:
         """Wait for what is being written, and close the file."""
         self._thread.shutdown()
+        with suppress(sqlite3.Error):  # the anchor that is there will do
+            self._connection.execute(_PUT_ANCHOR, self._read_clock(self._anchor))
         self._connection.close()
 
     @contextmanager
@@ -123,11 +146,19 @@ class SqliteClaims:
         execute = partial(self._connection.execute, statement, values)
         return (await asyncio.get_running_loop().run_in_executor(self._thread, execute)).rowcount
 
-    def _claim(self, key: str, now_ms: int, lease_ms: int) -> Claimed:
+    def _now_ms(self) -> int:
+        return self._read_clock(self._anchor).file_ms
+
+    def _read_clock(self, known: Anchor | None) -> Anchor:
+        return anchor_of(known, self._boot_id, self._clock.monotonic_ms(), self._clock.now_ms())
+
+    def _claim(self, key: str, lease_ms: int) -> Claimed:
         self._claims += 1
         with _transaction(self._connection):
+            now_ms = self._now_ms()
             if self._claims % FORGET_EVERY == 0:
                 self._connection.execute(_FORGET, (now_ms, FORGET_MAX))
+                self._connection.execute(_PUT_ANCHOR, self._read_clock(self._anchor))
             claimed = claim(_found(self._connection, key), now_ms, lease_ms)
             if claimed.ours:
                 self._connection.execute(_PUT, (key, *claimed.mark))

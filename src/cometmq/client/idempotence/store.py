@@ -6,24 +6,28 @@ from cometmq.cluster.claims import Claimed, Mark
 
 
 class ClaimStore(Protocol):
-    """Keeps marks by key. What becomes of a mark is said in ``cluster.claims``; each method is atomic."""
+    """Keeps marks by key. What becomes of a mark is said in ``cluster.claims``; each method is atomic.
 
-    async def claim(self, key: str, now_ms: int, lease_ms: int) -> Claimed:
+    Times are durations: by which clock they are measured is the store's own matter. It must be one clock for
+    all who share the keys, and should be one that nobody sets.
+    """
+
+    async def claim(self, key: str, lease_ms: int) -> Claimed:
         """Claim a key, as ``cluster.claims.claim`` says."""
         ...
 
-    async def finish(self, key: str, until_ms: int) -> None:
+    async def finish(self, key: str, keep_ms: int) -> None:
         """Mark a key as done, whatever its mark: its message has been handled."""
         ...
 
-    async def renew(self, key: str, mark: Mark, until_ms: int) -> bool:
-        """Let a claim last until ``until_ms``, if its mark is still there; tell whether it was."""
+    async def renew(self, key: str, mark: Mark, lease_ms: int) -> Mark | None:
+        """Extend a claim to ``lease_ms`` from now; return its new mark, or None if the old one is gone."""
         ...
 
     async def release(self, key: str, mark: Mark) -> None:
-        """Take the mark of a claim away, if it is still there."""
+        """Remove the mark of a claim, if it is still there."""
         ...
 
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Release what it holds."""
         ...
