@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, Coroutine
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -260,6 +262,41 @@ async def test_a_server_of_another_protocol_is_named(answer: tuple[bytes, ...], 
         address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
         with pytest.raises(WrongProtocol, match=f"no server of RocketMQ listens at {address}: {name}"):
             await client.request(address, Command(ECHO))
+
+
+@pytest.mark.parametrize(
+    ("answer", "name"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n", "this is HTTP;"),
+        (b"<!DOCTYPE HTML>\n<html lang='en'>", "this is HTTP;"),
+        (b"-ERR unknown command\r\n", "this is Redis;"),
+    ],
+)
+async def test_a_server_that_waits_for_the_end_of_a_line_is_named(answer: bytes, name: str) -> None:
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(answer)
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    async with server, connections() as client:
+        address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with pytest.raises(WrongProtocol, match=f"no server of RocketMQ listens at {address}: {name}"):
+            await client.request(address, Command(ECHO), 20)
+
+
+async def test_pythons_own_server_of_http_is_named() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            async with connections() as client:
+                with pytest.raises(WrongProtocol, match="this is HTTP;"):
+                    await client.request(f"127.0.0.1:{server.server_port}", Command(ECHO), 20)
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 async def test_a_port_that_closes_at_once_or_says_nothing_is_perhaps_none_of_a_server() -> None:

@@ -33,6 +33,8 @@ KAFKA_HELLO = struct.pack(">iHHih", 25, 18, 3, 1, 12) + b"console-prod\0\0\0"
         (b"POST /v1/send HTTP/1.1\r\n", "HTTP"),
         (b"HTTP/1.1 400 Bad Request\r\n", "HTTP"),
         (b"HTTP/1.0 400", "HTTP"),
+        (b"<!DOCTYPE HTML>\n<html>", "HTTP"),
+        (b"<html><head>", "HTTP"),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "gRPC"),
         (bytes.fromhex("000012040000000000000300000080000400"), "gRPC"),
         (bytes.fromhex("000000040000000000"), "gRPC"),

@@ -19,6 +19,7 @@ from cometmq.net import inproc, min_timeouts
 from cometmq.net.address import parse_address
 from cometmq.net.boundary import attempt
 from cometmq.net.flow import Outbox
+from cometmq.net.probe import protocol_at
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.connection import FrameReader
 from cometmq.wire.foreign import HEAD_SIZE, foreign_protocol
@@ -76,6 +77,7 @@ class Connection(asyncio.Protocol):
         self._room = asyncio.Event()
         self._stall: asyncio.TimerHandle | None = None
         self._lost = asyncio.Event()
+        self._probing: asyncio.Task[None] | None = None
 
     def __str__(self) -> str:
         return self.address
@@ -223,13 +225,14 @@ class Connection(asyncio.Protocol):
         self._head = (self._head + data[:HEAD_SIZE])[:HEAD_SIZE]
         if (name := foreign_protocol(self._head)) is None:
             return False
-        self.abort(
-            WrongProtocol(
-                f"no server of RocketMQ listens at {self.address}: {name}; give the address of a name "
-                "server, whose port is 9876 by default, or of a broker, 10911"
-            )
-        )
+        self.abort(self._wrong_protocol(name))
         return True
+
+    def _wrong_protocol(self, name: str) -> WrongProtocol:
+        return WrongProtocol(
+            f"no server of RocketMQ listens at {self.address}: {name}; give the address of a name server, "
+            "whose port is 9876 by default, or of a broker, 10911"
+        )
 
     def _end(self, reason: str | NetworkError) -> None:
         """Mark the connection as closed, and fail all pending requests."""
@@ -289,16 +292,36 @@ class Connection(asyncio.Protocol):
         now = max(self._loop.time(), self._timer_at)  # the timer may fire early by the clock's resolution
         self._extend_deadlines(now)
         expired = [(opaque, waiting) for opaque, waiting in self._pending.items() if waiting.deadline <= now]
-        for opaque, waiting in expired:
+        for opaque, _ in expired:
             del self._pending[opaque]
-            if not waiting.answer.done():
-                text = f"no answer from {self.address} within {waiting.timeout_ms} ms{self._silence}"
-                waiting.answer.set_exception(RequestTimeout(text))
+        self._end_late([waiting for _, waiting in expired])
         self._timer_at = math.inf
         if self._pending:
             self._set_timer(min(waiting.deadline for waiting in self._pending.values()))
         if any(self._heard_at < waiting.deadline - waiting.timeout_ms / 1000 for _, waiting in expired):
             self.abort("it answers no request at all")  # the next request opens a new connection
+
+    def _end_late(self, late: list["_PendingRequest"]) -> None:
+        """Fail requests whose deadline has passed; if nothing was ever received, probe the server first."""
+        host, port = parse_address(self.address)
+        if self._heard_at > -math.inf or not late or host == inproc.HOST:
+            self._fail_late(late, None)
+            return
+
+        async def ask() -> None:
+            name = None
+            try:
+                name = await protocol_at(host, port)
+            finally:
+                self._fail_late(late, name)
+
+        self._probing = self._loop.create_task(ask(), name=f"probe {self.address}")
+
+    def _fail_late(self, late: list["_PendingRequest"], name: str | None) -> None:
+        for waiting in late:
+            if not waiting.answer.done():
+                text = f"no answer from {self.address} within {waiting.timeout_ms} ms{self._silence}"
+                waiting.answer.set_exception(self._wrong_protocol(name) if name else RequestTimeout(text))
 
 
 def _reason(error: OSError) -> str:

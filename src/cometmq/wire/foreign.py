@@ -2,7 +2,7 @@
 
 ==============  ==========================================================================
 TLS             a record of type handshake (0x16) or alert (0x15), version 3.x
-HTTP            ``HTTP/`` in an answer; a method and a blank in a request
+HTTP            ``HTTP/`` in an answer, or a page where the request was no HTTP; a method and a blank
 HTTP/2          ``PRI * HTTP/2.0`` from a client; from a server a SETTINGS frame of stream 0
 Kafka           a request of a few bytes: size, API key, version, correlation id, client id
 others          the text with which servers or clients of SSH, Redis, AMQP, load balancers begin
@@ -25,7 +25,7 @@ _HTTP: Final = "this is HTTP"
 _HTTP2: Final = "this is HTTP/2, as gRPC speaks it"
 _KAFKA: Final = "this is Kafka's protocol"
 _BEGINNINGS: Final = (
-    (b"HTTP/", _HTTP),
+    *((text, _HTTP) for text in (b"HTTP/", b"<!DOCTYPE", b"<!doctype", b"<html", b"<HTML")),
     *(
         (method + b" ", _HTTP)
         for method in (
