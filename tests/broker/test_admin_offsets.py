@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 from tests.broker.conftest import BROKER, Bench, Client, pull_header, serving
 
+from cometmq.broker.admin_offsets import LOGGED_MAX
 from cometmq.wire.bodies import GroupConfig, QueueOffsets, decode
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command
@@ -148,3 +149,15 @@ async def test_a_topic_that_is_not_there_is_not_cloned(
             bench.parts.offsets.commit("g", topic, 0, 2)
         assert (await clone(bench, offline=True), await clone(bench, "gone")) == ({"T"}, set())
         assert "group 'g' in 'gone' are not cloned: no such topic" in caplog.text
+
+
+async def test_of_very_many_topics_that_are_not_cloned_some_are_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(tmp_path) as bench:
+        await bench.send("T")
+        for topic in ("T", *(f"gone{n}" for n in range(LOGGED_MAX + 7))):
+            bench.parts.offsets.commit("g", topic, 0, 2)
+        assert await clone(bench) == {"T"}
+        assert caplog.text.count("no such topic") == LOGGED_MAX
+        assert "offsets of group 'g' in 7 further topics are not cloned" in caplog.text

@@ -10,27 +10,31 @@ import struct
 import sys
 import tempfile
 from asyncio import events
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
 from tests.adversity.test_bad_fields import kinds, plain
-from tests.broker.conftest import serving
+from tests.broker.conftest import Bench, serving
 from tests.broker.desk import USUAL, Wire
 
 from cometmq.broker.topics import QUEUE_COUNT_MAX
+from cometmq.format.host import pack_host
 from cometmq.namesrv.name_server import CONFIG_CHANGES, NameServer
 from cometmq.net.server import Server, Session
+from cometmq.store import NewMessage
 from cometmq.wire.bodies import GroupConfig, TopicConfig
 from cometmq.wire.bodies.body import LIMITS
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.connection import FrameReader
+from cometmq.wire.frame import Command
 from cometmq.wire.requests import REQUESTS, SENDS
 
 WORK_MAX: Final = 150_000
 """What a turn may take: 50 ms of a slow machine's time, where a call takes a third of a microsecond."""
+HOST: Final = pack_host("127.0.0.1", 10911)
 HEADER_SIZE: Final = 500_000
 """Nearly as many bytes as a frame's header may have."""
 FRAME_SIZE: Final = 16 * 1024 * 1024 - 2_000
@@ -228,19 +232,51 @@ def rounded(work: int) -> int:
 
 
 async def broker_rows(root: Path) -> AsyncIterator[tuple[str, int, Largest]]:
-    """Measure a broker with many topics and groups, one of which has as many queues as there can be."""
+    """Measure a broker with many topics, groups, members and offsets, and queues as many as there can be."""
     async with serving(root) as bench:
         parts = bench.parts
         parts.topics.put_all(TopicConfig(topic=f"s{n}") for n in range(MANY))
         for n in range(MANY):
             parts.groups.put(GroupConfig(group=f"s{n}"))
         server = Server(parts.requests, clock=bench.clock)
+        join(server, "T", MANY)
         for code in sorted([*parts.requests._handlers, *SENDS]):
             parts.topics.put(TopicConfig(topic="T", read_queue_count=QUEUE_COUNT_MAX))
             parts.groups.put(GroupConfig(group="T"))
             await parts.topics.settled()
             await parts.groups.settled()
+            fill(bench, code)
             yield "broker", code, await largest(server, code)
+
+
+def join(server: Server, group: str, count: int) -> None:
+    """Have so many members in a group."""
+    for n in range(count):
+        session = Session(server)
+        session.connection_made(Wire("127.0.0.1"))  # type: ignore[arg-type]  # it is one as far as it cares
+        body = f'{{"clientID":"c{n}","consumerDataSet":[{{"groupName":"{group}"}}]}}'.encode()
+        server.handler.handle(session, [Command(RequestCode.HEART_BEAT, body=body)])
+
+
+def fill(bench: Bench, code: int) -> None:
+    """Have messages and offsets in many queues of a topic; before a cleaning, in topics that nobody has."""
+
+    def append(places: Iterable[tuple[str, int]]) -> None:
+        bench.store.append([NewMessage(*place, b"", b"", 0, HOST, HOST) for place in places])
+
+    if not bench.store.max_queue_offset("T", 0):
+        append(("T", queue_id) for queue_id in range(2 * MANY))
+    bench.parts.offsets.note_pulls((f"{topic}@{group}", 0, 1, 1) for topic, group in pairs())
+    if code == RequestCode.CLEAN_UNUSED_TOPIC:
+        append((f"u{n}", 0) for n in range(MANY))
+    bench.store._upkeep.catch_up()  # plain operations index a message at the price of sixty calls
+
+
+def pairs() -> Iterator[tuple[str, str]]:
+    """Go through topics and groups: one topic with many groups, one group with many topics."""
+    for n in range(MANY):
+        yield "T", f"s{n}"
+        yield f"s{n}", "T"
 
 
 async def name_server_rows() -> AsyncIterator[tuple[str, int, Largest]]:

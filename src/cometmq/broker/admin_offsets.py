@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 from functools import partial
+from typing import Final
 
 from cometmq.broker.consumers import Consumers
 from cometmq.broker.groups import Groups
@@ -21,6 +22,11 @@ from cometmq.wire.bodies import QueueOffsets
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import CloneOffsetHeader, ResetOffsetHeader
+
+SOUGHT_MAX: Final = 50
+"""So many queues are searched by time within one turn of the loop."""
+LOGGED_MAX: Final = 20
+"""So many topics of a request are named in the log."""
 
 _log = logging.getLogger(__name__)
 
@@ -86,21 +92,32 @@ class OffsetAdmin:
 
         return self._reads.answer(session, command, reset_all(), partial(with_body, command))
 
-    def clone(self, _session: Session, command: Command, header: CloneOffsetHeader) -> Command:
+    def clone(self, session: Session, command: Command, header: CloneOffsetHeader) -> Command | None:
         """CLONE_GROUP_OFFSET: of topics that are there, and that the source wants unless it is offline."""
-        source, target = header.source_group, header.target_group
-        for topic in [header.topic] if header.topic else sorted(self._offsets.topics_of(source)):
-            if self._topics.find(topic) is None:
-                _log.warning("offsets of group %.130r in %.130r are not cloned: no such topic", source, topic)
-            elif not header.offline and not self._consumers.concerns(source, topic):
-                _log.warning(
-                    "offsets of group %.130r in %.130r are not cloned: its members do not subscribe to it",
-                    source,
-                    topic,
-                )
-            else:
-                self._offsets.clone(source, target, topic)
-        return response(command)
+        return self._reads.answer(session, command, self._clone(header), lambda _: response(command))
+
+    def _clone(self, header: CloneOffsetHeader) -> Reading[None]:
+        source, passed_over = header.source_group, 0
+        topics = [header.topic] if header.topic else sorted(self._offsets.topics_of(source))
+        for number, topic in enumerate(topics):
+            if number % TURN_MAX == TURN_MAX - 1:
+                yield PAUSE
+            why_not = self._why_not_cloned(header, topic)
+            if why_not is None:
+                self._offsets.clone(source, header.target_group, topic)
+                continue
+            passed_over += 1
+            if passed_over <= LOGGED_MAX:
+                _log.warning("offsets of group %.130r in %.130r are not cloned: %s", source, topic, why_not)
+        if (further := passed_over - LOGGED_MAX) > 0:
+            _log.warning("offsets of group %.130r in %d further topics are not cloned", source, further)
+
+    def _why_not_cloned(self, header: CloneOffsetHeader, topic: str) -> str | None:
+        if self._topics.find(topic) is None:
+            return "no such topic"
+        if not header.offline and not self._consumers.concerns(header.source_group, topic):
+            return "its members do not subscribe to it"
+        return None
 
     def _targets(
         self, header: ResetOffsetHeader, queue_ids: Sequence[int]
@@ -109,7 +126,7 @@ class OffsetAdmin:
         store, topic = self._store, header.topic
         targets: dict[MessageQueue, int] = {}
         for queue_id in queue_ids:
-            if len(targets) % TURN_MAX == TURN_MAX - 1:
+            if len(targets) % SOUGHT_MAX == SOUGHT_MAX - 1:
                 yield PAUSE
             low, high = store.min_queue_offset(topic, queue_id), store.max_queue_offset(topic, queue_id)
             if header.queue_id >= 0 and header.offset is not None and header.offset != -1:
