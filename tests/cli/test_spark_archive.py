@@ -27,3 +27,5 @@ def test_it_tells_what_was_archived_and_what_was_not(
     (value,) = cometmq(*command, "--json", "--broker", "a").values
     assert (value["path"], value["files"], value["end"]) == ("a/store", 2, 4096)
     assert asked == [(Path("a/store"), tmp_path, broker, True) for broker in (None, "a")]
+    ran = cometmq("spark", "archive", "s3://lake/store", "s3://lake/archive")
+    assert ran.out.splitlines()[-1].startswith("s3://lake/archive: 7 messages")

@@ -40,3 +40,27 @@ def test_what_is_asked_for_arrives(cometmq: Run, monkeypatch: pytest.MonkeyPatch
     assert (value["begin"], value["next"]) == (5, 9)
     places = (Path("a/store"), tmp_path)
     assert asked == [(*places, True, "a"), (*places, False, None)]
+
+
+def test_a_target_may_be_an_address_and_delta_have_options(
+    cometmq: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def export(_: object, store: Path, target: Path, **options: Any) -> Exported:
+        asked.append((store, target, options["as_delta"]))
+        return Exported(begin=5, next=9, messages={})
+
+    monkeypatch.setattr("cometmq.cli.spark_export.start_spark", lambda _: None)
+    monkeypatch.setattr("cometmq.spark.jobs.export.export", export)
+    command = ("spark", "export", "s3://lake/store", "s3://lake/table")
+    delta = (*command, "--format", "delta")
+    ran = cometmq(*delta, "--storage-option", "AWS_REGION=eu-west-1", "--storage-option", "a=b=c")
+    assert ran.out == "s3://lake/table: 0 new messages, from offset 5 to 9\n"
+    assert asked == [
+        (Path("s3:/lake/store"), Path("s3:/lake/table"), {"AWS_REGION": "eu-west-1", "a": "b=c"})
+    ]
+    (value,) = cometmq(*command, "--json").values
+    assert (value["path"], value["target"]) == command[2:]
+    assert cometmq(*delta, "--storage-option", "AWS_REGION").failed(2, "write NAME=VALUE")
+    assert cometmq(*command, "--storage-option", "a=b").failed(2, "is for --format delta")

@@ -67,3 +67,4 @@ def test_help_says_what_counts_as_hot(cometmq: Run) -> None:
 def test_a_page_that_cannot_be_written_is_told(cometmq: Run, tmp_path: Path) -> None:
     ran = cometmq("spark", "report", "a", "--html", str(tmp_path / "nowhere" / "out.html"))
     assert ran.failed(1, "No such file")
+    assert cometmq("spark", "report", "a", "--html", "s3://lake/out.html").failed(2, "is an address")

@@ -12,25 +12,21 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
 
-import msgspec
 import pytest
 from fsspec import config, filesystem
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication
-from moto.server import ThreadedMotoServer
 from pyspark.sql import SparkSession
 from tests.docs.test_pages import ROOT, blocks_of
 from tests.log_rows import plain_rows
 from tests.spark.test_log_reader import as_rows
 
 from cometmq.errors import SettingsError
-from cometmq.io.files import Disk
 from cometmq.spark import remote
 from cometmq.spark.jobs.export import export
 from cometmq.spark.log_reader import LogReader
 from cometmq.spark.options import ReadOptions, parse
-from cometmq.spark.remote import RemoteFiles, RemotePath, Window, layer_of, path_of
+from cometmq.spark.remote import RemotePath, Window, path_of
 from cometmq.spark.splits import log_files
-from cometmq.store.verify import verify
 
 COLUMNS = ("physical_offset", "topic", "body")
 
@@ -76,6 +72,7 @@ def test_addresses_are_told_from_paths() -> None:
     assert path_of(path) is path and path == path_of("s3://bucket/a/store/")
     assert str(path / "commitlog") == "s3://bucket/a/store/commitlog" and (path / "x").parent == path
     assert pickle.loads(pickle.dumps(path / "x")) == path / "x"
+    assert str(path_of("hdfs:///a/store")) == "hdfs://default/a/store"
     assert parse({"path": "s3://bucket/store"}).paths == (path_of("s3://bucket/store"),)
 
 
@@ -109,17 +106,6 @@ def test_a_window_keeps_only_what_was_needed_last(stored: Stored) -> None:
     window.need(50_000, 60_000)
     assert window.data[50_000:60_000] == data[50_000:60_000]
     assert not any(window.data[70_000:300_000])
-
-
-def test_a_remote_store_is_checked_like_a_local_one(stored: Stored) -> None:
-    assert isinstance(layer_of(stored.local), Disk)
-    layer = layer_of(stored.address)
-    found, expected = verify(stored.address, layer=layer), verify(stored.local)
-    assert found.state is expected.state and found.messages == expected.messages
-    assert [one.what for one in found.findings] == [one.what for one in expected.findings]
-    with pytest.raises(OSError, match="cannot be written"):
-        RemoteFiles().open(stored.address / "checkpoint", writable=True)
-    assert layer.names(stored.address / "nowhere") == []
 
 
 class Refuses(BaseHTTPRequestHandler):
@@ -171,25 +157,6 @@ def test_others_than_s3_are_told_where_to_say_who_asks(monkeypatch: pytest.Monke
         SettingsError, match=r"^memory://a/b: not you: tell fsspec who asks, in ~/\.config/fsspec"
     ):
         address("memory://a/b").length()
-
-
-@pytest.fixture(scope="module")  # moto keeps its buckets for as long as the process runs
-def s3(fsspec_config: Path) -> Iterator[None]:
-    """Run a server that speaks S3, with a bucket ``lake``, where this process and Spark's find it."""
-    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    options = {"endpoint_url": f"http://{host}:{port}", "key": "anybody", "secret": "anything"}
-    (fsspec_config / "s3.json").write_bytes(msgspec.json.encode({"s3": options}))
-    before = dict(config.conf)
-    config.set_conf_files(str(fsspec_config), config.conf)
-    try:
-        filesystem("s3").mkdir("lake")
-        yield
-    finally:
-        server.stop()
-        config.conf.clear()
-        config.conf.update(before)
 
 
 @pytest.mark.timeout(600)  # four jobs of Spark, on a store behind a server that is as slow as Python

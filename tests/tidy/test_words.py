@@ -60,6 +60,7 @@ LONG_SIGNATURES: Final = {
     "kernels/send_frames.py: read_send": _ARRAYS,
     "kernels/sends.py: SendOps.take": _ARRAYS,
     "cli/consume.py: consume": _OPTIONS,
+    "cli/spark_export.py: export": _OPTIONS,
     "cli/spark_find.py: find": _OPTIONS,
     "cli/spark_replay.py: replay": _OPTIONS,
     "cli/store_find.py: find": _OPTIONS,

@@ -44,13 +44,14 @@ def replay(
     spark = start_spark(master)
     from cometmq.spark.jobs.replay import Wanted  # noqa: PLC0415 - needs the extra
     from cometmq.spark.jobs.replay import replay as replay_messages  # noqa: PLC0415 - as above
+    from cometmq.spark.remote import path_of  # noqa: PLC0415 - as above
 
     wanted = Wanted(frozenset(topics) or None, frozenset(tags) or None, *times)
     with task_bar(as_json=as_json) as progress:
         sent = replay_messages(spark, path, namesrv, rate=rate, wanted=wanted, topic=to, progress=progress)
     if as_json:
-        print_json({"path": str(path), "messages": sent})
+        print_json({"path": str(path_of(path)), "messages": sent})
         return
     for topic, messages in sent.items():
         click.echo(f"{printable(topic)}: {messages} messages")
-    click.echo(f"{path}: {sum(sent.values())} messages sent")
+    click.echo(f"{path_of(path)}: {sum(sent.values())} messages sent")

@@ -27,7 +27,11 @@ LAG_COLUMNS = ("group", "topic", "lag", "store")
 
 @click.command()
 @stores_argument
-@click.option("--html", type=NamedPath(dir_okay=False), help="Write a page with charts to this file.")
+@click.option(
+    "--html",
+    type=NamedPath(dir_okay=False, is_local=True),
+    help="Write a page with charts to this file.",
+)
 @click.option("--title", help="Title of the page; by default the names of the stores' folders.")
 @click.option("--hot", type=click.IntRange(0), default=10, show_default=True, help="Most hot keys per topic.")
 @master_option

@@ -5,23 +5,21 @@ executor: environment variables (``AWS_…``, ``FSSPEC_S3_ENDPOINT_URL``) or fil
 
 A record's place is part of the record, so readers want the bytes of a file where they lie in it. A local
 file is mapped; of another one a window is fetched, into a map as long as the file whose other pages are not
-there: memory is bounded by the window, whatever the file's length. What checks a whole store looks at it in
-no order, so the files that it opens are copied to the temporary folder, for as long as they are open.
+there: memory is bounded by the window, whatever the file's length.
 """
 
 import mmap
 import os
 import re
 import sys
-import tempfile
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path, PosixPath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
 from cometmq.errors import SettingsError
-from cometmq.io.disk_file import DiskFile
-from cometmq.io.files import Disk, File, FileLayer
+from cometmq.io.files import Disk
 from cometmq.io.sparse_view import map_as_it_is
 from cometmq.message import Buffer
 
@@ -37,6 +35,21 @@ SAY_WHO_TO_S3: Final = (
     "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or key and secret in "
     "~/.config/fsspec/s3.json, on the driver and on each executor"
 )
+
+INSTALL: Final = {
+    "s3": "pip install 'cometmq[s3]'",
+    "s3a": "pip install 'cometmq[s3]'",
+    "gs": "pip install gcsfs",
+    "gcs": "pip install gcsfs",
+    "abfs": "pip install adlfs",
+    "abfss": "pip install adlfs",
+    "az": "pip install adlfs",
+}
+"""By scheme: what brings fsspec's package for it, on the driver and on each executor."""
+INSTALL_OTHER: Final = "pip install 'cometmq[s3]' brings fsspec itself, and its list names what else it needs"
+
+HDFS_DEFAULT: Final = "default"
+"""What fsspec calls the name node of Hadoop's own configuration; a path collapses three slashes."""
 
 _ADDRESS: Final = re.compile(r"([a-z][a-z0-9+]+):/+(.*)", re.DOTALL | re.IGNORECASE)
 """A path collapses the slashes; nobody calls a folder ``s3:``."""
@@ -92,6 +105,15 @@ class RemotePath(PosixPath):
             return None
         return Listed(self, int(found["size"]), is_file=True) if found["type"] == "file" else None
 
+    def files_below(self) -> list[tuple["RemotePath", int]]:
+        """Return all files in the folder and those in it, with their lengths; none if it is not there."""
+        found: dict[str, dict[str, Any]] = self._ask("find", detail=True)
+        depth = len(self.found()[1].strip("/").split("/"))
+        return [
+            (self.joinpath(*name.strip("/").split("/")[depth:]), int(one["size"]))
+            for name, one in found.items()
+        ]
+
     def length(self) -> int:
         """Give the length of the file. Raises FileNotFoundError if it is not there."""
         return int(self._ask("info")["size"])
@@ -104,25 +126,39 @@ class RemotePath(PosixPath):
         return bytes(data)
 
     def _ask(self, what: str, **how: Any) -> Any:
-        """Ask the file system. Raises SettingsError if it does not know who asks, or refuses them."""
-        system, path = self._found()
-        try:
+        """Call a method of the file system with this path. Raises SettingsError if access is refused."""
+        system, path = self.found()
+        with self.explained():
             return getattr(system, what)(path, **how)
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Raise SettingsError for what a file system raises that does not know who asks, or refuses them."""
+        try:
+            yield
         except _refusals() as error:
             remedy = SAY_WHO_TO_S3 if self.parts[0] in S3 else SAY_WHO
             raise SettingsError(f"{self}: {error}: {remedy}") from None
 
-    def _found(self) -> "tuple[AbstractFileSystem, str]":
+    def found(self) -> "tuple[AbstractFileSystem, str]":
+        """Return the file system, and the path in it.
+
+        Raises SettingsError if fsspec does not know the scheme, lacks a package for it, or cannot connect.
+        """
+        scheme = self.parts[0].removesuffix(":")
         try:
             from fsspec.core import url_to_fs  # noqa: PLC0415  an optional package
 
             system, path = url_to_fs(str(self), use_listings_cache=False)
         except ImportError as error:
-            raise SettingsError(
-                f"{self}: {error}: pip install 'cometmq[s3]', or what fsspec needs for others"
-            ) from None
+            raise SettingsError(f"{self}: {error}: {INSTALL.get(scheme, INSTALL_OTHER)}") from None
         except ValueError as error:
-            raise SettingsError(f"{self}: {error}") from None
+            raise SettingsError(
+                f"{self}: {error}: give a local path, or s3://, gs://, abfs://, hdfs://"
+            ) from None
+        except OSError as error:  # of HDFS: its client in C, or Java, is not there
+            why = str(error).partition("\n")[0]
+            raise SettingsError(f"{self}: {why}: see that the client of {scheme} is installed here") from None
         return system, str(path)
 
 
@@ -144,6 +180,8 @@ def path_of(text: Path | str) -> Path:
     if match is None:
         return Path(text)
     scheme, rest = match[1].lower(), match[2]
+    if str(text).lower().startswith("hdfs:///"):
+        rest = f"{HDFS_DEFAULT}/{rest}"
     if scheme == "file":
         return Path("/", unquote(urlsplit(f"file:///{rest}").path))
     return RemotePath(f"{scheme}:", *rest.split("/"))
@@ -178,11 +216,6 @@ def written_end(path: Path) -> int:
     """Return where the hole at the end of a local file begins, or its length if there is none."""
     with closing(Disk().open(path, writable=False)) as file:
         return file.data_end(0)
-
-
-def layer_of(path: Path) -> FileLayer:
-    """Give the file layer that reads what is at ``path``."""
-    return RemoteFiles() if isinstance(path, RemotePath) else Disk()
 
 
 class Bytes(Protocol):
@@ -284,58 +317,3 @@ def opened(path: Path, size: int, end: int) -> Bytes:
     Raises OSError if it is gone.
     """
     return Window(path, size, end) if isinstance(path, RemotePath) else Mapped(path)
-
-
-class RemoteFiles(Disk):
-    """A file layer to look at a remote store; nothing can be written through it.
-
-    Addresses may have become plain paths on the way: ``Path`` makes such of any.
-    """
-
-    def open(self, path: Path, *, writable: bool) -> File:
-        """Open a copy of a file, which is gone when it is closed; stretches of zeros are holes in it."""
-        remote = path_of(path)
-        if writable or not isinstance(remote, RemotePath):
-            raise OSError(f"{path}: a store that is not on a local disk cannot be written to")
-        size = remote.length()
-        with tempfile.TemporaryFile(prefix="cometmq-") as copy:
-            os.ftruncate(copy.fileno(), size)
-            for begin in range(0, size, BLOCK):
-                data = remote.fetch(begin, min(begin + BLOCK, size))
-                if any(data):
-                    os.pwrite(copy.fileno(), data, begin)
-            return DiskFile(remote, os.dup(copy.fileno()), self._pages)
-
-    def load(self, path: Path) -> bytes:
-        """Read a small file whole."""
-        remote = _remote(path)
-        return remote.fetch(0, remote.length())
-
-    def size(self, path: Path) -> int:
-        """Give the length of the file at ``path``."""
-        return _remote(path).length()
-
-    def life(self, path: Path) -> str:  # noqa: ARG002  a layer's signature
-        """Name no run of a machine: what is here was once copied."""
-        return ""
-
-    def exists(self, path: Path) -> bool:
-        """Tell whether there is a file or directory at ``path``."""
-        return _remote(path).exists()
-
-    def names(self, directory: Path) -> list[str]:
-        """List the names in ``directory``, sorted; none if it does not exist."""
-        try:
-            return sorted({one.path.name for one in _remote(directory).listing()})
-        except FileNotFoundError:
-            return []
-
-    def is_directory(self, path: Path) -> bool:
-        """Tell whether ``path`` is a directory."""
-        return _remote(path).is_dir()
-
-
-def _remote(path: Path) -> RemotePath:
-    remote = path_of(path)
-    assert isinstance(remote, RemotePath), f"{path} is local"
-    return remote

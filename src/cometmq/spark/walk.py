@@ -59,7 +59,7 @@ def scans(
     ``on_damage`` is told of damage that begins in the piece; it may raise. ``crc`` says which checksum is
     compared.
     """
-    walk = _Walk(found, piece, crc)
+    walk = PieceWalk(found, piece, crc)
     position = 0 if piece.start == 0 else walk.next_record(piece.start, piece.end)
     while position is not None and position < piece.end:
         window_end = walk.log.need(position, min(position + bytes_max, piece.end))
@@ -78,8 +78,13 @@ def scans(
             position = walk.after_damage(position, on_damage)
 
 
-class _Walk:
-    """What there is at and after a position of the file that a piece is of."""
+class PieceWalk:
+    """What there is at and after a position of the file that a piece is of.
+
+    Attributes:
+        base_offset: CommitLog offset of the file's first byte.
+        log: where the records of the file end.
+    """
 
     def __init__(self, found: Bytes, piece: Piece, crc: Crc) -> None:
         self.base_offset = piece.file.base_offset

@@ -144,8 +144,18 @@ class StoreDirectory:
     def index(self, findings: list[Finding]) -> list[IndexView]:
         """Give the index files, oldest first; those that cannot be used are added to ``findings``."""
         slot_count, entry_count = self.settings.max_hash_slot_num, self.settings.max_index_num
+        views = [
+            IndexView(path, np.frombuffer(self._files.get(path).view(), np.uint8), slot_count, entry_count)
+            for path in self.index_paths(findings)
+        ]
+        # By place in the log: names go back where the clock does, be it at the end of summer time.
+        return sorted(views, key=lambda view: view.header.begin_physical_offset)
+
+    def index_paths(self, findings: list[Finding]) -> list[Path]:
+        """Return where index files are, by name; those that cannot be used are added to ``findings``."""
+        slot_count, entry_count = self.settings.max_hash_slot_num, self.settings.max_index_num
         expected = file_size(slot_count, entry_count)
-        views = []
+        paths = []
         directory = layout.index_dir(self.root)
         for name in files_in(self.layer, directory):
             path = directory / name
@@ -162,10 +172,8 @@ class StoreDirectory:
                 remedy = f"set maxHashSlotNum and maxIndexNum to what it was written with, or {REBUILD}"
                 findings.append(Finding(Severity.DAMAGE, path, None, None, what, remedy))
                 continue
-            data = np.frombuffer(self._files.get(path).view(), np.uint8)
-            views.append(IndexView(path, data, slot_count, entry_count))
-        # By place in the log: names go back where the clock does, be it at the end of summer time.
-        return sorted(views, key=lambda view: view.header.begin_physical_offset)
+            paths.append(path)
+        return paths
 
     def topics(self) -> set[str] | None:
         """Give the names of the topics that the broker knows; None if its table cannot be read."""

@@ -17,16 +17,16 @@ from cometmq import kernels
 from cometmq.errors import DamagedRecord, FormatError
 from cometmq.format import properties
 from cometmq.format.checksum import Crc
-from cometmq.format.delay_level import SCHEDULE_TOPIC
+from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
 from cometmq.format.java_hash import index_key_hash, tags_code
 from cometmq.format.message_id import parse_offset_message_id
 from cometmq.format.properties import split_keys
 from cometmq.format.record import Record, decode
-from cometmq.kernels.ops import Dispatch, Longs
+from cometmq.kernels.ops import Bytes, Dispatch, Longs, Scan
 from cometmq.store.directory import StoreDirectory
 from cometmq.store.finding import Finding
 from cometmq.store.index_view import IndexView
-from cometmq.store.log_scan import Chunk, LogScan
+from cometmq.store.log_scan import LogScan
 from cometmq.store.log_seek import log_offset_by_time
 from cometmq.store.progress import Progress
 
@@ -62,6 +62,13 @@ class Wanted(NamedTuple):
     tags: str | None = None
     begin_time: int = TIME_MIN
     end_time: int = TIME_MAX
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Keys of the index, of which a message must have one; none if it is not asked for by a key or id."""
+        if self.message_id:
+            return _spellings(self.message_id)
+        return (self.key,) if self.key else ()
 
     def holds(self, record: Record) -> bool:
         """Tell whether a record is one of those asked for; an offset id has been looked at before."""
@@ -104,14 +111,14 @@ class _Search:
             if wanted._replace(message_id=None).holds(found.record):
                 yield found
             return
-        keys = _spellings(wanted.message_id) if wanted.message_id else (wanted.key,) if wanted.key else ()
+        keys = wanted.keys
         begin, end = log_offset_by_time(self._store.log, wanted.begin_time), self._end_of_time()
         if keys and use_index and (views := self._usable_index()):
             first, last = views[0].header.begin_physical_offset, views[-1].header.end_physical_offset
-            yield from self._scan(begin, min(first, end), keys)
+            yield from self._scan(begin, min(first, end))
             yield from self._true(offset for offset in self._look_up(views, keys) if first <= offset <= last)
             begin = max(begin, self._behind(last))
-        yield from self._scan(begin, end, keys)
+        yield from self._scan(begin, end)
 
     def _by_offset_id(self) -> Found | None:
         """Give the record that the id names, if it is an offset id of this store."""
@@ -147,7 +154,7 @@ class _Search:
         data = self._store.log.read_record(physical_offset, damaged=True)
         return physical_offset + (len(data) if data else 0)
 
-    def _scan(self, begin: int, end: int, keys: Sequence[str]) -> Iterator[Found]:
+    def _scan(self, begin: int, end: int) -> Iterator[Found]:
         """Give the records asked for of a stretch of the log."""
         chain, total = self._store.log.chain, self._store.data_bytes()
         kernels.load_for(min(end - begin, total))
@@ -156,32 +163,13 @@ class _Search:
             if first >= last:
                 continue
             for chunk in LogScan(self._store.log, first, last, verify_crc=False):
-                yield from self._chosen(chunk, keys)
+                places = candidates(chunk.buffer, chunk.scan, self._wanted, self._store.delay_levels)
+                yield from self._true(chunk.scan.physical_offset[places].tolist())
                 self._store.drop_pages()
                 if self._progress is not None:
                     self._progress(chunk.end_offset - chain.first_offset, total)
                 if chunk.scan.store_time[0] > self._wanted.end_time:
                     return
-
-    def _chosen(self, chunk: Chunk, keys: Sequence[str]) -> Iterator[Found]:
-        scan, wanted = chunk.scan, self._wanted
-        chosen = (scan.store_time >= wanted.begin_time) & (scan.store_time <= wanted.end_time)
-        if not chosen.any():
-            return
-        dispatch = kernels.current().dispatch(chunk.buffer, scan, self._store.delay_levels)
-        if wanted.topic is not None:
-            mine = [topic == wanted.topic for topic, _ in dispatch.queues]
-            chosen &= np.array(mine, np.bool_)[dispatch.queue]
-        if wanted.tags is not None:
-            delayed = [topic == SCHEDULE_TOPIC for topic, _ in dispatch.queues]
-            same = dispatch.tags_code == tags_code(wanted.tags)
-            chosen &= same | np.array(delayed, np.bool_)[dispatch.queue]
-        if keys:
-            with_key = np.zeros(scan.count, np.bool_)
-            for key in keys:
-                with_key[_records_with(key, dispatch)] = True
-            chosen &= with_key
-        yield from self._true(scan.physical_offset[chosen].tolist())
 
     def _true(self, offsets: Iterable[int]) -> Iterator[Found]:
         """Give of the records at these offsets those that are asked for."""
@@ -192,16 +180,7 @@ class _Search:
 
     def _read(self, physical_offset: int) -> Found | None:
         data = self._store.log.read_record(physical_offset, damaged=True)
-        if data is None:
-            return None
-        try:
-            return Found(decode(data, crc=self._store.log.crc))
-        except DamagedRecord as damage:
-            reason = damage.reason
-        try:
-            return Found(decode(data, crc=Crc.NONE), reason)
-        except DamagedRecord:
-            return None
+        return None if data is None else found_in(data, self._store.log.crc)
 
     def _end_of_time(self) -> int:
         """Give an offset behind the last record that was stored in the time asked for."""
@@ -210,6 +189,39 @@ class _Search:
             return log.chain.end_offset
         offset = log_offset_by_time(log, self._wanted.end_time + 1)
         return log.chain.end_offset if log.read_record(offset, damaged=True) is None else offset
+
+
+def candidates(buffer: Bytes, scan: Scan, wanted: Wanted, delay_levels: DelayLevels) -> Longs:
+    """Return the places of the records that may be asked for, by what the kernels know of them."""
+    chosen = (scan.store_time >= wanted.begin_time) & (scan.store_time <= wanted.end_time)
+    if not chosen.any():
+        return np.flatnonzero(chosen)
+    dispatch = kernels.current().dispatch(buffer, scan, delay_levels)
+    if wanted.topic is not None:
+        mine = [topic == wanted.topic for topic, _ in dispatch.queues]
+        chosen &= np.array(mine, np.bool_)[dispatch.queue]
+    if wanted.tags is not None:
+        delayed = [topic == SCHEDULE_TOPIC for topic, _ in dispatch.queues]
+        same = dispatch.tags_code == tags_code(wanted.tags)
+        chosen &= same | np.array(delayed, np.bool_)[dispatch.queue]
+    if wanted.keys:
+        with_key = np.zeros(scan.count, np.bool_)
+        for key in wanted.keys:
+            with_key[_records_with(key, dispatch)] = True
+        chosen &= with_key
+    return np.flatnonzero(chosen)
+
+
+def found_in(data: bytes, crc: Crc) -> Found | None:
+    """Return the message that a record holds, also if only its body is damaged; None if it cannot be read."""
+    try:
+        return Found(decode(data, crc=crc))
+    except DamagedRecord as damage:
+        reason = damage.reason
+    try:
+        return Found(decode(data, crc=Crc.NONE), reason)
+    except DamagedRecord:
+        return None
 
 
 def _spellings(message_id: str) -> tuple[str, ...]:

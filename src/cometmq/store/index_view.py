@@ -1,7 +1,7 @@
 """An index file as it lies on the disk, only read: for finding, checking and showing."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,54 @@ assert (ENTRY_DTYPE.itemsize, SLOT_DTYPE.itemsize) == (ENTRY_SIZE, SLOT_SIZE)
 _NO_TAIL: Bytes = np.zeros(0, np.uint8)
 
 
+class IndexEntries(Protocol):
+    """The entries of an index file (of ENTRY_DTYPE), the unused first one included."""
+
+    def __len__(self) -> int:
+        """Return how many are in use."""
+        ...
+
+    def __getitem__(self, place: Any, /) -> Any:
+        """Return one, by its number, or an array of some, by a slice."""
+        ...
+
+
+class IndexContent(Protocol):
+    """What is looked at of an index file to check it in itself."""
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        ...
+
+    @property
+    def slot_count(self) -> int:
+        """How many slots it has."""
+        ...
+
+    @property
+    def entry_count(self) -> int:
+        """How many entries it has room for, the unused first one included."""
+        ...
+
+    @property
+    def header(self) -> IndexHeader:
+        """What the file says about itself."""
+        ...
+
+    @property
+    def slots(self) -> Ints:
+        """The number of the newest entry of each slot, 0 where there is none."""
+        ...
+
+    @property
+    def entries(self) -> IndexEntries:
+        """The entries in use."""
+        ...
+
+
 class IndexView(NamedTuple):
-    """One index file's bytes.
+    """One index file's bytes, mapped.
 
     Attributes:
         slot_count: how many slots it has.

@@ -21,6 +21,7 @@ from cometmq.store.torn import cut_torn
 
 CHUNK_BYTES = 32 * 1024 * 1024
 """How much is scanned at once; larger than the largest record."""
+NO_RECORD = "zeros where a record should be"
 
 
 class Chunk(NamedTuple):
@@ -152,5 +153,5 @@ class LogScan:
 
     def _report(self, file: File, start: int, position: int, end: int) -> None:
         stop = check(file.view(), position, self._chain.file_size, base_offset=start, crc=self._crc)
-        reason = getattr(stop, "detail", "") or "zeros where a record should be"
+        reason = getattr(stop, "detail", "") or NO_RECORD
         self.damages.append(Damage(file.path, position, end - position, reason))

@@ -34,6 +34,7 @@ from cometmq.format.sys_flag import TRANSACTION_ROLLBACK
 from cometmq.io.files import Disk, File, FileLayer
 from cometmq.store.directory import check_is_store
 from cometmq.store.folders import LOST_AND_FOUND, files_in
+from cometmq.store.log_scan import NO_RECORD
 from cometmq.store.progress import Progress
 from cometmq.store.rebuild import rebuild
 from cometmq.store.replay import Gap
@@ -247,7 +248,7 @@ class _Copy:
             return
         size_max = min(old.size, self._file_size)
         stop = check(old.view(), position, size_max, base_offset=start, crc=self._crc)
-        reason = getattr(stop, "detail", "") or "zeros where a record should be"
+        reason = getattr(stop, "detail", "") or NO_RECORD
         if position + size >= old.size or old.size < self._file_size:
             reason = f"{reason}; the file has {old.size} bytes" if old.size < self._file_size else reason
         self.lost.append(Lost(old.path, position, max(size, 0), reason))

@@ -26,7 +26,7 @@ from cometmq.format.index import (
     unpack_slot,
 )
 from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
-from cometmq.io.files import FileLayer
+from cometmq.io.files import File, FileLayer
 from cometmq.store.folders import files_in, queues_in, topics_in
 from cometmq.store.settings import EXT_SIZE_MIN, PAGE_SIZE, StoreSettings, from_properties
 
@@ -58,19 +58,19 @@ def tell_settings(layer: FileLayer, root: Path) -> StoreSettings:
     return from_properties({name: size for name, size in sizes.items() if size})
 
 
-def tell_index_sizes(data: memoryview) -> IndexSizes | None:
-    """Give the sizes of an index file with this content, or None if they cannot be told."""
-    slot_count, rest = divmod(len(data) - HEADER_SIZE, SLOT_SIZE + ENTRIES_PER_SLOT * ENTRY_SIZE)
+def tell_index_sizes(file: File) -> IndexSizes | None:
+    """Return the sizes of an index file, or None if they cannot be told; a few bytes of it are read."""
+    slot_count, rest = divmod(file.size - HEADER_SIZE, SLOT_SIZE + ENTRIES_PER_SLOT * ENTRY_SIZE)
     if rest or slot_count <= 0:
         return None
-    header = IndexHeader.unpack(data)
+    header = IndexHeader.unpack(file.read(0, HEADER_SIZE))
     if header.next_entry == FIRST_ENTRY:
         return IndexSizes(slot_count, ENTRIES_PER_SLOT * slot_count)
-    if header.next_entry > ENTRIES_PER_SLOT * slot_count:
+    if not FIRST_ENTRY < header.next_entry <= ENTRIES_PER_SLOT * slot_count:
         return None
     number = header.next_entry - 1
-    last = IndexEntry.unpack(data, entry_position(number, slot_count))
-    newest = unpack_slot(data, slot_position(slot_of(last.key_hash, slot_count)))
+    last = IndexEntry.unpack(file.read(entry_position(number, slot_count), ENTRY_SIZE))
+    newest = unpack_slot(file.read(slot_position(slot_of(last.key_hash, slot_count)), SLOT_SIZE))
     if last.physical_offset != header.end_physical_offset or newest != number:
         return None
     return IndexSizes(slot_count, ENTRIES_PER_SLOT * slot_count)
@@ -85,7 +85,7 @@ def _index_sizes(layer: FileLayer, directory: Path) -> IndexSizes | None:
             continue
         file = layer.open(path, writable=False)
         try:
-            sizes = tell_index_sizes(file.view())
+            sizes = tell_index_sizes(file)
         finally:
             file.close()
         if sizes is not None:

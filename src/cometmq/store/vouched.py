@@ -13,9 +13,9 @@ from typing import Final
 from cometmq.format import layout
 from cometmq.format.checkpoint import Checkpoint
 from cometmq.format.checksum import Crc
-from cometmq.format.record import RecordHead
-from cometmq.format.scan import check
-from cometmq.io.files import FileLayer
+from cometmq.format.record import HEAD_MAX_SIZE, MAGIC_AT, RecordHead
+from cometmq.format.scan import Stop, StopReason, check
+from cometmq.io.files import File, FileLayer
 from cometmq.store.commit_log import CommitLog
 
 ALL: Final = 2**63 - 1
@@ -48,14 +48,24 @@ def vouched_start(commit_log: CommitLog, checkpoint: Checkpoint) -> int:
     Two of them, since a store time is under no checksum: one damaged time must not vouch for a file.
     """
     for start in reversed(commit_log.chain.starts):
-        view = commit_log.chain.file(start).view()
-        first = check(view, 0, len(view), base_offset=start, crc=commit_log.crc)
+        file = commit_log.chain.file(start)
+        first = _record_at(file, start, 0, commit_log.crc)
         if not (isinstance(first, RecordHead) and 0 < first.store_time <= checkpoint.recovery_time()):
             continue
-        second = check(view, first.size, len(view), base_offset=start, crc=Crc.NONE)
+        second = _record_at(file, start, first.size, Crc.NONE)
         if not isinstance(second, RecordHead) or second.store_time <= checkpoint.recovery_time():
             return start
     return commit_log.min_offset
+
+
+def _record_at(file: File, start: int, position: int, crc: Crc) -> RecordHead | Stop:
+    """Look for a record at a position of the file that begins at ``start``; no more of it is read."""
+    data = file.read(position, HEAD_MAX_SIZE)
+    found = check(data, 0, len(data), base_offset=start + position, crc=crc)
+    if isinstance(found, Stop) and found.reason is StopReason.LIMIT:
+        data = file.read(position, int.from_bytes(data[:MAGIC_AT], "big"))
+        found = check(data, 0, len(data), base_offset=start + position, crc=crc)
+    return found
 
 
 def _has_run_on(layer: FileLayer, root: Path) -> bool:

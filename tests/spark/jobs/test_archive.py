@@ -1,4 +1,4 @@
-"""Closed files come to the archive whole, each message once, whatever is killed."""
+"""Closed files come to the archive, each message once, whatever is killed, on disks and on S3."""
 
 import shutil
 from collections.abc import Mapping
@@ -12,10 +12,10 @@ from cometmq.errors import StoreLocked
 from cometmq.format import layout
 from cometmq.io.files import Disk
 from cometmq.spark.jobs import archive as module
-from cometmq.spark.jobs.archive import STATE, Archived, archive, closed, notes, parts_of, write_part
+from cometmq.spark.jobs.archive import STATE, Archived, archive, archive_end, closed, parts_of
 from cometmq.spark.jobs.archive_view import with_files
-from cometmq.spark.jobs.paths import spark_path
-from cometmq.spark.jobs.targets import LOCK
+from cometmq.spark.jobs.rounds import DoneRounds
+from cometmq.spark.jobs.targets import LOCK, target_of
 from cometmq.spark.splits import LogFile, log_files
 
 pytestmark = pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
@@ -26,33 +26,30 @@ FILE = 1 << 20
 
 @pytest.fixture
 def store(golden: Mapping[str, Path], tmp_path: Path) -> Path:
-    """Give a store with one closed file."""
+    """Return a store with one closed file."""
     return Path(shutil.copytree(golden["store-clean"], tmp_path / "store"))
 
 
 def test_what_is_archived_is_what_the_closed_files_hold_and_the_view_adds_the_rest(
-    spark: SparkSession, store: Path, tmp_path: Path
+    spark: SparkSession, store: Path, place: str
 ) -> None:
-    target = tmp_path / "target"
     rows = list(plain_rows(store))
     old = [row for row in rows if row["physical_offset"] < FILE]
-    done = archive(spark, store, target, broker="a", bytes_per_task=SPLIT)
+    done = archive(spark, store, place, broker="a", bytes_per_task=SPLIT)
     assert done == Archived(files=1, messages=len(old), end=FILE)
-    assert [path.name for path in target.iterdir() if path.name != STATE] == [f"log={0:020}"]
-    assert [path.name for path in (target / STATE).iterdir()] == [LOCK]
-    found = notes(Disk(), target)
-    assert len(found) == 4 and [note.end for note in found[:-1]] == [note.begin for note in found[1:]]
-    ends = {(topic, queue_id): end for note in found for topic, queue_id, end in note.queues}
-    assert ends == {
+    target = target_of(place, STATE)
+    assert {file.name.partition("/")[0] for file in target.files()} == {f"log={0:020}"}
+    assert len(target.files()) == 4 and set(target.names(STATE)) <= {LOCK, f"{0:020}.done.json"}
+    end, queues = archive_end(target)
+    assert end == FILE and queues == {
         (row["topic"], row["queue_id"]): row["queue_offset"] + 1
         for row in old
         if row["sys_flag"] & 0xC in (0, 8)
     }
 
     layout.commitlog_path(store, 0).unlink()  # as retention does
-    frame = with_files(
-        spark, target, store, columns=["physical_offset", "topic", "body", "properties", "broker"]
-    )
+    columns = ["physical_offset", "topic", "body", "properties", "broker"]
+    frame = with_files(spark, place, store, columns=columns)
     seen = {row["physical_offset"]: row for row in frame.collect()}
     assert frame.count() == len(seen) == len(rows)
     for row in rows:
@@ -62,39 +59,37 @@ def test_what_is_archived_is_what_the_closed_files_hold_and_the_view_adds_the_re
         assert other["broker"] == (
             "a" if row["physical_offset"] < FILE else None
         )  # the store's files have none
-    assert archive(spark, store, target, bytes_per_task=SPLIT) == Archived(files=0, messages=0, end=FILE)
+    some = with_files(spark, place, store, topics=["GoldenB"], columns=["tags"])
+    assert some.count() == sum(row["topic"] == "GoldenB" for row in rows)
+    assert archive(spark, store, place, bytes_per_task=SPLIT) == Archived(files=0, messages=0, end=FILE)
 
 
-def test_a_killed_run_leaves_nothing_to_readers_and_is_taken_up(
-    spark: SparkSession, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_a_killed_run_has_made_counts_when_it_is_taken_up_and_is_not_made_again(
+    spark: SparkSession, store: Path, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target = tmp_path / "target"
-    building = target / STATE / str(SPLIT)
-    (file,) = closed(log_files(store))
-    made, *_, left = parts_of(file, SPLIT)
-    (building / layout.offset_name(0)).mkdir(parents=True)
-    write_part(made, building)
-    (building / "attempts" / "of a killed task").mkdir(parents=True)
-    (target / STATE / "another cut").mkdir()
-    before = {path.name: path.stat().st_ino for path in building.rglob("0*.parquet")}
+    def kill(*_: object) -> None:
+        raise OSError("killed")
 
-    def dies(_: Disk, old: Path, new: Path) -> None:
-        raise OSError(f"killed before {old} was {new}")
-
-    with monkeypatch.context() as patched:  # tasks are in processes of their own
-        patched.setattr(Disk, "rename", dies)
+    with monkeypatch.context() as patched:
+        patched.setattr(DoneRounds, "add", kill)
         with pytest.raises(OSError, match="killed"):
-            archive(spark, store, target, bytes_per_task=SPLIT)
-    assert [path.name for path in target.iterdir()] == [STATE]
-    assert (building / layout.offset_name(0) / left.note).exists()
-    monkeypatch.setattr(module, "kernels", None)  # nothing is left to be made
-    done = archive(spark, store, target, bytes_per_task=SPLIT)
-    rows = [row["physical_offset"] for row in plain_rows(store) if row["physical_offset"] < FILE]
-    assert done.messages == len(rows)
-    found = spark.read.parquet(spark_path(target / f"log={0:020}")).select("physical_offset").collect()
-    assert sorted(row["physical_offset"] for row in found) == rows
-    after = {path.name: path.stat().st_ino for path in target.rglob("0*.parquet")}
-    assert before.items() <= after.items()
+            archive(spark, store, place, broker="a", bytes_per_task=SPLIT)
+    offsets = [row["physical_offset"] for row in plain_rows(store)]
+    view = with_files(spark, place, store, columns=["physical_offset"])
+    assert sorted(row["physical_offset"] for row in view.collect()) == offsets  # what was made does not count
+    (file,) = closed(log_files(store))
+    *made, left = parts_of(file, SPLIT)
+    target = target_of(place, STATE)
+    target.remove(left.name)
+    with file.path.open("r+b") as opened:
+        opened.write(bytes(left.begin))  # who reads the others again finds nothing
+    done = archive(spark, store, place, broker="b", bytes_per_task=2 * SPLIT)
+    assert done == Archived(files=1, messages=sum(offset < FILE for offset in offsets), end=FILE)
+    view = with_files(spark, place, store, columns=["physical_offset", "broker"])
+    found = view.where("broker is not null").collect()
+    assert sorted(row["physical_offset"] for row in found) == [offset for offset in offsets if offset < FILE]
+    assert {row["broker"] for row in found} == {"a"}  # as it was planned
+    assert [file.name for file in target.files()] == [part.name for part in (*made, left)]
 
 
 def test_files_without_messages_behind_them_are_not_closed(store: Path) -> None:

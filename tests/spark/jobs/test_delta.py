@@ -4,25 +4,26 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from fsspec import config
 from pyspark.sql import SparkSession
+from pyspark.sql.types import DateType
 from tests.log_rows import plain_rows
 
 from cometmq.errors import SettingsError, StoreLocked
 from cometmq.format import layout
-from cometmq.io.files import Disk
-from cometmq.spark.jobs.delta import APPLICATION, Table
-from cometmq.spark.jobs.export import BY, STATE, export
+from cometmq.spark.jobs.delta import APPLICATION, Table, files_of, storage_options
+from cometmq.spark.jobs.export import STATE, export
+from cometmq.spark.jobs.export_files import BY, MadeFile
 from cometmq.spark.jobs.paths import DELTA_LOG
-from cometmq.spark.jobs.targets import LOCK
-from cometmq.spark.schema import arrow_schema, spark_schema
+from cometmq.spark.jobs.targets import target_of
+from cometmq.spark.schema import spark_schema
 
 pytestmark = pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
 
@@ -31,9 +32,14 @@ FILE = 1 << 20
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def rows_of(target: Path) -> list[dict[str, Any]]:
-    """Give the rows of a table in the order of the log, as ``plain_rows`` has them, and their day."""
-    rows = DeltaTable(target).to_pyarrow_table().to_pylist()
+def table_at(place: str) -> DeltaTable:
+    """Open a table as anybody does who reads Delta."""
+    return DeltaTable(place, storage_options=storage_options(place))
+
+
+def rows_of(place: str) -> list[dict[str, Any]]:
+    """Return the rows of a table in the order of the log, as ``plain_rows`` has them, and their day."""
+    rows = table_at(place).to_pyarrow_table().to_pylist()
     for row in rows:
         row |= {
             name: (row[name] - EPOCH) // timedelta(milliseconds=1) for name in ("born_time", "store_time")
@@ -54,84 +60,107 @@ def killed(*_: object) -> None:
 
 
 def test_runs_add_what_is_new_and_take_up_what_was_killed(
-    spark: SparkSession, golden: Mapping[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    golden: Mapping[str, Path],
+    tmp_path: Path,
+    place: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    store, target = tmp_path / "store", tmp_path / "a target 100%"
+    store = tmp_path / "store"
     shutil.copytree(golden["store-clean"], store)
     second = layout.commitlog_path(store, FILE)
     aside = second.rename(tmp_path / "second")
     rows = list(plain_rows(golden["store-clean"]))
     old = [row for row in rows if row["physical_offset"] < FILE]
-    first = export(spark, store, target, broker="a", as_delta=True, bytes_per_task=SPLIT)
+    first = export(spark, store, place, broker="a", as_delta=True, bytes_per_task=SPLIT)
     assert first.messages == Counter(row["topic"] for row in old)
-    assert rows_of(target) == with_day(old)
-    table = DeltaTable(target)
+    assert rows_of(place) == with_day(old)
+    table = table_at(place)
     assert table.transaction_version(APPLICATION) == first.next
     assert len(table.file_uris()) == len({(row["topic"], row["day"]) for row in with_day(old)})
 
     aside.rename(second)
-    move = Disk.rename
+    add = Table.add
+    with monkeypatch.context() as patched:
+        patched.setattr(Table, "add", killed)
+        with pytest.raises(OSError, match="killed"):
+            export(spark, store, place, broker="a", as_delta=True, bytes_per_task=SPLIT)
+    assert rows_of(place) == with_day(old)  # the files that are there are nobody's yet
 
-    def dies(layer: Disk, old: Path, new: Path) -> None:
-        if new.suffix == ".parquet" and list(target.glob(f"*/*/{first.next:020}-*")):
-            killed()
-        move(layer, old, new)
+    def dies_after(*given: Any) -> None:
+        add(*given)
+        killed()
 
     with monkeypatch.context() as patched:
-        patched.setattr(Disk, "rename", dies)
+        patched.setattr(Table, "add", dies_after)
         with pytest.raises(OSError, match="killed"):
-            export(spark, store, target, broker="a", as_delta=True, bytes_per_task=SPLIT)
-    assert rows_of(target) == with_day(old)  # the files that were moved are nobody's yet
-    with monkeypatch.context() as patched:
-        patched.setattr("cometmq.spark.jobs.export.records", None)  # nothing is read again
-        patched.setattr("cometmq.spark.jobs.export.remove_tree", killed)
-        with pytest.raises(OSError, match="killed"):
-            export(spark, store, target, broker="a", as_delta=True, bytes_per_task=SPLIT)
-    assert rows_of(target) == with_day(rows)
+            export(spark, store, place, broker="a", as_delta=True, bytes_per_task=SPLIT)
+    assert rows_of(place) == with_day(rows)
 
-    table = DeltaTable(target)
+    table = table_at(place)
     assert table.optimize.compact()["numFilesRemoved"] > 0
     table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
-    last = export(spark, store, target, broker="a", as_delta=True, bytes_per_task=SPLIT)
+    last = export(spark, store, place, broker="a", as_delta=True, bytes_per_task=SPLIT)
     assert (last.messages, last.begin) == ({}, last.next)
-    assert rows_of(target) == with_day(rows)
-    assert [path.name for path in (target / STATE).iterdir()] == [LOCK]
+    assert rows_of(place) == with_day(rows)
     with pytest.raises(SettingsError, match="is a Delta table"):
-        export(spark, store, target)
+        export(spark, store, place)
 
 
 def test_a_file_is_added_once_with_what_readers_pass_over_it_by(tmp_path: Path) -> None:
     columns = ("topic", "physical_offset", "store_time")
-    table, late = (Table(tmp_path, spark_schema(columns), ["topic"]) for _ in range(2))
-    assert table.begin() == 0
-    times = [datetime(2026, 1, 31, 9, minute, 0, 1000 * minute, UTC) for minute in (5, 7)]
-    file = tmp_path / "topic=%25DLQ%25a|b" / "a.parquet"
-    file.parent.mkdir()
-    pq.write_table(
-        pa.table({"physical_offset": [7, 3], "store_time": times}, arrow_schema(columns[1:])),
-        file,
-        row_group_size=1,
+    target = target_of(tmp_path / "a b 100%", STATE)
+    schema = spark_schema(columns).add("day", DateType())
+    table, late = Table(target, schema), Table(target, schema)
+    assert table.next_begin() == late.next_begin() == 0
+    file = MadeFile(
+        name="topic=%25DLQ%25a|b/day=2026-01-31/a.parquet",
+        topic="%DLQ%a|b",
+        day="2026-01-31",
+        messages=1,
+        bytes=1,
+        modified_ms=0,
+        stats=json.dumps(
+            {"numRecords": 2, "minValues": {"physical_offset": 3}, "maxValues": {}, "nullCount": {}}
+        ),
     )
-    table.add(Disk(), [file], 77)
-    assert Table(tmp_path, spark_schema(columns), ["topic"]).begin() == 77
-    (added,) = pa.table(DeltaTable(tmp_path).get_add_actions(flatten=True)).to_pylist()
+    table.add([file], 77)
+    assert Table(target, schema).next_begin() == 77
+    (added,) = pa.table(table_at(target.address).get_add_actions(flatten=True)).to_pylist()
     assert (added["num_records"], added["partition.topic"]) == (2, "%DLQ%a|b")
-    assert (added["min.physical_offset"], added["max.physical_offset"]) == (3, 7)
-    assert [added["min.store_time"], added["max.store_time"]] == times
-    assert DeltaTable(tmp_path).to_pyarrow_table()["topic"].to_pylist() == ["%DLQ%a|b"] * 2
+    assert (added["partition.day"], added["min.physical_offset"]) == (date(2026, 1, 31), 3)
+    assert files_of(target) == [file.name]
     with pytest.raises(StoreLocked, match="by another job meanwhile"):
-        late.add(Disk(), [file], 78)
+        late.add([file], 78)
+
+
+def test_options_are_those_of_fsspec_in_delta_s_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {"endpoint_url": "http://127.0.0.1:9000", "key": "a", "secret": "b", "anon": False}
+    monkeypatch.setitem(config.conf, "s3", known | {"client_kwargs": {"region_name": "eu-west-1"}})
+    assert storage_options("s3a://lake/table") == {
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:9000",
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": "a",
+        "AWS_SECRET_ACCESS_KEY": "b",
+        "AWS_REGION": "eu-west-1",
+    }
+    assert storage_options("gs://lake/table") == storage_options("lake/table") == {}
+
+
+def test_a_table_that_cannot_be_reached_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"^nothing://lake/table: "):
+        Table(target_of("nothing://lake/table", STATE), spark_schema(["topic"]), ["topic"])
 
 
 def test_a_target_of_another_kind_is_refused(
     spark: SparkSession, golden: Mapping[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = golden["store-clean"]
-    Table(tmp_path / "few", spark_schema(["topic", "body"]), BY[:1])
+    Table(target_of(tmp_path / "few", STATE), spark_schema(["topic", "body"]), BY[:1])
     with pytest.raises(SettingsError, match=r"has no such column as .*physical_offset"):
         export(spark, store, tmp_path / "few", as_delta=True)
     (tmp_path / "parquet" / STATE).mkdir(parents=True)
-    (tmp_path / "parquet" / STATE / "next.json").write_text(json.dumps({"begin": 1}))
+    (tmp_path / "parquet" / STATE / f"{0:020}.done.json").write_text("{}")
     with pytest.raises(SettingsError, match="filled with Parquet files"):
         export(spark, store, tmp_path / "parquet", as_delta=True)
     (tmp_path / "damaged" / DELTA_LOG).mkdir(parents=True)

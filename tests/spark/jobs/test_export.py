@@ -1,63 +1,104 @@
-"""Messages come to Parquet once each, whatever is killed."""
+"""Messages come to Parquet once each, whatever is killed, on disks and on S3."""
 
 import shutil
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.log_rows import plain_rows
 
 from cometmq.errors import SettingsError
 from cometmq.format import layout
-from cometmq.io.files import Disk
-from cometmq.spark.jobs.export import STATE, export
+from cometmq.spark.jobs import rounds
+from cometmq.spark.jobs.export import STATE, Exported, export
+from cometmq.spark.jobs.filled import filled
 from cometmq.spark.jobs.paths import spark_path
-from cometmq.spark.jobs.targets import LOCK
+from cometmq.spark.jobs.rounds import DoneRounds
+from cometmq.spark.jobs.targets import LOCK, target_of
+from cometmq.spark.remote import path_of
 
 pytestmark = pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
 
 SPLIT = 700_000
+FILE = 1 << 20
 
 
-def offsets(spark: SparkSession, target: Path) -> list[int]:
-    return sorted(row["physical_offset"] for row in spark.read.parquet(spark_path(target)).collect())
+def counted(spark: SparkSession, place: str) -> list[int]:
+    """Return the offsets of what counts of a target, as jobs read it."""
+    found = filled(spark, path_of(place), ("physical_offset",))
+    assert found is not None
+    return sorted(row["physical_offset"] for row in found.collect())
 
 
-def test_runs_export_what_is_new_and_take_up_what_was_killed(
-    spark: SparkSession, golden: Mapping[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def lying(place: str) -> list[int]:
+    """Return the offsets of all that lies in a target."""
+    target = target_of(place, STATE)
+    found: list[int] = []
+    for file in target.files():
+        with target.open(file.name) as opened:
+            rows = pq.ParquetFile(opened).read(["physical_offset"]).to_pylist()
+            found += [row["physical_offset"] for row in rows]
+    return sorted(found)
+
+
+def kill(*_: object) -> None:
+    raise OSError("killed")
+
+
+def test_what_was_begun_is_finished_as_it_was_planned_and_the_rest_follows(
+    spark: SparkSession,
+    golden: Mapping[str, Path],
+    tmp_path: Path,
+    place: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    store, target = tmp_path / "store", tmp_path / "target"
+    store = tmp_path / "store"
     shutil.copytree(golden["store-clean"], store)
-    second = layout.commitlog_path(store, 1 << 20)
-    aside = second.rename(tmp_path / "second")
+    aside = layout.commitlog_path(store, FILE).rename(tmp_path / "second")
     rows = list(plain_rows(golden["store-clean"]))
-    old = [row for row in rows if row["physical_offset"] < 1 << 20]
-    first = export(spark, store, target, bytes_per_task=SPLIT)
-    assert first.messages == Counter(row["topic"] for row in old)
-    assert (first.begin, first.next) == (0, old[-1]["physical_offset"] + 1)
-    files = sorted(target.glob("topic=*/day=*/*.parquet"))
-    assert len(files) == len({(row["topic"], row["store_time"] // 86_400_000) for row in old})
+    old = [row for row in rows if row["physical_offset"] < FILE]
+    with monkeypatch.context() as patched:
+        patched.setattr(DoneRounds, "add", kill)
+        with pytest.raises(OSError, match="killed"):
+            export(spark, store, place, bytes_per_task=SPLIT)
+    assert lying(place) == [row["physical_offset"] for row in old]
+    aside.rename(layout.commitlog_path(store, FILE))
+    done = export(spark, store, place, bytes_per_task=SPLIT * 2)
+    assert done.messages == Counter(row["topic"] for row in rows)
+    assert done.begin == 0 and rows[-1]["physical_offset"] < done.next <= 2 * FILE
+    assert counted(spark, place) == lying(place) == [row["physical_offset"] for row in rows]
+    files = [file.name for file in target_of(place, STATE).files()]
+    parts = {(row["topic"], row["store_time"] // 86_400_000, row["physical_offset"] < FILE) for row in rows}
+    assert len(files) == len(parts)  # of each of the two rounds one for each topic and day
+    assert len([name for name in target_of(place, STATE).names(STATE) if name != LOCK]) == 1
 
-    aside.rename(second)
-    moved: list[Path] = []
 
-    def dies(_: Disk, old: Path, new: Path) -> None:
-        if moved and new.suffix == ".parquet":
-            raise OSError("killed")
-        old.replace(new)
-        moved.extend([new] * (new.suffix == ".parquet"))
+def test_of_a_run_that_is_killed_the_rounds_that_are_over_count(
+    spark: SparkSession, golden: Mapping[str, Path], place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rounds, "CORE_BYTES", 64 * 1024)
+    offsets = [row["physical_offset"] for row in plain_rows(golden["store-clean"])]
+    add, over = DoneRounds.add, list[Exported]()
+
+    def add_one(known: DoneRounds[Exported], done: Exported) -> None:
+        if over:
+            kill()
+        over.append(done)
+        add(known, done)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Disk, "rename", dies)
+        patched.setattr(DoneRounds, "add", add_one)
         with pytest.raises(OSError, match="killed"):
-            export(spark, store, target, bytes_per_task=SPLIT)
-    monkeypatch.setattr("cometmq.spark.jobs.export.records", None)  # nothing is read again
-    resumed = export(spark, store, target, bytes_per_task=SPLIT)
-    assert Counter(first.messages) + Counter(resumed.messages) == Counter(row["topic"] for row in rows)
-    assert offsets(spark, target) == [row["physical_offset"] for row in rows]
-    assert {path.name for path in (target / STATE).iterdir()} == {LOCK, "next.json"}
+            export(spark, golden["store-clean"], place, bytes_per_task=SPLIT)
+    end = 8 * 64 * 1024
+    assert counted(spark, place) == [offset for offset in offsets if offset < end]
+    assert lying(place) == [offset for offset in offsets if offset < 2 * end]
+    resumed = export(spark, golden["store-clean"], place, bytes_per_task=SPLIT)
+    assert counted(spark, place) == lying(place) == offsets
+    assert resumed.begin == end and sum(resumed.messages.values()) == sum(offset >= end for offset in offsets)
 
 
 def test_a_run_without_new_messages_changes_nothing_and_a_loss_is_told(
@@ -71,11 +112,12 @@ def test_a_run_without_new_messages_changes_nothing_and_a_loss_is_told(
     found = spark.read.parquet(spark_path(target)).orderBy("physical_offset")
     assert found.columns == ["physical_offset", "tags", "store_time", "topic", "day"]
     assert [row["tags"] for row in found.collect()] == [row["tags"] for row in rows]
+    assert found.where("day != date(store_time)").count() == 0
     layout.commitlog_path(store, 0).unlink()
-    layout.commitlog_path(store, 1 << 20).rename(layout.commitlog_path(store, 3 << 20))
+    layout.commitlog_path(store, FILE).rename(layout.commitlog_path(store, 3 * FILE))
     again = export(spark, store, target, topics=["GoldenB"], columns=["tags"], bytes_per_task=SPLIT)
     assert (again.messages, again.begin, again.next) == ({}, done.next, done.next)
-    assert again.missing == (3 << 20) - done.next
+    assert again.missing == 3 * FILE - done.next
     assert "were removed before they were exported" in caplog.text
     with pytest.raises(SettingsError, match="there is no column tag, use some of"):
         export(spark, store, target, columns=["tag"])

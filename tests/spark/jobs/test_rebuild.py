@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.store.test_rebuild import GOLDEN, contents
 
-from cometmq.errors import StoreLocked
+from cometmq.errors import SettingsError, StoreLocked
 from cometmq.format import layout
 from cometmq.io.files import Disk
 from cometmq.spark.jobs import rebuild as job
@@ -95,3 +95,10 @@ def test_a_store_in_use_is_left_alone(
             rebuild(spark, store)
     finally:
         Disk().unlock(token)
+
+
+def test_a_store_that_is_not_on_a_disk_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(
+        SettingsError, match=r"^s3://lake/store: a rebuild writes into the store, which must be"
+    ):
+        rebuild(spark, "s3://lake/store")

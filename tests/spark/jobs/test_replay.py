@@ -1,4 +1,4 @@
-"""What a task of a replay does, without Spark; ``test_report.py`` runs the guide's replay."""
+"""What a task of a replay does, and the order of queues; ``test_report.py`` runs the guide's replay."""
 
 import asyncio
 from collections import defaultdict
@@ -8,12 +8,27 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
 from tests.live import in_thread
 from tests.spark.live.conftest import Topics
+from tests.store.conftest import new_message
 
 from cometmq import blocking
-from cometmq.spark.jobs.replay import CHUNK_MAX, GROUP, Pace, send_all, shares
+from cometmq.spark.jobs.replay import (
+    CHUNK_MAX,
+    CONTENT,
+    GROUP,
+    KNOWN_BY,
+    Pace,
+    placed,
+    replay,
+    send_all,
+    shares,
+)
+from cometmq.spark.jobs.sources import stored
 from cometmq.spark.live.sink import SinkOptions
+from cometmq.store import MessageStore, StoreSettings
 
 KINDS: dict[str, pa.DataType] = {
     "topic": pa.string(),
@@ -75,3 +90,27 @@ def test_a_pace_is_kept_and_what_was_late_is_not_made_up_for() -> None:
 @pytest.mark.parametrize(("rate", "chunk"), [(0.5, 1), (50, 5), (1e9, CHUNK_MAX)])
 def test_a_chunk_is_a_tenth_of_a_second(rate: float, chunk: int) -> None:
     assert Pace(rate).chunk == chunk
+
+
+@pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy
+def test_each_queue_keeps_its_order_and_bodies_are_moved_once(spark: SparkSession, tmp_path: Path) -> None:
+    own = StoreSettings(mapped_file_size_commit_log=64 * 1024)
+    with MessageStore.open(tmp_path / "old", own) as store:
+        for n in range(600):
+            store.append([new_message("orders", n % 3, body=b"%04d" % n * 20)])
+    with in_thread(tmp_path / "new") as live:
+        Topics(live.name_server).create("orders", queues=3)
+        sent = replay(spark, tmp_path / "old", live.name_server, rate=100_000, bytes_per_task=5_000)
+        with blocking.PullConsumer(live.name_server, "judge") as consumer:
+            found = {
+                queue.queue_id: [int(one.body[:4]) for one in consumer.messages(queue)]
+                for queue in consumer.queues("orders")
+            }
+    assert sent == {"orders": 600}
+    assert {number: list(dict.fromkeys(bodies)) for number, bodies in found.items()} == {
+        number: list(range(number, 600, 3)) for number in range(3)
+    }
+    whole = stored(spark, tmp_path / "old", (*KNOWN_BY, *CONTENT), bytes_per_task=5_000)
+    plan = placed(whole.withColumn("task", f.lit(0)), 2)._jdf.queryExecution().executedPlan().toString()
+    after_reading, _, before = plan.partition("MapInArrow")
+    assert after_reading.count("Exchange") == 1 and "MapInArrow" not in before

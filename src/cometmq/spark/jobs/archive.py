@@ -3,14 +3,12 @@
 ::
 
     target/log=00000000001073741824/00000000001073741824.parquet    messages of a CommitLog file, in its order
-    target/log=00000000001073741824/_00000000001073741824.json      what they are, and where their queues end
-    target/_archive/                                                a run under way
+    target/_archive/                                                how far it goes, and the round under way
 
 A file is closed once messages lie in a later one: no byte of it changes any more. Each split of it is one
-task's, which writes one Parquet file, with no shuffle. Once all splits of a CommitLog file are there, and on
-the disk, their directory is renamed to where readers find it: it is there whole or not at all, and which
-directories are there is all that is remembered. What a killed run has made in ``_archive/`` the next one
-takes up.
+task's, which writes one Parquet file, with no shuffle; what the file holds is noted in its footer. A file
+that is there is whole, and is not made again when a run that was killed is taken up. What counts of them is
+for ``rounds`` to say.
 """
 
 import logging
@@ -21,16 +19,19 @@ from typing import Final, NamedTuple
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow.parquet import ParquetWriter
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import InputPartition
 
 from cometmq import kernels
 from cometmq.format.layout import offset_name
 from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_MASK, TRANSACTION_NOT
-from cometmq.io.files import Disk, FileLayer
-from cometmq.spark.jobs.queue_files import attempt
-from cometmq.spark.jobs.targets import LOCK, held
+from cometmq.io.files import Disk
+from cometmq.spark.jobs.parquet_files import ParquetFile
+from cometmq.spark.jobs.parts import on_parts
+from cometmq.spark.jobs.rounds import DoneRounds, RoundDone, RoundPlan, cores, round_end, rounds
+from cometmq.spark.jobs.tail import last_begun
+from cometmq.spark.jobs.targets import JobTarget, target_of
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.log_reader import LogReader
 from cometmq.spark.options import BYTES_PER_PARTITION, ReadOptions
@@ -38,19 +39,15 @@ from cometmq.spark.remote import RemotePath, path_of
 from cometmq.spark.schema import COLUMNS, arrow_schema
 from cometmq.spark.splits import LogFile, Piece, log_files, splits
 from cometmq.spark.walk import Damage
-from cometmq.store.rebuild import remove_tree
 
 log = logging.getLogger(__name__)
 
 STATE: Final = "_archive"
 """Spark passes over names that begin so."""
-PLACE: Final = "log={}"
-ROW_GROUP_BYTES: Final = 32 * 1024 * 1024
-"""Of a Parquet file: so much a task keeps in memory before it writes, as readers do later."""
+NOTE: Final = "cometmq.note"
+"""The text in a Parquet file's footer that says what the file holds."""
 IN_QUEUE: Final = (TRANSACTION_NOT, TRANSACTION_COMMIT)
 """Transaction types of messages that consumers get."""
-SIZE_BYTES: Final = 4
-"""With which a record begins: they are not all zeros."""
 _SCHEMA: Final = arrow_schema()
 
 
@@ -85,6 +82,27 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     queues: list[tuple[str, int, int]]
 
 
+class ArchivePlan(RoundPlan, frozen=True, kw_only=True):
+    """What a round archives: whole CommitLog files, cut for tasks that read so many bytes."""
+
+    bytes_per_task: int
+    broker: str | None
+
+
+class ArchiveDone(RoundDone, frozen=True, kw_only=True):
+    """What a round archived.
+
+    Attributes:
+        queues: by topic and queue id, the queue offset behind its last message in the whole archive.
+    """
+
+    files: int
+    messages: int
+    damages: int
+    missing: int
+    queues: list[tuple[str, int, int]]
+
+
 class Part(NamedTuple):
     """What one task archives: pieces of one CommitLog file, between two offsets."""
 
@@ -94,9 +112,9 @@ class Part(NamedTuple):
     pieces: list[Piece]
 
     @property
-    def note(self) -> str:
-        """The name of its note."""
-        return f"_{offset_name(self.begin)}.json"
+    def name(self) -> str:
+        """The name of its Parquet file."""
+        return f"log={offset_name(self.file.base_offset)}/{offset_name(self.begin)}.parquet"
 
 
 def archive(
@@ -111,112 +129,95 @@ def archive(
     """Archive the closed files of the store's log that the target does not have; a broker may serve it.
 
     Args:
-        target: a directory for this store alone, that all executors see at this path.
+        target: a directory for this store alone: one that all executors see at this path, or an address
+            that fsspec writes to, ``s3://bucket/archive``.
         broker: name of the broker whose store it is, for the column ``broker``, which is null without.
         bytes_per_task: bytes of the log that one task reads.
 
     Raises:
-        SettingsError: there is no store.
+        SettingsError: there is no store, or the target cannot be written to.
         StoreLocked: another job fills the target.
         OSError: the disk refuses; the next run goes on.
     """
-    root, place, layer = path_of(store).absolute(), Path(target).absolute(), Disk()
-    with held(layer, place, STATE) as state:
-        run = _Run(spark, layer, place, state / str(bytes_per_task), broker)
-        return run.run(closed(log_files(root)), bytes_per_task, progress)
+    files, place = closed(log_files(path_of(store).absolute())), target_of(target, STATE)
+    place.check()
+    with place.held(), watched(spark, "archive", progress):
+        return _archive(
+            spark, files, place, ArchivePlan(begin=0, end=0, bytes_per_task=bytes_per_task, broker=broker)
+        )
 
 
 def closed(files: list[LogFile]) -> list[LogFile]:
-    """Give those files of a log that have messages behind them; the next ones may be there, and be empty."""
-    begun = [number for number, file in enumerate(files) if _has_begun(file)]
-    return files[: begun[-1]] if begun else []
+    """Return the files of a log that have messages behind them; later ones may be there, and be empty."""
+    return files[: last_begun(files) or 0]
 
 
-def notes(layer: FileLayer, target: Path) -> list[Note]:
-    """Give what is in an archive, in the order of the log."""
-    found = [
-        msgspec.json.decode(layer.load(target / directory / name), type=Note)
-        for directory in directories(layer, target)
-        for name in layer.names(target / directory)
-        if name.endswith(".json")
-    ]
-    return sorted(found, key=lambda note: note.begin)
+def archive_end(target: JobTarget) -> tuple[int, dict[tuple[str, int], int]]:
+    """Return the CommitLog offset up to which an archive goes, and by queue the queue offset behind it."""
+    last = _done(target).last()
+    return (0, {}) if last is None else (last.next, _by_queue(last.queues))
 
 
-def directories(layer: FileLayer, target: Path) -> list[str]:
-    """Give the names of the directories of an archive, one for each CommitLog file."""
-    return [name for name in layer.names(target) if name.startswith(PLACE.format(""))]
+def _archive(spark: SparkSession, files: list[LogFile], target: JobTarget, wanted: ArchivePlan) -> Archived:
+    """Archive round by round; of the offsets in ``wanted`` nothing is looked at."""
+    over = _done(target)
 
+    def plan(begin: int) -> ArchivePlan | None:
+        left = [file for file in files if file.base_offset >= begin]
+        if not left:
+            return None
+        stop = round_end(left[0].base_offset, cores(spark))
+        last = max((file for file in left if file.base_offset < stop), key=lambda file: file.base_offset)
+        return msgspec.structs.replace(wanted, begin=begin, end=last.base_offset + last.size)
 
-class _Run:
-    """One run: makes in ``building`` what it then moves into ``place``."""
-
-    def __init__(
-        self, spark: SparkSession, layer: FileLayer, place: Path, building: Path, broker: str | None
-    ) -> None:
-        self._spark = spark
-        self._layer = layer
-        self._place = place
-        self._building = building
-        self._broker = broker
-
-    def run(self, files: list[LogFile], bytes_per_task: int, progress: Progress | None) -> Archived:
-        before = notes(self._layer, self._place)
-        end = before[-1].end if before else None
-        new = [file for file in files if end is None or file.base_offset >= end]
-        parts = [part for file in new for part in parts_of(file, bytes_per_task)]
-        self._take_up({_name(file) for file in new})
-        missing = _missing(end, new)
+    done: list[ArchiveDone] = []
+    for planned in rounds(target, STATE, ArchivePlan, over.next_begin, plan):
+        before = over.last()
+        chosen = [file for file in files if planned.begin <= file.base_offset < planned.end]
+        missing = _missing(None if before is None else before.next, chosen)
         if missing:
-            log.warning("%s: %d bytes of log were removed before they were archived", self._place, missing)
-        with watched(self._spark, "archive", progress):
-            self._write([part for part in parts if not self._is_made(part)])
-        for file in new:
-            self._publish(file)
-        remove_tree(self._layer, self._building)
-        made = [note for note in notes(self._layer, self._place) if end is None or note.begin >= end]
-        return Archived(
-            files=len(new),
-            messages=sum(note.messages for note in made),
-            end=max((note.end for note in made), default=end or 0),
-            damages=sum(note.damages for note in made),
-            missing=missing,
+            log.warning("%s: %d bytes of log were removed before they were archived", target.address, missing)
+        queues = {} if before is None else _by_queue(before.queues)
+        notes = _write(spark, chosen, target, planned)
+        for note in notes:
+            queues |= _by_queue(note.queues)
+        done.append(
+            ArchiveDone(
+                begin=planned.begin,
+                next=planned.end,
+                files=len(chosen),
+                messages=sum(note.messages for note in notes),
+                damages=sum(note.damages for note in notes),
+                missing=missing,
+                queues=[(*queue, end) for queue, end in sorted(queues.items())],
+            )
+        )
+        over.add(done[-1])
+    return Archived(
+        files=sum(one.files for one in done),
+        messages=sum(one.messages for one in done),
+        end=done[-1].next if done else over.next_begin(),
+        damages=sum(one.damages for one in done),
+        missing=sum(one.missing for one in done),
+    )
+
+
+def _write(spark: SparkSession, files: list[LogFile], target: JobTarget, plan: ArchivePlan) -> list[Note]:
+    """Write the Parquet files of a round that are not there yet; return the notes of all in order."""
+    parts = [part for file in files for part in parts_of(file, plan.bytes_per_task)]
+
+    def write(part: Part) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict(
+            {"note": [msgspec.json.encode(write_part(part, target, plan.broker))]}
         )
 
-    def _take_up(self, names: set[str]) -> None:
-        """Keep what an earlier run has made of these files, if it cut them likewise."""
-        for name in self._layer.names(self._building.parent):
-            if name not in (LOCK, self._building.name):
-                remove_tree(self._layer, self._building.parent / name)
-        for name in self._layer.names(self._building):
-            if name not in names:
-                remove_tree(self._layer, self._building / name)
-        for name in names:
-            self._layer.make_directory(self._building / name)
-
-    def _is_made(self, part: Part) -> bool:
-        return self._layer.exists(self._building / _name(part.file) / part.note)
-
-    def _write(self, parts: list[Part]) -> None:
-        building, broker = self._building, self._broker
-
-        def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                for number in batch.column("id").to_pylist():
-                    messages = write_part(parts[number or 0], building, broker)
-                    yield pa.RecordBatch.from_pylist([{"messages": messages}])
-
-        if parts:
-            kernels.load_if_possible()  # once, before many workers do: they find it in the cache
-            for path in {part.file.path for part in parts}:
-                if not isinstance(path, RemotePath):
-                    self._layer.sync(path)  # else a loss of power could put other messages in their places
-            numbers = self._spark.range(0, len(parts), 1, len(parts))
-            numbers.mapInArrow(write, "messages bigint").collect()
-
-    def _publish(self, file: LogFile) -> None:
-        directory = self._building / _name(file)
-        self._layer.rename(directory, self._place / PLACE.format(directory.name))
+    kernels.load_if_possible()  # once, before many workers do: they find it in the cache
+    for file in files:
+        if not isinstance(file.path, RemotePath):
+            Disk().sync(file.path)  # else a loss of power could put other messages in their places
+    found = on_parts(spark, parts, write, "note binary").collect()
+    notes = [msgspec.json.decode(bytes(row["note"]), type=Note) for row in found]
+    return sorted(notes, key=lambda note: note.begin)
 
 
 def parts_of(file: LogFile, bytes_per_task: int) -> Iterator[Part]:
@@ -229,24 +230,38 @@ def parts_of(file: LogFile, bytes_per_task: int) -> Iterator[Part]:
         begin = end
 
 
-def write_part(part: Part, building: Path, broker: str | None = None) -> int:
-    """Write a part's Parquet file, then its note, into the directory of its CommitLog file; give how many."""
-    layer, reader = Disk(), _Reader(broker)
-    place = building / _name(part.file)
-    with attempt(layer, building) as directory:
-        path = directory / f"{offset_name(part.begin)}.parquet"
-        messages, ends = _write_rows(path, reader.read(InputPartition(part.pieces)))
-        layer.sync(path)
-        note = Note(
-            begin=part.begin,
-            end=part.end,
-            messages=messages,
-            damages=reader.damages,
-            queues=[(*queue, end) for queue, end in sorted(ends.items())],
-        )
-        layer.rename(path, place / path.name)
-        layer.save(place / part.note, msgspec.json.encode(note))
-    return messages
+def write_part(part: Part, target: JobTarget, broker: str | None = None) -> Note:
+    """Write a part's Parquet file, unless it is there; return what it holds."""
+    known = _noted(target, part.name)
+    if known is not None and (known.begin, known.end) == (part.begin, part.end):
+        return known
+    reader = _Reader(broker)
+    with target.staging() as folder:
+        made = folder / "made.parquet"
+        with ParquetFile(made, _SCHEMA) as file:
+            ends: dict[tuple[str, int], int] = {}
+            for batch in reader.read(InputPartition(part.pieces)):
+                file.add(batch)
+                ends |= _ends(batch)
+            note = Note(
+                begin=part.begin,
+                end=part.end,
+                messages=file.rows,
+                damages=reader.damages,
+                queues=[(*queue, end) for queue, end in sorted(ends.items())],
+            )
+            file.note(NOTE, msgspec.json.encode(note).decode())
+        target.put(made, part.name)
+    return note
+
+
+def _noted(target: JobTarget, name: str) -> Note | None:
+    """Return the note in the footer of a file that may be there."""
+    if not target.exists(name):
+        return None
+    with target.open(name) as opened:
+        texts = pq.read_metadata(opened).metadata or {}
+    return msgspec.json.decode(texts[NOTE.encode()], type=Note) if NOTE.encode() in texts else None
 
 
 class _Reader(LogReader):
@@ -261,20 +276,12 @@ class _Reader(LogReader):
         super()._tell(damage)
 
 
-def _write_rows(path: Path, batches: Iterable[pa.RecordBatch]) -> tuple[int, dict[tuple[str, int], int]]:
-    """Write batches; give how many rows there are, and the queue offset behind the last of each queue."""
-    messages, ends = 0, dict[tuple[str, int], int]()
-    with ParquetWriter(path, _SCHEMA, compression="zstd") as writer:
-        waiting: list[pa.RecordBatch] = []
-        for batch in batches:
-            waiting.append(batch)
-            messages += batch.num_rows
-            ends |= _ends(batch)
-            if sum(one.nbytes for one in waiting) >= ROW_GROUP_BYTES:
-                writer.write_table(pa.Table.from_batches(waiting, _SCHEMA))
-                waiting = []
-        writer.write_table(pa.Table.from_batches(waiting, _SCHEMA))
-    return messages, ends
+def _done(target: JobTarget) -> DoneRounds[ArchiveDone]:
+    return DoneRounds(target, STATE, ArchiveDone)
+
+
+def _by_queue(ends: Iterable[tuple[str, int, int]]) -> dict[tuple[str, int], int]:
+    return {(topic, queue_id): end for topic, queue_id, end in ends}
 
 
 def _ends(batch: pa.RecordBatch) -> dict[tuple[str, int], int]:
@@ -291,16 +298,3 @@ def _missing(end: int | None, files: list[LogFile]) -> int:
         missing += 0 if end is None else file.base_offset - end
         end = file.base_offset + file.size
     return missing
-
-
-def _has_begun(file: LogFile) -> bool:
-    if not file.written:
-        return False
-    if isinstance(file.path, RemotePath):
-        return any(file.path.fetch(0, SIZE_BYTES))
-    with file.path.open("rb") as opened:
-        return any(opened.read(SIZE_BYTES))
-
-
-def _name(file: LogFile) -> str:
-    return offset_name(file.base_offset)

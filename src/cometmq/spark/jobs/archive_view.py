@@ -14,16 +14,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from cometmq.format.sys_flag import TRANSACTION_MASK
-from cometmq.io.files import Disk
 from cometmq.message import MessageQueue
-from cometmq.spark.jobs.archive import IN_QUEUE, PLACE, directories, notes
-from cometmq.spark.jobs.paths import spark_path
+from cometmq.spark.jobs.archive import IN_QUEUE, STATE, archive_end
+from cometmq.spark.jobs.filled import archived
 from cometmq.spark.jobs.ranges import Range, records
+from cometmq.spark.jobs.targets import target_of
 from cometmq.spark.live import options as live_options
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.offsets import EARLIEST, written
 from cometmq.spark.remote import path_of
-from cometmq.spark.schema import BROKER, COLUMNS, spark_schema
+from cometmq.spark.schema import BROKER, COLUMNS
 from cometmq.spark.splits import log_files
 
 log = logging.getLogger(__name__)
@@ -43,15 +43,15 @@ def with_files(
     ``broker`` is what the column of this name says of the files; of the archive what ``archive`` was told.
     Raises SettingsError if there is no store.
     """
-    place, root, chosen = Path(target).absolute(), path_of(store).absolute(), tuple(columns)
-    end = max((note.end for note in notes(Disk(), place)), default=0)
+    place, root, chosen = path_of(target).absolute(), path_of(store).absolute(), tuple(columns)
+    end, _ = archive_end(target_of(place, STATE))
     files = log_files(root)
     first = files[0].base_offset if files else end
     if first > end > 0:
         log.warning("%s: %d bytes of log from %d on are in no archive and no file", root, first - end, end)
     asked = None if topics is None else frozenset(topics)
     newer = records(spark, files, chosen, Range(end), topics=asked, broker=broker)
-    return _archived(spark, place, end, topics).select(*chosen).unionByName(newer)
+    return archived(spark, place, end, chosen, asked).unionByName(newer)
 
 
 def with_live(
@@ -78,30 +78,18 @@ def with_live(
         NetworkError: no name server answers.
     """
     ends: dict[MessageQueue, int] = {}
-    archived: list[DataFrame] = []
+    older: list[DataFrame] = []
     for broker_name, target in targets.items():
-        place = Path(target).absolute()
-        found = notes(Disk(), place)
-        for note in found:
-            ends |= {MessageQueue(topic, broker_name, queue_id): end for topic, queue_id, end in note.queues}
-        one = _archived(spark, place, max((note.end for note in found), default=0), topics)
-        archived.append(one.withColumn(BROKER, f.lit(broker_name)))
+        place = path_of(target).absolute()
+        end, queues = archive_end(target_of(place, STATE))
+        ends |= {
+            MessageQueue(topic, broker_name, queue_id): behind for (topic, queue_id), behind in queues.items()
+        }
+        one = archived(spark, place, end, tuple(COLUMNS), frozenset(topics))
+        older.append(one.withColumn(BROKER, f.lit(broker_name)))
     asked = {**options, "namesrv": namesrv, "subscribe": ",".join(topics), "columns": ",".join(columns)}
     with Cluster(live_options.parse(asked)) as cluster:
         begins = written({queue: ends.get(queue, EARLIEST) for queue in cluster.queues()})
     newer = spark.read.format("rocketmq").options(**asked, startingOffsets=json.dumps(begins)).load()
     in_queue = f.col("sys_flag").bitwiseAND(TRANSACTION_MASK).isin(*IN_QUEUE)
-    older = [frame.where(in_queue).select(*columns) for frame in archived]
-    return reduce(DataFrame.unionByName, older, newer)
-
-
-def _archived(spark: SparkSession, place: Path, end: int, topics: Collection[str] | None) -> DataFrame:
-    """Give the messages of an archive before an offset; nothing is read for a later one."""
-    paths = [
-        spark_path(place / name)
-        for name in directories(Disk(), place)
-        if int(name.removeprefix(PLACE.format(""))) < end
-    ]
-    schema = spark_schema()
-    frame = spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
-    return frame if topics is None else frame.where(f.col("topic").isin(*topics))
+    return reduce(DataFrame.unionByName, (one.where(in_queue).select(*columns) for one in older), newer)

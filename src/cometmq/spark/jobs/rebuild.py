@@ -28,7 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast, col, lit
 
 from cometmq import kernels
-from cometmq.errors import StoreDamaged, StoreLocked
+from cometmq.errors import SettingsError, StoreDamaged, StoreLocked
 from cometmq.format import layout
 from cometmq.format.checkpoint import Checkpoint
 from cometmq.format.delay_level import SCHEDULE_TOPIC
@@ -43,6 +43,7 @@ from cometmq.spark.jobs.paths import spark_path
 from cometmq.spark.jobs.queue_files import Part
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.options import BYTES_PER_PARTITION
+from cometmq.spark.remote import RemotePath, path_of
 from cometmq.spark.splits import Piece, log_files, splits, within
 from cometmq.store.directory import StoreDirectory, check_is_store
 from cometmq.store.finding import Severity
@@ -96,10 +97,15 @@ def rebuild(
     Raises:
         StoreLocked: a process has it open.
         StoreDamaged: a file of the CommitLog is missing or of the wrong length.
-        SettingsError: there is no store, or its sizes cannot be told.
+        SettingsError: there is no store, or it is not on a disk, or its sizes cannot be told.
         OSError: the disk refuses; the old files are there then.
     """
-    root, layer, clock = Path(directory).absolute(), Disk(), SystemClock()
+    root, layer, clock = path_of(directory).absolute(), Disk(), SystemClock()
+    if isinstance(root, RemotePath):
+        raise SettingsError(
+            f"{root}: a rebuild writes into the store, which must be on a disk that all executors see: copy "
+            "it to one, or rebuild it where the broker keeps it"
+        )
     check_is_store(layer, root)
     token = layer.lock(layout.lock_path(root))
     if token is None:

@@ -1,8 +1,9 @@
 """Replaying messages, from a store or what was archived or exported, into a live cluster at a set rate.
 
 All messages of one queue are one task's, which sends them in the order of the log, so each queue's order is
-kept. A task has the share of the rate that it has of the messages: all end at about the same time, and
-together they send no faster than was asked, however unequal the queues are.
+kept. For that they are moved once, from the tasks that read the log to those that send; they are counted
+before, without their bodies. A task has the share of the rate that it has of the messages: all end at about
+the same time, and together they send no faster than was asked, however unequal the queues are.
 
 What is sent again, by a task that is tried again or a replay that is run again, has the same idempotence key:
 topic, queue, offset and broker from which the message came.
@@ -101,10 +102,11 @@ def replay(
     progress: Progress | None = None,
     bytes_per_task: int = BYTES_PER_PARTITION,
 ) -> dict[str, int]:
-    """Send messages again; give how many were sent, by the topic they came from.
+    """Send messages again; return how many were sent, by the topic they came from.
 
     Args:
-        source: a store, or a directory that ``archive`` filled, or ``export`` with all columns.
+        source: a store, or what ``archive`` filled, or ``export`` with all columns; a path, or an address
+            that fsspec reads.
         namesrv: name servers, ``host:port``, several joined by ``;``.
         rate: messages a second that all tasks together send at most.
         topic: where all go; each to its own topic by default. Topics must be there, or be made by the broker.
@@ -142,13 +144,17 @@ def replay(
         rates = shares(rate, ((row["task"], row["messages"]) for row in counts))
         whole = chosen((*KNOWN_BY, *CONTENT), wanted._replace(topics=topics)).where("length(body) > 0")
         whole = whole.where(f.col("physical_offset") <= max(row["last"] for row in counts))
-        placed = whole.withColumn("properties", f.expr(_WITH_BORN_TIME)).repartitionById(tasks, "task")
-        ordered = placed.sortWithinPartitions("physical_offset")
-        rows = ordered.mapInArrow(send, "topic string, messages bigint").collect()
+        rows = placed(whole, tasks).mapInArrow(send, "topic string, messages bigint").collect()
     sent: Counter[str] = Counter()
     for row in rows:
         sent[row["topic"]] += row["messages"]
     return dict(sorted(sent.items()))
+
+
+def placed(messages: DataFrame, tasks: int) -> DataFrame:
+    """Return messages in the partition that their column ``task`` names, in the order of the log."""
+    timed = messages.withColumn("properties", f.expr(_WITH_BORN_TIME))
+    return timed.repartitionById(tasks, "task").sortWithinPartitions("physical_offset")
 
 
 def shares(rate: int, counts: Iterable[tuple[int, int]]) -> dict[int, float]:

@@ -20,7 +20,8 @@ from cometmq.spark.jobs.lags import Lag, lags, load_committed
 from cometmq.spark.jobs.measures import measures
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.options import BYTES_PER_PARTITION
-from cometmq.spark.remote import layer_of, path_of
+from cometmq.spark.remote import path_of
+from cometmq.spark.remote_files import layer_of
 
 T = TypeVar("T")
 

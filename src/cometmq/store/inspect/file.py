@@ -119,7 +119,7 @@ class FileView:
         return position
 
     def _index(self) -> IndexView:
-        sizes = self._index_sizes or tell_index_sizes(self._file.view())
+        sizes = self._index_sizes or tell_index_sizes(self._file)
         path = self._file.path
         if sizes is None:
             raise SettingsError(
@@ -197,7 +197,7 @@ def _by_content(file: File) -> _Identity | None:
         return _Identity(Kind.CHECKPOINT)
     if head[:1] == b"{":
         return _Identity(Kind.TABLE)
-    if file.size and tell_index_sizes(file.view()) is not None:
+    if file.size and tell_index_sizes(file) is not None:
         return _Identity(Kind.INDEX)
     if file.size and file.size % QUEUE_ENTRY_SIZE == 0:
         return _Identity(Kind.CONSUME_QUEUE)

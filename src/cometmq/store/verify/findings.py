@@ -3,11 +3,26 @@
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from cometmq.store.finding import Finding, Severity
 
+AT_START = "the next start puts it right"
+"""The remedy for what a killed process leaves."""
 PER_FILE_MAX = 20
 """So many findings of one severity are kept for one file."""
+
+
+class Reported(NamedTuple):
+    """What a part of a check has found.
+
+    Attributes:
+        kept: the findings.
+        more: how many others there were, by file and severity.
+    """
+
+    kept: list[Finding]
+    more: dict[tuple[Path, Severity], int]
 
 
 class Findings:
@@ -32,6 +47,17 @@ class Findings:
         """Take in a note."""
         self.add(Finding(Severity.NOTE, path, None, None, what, remedy))
 
+    def reported(self) -> Reported:
+        """Return what was found, for ``add_reported``."""
+        more = {key: count - PER_FILE_MAX for key, count in self._counts.items() if count > PER_FILE_MAX}
+        return Reported(list(self._kept), more)
+
+    def add_reported(self, reported: Reported) -> None:
+        """Take in what a part of the check has found."""
+        for finding in reported.kept:
+            self.add(finding)
+        self._counts.update(reported.more)
+
     def has(self, severity: Severity) -> bool:
         """Tell whether there is a finding of this severity."""
         return any(key[1] is severity for key in self._counts)
@@ -39,6 +65,5 @@ class Findings:
     def __iter__(self) -> Iterator[Finding]:
         """Give the findings kept, and one for each file that has more."""
         yield from self._kept
-        for (path, severity), count in self._counts.items():
-            if count > PER_FILE_MAX:
-                yield Finding(severity, path, None, None, f"{count - PER_FILE_MAX} more of the kind")
+        for (path, severity), count in self.reported().more.items():
+            yield Finding(severity, path, None, None, f"{count} more of the kind")

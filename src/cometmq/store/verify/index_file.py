@@ -17,11 +17,11 @@ from cometmq.format.index import (
 from cometmq.kernels.ops import Ints
 from cometmq.store.directory import REBUILD
 from cometmq.store.finding import Finding, Severity
-from cometmq.store.index_view import IndexView
-from cometmq.store.verify.findings import Findings
+from cometmq.store.index_view import IndexContent
+from cometmq.store.verify.findings import AT_START, Findings
+from cometmq.store.verify.keys import IndexedFile
 
 BLOCK_ENTRIES = 1_000_000
-AT_START = "the next start puts it right"
 NEVER = 2**31
 """The number of no entry."""
 
@@ -35,21 +35,22 @@ class IndexFileCheck:
         is_newest: whether it is that file.
 
     Attributes:
+        view: the file.
         cut_from: number of the first entry that will be cut.
     """
 
     def __init__(
-        self, view: IndexView, findings: Findings, recovered_from: int | None, *, is_newest: bool
+        self, view: IndexContent, findings: Findings, recovered_from: int | None, *, is_newest: bool
     ) -> None:
-        self._view = view
+        self.view = view
         self._findings = findings
         self.cut_from = NEVER if recovered_from is None else _first_cut(view, recovered_from)
         is_cut = self.cut_from < view.header.next_entry
         self._is_set_anew = recovered_from is not None and (is_newest or is_cut)
 
     def run(self) -> bool:
-        """Check it; tells whether its entries can be looked at."""
-        view, header = self._view, self._view.header
+        """Check it; return whether its entries can be looked at."""
+        view, header = self.view, self.view.header
         if header.next_entry > view.entry_count:
             what = f"next entry {header.next_entry}, but there is room for {view.entry_count}"
             self._findings.damage(view.path, 0, HEADER_SIZE, what, REBUILD)
@@ -60,8 +61,15 @@ class IndexFileCheck:
         self._check_slots(newest, header)
         return True
 
+    def indexed(self) -> IndexedFile:
+        """Return what is known of the file for the check of its entries."""
+        view, first, last = self.view, None, -1
+        if FIRST_ENTRY < view.header.next_entry <= view.entry_count:
+            first, last = (int(view.entries[at]["physical_offset"]) for at in (FIRST_ENTRY, -1))
+        return IndexedFile(view.path, view.header, view.slot_count, self.cut_from, first, last)
+
     def _check_header(self, header: IndexHeader) -> None:
-        entries = self._view.entries
+        entries = self.view.entries
         first, last = int(entries[FIRST_ENTRY]["physical_offset"]), int(entries[-1]["physical_offset"])
         if header.begin_physical_offset != first:
             what = f"begin physical offset {header.begin_physical_offset}, but the entry says {first}"
@@ -72,7 +80,7 @@ class IndexFileCheck:
 
     def _check_chains(self, next_entry: int) -> Ints:
         """Check what each entry says of the one before it in its slot; gives each slot's newest entry."""
-        view = self._view
+        view = self.view
         newest = np.zeros(view.slot_count, np.int32)
         for at in range(FIRST_ENTRY, next_entry, BLOCK_ENTRIES):
             block = view.entries[at : at + BLOCK_ENTRIES]
@@ -97,7 +105,7 @@ class IndexFileCheck:
         return newest
 
     def _check_slots(self, newest: Ints, header: IndexHeader) -> None:
-        slots = self._view.slots
+        slots = self.view.slots
         for slot in np.flatnonzero(slots != newest).tolist():
             what = f"slot {slot} holds {slots[slot]}, its newest entry is {newest[slot]}"
             self._add(slot_position(slot), SLOT_SIZE, what, recovered=self._is_set_anew)
@@ -107,18 +115,18 @@ class IndexFileCheck:
             self._add(0, HEADER_SIZE, what, recovered=self._is_set_anew)
 
     def _add_entry(self, number: int, what: str) -> None:
-        position = entry_position(number, self._view.slot_count)
+        position = entry_position(number, self.view.slot_count)
         self._add(position, ENTRY_SIZE, f"entry {number}: {what}", recovered=number >= self.cut_from)
 
     def _add(self, position: int, size: int, what: str, *, recovered: bool) -> None:
         severity, remedy = (Severity.RECOVERY, AT_START) if recovered else (Severity.DAMAGE, REBUILD)
-        self._findings.add(Finding(severity, self._view.path, position, size, what, remedy))
+        self._findings.add(Finding(severity, self.view.path, position, size, what, remedy))
 
 
-def _first_cut(view: IndexView, physical_offset: int) -> int:
+def _first_cut(view: IndexContent, physical_offset: int) -> int:
     """Give the first entry that ``index.IndexFile.cut`` would cut for a CommitLog offset; NEVER if none."""
     for at in range(FIRST_ENTRY, len(view.entries), BLOCK_ENTRIES):
-        offsets = view.entries["physical_offset"][at - 1 : at + BLOCK_ENTRIES].astype(np.int64)
+        offsets = view.entries[at - 1 : at + BLOCK_ENTRIES]["physical_offset"].astype(np.int64)
         fits = (offsets[1:] < physical_offset) & (np.diff(offsets) >= 0)
         if not fits.all():
             return at + int(np.argmin(fits))

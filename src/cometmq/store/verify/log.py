@@ -4,8 +4,10 @@ Where damage ends and the torn tail of a killed broker begins: a store that was 
 otherwise the checkpoint says up to which store time the log was on the disk.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
+from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -27,7 +29,27 @@ from cometmq.store.seek import record_store_time
 from cometmq.store.verify.findings import Findings
 
 LOST = f"what is there is lost, the rest can be read; {REBUILD} if a queue or the index is damaged too"
+TO_MISSING_FILE = "no record begins here, nor behind it up to the missing file"
 BLOCK_BYTES = 4 * 1024 * 1024
+
+
+class LogExtent(Protocol):
+    """How far a log goes."""
+
+    @property
+    def begin_offset(self) -> int:
+        """CommitLog offset of the first byte there is."""
+        ...
+
+    @property
+    def end_offset(self) -> int:
+        """CommitLog offset behind the last record."""
+        ...
+
+    @property
+    def damaged(self) -> list[tuple[int, int]]:
+        """Stretches of it that are no records: CommitLog offsets of begin and end."""
+        ...
 
 
 class LogWalk:
@@ -69,37 +91,17 @@ class LogWalk:
                 start = self._chain.start_of(scan.end_offset)
                 assert start is not None
                 position = scan.end_offset - start
-                what = "no record begins here, nor behind it up to the missing file"
-                self._report([Damage(self._chain.path(start), position, end - scan.end_offset, what)])
+                path = self._chain.path(start)
+                self._report([Damage(path, position, end - scan.end_offset, TO_MISSING_FILE)])
         self._check_blanks()
 
     def judge_end(self, claimed_end: int) -> None:
-        """Tell what lies behind the last record.
-
-        Args:
-            claimed_end: behind the last record that the ConsumeQueues know.
-        """
-        end, chain = self.end_offset, self._chain
+        """Judge what lies behind the last record: see ``judge_end``."""
+        chain, end = self._chain, self.end_offset
         behind = sum(self._data_behind(start) for start in chain.starts if start + chain.file_size > end)
-        if not behind and claimed_end <= end:
-            return
-        start = chain.start_of(end)
-        position = 0 if start is None else end - start
-        path = chain.path(start if start is not None else end)
-        claim = f", but the ConsumeQueues know records up to {claimed_end}" if claimed_end > end else ""
-        what = f"the log can be read up to offset {end}{claim}"
-        if (claim and self._store.was_closed) or self._is_vouched(start, position):
-            reason = f" ({stop.detail})" if (stop := self._stop(start, position)) and stop.detail else ""
-            self._findings.damage(path, position, behind or None, what + reason, LOST)
-        elif self._store.was_closed:
-            self._findings.add(
-                Finding(Severity.NOTE, path, position, behind, "bytes that an earlier recovery left behind")
-            )
-        else:
-            remedy = "the next start sets it aside and goes on from there"
-            self._findings.add(
-                Finding(Severity.RECOVERY, path, position, behind or None, what + ": a torn tail", remedy)
-            )
+        found = judge_end(self._store, end, claimed_end, behind, self._why_not)
+        if found is not None:
+            self._findings.add(found)
 
     def _stretches(self) -> list[tuple[int, int]]:
         """Give the parts of the log without a file missing, as (begin, end)."""
@@ -125,34 +127,64 @@ class LogWalk:
             size, magic = int.from_bytes(head[:MAGIC_AT], "big"), int.from_bytes(head[MAGIC_AT:], "big")
             left = self._chain.file_size - position
             if magic == MAGIC_BLANK and size != left:
-                what = f"the blank says {size} bytes, but {left} are left in the file"
-                self._findings.damage(
-                    self._chain.path(start), position, START_SIZE, what, "no message is lost"
-                )
+                self._findings.add(wrong_blank(self._chain.path(start), position, size, left))
 
     def _data_behind(self, start: int) -> int:
         """Give how far data goes in a file behind the end of the log."""
         file, position = self._chain.file(start), max(self.end_offset - start, 0)
         return _data_size(file.view(), position, file.data_end(position))
 
-    def _stop(self, start: int | None, position: int) -> Stop | None:
-        """Say why no record can be read at a position."""
-        if start is None:
-            return None
+    def _why_not(self, start: int, position: int) -> str:
         view, crc = self._chain.file(start).view(), self._store.log.crc
         found = check(view, position, self._chain.file_size, base_offset=start, crc=crc)
-        return found if isinstance(found, Stop) else None
+        return found.detail if isinstance(found, Stop) else ""
 
-    def _is_vouched(self, start: int | None, position: int) -> bool:
-        """Tell whether a record lies there that the checkpoint says was on the disk."""
-        if start is None or self._store.checkpoint is None:
-            return False
-        head = self._chain.file(start).read(position, BODY_AT)
-        magic = int.from_bytes(head[MAGIC_AT : MAGIC_AT + 4], "big")
-        own_offset = int.from_bytes(head[PHYSICAL_OFFSET_AT : PHYSICAL_OFFSET_AT + 8], "big")
-        if magic not in (MAGIC_V1, MAGIC_V2) or own_offset != start + position:
-            return False
-        return 0 < record_store_time(head) <= self._store.checkpoint.physic_msg_timestamp
+
+def judge_end(
+    store: StoreDirectory, end: int, claimed_end: int, behind: int, why_not: Callable[[int, int], str]
+) -> Finding | None:
+    """Return what lies behind the last record, if that is to be known.
+
+    Args:
+        end: CommitLog offset behind the last record that can be read.
+        claimed_end: behind the last one that the ConsumeQueues know.
+        behind: how far data goes behind ``end``, in bytes.
+        why_not: returns why no record can be read in the file that begins at an offset, at a position.
+    """
+    if not behind and claimed_end <= end:
+        return None
+    chain = store.log.chain
+    start = chain.start_of(end)
+    position = 0 if start is None else end - start
+    path = chain.path(start if start is not None else end)
+    claim = f", but the ConsumeQueues know records up to {claimed_end}" if claimed_end > end else ""
+    what = f"the log can be read up to offset {end}{claim}"
+    if (claim and store.was_closed) or _is_vouched(store, start, position):
+        reason = "" if start is None else why_not(start, position)
+        what += f" ({reason})" if reason else ""
+        return Finding(Severity.DAMAGE, path, position, behind or None, what, LOST)
+    if store.was_closed:
+        return Finding(Severity.NOTE, path, position, behind, "bytes that an earlier recovery left behind")
+    remedy = "the next start sets it aside and goes on from there"
+    return Finding(Severity.RECOVERY, path, position, behind or None, what + ": a torn tail", remedy)
+
+
+def wrong_blank(path: Path, position: int, size: int, left: int) -> Finding:
+    """Return that the blank at a position says to be ``size`` bytes long, where another number is left."""
+    what = f"the blank says {size} bytes, but {left} are left in the file"
+    return Finding(Severity.DAMAGE, path, position, START_SIZE, what, "no message is lost")
+
+
+def _is_vouched(store: StoreDirectory, start: int | None, position: int) -> bool:
+    """Tell whether a record lies there that the checkpoint says was on the disk."""
+    if start is None or store.checkpoint is None:
+        return False
+    head = store.log.chain.file(start).read(position, BODY_AT)
+    magic = int.from_bytes(head[MAGIC_AT : MAGIC_AT + 4], "big")
+    own_offset = int.from_bytes(head[PHYSICAL_OFFSET_AT : PHYSICAL_OFFSET_AT + 8], "big")
+    if magic not in (MAGIC_V1, MAGIC_V2) or own_offset != start + position:
+        return False
+    return 0 < record_store_time(head) <= store.checkpoint.physic_msg_timestamp
 
 
 def _data_size(view: memoryview, begin: int, end: int) -> int:

@@ -6,10 +6,12 @@ record, or stands for one that has expired or is lost. Queue offsets follow each
 repeat.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cometmq.errors import IllegalName
 from cometmq.format.consume_queue_ext import ADDRESS_MAX
@@ -22,13 +24,12 @@ from cometmq.store.log_scan import Chunk
 from cometmq.store.queue_files import QueueFiles
 from cometmq.store.queues import QueueKey
 from cometmq.store.replay import EntriesByQueue, is_odd, keep_due_times, runs_of, whole_entries
-from cometmq.store.verify.findings import Findings
-from cometmq.store.verify.log import LogWalk
+from cometmq.store.verify.findings import AT_START, Findings
+from cometmq.store.verify.log import LogExtent
 from cometmq.store.vouched import vouched_start
 
 WRONG_MAX = 1_000
 """So many stretches of wrong entries are kept for one queue."""
-AT_START = "the next start puts it right"
 
 
 class _Wrong(NamedTuple):
@@ -80,30 +81,73 @@ class _Queue:
             self.covered.append((queue_offset, self.next_offset))
 
 
-class QueueCheck:
-    """Holds the queues against the records, which come by chunks, and at the end against what is left.
+class Recorded(NamedTuple):
+    """Records of one queue that follow each other in the log.
 
     Attributes:
-        claimed_end: CommitLog offset behind the last record that any queue knows.
-        count: queues that have files.
-        redispatched_from: CommitLog offset from which the next start dispatches the log again.
+        queue_offsets: theirs.
+        entries: the queue entries that they should have (of ENTRY_DTYPE).
+        store_times: when they were stored, ms; None if the queue is none of the schedule.
+        following: queue offset of the record of this queue behind them, -1 if that is not known.
     """
 
-    def __init__(self, store: StoreDirectory, walk: LogWalk, findings: Findings) -> None:
+    queue_offsets: NDArray[np.int64]
+    entries: np.ndarray
+    store_times: NDArray[np.int64] | None
+    following: int = -1
+
+
+def list_queues(store: StoreDirectory, findings: Findings) -> list[QueueFiles]:
+    """Return the queues that have files; what cannot be used of them is added to ``findings``."""
+    listed: list[Finding] = []
+    queues = list(store.queues(listed))
+    for finding in listed:
+        findings.add(finding)
+    return queues
+
+
+def claimed_end(store: StoreDirectory, queues: Iterable[QueueFiles]) -> int:
+    """Return the CommitLog offset behind the last record that any of these queues knows."""
+    room = store.log.chain.end_offset
+    return max((queue.physical_end(room) for queue in queues), default=0)
+
+
+def redispatched_from(store: StoreDirectory, claimed: int) -> int:
+    """Return the CommitLog offset from which the next start dispatches the log again.
+
+    Args:
+        claimed: behind the last record that any queue knows.
+    """
+    if store.was_closed or store.checkpoint is None:
+        return store.log.min_offset
+    return min(vouched_start(store.log, store.checkpoint), claimed)
+
+
+class QueueCheck:
+    """Holds queues against their records, which come in the log's order, and at the end against what is left.
+
+    Args:
+        log: how far the log goes; it may still be walked until ``finish`` is called.
+        queues: those that have files; others are added if there are records of them.
+        recovered_from: what ``redispatched_from`` returns.
+    """
+
+    def __init__(
+        self,
+        store: StoreDirectory,
+        log: LogExtent,
+        findings: Findings,
+        queues: Iterable[QueueFiles],
+        recovered_from: int,
+    ) -> None:
         self._store = store
-        self._walk = walk
+        self._log = log
         self._findings = findings
         self._queues: dict[QueueKey, _Queue] = {}
+        for files in queues:
+            self.add(files)
         self._topics = store.topics()
-        listed: list[Finding] = []
-        for files in store.queues(listed):
-            self._queues[files.topic, files.queue_id] = _Queue(files)
-        for finding in listed:
-            findings.add(finding)
-        self.count = len(self._queues)
-        room = store.log.chain.end_offset
-        self.claimed_end = max((queue.files.physical_end(room) for queue in self._queues.values()), default=0)
-        self.redispatched_from = self._begin_of_recovery()
+        self._recovered_from = recovered_from
 
     def take(self, chunk: Chunk, dispatch: Dispatch) -> None:
         """Check the entries of a chunk's records."""
@@ -114,39 +158,58 @@ class QueueCheck:
             is_delayed = key[0] == SCHEDULE_TOPIC
             if is_row and not is_delayed and self._take_row(key, queue_offset, row, end):
                 continue
-            all_offsets, all_entries = found.queue_offsets[begin:behind], found.all[begin:behind]
-            alive = int(np.searchsorted(all_entries["physical_offset"], self._store.deleted.get(key[0], 0)))
-            offsets, entries = all_offsets[alive:], all_entries[alive:]
-            if not len(entries):
-                continue
-            queue = self._queues.get(key)
-            if queue is None:
-                if self._topics is not None and key[0] not in self._topics:
-                    continue  # deleted: its records stay until they expire
-                try:
-                    queue = self._queues[key] = _Queue(self._store.queue(*key))
-                except IllegalName as error:
-                    self._report_record(
-                        int(entries[0]["physical_offset"]), str(error), "it cannot be consumed"
-                    )
-                    continue
-            for first, last in runs_of(offsets):
-                if is_delayed:
-                    times = found.store_times(begin + alive + first, begin + alive + last)
-                    keep_due_times(
-                        entries[first:last], times, queue.actual(int(offsets[first]), last - first)
-                    )
-                following = int(offsets[last]) if last < len(offsets) else -1
-                self._take_run(key, queue, int(offsets[first]), entries[first:last], following)
+            times = found.store_times(begin, behind) if is_delayed else None
+            self.take_entries(
+                key, Recorded(found.queue_offsets[begin:behind], found.all[begin:behind], times)
+            )
+
+    def take_entries(self, key: QueueKey, records: Recorded) -> None:
+        """Check the entries of one queue's records."""
+        deleted_before = self._store.deleted.get(key[0], 0)
+        alive = int(np.searchsorted(records.entries["physical_offset"], deleted_before))
+        offsets, entries = records.queue_offsets[alive:], records.entries[alive:]
+        queue = self._queue_of(key, entries) if len(entries) else None
+        if queue is None:
+            return
+        for first, last in runs_of(offsets):
+            if records.store_times is not None:
+                times = records.store_times[alive + first : alive + last]
+                keep_due_times(entries[first:last], times, queue.actual(int(offsets[first]), last - first))
+            following = int(offsets[last]) if last < len(offsets) else records.following
+            self._take_run(key, queue, int(offsets[first]), entries[first:last], following)
 
     def finish(self) -> None:
         """Report what is wrong in each queue, and check the entries that no record asked for."""
-        for queue in self._queues.values():
-            for wrong in queue.wrong:
-                self._report(queue, wrong)
-            for start in queue.files.chain.starts:
-                self._check_uncovered(queue, start)
-            self._store.drop_pages()
+        for key in list(self._queues):
+            self.finish_queue(key)
+
+    def add(self, files: QueueFiles) -> None:
+        """Add a queue that has files."""
+        self._queues[files.topic, files.queue_id] = _Queue(files)
+
+    def finish_queue(self, key: QueueKey) -> None:
+        """Do what ``finish`` does for one queue, and forget it; nothing if it is not known."""
+        queue = self._queues.pop(key, None)
+        if queue is None:
+            return
+        for wrong in queue.wrong:
+            self._report(queue, wrong)
+        for start in queue.files.chain.starts:
+            self._check_uncovered(queue, start)
+        self._store.drop_pages()
+
+    def _queue_of(self, key: QueueKey, entries: np.ndarray) -> _Queue | None:
+        """Return a queue that has records; None if it was deleted, or there can be none."""
+        queue = self._queues.get(key)
+        if queue is not None:
+            return queue
+        if self._topics is not None and key[0] not in self._topics:
+            return None  # deleted: its records stay until they expire
+        try:
+            queue = self._queues[key] = _Queue(self._store.queue(*key))
+        except IllegalName as error:
+            self._report_record(int(entries[0]["physical_offset"]), str(error), "it cannot be consumed")
+        return queue
 
     def _take_row(self, key: QueueKey, queue_offset: int, row: bytes, physical_end: int) -> bool:
         """Take entries that go on where the last ones ended, if they are what is there, as nearly all are."""
@@ -164,7 +227,7 @@ class QueueCheck:
         physical_offset = int(run[0]["physical_offset"])
         expected = queue.next_offset
         if expected < 0:
-            expected = queue_offset if self._walk.begin_offset else 0
+            expected = queue_offset if self._log.begin_offset else 0
         odd = len(run) == 1 and is_odd(queue_offset, expected, following)
         if queue_offset == 0 and expected > 0 and not odd:  # the topic was deleted and made again
             queue.covered.clear()
@@ -204,15 +267,14 @@ class QueueCheck:
             return np.zeros(len(actual), np.bool_)
         for name in ("physical_offset", "size"):
             lack &= actual[name] == expected[name]
-        return lack & (actual["physical_offset"] >= self.redispatched_from)
+        return lack & (actual["physical_offset"] >= self._recovered_from)
 
     def _keep(self, queue: _Queue, wrong: _Wrong) -> None:
-        """Keep a stretch for the report, joined to the one before it if both are missing."""
-        if queue.wrong and wrong.is_missing:
-            last = queue.wrong[-1]
-            if last.is_missing and last.first + last.length == wrong.first:
-                queue.wrong[-1] = last._replace(length=last.length + wrong.length)
-                return
+        """Keep a stretch for the report, joined to the one right before it: chunks may end anywhere."""
+        last = queue.wrong[-1] if queue.wrong else None
+        if last is not None and last.first + last.length == wrong.first:
+            queue.wrong[-1] = last._replace(length=last.length + wrong.length)
+            return
         if len(queue.wrong) < WRONG_MAX:
             queue.wrong.append(wrong)
 
@@ -222,7 +284,7 @@ class QueueCheck:
             what = (
                 f"no entry of queue offset {wrong.first}{behind}; record at {wrong.expected.physical_offset}"
             )
-            recovered = wrong.expected.physical_offset >= self.redispatched_from
+            recovered = wrong.expected.physical_offset >= self._recovered_from
         else:
             what = (
                 f"entry of queue offset {wrong.first}{behind}: is {_text(wrong.actual)}, "
@@ -241,7 +303,7 @@ class QueueCheck:
         sizes = entries["size"].astype(np.int64)
         suspect = (offsets != 0) | (sizes != 0) | (entries["tags_code"] != 0)
         suspect &= ~((offsets == FILLER.physical_offset) & (sizes == FILLER.size))
-        suspect &= ~((offsets >= 0) & (sizes > 0) & (offsets < self._walk.begin_offset))  # expired
+        suspect &= ~((offsets >= 0) & (sizes > 0) & (offsets < self._log.begin_offset))  # expired
         for begin, end in queue.covered:
             suspect[max(begin - first, 0) : max(end - first, 0)] = False
         places = np.flatnonzero(suspect)
@@ -252,9 +314,9 @@ class QueueCheck:
     def _judge_uncovered(self, queue: _Queue, queue_offset: int, count: int, entry: QueueEntry) -> None:
         behind = f" and {count - 1} behind it" if count > 1 else ""
         what = f"entry of queue offset {queue_offset}{behind}: is {_text(entry)}, "
-        if any(begin <= entry.physical_offset < end for begin, end in self._walk.damaged):
+        if any(begin <= entry.physical_offset < end for begin, end in self._log.damaged):
             self._add(queue, queue_offset, count, what + "its record is damaged", lost=True)
-        elif entry.physical_offset >= self._walk.end_offset:
+        elif entry.physical_offset >= self._log.end_offset:
             recovered = not self._store.was_closed
             self._add(
                 queue, queue_offset, count, what + "which lies behind the log's end", recovered=recovered
@@ -308,13 +370,7 @@ class QueueCheck:
 
     def _is_lost_before(self, queue: _Queue, physical_offset: int) -> bool:
         """Tell whether damage that is reported lies between a queue's last record and this one."""
-        return any(queue.physical_end <= begin < physical_offset for begin, _ in self._walk.damaged)
-
-    def _begin_of_recovery(self) -> int:
-        """Give the CommitLog offset from which the next start dispatches again."""
-        if self._store.was_closed or self._store.checkpoint is None:
-            return self._walk.begin_offset
-        return min(vouched_start(self._store.log, self._store.checkpoint), self.claimed_end)
+        return any(queue.physical_end <= begin < physical_offset for begin, _ in self._log.damaged)
 
 
 def _entry(entry: np.void) -> QueueEntry:

@@ -19,7 +19,7 @@ from cometmq.store.settings import StoreSettings
 from cometmq.store.verify.findings import Findings
 from cometmq.store.verify.index import IndexCheck
 from cometmq.store.verify.log import LogWalk
-from cometmq.store.verify.queues import QueueCheck
+from cometmq.store.verify.queues import QueueCheck, claimed_end, list_queues, redispatched_from
 from cometmq.store.verify.tables import check_checkpoint, check_tables
 
 
@@ -70,13 +70,14 @@ def verify(
         findings = Findings()
         for finding in store.findings:
             findings.add(finding)
-        if not store.was_closed:
-            path, what = layout.abort_path(store.root), "the store was not closed, or is open now"
-            findings.add(Finding(Severity.RECOVERY, path, None, None, what, "the next start recovers it"))
+        for finding in not_closed(store):
+            findings.add(finding)
         walk = LogWalk(store, findings)
-        queues = QueueCheck(store, walk, findings)
-        recovered_from = None if store.was_closed else queues.redispatched_from
-        index = IndexCheck(store, walk, findings, recovered_from)
+        listed = list_queues(store, findings)
+        claimed = claimed_end(store, listed)
+        recovered_from = redispatched_from(store, claimed)
+        queues = QueueCheck(store, walk, findings, listed, recovered_from)
+        index = IndexCheck(store, walk, findings, None if store.was_closed else recovered_from)
         total = store.data_bytes()
         kernels.load_for(total)
         for chunk in walk:
@@ -86,16 +87,24 @@ def verify(
             store.drop_pages()
             if progress is not None:
                 progress(chunk.end_offset - walk.begin_offset, total)
-        walk.judge_end(queues.claimed_end)
+        walk.judge_end(claimed)
         queues.finish()
         index.finish()
         check_checkpoint(store, walk.last_time, findings)
         check_tables(store, findings)
         size = walk.end_offset - walk.begin_offset
-        return Verified(_state(findings), list(findings), walk.messages, size, queues.count, index.entries)
+        return Verified(state_of(findings), list(findings), walk.messages, size, len(listed), index.entries)
 
 
-def _state(findings: Findings) -> State:
+def not_closed(store: StoreDirectory) -> list[Finding]:
+    """Return that a store was not closed, if that is so."""
+    path, what = layout.abort_path(store.root), "the store was not closed, or is open now"
+    finding = Finding(Severity.RECOVERY, path, None, None, what, "the next start recovers it")
+    return [] if store.was_closed else [finding]
+
+
+def state_of(findings: Findings) -> State:
+    """Return what a store is by what was found in it."""
     if findings.has(Severity.DAMAGE):
         return State.DAMAGED
     return State.NEEDS_RECOVERY if findings.has(Severity.RECOVERY) else State.SOUND

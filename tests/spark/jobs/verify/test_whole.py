@@ -28,7 +28,9 @@ def test_each_store_is_checked_as_by_one_machine(
         alone = verify_alone(store)
         assert (checked.store, checked.state) == (str(store), alone.state.value)
         assert (checked.messages, checked.bytes, checked.queues, checked.index_entries) == alone[2:]
-        assert [place.what for place in checked.findings] == [found.what for found in alone.findings]
+        found = [(str(one.path), one.position, one.size, one.what, one.remedy) for one in alone.findings]
+        places = [(one.path, one.position, one.size, one.what, one.remedy) for one in checked.findings]
+        assert sorted(places, key=str) == sorted(found, key=str)
     assert (clean.is_bad, broken.is_bad, nowhere.is_bad, killed.is_bad) == (False, True, True, False)
     assert (clean.damages, broken.damages > 0) == (0, True)
     assert nowhere.state == "unreadable" and "no such directory" in nowhere.error

@@ -1,0 +1,63 @@
+"""Where a store's log ends now: brokers make the next files ahead, and may write meanwhile."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from cometmq import kernels
+from cometmq.spark.jobs.parts import on_parts
+from cometmq.spark.remote import RemotePath, opened
+from cometmq.spark.splits import LogFile, Piece, splits, within
+from cometmq.spark.walk import scans
+
+SIZE_BYTES: Final = 4
+"""With which a record begins: they are not all zeros."""
+
+
+def last_begun(files: Sequence[LogFile]) -> int | None:
+    """Return the number of the last file that has something; None if none has. Raises OSError."""
+    return next((number for number in reversed(range(len(files))) if _has_begun(files[number])), None)
+
+
+def records_end(spark: SparkSession, files: Sequence[LogFile], begin: int, bytes_per_task: int) -> int | None:
+    """Return the CommitLog offset behind the last record; None if there is none from ``begin`` on.
+
+    The last files that have something are looked through by tasks. Raises OSError.
+    """
+    files = [file for file in files if file.base_offset + file.size > begin]
+    while (number := last_begun(files)) is not None:
+        parts = [within(split, begin, sys.maxsize) for split in splits([files[number]], bytes_per_task)]
+        end = max(_ends(spark, [part for part in parts if part]), default=-1)
+        if end >= 0:
+            return end
+        files = files[:number]
+    return None
+
+
+def _ends(spark: SparkSession, parts: list[list[Piece]]) -> list[int]:
+    """Return the CommitLog offsets behind the last record of each part that has one."""
+
+    def look(part: list[Piece]) -> Iterator[pa.RecordBatch]:
+        ends = [end for piece in part for end in _scanned(piece)]
+        yield pa.RecordBatch.from_pydict({"end": pa.array(ends[-1:], pa.int64())})
+
+    return [row["end"] for row in on_parts(spark, parts, look, "end bigint").collect()]
+
+
+def _scanned(piece: Piece) -> Iterator[int]:
+    """Go through the records of a piece; give the CommitLog offset behind each bunch of them."""
+    found, ops = opened(piece.file.path, piece.file.size, piece.end), kernels.load_if_possible()
+    for scan in scans(found, piece, ops, on_damage=lambda _: None):
+        yield piece.file.base_offset + scan.stop_position
+
+
+def _has_begun(file: LogFile) -> bool:
+    if not file.written:
+        return False
+    if isinstance(file.path, RemotePath):
+        return any(file.path.fetch(0, SIZE_BYTES))
+    with file.path.open("rb") as opened_file:
+        return any(opened_file.read(SIZE_BYTES))

@@ -1,0 +1,199 @@
+"""An index file as a task checks it: in itself, and cut up by where in the log its entries point."""
+
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from cometmq.format.index import (
+    ENTRY_SIZE,
+    FIRST_ENTRY,
+    HEADER_SIZE,
+    NO_ENTRY,
+    SLOT_SIZE,
+    IndexEntry,
+    IndexHeader,
+    entry_position,
+    slot_of,
+    slot_position,
+    unpack_slot,
+)
+from cometmq.io.files import File
+from cometmq.kernels.ops import Ints, Longs
+from cometmq.spark.jobs.verify.look import Looked
+from cometmq.spark.jobs.verify.rows import ENTRIES, INDEX, Row
+from cometmq.spark.remote_files import layer_of
+from cometmq.store.index_view import ENTRY_DTYPE, SLOT_DTYPE
+from cometmq.store.verify.findings import Findings, Reported
+from cometmq.store.verify.index import BLOCK_ENTRIES, entries_of
+from cometmq.store.verify.index_file import IndexFileCheck
+from cometmq.store.verify.keys import Entries, IndexedFile
+
+NOWHERE: Final = -1
+"""The place of entries that point to no file of the log."""
+ENTRY_ROW: Final = np.dtype(
+    [
+        ("file", "<i4"),
+        ("number", "<i4"),
+        ("key_hash", "<i8"),
+        ("physical_offset", "<i8"),
+        ("time_diff_s", "<i4"),
+    ]
+)
+assert ENTRY_ROW.names == Entries._fields
+
+
+class IndexSeen(NamedTuple):
+    """What a task found in an index file.
+
+    Attributes:
+        file: its number among those of the store.
+        indexed: what the check of its entries needs to know.
+        is_usable: whether its entries can be looked at.
+    """
+
+    file: int
+    indexed: IndexedFile
+    is_usable: bool
+    reported: Reported
+
+
+class IndexPart(NamedTuple):
+    """What one task reads of the index of a store: one file.
+
+    Attributes:
+        store: the store's number.
+        file: the file's number.
+        recovered_from: CommitLog offset from which the next start indexes the log again, None if it does not.
+        is_newest: whether it is the last one.
+        log: CommitLog offsets at which the log's files begin and end.
+        log_file_size: the length of each of these.
+    """
+
+    store: int
+    file: int
+    path: Path
+    slot_count: int
+    entry_count: int
+    recovered_from: int | None
+    is_newest: bool
+    log: tuple[int, int]
+    log_file_size: int
+
+    def rows(self) -> Iterator[Row]:
+        """Return rows of the entries, then that of the file. Raises OSError."""
+        findings = Findings()
+        file = layer_of(self.path).open(self.path, writable=False)
+        try:
+            content = IndexByReads(file, self.slot_count, self.entry_count)
+            check = IndexFileCheck(content, findings, self.recovered_from, is_newest=self.is_newest)
+            is_usable = check.run()
+            if is_usable:
+                for at in range(FIRST_ENTRY, len(content.entries), BLOCK_ENTRIES):
+                    yield from self._entry_rows(entries_of(self.file, content, at))
+            seen = IndexSeen(self.file, check.indexed(), is_usable, findings.reported())
+        finally:
+            file.close()
+        yield {"kind": INDEX, "store": self.store, "data": pickle.dumps(seen)}
+
+    def _entry_rows(self, entries: Entries) -> Iterator[Row]:
+        places = self._places(entries.physical_offset)
+        for place in np.unique(places).tolist():
+            mine = entries.chosen(places == place)
+            rows = np.empty(len(mine.file), ENTRY_ROW)
+            for name, values in mine._asdict().items():
+                rows[name] = values
+            yield {
+                "kind": ENTRIES,
+                "store": self.store,
+                "place": place,
+                "begin": int(mine.physical_offset.min()),
+                "data": rows.tobytes(),
+            }
+
+    def _places(self, offsets: Longs) -> Longs:
+        """Return where the log's files begin to which offsets point."""
+        begin, end = self.log
+        places: Longs = begin + (offsets - begin) // self.log_file_size * self.log_file_size
+        return np.where((offsets >= begin) & (offsets < end), places, NOWHERE)
+
+
+def index_parts(store: int, looked: Looked, claimed: int) -> list[IndexPart]:
+    """Return a part for each index file of a store.
+
+    Args:
+        claimed: CommitLog offset behind the last record that any queue knows.
+    """
+    settings = looked.settings
+    log_end = looked.files[-1].base_offset + looked.files[-1].size if looked.files else 0
+    return [
+        IndexPart(
+            store=store,
+            file=number,
+            path=path,
+            slot_count=settings.max_hash_slot_num,
+            entry_count=settings.max_index_num,
+            recovered_from=None if looked.was_closed else looked.recovered_from(claimed),
+            is_newest=number == len(looked.index_files) - 1,
+            log=(looked.log_begin, log_end),
+            log_file_size=settings.mapped_file_size_commit_log,
+        )
+        for number, (path, _) in enumerate(looked.index_files)
+    ]
+
+
+class IndexByReads:
+    """An index file of which no more is in memory than what is looked at: see ``IndexContent``."""
+
+    def __init__(self, file: File, slot_count: int, entry_count: int) -> None:
+        self.path = file.path
+        self.slot_count = slot_count
+        self.entry_count = entry_count
+        self.header = IndexHeader.unpack(file.read(0, HEADER_SIZE))
+        self.entries = EntriesByReads(file, slot_count, max(min(self.header.next_entry, entry_count), 0))
+        self._file = file
+
+    @property
+    def slots(self) -> Ints:
+        """The number of the newest entry of each slot, 0 where there is none."""
+        size = slot_position(self.slot_count) - HEADER_SIZE
+        return np.frombuffer(self._file.read(HEADER_SIZE, size), SLOT_DTYPE)
+
+    def find(self, key_hash: int) -> list[int]:
+        """Return the CommitLog offsets of all records with the key's hash, as ``Ops.index_find`` does."""
+        found: list[int] = []
+        last = len(self.entries)
+        slot = slot_position(slot_of(key_hash, self.slot_count))
+        number = unpack_slot(self._file.read(slot, SLOT_SIZE))
+        while NO_ENTRY < number < last:
+            entry = IndexEntry.unpack(self._file.read(entry_position(number, self.slot_count), ENTRY_SIZE))
+            if entry.time_diff_s < 0:
+                break
+            if entry.key_hash == key_hash:
+                found.append(entry.physical_offset)
+            last, number = number, entry.previous  # a chain goes back in the file
+        return found
+
+
+class EntriesByReads:
+    """The entries of an index file, each read when it is looked at."""
+
+    def __init__(self, file: File, slot_count: int, used: int) -> None:
+        self._file = file
+        self._slot_count = slot_count
+        self._used = used
+
+    def __len__(self) -> int:
+        """Return how many are in use."""
+        return self._used
+
+    def __getitem__(self, place: int | slice) -> Any:
+        """Return one, by its number, or an array of some, by a slice (of ENTRY_DTYPE)."""
+        if not isinstance(place, slice):
+            number = place % self._used
+            return self[number : number + 1][0]
+        first, behind, _ = place.indices(self._used)
+        position = entry_position(first, self._slot_count)
+        return np.frombuffer(self._file.read(position, max(behind - first, 0) * ENTRY_SIZE), ENTRY_DTYPE)

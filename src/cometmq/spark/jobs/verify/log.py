@@ -1,0 +1,216 @@
+"""How far a log goes, and what of it is damage, by what many tasks have found in pieces of it.
+
+A task walks its piece and returns where runs of records lie, *segments*, and when their first and last ones
+were stored. That is all that the rules of ``store.log_scan`` and ``store.verify.log`` look at: what lies
+between two segments is damage if the record behind it was stored no earlier than the one before it, and is
+vouched for; otherwise the log goes on in the next file, if that begins with such a record, or it ends there.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from cometmq.kernels.ops import Flags, Longs
+from cometmq.store.verify.log import TO_MISSING_FILE
+
+
+class Segment(NamedTuple):
+    """Records that follow each other without a gap, between two CommitLog offsets.
+
+    Attributes:
+        first_time: store time of the first one, ms.
+        last_time: of the last one.
+    """
+
+    begin: int
+    end: int
+    messages: int
+    first_time: int
+    last_time: int
+
+
+class Blank(NamedTuple):
+    """A blank that closes a file, at a CommitLog offset behind a record, and how long it says to be."""
+
+    offset: int
+    size: int
+
+
+class PieceSeen(NamedTuple):
+    """What a task found in a piece of a CommitLog file.
+
+    Attributes:
+        begin: CommitLog offset at which the piece begins.
+        end: CommitLog offset at which the piece ends.
+        segments: in order; the last one may go beyond the piece's end.
+        data_end: CommitLog offset behind the last byte of the piece that is not 0; ``begin`` if all are.
+    """
+
+    begin: int
+    end: int
+    segments: list[Segment]
+    blank: Blank | None
+    data_end: int
+
+
+class LostStretch(NamedTuple):
+    """A stretch of the log that is no records.
+
+    Attributes:
+        reason: why; empty if only its bytes can tell.
+    """
+
+    begin: int
+    end: int
+    reason: str = ""
+
+
+class Kept(NamedTuple):
+    """Which stretches of a log count: the CommitLog offsets where they begin and end, in order."""
+
+    begins: list[int]
+    ends: list[int]
+
+    def holds(self, offsets: Longs) -> Flags:
+        """Return for each CommitLog offset whether it lies in one of them."""
+        if not self.begins:
+            return np.zeros(len(offsets), np.bool_)
+        place = np.searchsorted(np.array(self.begins, np.int64), offsets, side="right") - 1
+        held: Flags = (place >= 0) & (offsets < np.array(self.ends, np.int64)[np.maximum(place, 0)])
+        return held
+
+
+class LogSeen(NamedTuple):
+    """How far a log goes: see ``store.verify.log.LogExtent``.
+
+    Attributes:
+        kept: where records lie that count.
+        last_time: store time of the last one, ms.
+        lost: the damage.
+        blanks: those of files that say a wrong length.
+        data_behind: how many bytes after the end are not yet zeros, file by file.
+    """
+
+    begin_offset: int
+    end_offset: int
+    damaged: list[tuple[int, int]]
+    kept: Kept
+    messages: int
+    last_time: int
+    lost: list[LostStretch]
+    blanks: list[Blank]
+    data_behind: int
+
+
+class _Walked(NamedTuple):
+    """What came of a part of the log without a missing file."""
+
+    kept: list[Segment]
+    lost: list[LostStretch]
+    end: int
+
+
+def joined(pieces: Iterable[PieceSeen], starts: Sequence[int], file_size: int, vouched_time: int) -> LogSeen:
+    """Return how far the log goes.
+
+    Args:
+        pieces: of all files.
+        starts: CommitLog offsets at which the files begin, in order.
+        vouched_time: store time, ms, up to which the log is known to have been on the disk.
+    """
+    ordered = sorted(pieces, key=lambda piece: piece.begin)
+    segments = [segment for piece in ordered for segment in piece.segments]
+    blanks = [piece.blank for piece in ordered if piece.blank is not None]
+    stretches = list(_without_gaps(starts, file_size))
+    walked = [
+        _walk(segments, blanks, range(begin, end, file_size), file_size, vouched_time)
+        for begin, end in stretches
+    ]
+    lost = []
+    for number, ((_, end), one) in enumerate(zip(stretches, walked, strict=True), 1):
+        lost += one.lost
+        if number < len(walked) and one.end < end:
+            lost.append(LostStretch(one.end, end, TO_MISSING_FILE))
+    kept = [segment for one in walked for segment in one.kept]
+    begin, end = (starts[0], walked[-1].end) if walked else (0, 0)
+    return LogSeen(
+        begin_offset=begin,
+        end_offset=end,
+        damaged=[(one.begin, one.end) for one in lost],
+        kept=_kept(kept),
+        messages=sum(segment.messages for segment in kept),
+        last_time=max((segment.last_time for segment in kept), default=0),
+        lost=lost,
+        blanks=_wrong(blanks, {segment.end for segment in kept}, starts, file_size),
+        data_behind=_data_behind(ordered, starts, file_size, end),
+    )
+
+
+def _without_gaps(starts: Sequence[int], file_size: int) -> Iterator[tuple[int, int]]:
+    """Return the parts of the log without a file missing, as (begin, end)."""
+    breaks = [number for number, (a, b) in enumerate(pairwise(starts), 1) if b != a + file_size]
+    for first, last in pairwise([0, *breaks, len(starts)]):
+        if first < last:
+            yield starts[first], starts[last - 1] + file_size
+
+
+def _walk(
+    segments: list[Segment], blanks: list[Blank], starts: range, file_size: int, vouched_time: int
+) -> _Walked:
+    """Walk files that follow each other, as ``LogScan`` walks their bytes."""
+    begins = [segment.begin for segment in segments]
+    kept: list[Segment] = []
+    lost: list[LostStretch] = []
+    at, last_time = starts.start, 0
+
+    def is_alive(segment: Segment) -> bool:
+        return last_time <= segment.first_time <= vouched_time
+
+    for start in starts:
+        behind = start + file_size
+        closed = next((blank.offset for blank in blanks if start <= blank.offset < behind), behind)
+        for segment in segments[bisect_left(begins, at) : bisect_left(begins, closed)]:
+            if segment.begin > at:
+                if not is_alive(segment):
+                    break
+                lost.append(LostStretch(at, segment.begin))
+            kept.append(segment)
+            at, last_time = segment.end, segment.last_time
+        if at in (closed, behind):
+            at = behind
+            continue
+        place = bisect_left(begins, behind)
+        goes_on = behind < starts.stop and place < len(segments) and begins[place] == behind
+        if not (goes_on and is_alive(segments[place])):
+            return _Walked(kept, lost, at)
+        lost.append(LostStretch(at, behind))
+        at = behind
+    return _Walked(kept, lost, at)
+
+
+def _kept(segments: list[Segment]) -> Kept:
+    """Return where segments lie, as few stretches as possible."""
+    breaks = [number for number, (a, b) in enumerate(pairwise(segments), 1) if a.end != b.begin]
+    runs = [(first, last) for first, last in pairwise([0, *breaks, len(segments)]) if first < last]
+    return Kept([segments[first].begin for first, _ in runs], [segments[last - 1].end for _, last in runs])
+
+
+def _wrong(blanks: list[Blank], ends: set[int], starts: Sequence[int], file_size: int) -> list[Blank]:
+    """Return the blanks behind a record that counts, which do not go to the end of their file."""
+    lefts = {
+        blank: starts[bisect_right(starts, blank.offset) - 1] + file_size - blank.offset for blank in blanks
+    }
+    return [blank for blank, left in lefts.items() if blank.offset in ends and blank.size != left]
+
+
+def _data_behind(pieces: list[PieceSeen], starts: Sequence[int], file_size: int, end: int) -> int:
+    """Return how far data goes behind the log's end, in each file from where it ends on."""
+    behind = 0
+    for start in starts:
+        mine = [one for one in pieces if start <= one.begin < start + file_size and one.data_end > one.begin]
+        if start + file_size > end and mine:
+            behind += max(mine[-1].data_end - max(start, end), 0)
+    return behind
