@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.broker.conftest import Bench, serving
 from tests.broker.halves import (
@@ -117,6 +117,7 @@ async def live(disk: MemoryDisk, model: Model, actions: list[tuple[Any, ...]]) -
     return disk
 
 
+@settings(deadline=None)
 @given(ACTIONS)
 async def test_each_is_ended_once_by_the_first_word_and_all_others_are_asked_for(
     actions: list[tuple[Any, ...]],
