@@ -37,7 +37,7 @@ def root(tmp_path: Path) -> Iterator[Path]:
         (folder / LOST_AND_FOUND).mkdir(mode=0)
         (folder / "snapshots").mkdir()
     yield root
-    for folder in root.rglob(LOST_AND_FOUND):
+    for folder in list(root.rglob(LOST_AND_FOUND)):
         folder.chmod(0o700)
 
 
@@ -75,8 +75,10 @@ def test_a_directory_of_others_is_never_opened(root: Path) -> None:
             return super().names(directory)
 
     assert verify(root, layer=Watched()).findings == []
-    with MessageStore.open(root, SETTINGS, files=Watched()):
-        pass
+    with MessageStore.open(root, SETTINGS, files=Watched()) as store:
+        store.delete_topic("Orders")
+    (left,) = layout.deleted_dir(layout.consume_queues_dir(root)).iterdir()
+    assert {path.name for path in left.rglob("*")} == {"0", LOST_AND_FOUND, "snapshots"}
 
 
 def test_files_are_listed_without_looking_at_those_of_usual_names(tmp_path: Path) -> None:
@@ -94,10 +96,10 @@ def test_files_are_listed_without_looking_at_those_of_usual_names(tmp_path: Path
     assert looked_at == ["b", "c"]
 
 
-def test_what_is_passed_over_is_logged_but_for_lost_and_found(
+def test_what_is_passed_over_is_logged_but_for_lost_and_found_and_what_is_being_removed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for name in ("%RETRY%g", "Orders", LOST_AND_FOUND, "no topic"):
+    for name in ("%RETRY%g", "Orders", LOST_AND_FOUND, layout.DELETED, "no topic"):
         (tmp_path / name).mkdir()
     (tmp_path / "no.file").touch()
     with caplog.at_level(logging.INFO):

@@ -9,7 +9,8 @@ If the disk refuses, a change is taken back and who waits is told why. Changes t
 that reading needs, stay in memory all the same and are tried again.
 
 What belongs to entries that are removed is deleted first (``delete_data``): no later change is saved before
-that is done. So an entry that is made anew, under the same name, finds nothing of the one before it.
+that is done. So an entry that is made anew, under the same name, finds nothing of the one before it; and one
+whose removal is refused only after that is there again, without what belonged to it.
 """
 
 import asyncio

@@ -42,6 +42,8 @@ GROUP_LENGTH_MAX: Final = SYSTEM_TOPIC_LENGTH_MAX - len(RETRY_PREFIX)
 FILE_NAME_SIZE_MAX: Final = 255
 """Longest file name that file systems allow, in bytes."""
 BACKUP_SUFFIX: Final = ".bak"
+DELETED: Final = ".deleted"
+"""Name of the directory beside those of topics that holds directories of deleted queues."""
 
 _OFFSET_MAX: Final = 2**63 - 1
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
@@ -106,9 +108,14 @@ def parse_index_name(name: str, tz: tzinfo | None = None) -> int:
         raise error from None
 
 
+def is_queue_name(name: str) -> bool:
+    """Return whether a directory's name is a queue id."""
+    return _QUEUE_ID_NAME.fullmatch(name) is not None
+
+
 def parse_queue_id(name: str) -> int:
     """Return the queue id in a directory's name. Raises FormatError if the name is not a queue id."""
-    if not _QUEUE_ID_NAME.fullmatch(name):
+    if not is_queue_name(name):
         raise FormatError(f"queue directory {name!r}: must be a queue id in decimal")
     return int(name)
 
@@ -167,7 +174,7 @@ def deleted_dir(queues: Path) -> Path:
     No topic is named like it. A Java broker takes it for a topic without queues, as long as what lies there
     is not named by a number.
     """
-    return queues / ".deleted"
+    return queues / DELETED
 
 
 def index_dir(root: Path) -> Path:

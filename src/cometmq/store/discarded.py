@@ -95,11 +95,14 @@ class Discarded:
                 self._layer.remove_directory(home, durable=False)
 
     def _remove(self, place: Path) -> None:
-        """Remove a directory with the store's files in it; others stay, and so does it. Raises OSError."""
+        """Remove a directory with what is the store's in it; anything else stays, and so does it.
+
+        Raises OSError.
+        """
         for name in self._layer.names(place):
             if layout.is_offset_name(name.removesuffix(TEMPORARY_SUFFIX)):
                 self._layer.remove(place / name, durable=False)
-            elif self._layer.is_directory(place / name):
+            elif layout.is_queue_name(name) and self._layer.is_directory(place / name):
                 self._remove(place / name)
         self._layer.remove_directory(place, durable=False)
 

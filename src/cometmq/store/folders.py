@@ -56,6 +56,6 @@ def _children(layer: FileLayer, directory: Path, parse: Callable[[str], object])
 def _is_passed_over(layer: FileLayer, path: Path) -> bool:
     if not layer.is_directory(path):
         return False
-    if path.name != LOST_AND_FOUND:
+    if path.name not in (LOST_AND_FOUND, layout.DELETED):
         _log.info("%s: is passed over, the store has no such directory", path)
     return True
