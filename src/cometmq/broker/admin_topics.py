@@ -6,7 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from cometmq.broker.consumers import Consumers
-from cometmq.broker.large_answers import TURN_MAX, encoded, with_body
+from cometmq.broker.large_answers import TURN_MAX, encoded, made, with_body
 from cometmq.broker.offsets import Offsets
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused, outcome
@@ -29,6 +29,7 @@ from cometmq.wire.bodies import (
     TopicOffset,
     TopicStats,
     encode,
+    encode_topic_stats,
 )
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
@@ -195,7 +196,7 @@ class TopicAdmin:
             low, high = store.min_queue_offset(name, queue_id), store.max_queue_offset(name, queue_id)
             time = yield from store.readings.store_time_at(name, queue_id, high - 1)
             offsets[MessageQueue(name, self._broker_name, queue_id)] = TopicOffset(max(time, 0), high, low)
-        return (yield from encoded(TopicStats(offsets), len(offsets)))
+        return (yield from made(partial(encode_topic_stats, TopicStats(offsets)), len(offsets)))
 
 
 def _checked_name(name: str) -> str:

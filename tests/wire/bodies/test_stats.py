@@ -17,6 +17,7 @@ from cometmq.wire.bodies.stats import (
     TopicOffset,
     TopicStats,
     decode_topic_stats,
+    encode_topic_stats,
 )
 
 NAMES = st.one_of(st.sampled_from(("orders", "a b", "", 'a"b', "a\\b", "主题")), st.text(max_size=5))
@@ -67,11 +68,12 @@ def test_reads_and_writes_as_java_does(value: Any, text: str) -> None:
     ),
     st.booleans(),
 )
-def test_a_table_of_many_queues_is_read_as_any_body_is(
+def test_a_table_of_many_queues_is_written_and_read_as_any_body_is(
     offsets: dict[MessageQueue, TopicOffset], has_blanks: bool
 ) -> None:
     stats = TopicStats(offsets, 1.5)
     data = encode(stats)
+    assert encode_topic_stats(stats) == data
     if has_blanks:
         data = data.replace(b"},{", b"} ,\n{")
     assert decode_topic_stats(data) == stats == decode(TopicStats, data)

@@ -107,6 +107,8 @@ class Survey:
             before_retry=lambda: self._forget(topics),
             is_worth=is_unknown,
         )
+        if self._options.subscription.queues is None:
+            return extents
         covered = self._covered(extents)
         return {queue: extent for queue, extent in extents.items() if queue in covered}
 
@@ -126,12 +128,10 @@ class Survey:
         self._forget(changed)
         newer = await self._routes_of(changed)
         changed = {topic for topic in changed if newer.get(topic) != routes[topic]}
-        return {
-            queue: ends[queue.topic, queue.broker_name].get(queue, EMPTY)
-            for topic, route in routes.items()
-            if topic not in changed
-            for queue in route.subscribe_queues()
-        } | (await self._look(changed) if changed else {})
+        extents: Extents = await self._look(changed) if changed else {}
+        for topic in routes.keys() - changed:
+            extents |= _subscribed(routes[topic], ends)
+        return extents
 
     async def _ends(self, place: TopicOnBroker, is_worth: Callable[[CometMQError], bool]) -> Extents:
         topic, broker_name = place
@@ -264,6 +264,19 @@ def _is_passing(error: CometMQError) -> bool:
 
 def _readable(route: Route) -> list[QueueCounts]:
     return [counts for counts in route.queues if counts.perm & READ]
+
+
+def _subscribed(route: Route, ends: dict[TopicOnBroker, Extents]) -> Extents:
+    """Return the ends of the queues that a route says can be read."""
+    extents: Extents = {}
+    for counts in _readable(route):
+        of_broker = ends[route.topic, counts.broker_name]
+        if len(of_broker) == counts.read_count:  # as nearly always, and there may be very many
+            extents |= of_broker
+        else:
+            queues = (MessageQueue(route.topic, counts.broker_name, n) for n in range(counts.read_count))
+            extents |= {queue: of_broker.get(queue, EMPTY) for queue in queues}
+    return extents
 
 
 def _has_others(route: Route, ends: dict[TopicOnBroker, Extents]) -> bool:

@@ -57,6 +57,7 @@ from cometmq.wire.bodies.stats import (
     TopicOffset,
     TopicStats,
     decode_topic_stats,
+    encode_topic_stats,
 )
 from cometmq.wire.bodies.topic import DataVersion, TopicConfig, TopicConfigs, TopicNames, TopicTable
 
@@ -115,6 +116,7 @@ __all__ = [
     "decode",
     "decode_topic_stats",
     "encode",
+    "encode_topic_stats",
     "from_plain",
     "tag_subscription",
     "to_plain",
