@@ -1,18 +1,21 @@
 """Messages come to Parquet once each, whatever is killed, on disks and on S3."""
 
 import shutil
+import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from fsspec import filesystem
 from pyspark.sql import SparkSession
 from tests.log_rows import plain_rows
 
 from cometmq.errors import SettingsError
 from cometmq.format import layout
 from cometmq.spark.jobs import rounds
+from cometmq.spark.jobs.archive import archive
 from cometmq.spark.jobs.export import STATE, Exported, export
 from cometmq.spark.jobs.filled import filled
 from cometmq.spark.jobs.paths import spark_path
@@ -121,3 +124,32 @@ def test_a_run_without_new_messages_changes_nothing_and_a_loss_is_told(
     assert "were removed before they were exported" in caplog.text
     with pytest.raises(SettingsError, match="there is no column tag, use some of"):
         export(spark, store, target, columns=["tag"])
+
+
+@pytest.mark.parametrize("job", [export, archive])
+@pytest.mark.parametrize(
+    ("address", "error"),
+    [
+        ("nothing://lake/a", "Protocol not known: nothing"),
+        ("gs://lake/a", "pip install gcsfs"),
+        ("s3://no-such-bucket/a", "make the bucket"),
+        ("s3://lake/file", "is a file: give a folder"),
+        ("{tmp_path}/file", "is a file: give a directory"),
+    ],
+)
+@pytest.mark.usefixtures("s3")
+def test_what_cannot_be_filled_is_refused_before_the_first_task(
+    job: Callable[..., object],
+    address: str,
+    error: str,
+    golden: Mapping[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "gcsfs", None)
+    monkeypatch.chdir(tmp_path)
+    filesystem("s3").pipe_file("lake/file", b"data")
+    (tmp_path / "file").touch()
+    with pytest.raises(SettingsError, match=error):
+        job(None, golden["store-clean"], address.format(tmp_path=tmp_path))  # no session, so no task
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

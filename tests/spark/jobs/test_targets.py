@@ -103,6 +103,7 @@ def test_one_job_at_a_time_holds_a_directory_of_a_disk(tmp_path: Path) -> None:
         ("abfs://lake/b", r"^abfs://lake/b: Install adlfs .*: pip install adlfs$"),
         ("hdfs://name-node/b", r"^hdfs://name-node/b: .*: see that the client of hdfs is installed here$"),
         ("memory://lake/file", r"^memory://lake/file is a file: give a folder"),
+        ("data://a/b", r"^data://a/b: data cannot be written to: Read only"),
     ],
 )
 def test_what_cannot_be_a_target_is_refused(
@@ -124,7 +125,17 @@ def test_a_file_on_a_disk_is_refused(tmp_path: Path) -> None:
         target_of(tmp_path / "file", STATE).check()
 
 
-def test_what_fsspec_cannot_write_to_is_refused() -> None:
-    target = target_of("data://a/b", STATE)
-    with pytest.raises(SettingsError, match=r"^data://a/b: data cannot be written to: Read only"):
-        target.create("plan", b"{}")
+def test_a_bucket_that_is_not_there_is_refused(bucket: str) -> None:
+    with pytest.raises(SettingsError, match=r"^s3://.*-not/target/_job/.*: make the bucket, or give another"):
+        target_of(f"{bucket}-not/target", STATE).check()
+
+
+def test_who_may_not_write_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise PermissionError("only reading is allowed")
+
+    monkeypatch.setattr(MemoryFileSystem, "pipe_file", refuse)
+    with pytest.raises(
+        SettingsError, match=r"^memory://lake/a/_job/.*: only reading is allowed: tell fsspec"
+    ):
+        target_of("memory://lake/a", STATE).check()

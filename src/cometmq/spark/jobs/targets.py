@@ -43,7 +43,10 @@ class JobTarget(Protocol):
         ...
 
     def check(self) -> None:
-        """Raise SettingsError if it is a file, or if its file system is unknown or needs a package."""
+        """Raise SettingsError if nothing can be put here.
+
+        It is a file; or its file system is not known, needs a package, or takes no writes from here.
+        """
         ...
 
     def held(self) -> AbstractContextManager[None]:
@@ -94,7 +97,9 @@ class JobTarget(Protocol):
 def target_of(path: Path | str, state: str) -> JobTarget:
     """Return the directory at a path or an address; ``state`` is its folder for what is under way."""
     place = path_of(path).absolute()
-    return RemoteTarget(place) if isinstance(place, RemotePath) else LocalTarget(place, state)
+    if isinstance(place, RemotePath):
+        return RemoteTarget(place, state)
+    return LocalTarget(place, state)
 
 
 class LocalTarget:
@@ -189,8 +194,9 @@ class LocalTarget:
 class RemoteTarget:
     """A directory on another file system. Nothing there can be held: see ``rounds`` on two jobs at once."""
 
-    def __init__(self, place: RemotePath) -> None:
+    def __init__(self, place: RemotePath, state: str) -> None:
         self._place = place
+        self._state = state
 
     @property
     def address(self) -> str:
@@ -198,9 +204,12 @@ class RemoteTarget:
         return str(self._place)
 
     def check(self) -> None:
-        """Raise SettingsError if it is a file, or its file system is unknown or needs a package."""
+        """Raise SettingsError if nothing can be put here: a small file is, and removed again."""
         if self._place.is_file():
             raise SettingsError(f"{self._place} is a file: give a folder, which may be new")
+        name = f"{self._state}/{uuid4().hex}"
+        self.create(name, b"")
+        self.remove(name)
 
     @contextmanager
     def held(self) -> Iterator[None]:
