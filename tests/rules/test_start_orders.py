@@ -6,6 +6,7 @@ name server, and the first send as long as its timeout.
 
 import asyncio
 import logging
+import socket
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -38,7 +39,10 @@ class Stage:
     """The parts of a cluster, each of which is started when the test says so."""
 
     def __init__(self, stack: AsyncExitStack, *, creates_topics: bool) -> None:
-        self.port = free_port()
+        self._kept = socket.socket()  # nobody else gets the name server's port before it starts
+        self._kept.bind(("127.0.0.1", 0))
+        stack.callback(self._kept.close)
+        self.port: int = self._kept.getsockname()[1]
         self.address = f"127.0.0.1:{self.port}"
         self.broker = ""
         self._stack = stack
@@ -65,6 +69,7 @@ class Stage:
         await asyncio.gather(*self._tasks)
 
     async def _start_name_server(self) -> None:
+        self._kept.close()
         name_server = NameServer(port=self.port)
         await name_server.start()
         self._stack.push_async_callback(name_server.stop)
