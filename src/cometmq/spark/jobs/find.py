@@ -67,7 +67,7 @@ def find(
     with watched(spark, "find", progress):
         while parts := [part for search in searches for part in search.next_parts(at_once)]:
             for number, offset, record, damage, error in on_parts(spark, parts, walk, HITS).collect():
-                searches[number].take(offset, record, damage, error)
+                searches[number].add(offset, record, damage, error)
             at_once *= MORE
     return [
         Hits(store, search.found(), search.error)
@@ -110,8 +110,8 @@ class _StoreSearch:
         chosen, self._parts = self._parts[:count], self._parts[count:]
         return chosen
 
-    def take(self, offset: int, record: bytes, damage: str, error: str | None) -> None:
-        """Take in what was found in a part."""
+    def add(self, offset: int, record: bytes, damage: str, error: str | None) -> None:
+        """Add what was found in a part, or that it cannot be read."""
         if error:
             self.error = error
         else:

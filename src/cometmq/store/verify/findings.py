@@ -53,7 +53,7 @@ class Findings:
         return Reported(list(self._kept), more)
 
     def add_reported(self, reported: Reported) -> None:
-        """Take in what a part of the check has found."""
+        """Add what a part of the check has found."""
         for finding in reported.kept:
             self.add(finding)
         self._counts.update(reported.more)

@@ -105,7 +105,7 @@ NONE_MISSING: Final = Missing(0, 0)
 
 
 class KeyCheck:
-    """Holds entries against the keys of the records that they should point to.
+    """Compares entries with the keys of the records that they should point to.
 
     Args:
         log: how far it goes; it may still be walked.

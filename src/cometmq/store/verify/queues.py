@@ -124,7 +124,7 @@ def redispatched_from(store: StoreDirectory, claimed: int) -> int:
 
 
 class QueueCheck:
-    """Holds queues against their records, which come in the log's order, and at the end against what is left.
+    """Compares queues with their records, which come in the log's order, and at the end with what is left.
 
     Args:
         log: how far the log goes; it may still be walked until ``finish`` is called.
@@ -188,7 +188,7 @@ class QueueCheck:
         self._queues[files.topic, files.queue_id] = _Queue(files)
 
     def finish_queue(self, key: QueueKey) -> None:
-        """Do what ``finish`` does for one queue, and forget it; nothing if it is not known."""
+        """Report and check one queue as ``finish`` does, and forget it; nothing if it is not known."""
         queue = self._queues.pop(key, None)
         if queue is None:
             return

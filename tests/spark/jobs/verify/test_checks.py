@@ -6,6 +6,7 @@ stretches are zeroed, and files are cut or removed.
 
 import pickle
 import random
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -16,11 +17,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.counted import CountedFiles
 from tests.store.conftest import new_message
 
 from cometmq.format import layout, properties
 from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
 from cometmq.format.index import HEADER_SIZE
+from cometmq.spark import log_end, remote, remote_files
 from cometmq.spark.jobs.entries import Rules, topic_bytes
 from cometmq.spark.jobs.verify import look as look_module
 from cometmq.spark.jobs.verify.checks import (
@@ -35,6 +38,7 @@ from cometmq.spark.jobs.verify.index import IndexSeen, index_parts
 from cometmq.spark.jobs.verify.log import PieceSeen
 from cometmq.spark.jobs.verify.look import Claims, LastLook, judge, look
 from cometmq.spark.jobs.verify.rows import ENTRIES, ERROR, INDEX, KEYS, PIECE, QUEUE, LogPart, Rows, read_rows
+from cometmq.spark.remote import path_of
 from cometmq.spark.splits import splits
 from cometmq.store import MessageStore, StoreSettings
 from cometmq.store.finding import Finding
@@ -176,3 +180,24 @@ def test_a_damaged_store_is_what_it_is(  # takes some 5 s: each example is check
     damaged(chance.choice(stores), place, chance)
     compare(place, bytes_per_task)
     shutil.rmtree(place)
+
+
+def test_a_remote_store_is_read_once_by_the_window_and_copied_nowhere(
+    stores: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "store"
+    damaged(stores[0], place, random.Random(3))
+    files = [path for path in place.rglob("*") if path.is_file()]
+    CountedFiles.start({f"lake/a/{path.relative_to(place)}": path.read_bytes() for path in files})
+    monkeypatch.setattr(log_end, "BLANK_SIZE_MAX", 1_000)
+    monkeypatch.setattr(remote, "BLOCK", 8_192)
+    monkeypatch.setattr(remote_files, "BLOCK", 2_000)  # queues' files are small, the others are not
+    monkeypatch.setattr("tempfile.TemporaryFile", None)
+    state, messages, size, findings = in_parts(path_of("counted://lake/a"), 10_000)
+    alone = verify(place, OWN)
+    assert (state, messages, size) == (alone.state.value, alone.messages, alone.bytes)
+    told = sorted(re.sub("counted:/+lake/a", str(place), str(one)) for one in findings)
+    assert told == sorted(map(str, alone.findings)) and told
+    log = {path: size for path, size in CountedFiles.fetched.items() if "/commitlog/" in path}
+    whole = sum(path.stat().st_size for path in layout.commitlog_dir(place).iterdir())
+    assert len(log) == 3 and sum(log.values()) < 2 * whole  # parts of 10,000 bytes share blocks of 8,192

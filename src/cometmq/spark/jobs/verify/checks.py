@@ -2,7 +2,7 @@
 
 All rows of a queue come to one task, in the order of the log: so what one machine's check of a queue does
 (``store.verify.queues``) is done here, queue after queue. Keys and index entries come together by the file of
-the log that they are of, and are held against each other as ``store.verify.keys`` does.
+the log that they are of, and are compared as ``store.verify.keys`` does.
 """
 
 import pickle
@@ -177,7 +177,7 @@ class _Place:
         self._keys: list[RecordKeys] = []
 
     def take(self, row: RowOf, log: LogSeen) -> None:
-        """Take a row in."""
+        """Add a row; check the keys for which it shows that all entries came."""
         self._check_before(row["begin"])
         if row["kind"] == ENTRIES:
             fields = np.frombuffer(row["data"], ENTRY_ROW)

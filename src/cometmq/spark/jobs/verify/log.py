@@ -126,7 +126,12 @@ def joined(pieces: Iterable[PieceSeen], starts: Sequence[int], file_size: int, v
     blanks = [piece.blank for piece in ordered if piece.blank is not None]
     stretches = list(_without_gaps(starts, file_size))
     walked = [
-        _walk(segments, blanks, range(begin, end, file_size), file_size, vouched_time)
+        _walk(
+            segments,
+            [blank for blank in blanks if begin <= blank.offset < end],
+            range(begin, end, file_size),
+            vouched_time,
+        )
         for begin, end in stretches
     ]
     lost = []
@@ -157,11 +162,10 @@ def _without_gaps(starts: Sequence[int], file_size: int) -> Iterator[tuple[int, 
             yield starts[first], starts[last - 1] + file_size
 
 
-def _walk(
-    segments: list[Segment], blanks: list[Blank], starts: range, file_size: int, vouched_time: int
-) -> _Walked:
-    """Walk files that follow each other, as ``LogScan`` walks their bytes."""
+def _walk(segments: list[Segment], blanks: list[Blank], starts: range, vouched_time: int) -> _Walked:
+    """Walk the files that begin at ``starts``, which follow each other, as ``LogScan`` walks their bytes."""
     begins = [segment.begin for segment in segments]
+    closings = {_start(blank.offset, starts): blank.offset for blank in blanks}
     kept: list[Segment] = []
     lost: list[LostStretch] = []
     at, last_time = starts.start, 0
@@ -170,8 +174,8 @@ def _walk(
         return last_time <= segment.first_time <= vouched_time
 
     for start in starts:
-        behind = start + file_size
-        closed = next((blank.offset for blank in blanks if start <= blank.offset < behind), behind)
+        behind = start + starts.step
+        closed = closings.get(start, behind)
         for segment in segments[bisect_left(begins, at) : bisect_left(begins, closed)]:
             if segment.begin > at:
                 if not is_alive(segment):
@@ -200,17 +204,20 @@ def _kept(segments: list[Segment]) -> Kept:
 
 def _wrong(blanks: list[Blank], ends: set[int], starts: Sequence[int], file_size: int) -> list[Blank]:
     """Return the blanks behind a record that counts, which do not go to the end of their file."""
-    lefts = {
-        blank: starts[bisect_right(starts, blank.offset) - 1] + file_size - blank.offset for blank in blanks
-    }
+    lefts = {blank: _start(blank.offset, starts) + file_size - blank.offset for blank in blanks}
     return [blank for blank, left in lefts.items() if blank.offset in ends and blank.size != left]
+
+
+def _start(offset: int, starts: Sequence[int]) -> int:
+    """Return where the file begins that holds an offset."""
+    return starts[bisect_right(starts, offset) - 1]
 
 
 def _data_behind(pieces: list[PieceSeen], starts: Sequence[int], file_size: int, end: int) -> int:
     """Return how far data goes behind the log's end, in each file from where it ends on."""
     behind = 0
-    for start in starts:
-        mine = [one for one in pieces if start <= one.begin < start + file_size and one.data_end > one.begin]
-        if start + file_size > end and mine:
-            behind += max(mine[-1].data_end - max(start, end), 0)
+    used = [piece for piece in pieces if piece.data_end > max(piece.begin, end)]
+    for start in (start for start in starts if start + file_size > end):
+        ends = [piece.data_end for piece in used if start <= piece.begin < start + file_size]
+        behind += max(ends, default=max(start, end)) - max(start, end)
     return behind

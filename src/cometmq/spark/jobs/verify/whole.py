@@ -5,8 +5,8 @@
     look     a task for each store: names, sizes, small tables
     claims   tasks for its queues ──► behind which record the log must go     the last files of each queue
     read     pieces of the log, index files ──► rows of what to compare       each file once, by the window
-    queues   rows by queue, held against the queue's files                    each file once
-    index    rows by file of the log: keys against index entries
+    queues   rows by queue, compared with the queue's files                   each file once
+    index    rows by file of the log: keys are compared with index entries
     judge    a task for each store: why damage is damage, the log's end       some bytes
 
 What is read of the log, a few bytes for each record and each key, Spark keeps on its disks until all is done.
@@ -145,7 +145,7 @@ class _Check:
         self._reported: defaultdict[int, list[tuple[int, Reported]]] = defaultdict(list)
 
     def run(self, settings: StoreSettings | None, bytes_per_task: int) -> list[Checked]:
-        """Do it all."""
+        """Run all steps; return what came of each store."""
         kernels.load_if_possible()  # once, before many workers do: they find it in the cache
         self._look(settings)
         claimed = self._claimed()
@@ -227,7 +227,7 @@ class _Check:
         return seen
 
     def _check_queues(self, rows: DataFrame, seen: Mapping[int, StoreSeen]) -> None:
-        """Hold the queues against the records."""
+        """Compare the queues with the records."""
         listed = [
             (number, bytearray(topic_bytes(topic)), queue_id, LISTED, None, None)
             for number in seen
@@ -236,20 +236,20 @@ class _Check:
         columns = "store int, topic binary, queue_id int, begin bigint, data binary, times binary"
         known = self._spark.createDataFrame(listed, columns)
         read = rows.where(f.col("kind") == QUEUE).select(known.columns).unionByName(known)
-        self._take_in("queues", read, ["store", "topic", "queue_id"], queues_check(seen))
+        self._run_check("queues", read, ["store", "topic", "queue_id"], queues_check(seen))
 
     def _check_keys(self, rows: DataFrame, seen: Mapping[int, StoreSeen]) -> dict[int, Missing]:
-        """Hold the keys against the index; return what is missing behind its end, by store."""
+        """Compare the keys with the index; return by store which ones are missing behind its end."""
         read = rows.where(f.col("kind").isin(KEYS, ENTRIES)).select("kind", "store", "place", "begin", "data")
         missing: dict[int, Missing] = {}
-        for number, outcome in self._take_in("index", read, ["store", "place"], keys_check(seen)):
+        for number, outcome in self._run_check("index", read, ["store", "place"], keys_check(seen)):
             missing[number] = missing.get(number, NONE_MISSING).plus(outcome.missing)
         return missing
 
-    def _take_in(
+    def _run_check(
         self, step: str, rows: DataFrame, owner: list[str], check: Check
     ) -> list[tuple[int, CheckOutcome]]:
-        """Check rows, those of an owner in one task; return what came of each task, but for its findings."""
+        """Check rows, those of an owner in one task; report what is found, and return what came of each."""
         left = rows.where(f.col("store").isin(*self._left()))
         ordered = left.repartition(self._tasks, *owner).sortWithinPartitions(*owner, "begin")
         with watched(self._spark, step, self._progress):
