@@ -53,3 +53,16 @@ async def test_each_kernel_looks_at_what_may_be_its_own(
         made.server.bulk = Bulk(cast(Any, sends), cast(Any, pulls), cast(Any, queries))
         made.read(b"".join(frames))
         assert (sends.calls, pulls.calls, queries.calls) == (of_sends, of_pulls, of_queries)
+
+
+@pytest.mark.parametrize(("frames", "of_pulls"), [([send(), send()], 0), ([OTHER, pull(1)], 2)])
+async def test_frames_of_sends_that_no_kernel_takes_are_not_searched_for_pulls(
+    frames: list[bytes], of_pulls: int
+) -> None:
+    with desk(ROOT, bulk=False, files=MemoryDisk(), enable_consume_queue_ext=True) as made:
+        made.read(heartbeat("cg") + send() + pull(9))
+        bulk = made.parts.bulk
+        pulls = Seen(bulk._pulls)
+        made.server.bulk = Bulk(bulk._sends, cast(Any, pulls), bulk._queries)
+        made.read(b"".join(frames))
+        assert pulls.calls == of_pulls

@@ -9,13 +9,15 @@ from cometmq.broker.pull import Pulls
 from cometmq.net.turn import Read
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import PREFIX_SIZE
+from cometmq.wire.requests import SENDS
 
 
-def _starts(*codes: RequestCode) -> tuple[bytes, ...]:
-    """Give how the headers of requests begin: in JSON as the Java client writes it, and ROCKETMQ ones."""
+def _starts(*codes: int) -> tuple[bytes, ...]:
+    """Return how the headers of requests begin: in JSON as the Java client writes it, and ROCKETMQ ones."""
     return tuple(start for code in codes for start in (b'{"code":%d,' % code, code.to_bytes(2, "big")))
 
 
+_SEND_STARTS: Final = _starts(*SENDS)
 _PULL_STARTS: Final = _starts(RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
 _QUERY_STARTS: Final = _starts(RequestCode.QUERY_MESSAGE, RequestCode.VIEW_MESSAGE_BY_ID)
 
@@ -51,8 +53,16 @@ class Bulk:
             self._take_sends(rest)
 
     def _take_sends(self, reads: Sequence[Read]) -> None:
-        """Take sends; of what follows them take the pulls, and leave queries, which are few beside sends."""
+        """Take sends; of what follows them take the pulls, and leave queries, which are few beside sends.
+
+        A read that goes on with a send that was not taken brings no pulls, usually: it goes on as commands.
+        """
         self._sends.take(reads)
-        rest = [read for read in reads if read.position < read.commands_end]
+        rest = [
+            read
+            for read in reads
+            if read.position < read.commands_end
+            and not read.data.startswith(_SEND_STARTS, read.position + PREFIX_SIZE)
+        ]
         if rest:
             self._pulls.take(rest, [read.commands_end for read in rest])
