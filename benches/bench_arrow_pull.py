@@ -32,8 +32,8 @@ from tests.interop import peers
 from tests.interop.peers import Peer
 
 from cometmq import Message, Producer, PullConsumer, kernels
-from cometmq.client.queue_requests import PullStatus
-from cometmq.kernels.plain_arrow import TYPES
+from cometmq.client.consumer.queue_requests import PullStatus
+from cometmq.kernels.arrow.plain import TYPES
 from cometmq.message import MessageQueue
 from cometmq.spark.pulled import batches
 

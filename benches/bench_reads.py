@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from benches.fill import Fill
 
 from cometmq import kernels
-from cometmq.format.java_hash import tags_code
+from cometmq.format.java.java_hash import tags_code
 from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
 

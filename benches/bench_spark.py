@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from cometmq import kernels
 from cometmq.format import host, layout, properties, record
 from cometmq.spark import session
-from cometmq.spark.log_reader import LogReader
+from cometmq.spark.files.log_reader import LogReader
+from cometmq.spark.files.remote import Mapped
+from cometmq.spark.files.splits import Piece, log_files
+from cometmq.spark.files.walk import scans
 from cometmq.spark.options import ReadOptions
-from cometmq.spark.remote import Mapped
 from cometmq.spark.schema import COLUMNS
-from cometmq.spark.splits import Piece, log_files
-from cometmq.spark.walk import scans
 
 RECORDS: Final = 3_500_000
 RUNS: Final = 3

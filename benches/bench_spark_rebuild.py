@@ -4,10 +4,10 @@
         [--no-java]
 
 A store is filled. What is derived is rebuilt by ``cometmq store rebuild``, a process of its own; then by
-``cometmq.spark.jobs.rebuild`` on a Spark that runs already, by default on two executors that are processes
-of their own; then by a start of the Java broker without ``consumequeue/``, ``index/`` and ``checkpoint``,
-until the last entry is in its files. What was made is compared byte for byte. Memory is the most that was
-resident: of the single process, and of each executor its Java + its Python processes.
+``cometmq.spark.jobs.rebuild.rebuild`` on a Spark that runs already, by default on two executors that are
+processes of their own; then by a start of the Java broker without ``consumequeue/``, ``index/`` and
+``checkpoint``, until the last entry is in its files. What was made is compared byte for byte. Memory is
+the most that was resident: of the single process, and of each executor its Java + its Python processes.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from tests.interop import jvm
 from cometmq.format import layout
 from cometmq.spark import session
 from cometmq.spark.jobs.memory import peak_bytes
-from cometmq.spark.jobs.rebuild import Rebuilt, rebuild
+from cometmq.spark.jobs.rebuild.rebuild import Rebuilt, rebuild
 
 TOPICS: Final = 125
 MB: Final = 1e6

@@ -25,8 +25,8 @@ from cometmq.io.clock import SystemClock
 from cometmq.io.files import Disk
 from cometmq.io.open_files import OpenFiles
 from cometmq.store.append import NewMessage
-from cometmq.store.commit_log import CommitLog
-from cometmq.store.flush import Flusher
+from cometmq.store.log.commit_log import CommitLog
+from cometmq.store.log.flush import Flusher
 from cometmq.store.settings import StoreSettings
 
 RECORD_SIZES: Final = (128, 4096)

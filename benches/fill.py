@@ -17,8 +17,8 @@ import numpy as np
 from cometmq import kernels
 from cometmq.format import properties
 from cometmq.format.host import pack_host
-from cometmq.kernels.sends import SendBatch, constants_of
-from cometmq.kernels.topic_table import TopicHashTable
+from cometmq.kernels.sends.rows import SendBatch, constants_of
+from cometmq.kernels.sends.topic_table import TopicHashTable
 from cometmq.store.append import NewMessage
 from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore

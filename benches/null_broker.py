@@ -12,9 +12,9 @@ from unittest import mock
 
 import numpy as np
 
-from cometmq.broker.bulk_sends import BulkSends
+from cometmq.broker.requests.bulk_sends import BulkSends
 from cometmq.cli.main import main as cometmq
-from cometmq.kernels.jit import (
+from cometmq.kernels.compiling.jit import (
     Bytes,
     byte_at,
     bytes_in,
@@ -137,5 +137,5 @@ class NullSends(BulkSends):
 
 
 if __name__ == "__main__":
-    with mock.patch("cometmq.broker.send.BulkSends", NullSends):
+    with mock.patch("cometmq.broker.requests.send.BulkSends", NullSends):
         cometmq()

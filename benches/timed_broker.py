@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from cometmq.cli.main import main as cometmq
-from cometmq.kernels.sends import SendBatch
+from cometmq.kernels.sends.rows import SendBatch
 from cometmq.net.server import Session
 from cometmq.net.turn import Turn
-from cometmq.store.commit_log import CommitLog
-from cometmq.store.dispatch import Dispatcher
+from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.store import MessageStore
+from cometmq.store.upkeep.dispatch import Dispatcher
 
 DISPATCH: Final = "dispatch"
 TURN: Final = "rest of the turn"

@@ -9,7 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from cometmq.store.rebuild import rebuild
+from cometmq.store.recovery.rebuild import rebuild
 from cometmq.store.verify import verify
 
 directory = Path(sys.argv[1] if len(sys.argv) > 1 else "example-store")

@@ -1,10 +1,10 @@
 """A queue with messages that were pulled, without any broker: what tests of handling begin with."""
 
-from cometmq.client.offset_store import RemoteOffsets
-from cometmq.client.pulling import Pulling
-from cometmq.client.queue_requests import QueueRequests
+from cometmq.client.consumer.offset_store import RemoteOffsets
+from cometmq.client.consumer.pulling import Pulling
+from cometmq.client.consumer.queue_requests import QueueRequests
+from cometmq.client.consumer.start import Start
 from cometmq.client.routes import Routes
-from cometmq.client.start import Start
 from cometmq.cluster.process_queue import ProcessQueue, PulledItem
 from cometmq.message import MessageQueue, StoredMessage
 from cometmq.net.client import Connections

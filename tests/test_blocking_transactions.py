@@ -13,7 +13,7 @@ from tests.client.transactions import GROUP, PATIENCE_S, HalfBroker, nobody_asks
 from cometmq.blocking import TransactionProducer
 from cometmq.client import SendStatus, TransactionState
 from cometmq.client.loop_thread import CLOSED, FORKED
-from cometmq.client.transaction import Check
+from cometmq.client.producer.transaction import Check
 from cometmq.errors import MessageIllegal, NetworkError, SettingsError
 from cometmq.message import Message, StoredMessage
 

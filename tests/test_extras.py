@@ -40,7 +40,7 @@ PARTS = {
     "from cometmq.spark.session import session": SPARK,
     "from cometmq.spark.starting import started": SPARK,
     "from cometmq.spark import drop_duplicates": SPARK,
-    "from cometmq.spark.jobs.report_page import page": (*SPARK, "jinja2"),
+    "from cometmq.spark.jobs.report.page import page": (*SPARK, "jinja2"),
     "from cometmq.spark.jobs.paths import check_delta_package; check_delta_package()": DELTA,
     "from cometmq.spark import LagListener; LagListener(prometheus=True)": METRICS,
     "from cometmq.client.idempotence.redis import _connect; _connect('redis://127.0.0.1')": (
@@ -168,7 +168,7 @@ SERVE = """
     from cometmq.broker.broker import Broker
     from cometmq.broker.settings import BrokerSettings
     from cometmq.client import Producer
-    from cometmq.kernels import loading
+    from cometmq.kernels.compiling import loading
     from cometmq.message import Message
     from cometmq.namesrv.name_server import NameServer
     told = []

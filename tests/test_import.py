@@ -34,7 +34,9 @@ def test_the_clients_need_nothing_that_is_slow_to_import() -> None:
 
 
 def test_who_only_sends_imports_no_consumer() -> None:
-    program = "import sys; from cometmq import Producer; print('cometmq.client.rebalancing' in sys.modules)"
+    program = (
+        "import sys; from cometmq import Producer; print('cometmq.client.group.rebalancing' in sys.modules)"
+    )
     assert run(program) == "False\n"
 
 

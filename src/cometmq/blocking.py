@@ -22,13 +22,13 @@ from functools import partial
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from cometmq import client
-from cometmq.client.consumer import HandlerT
-from cometmq.client.lite_pull import POLL_TIMEOUT_MS
+from cometmq.client.consumer.consumer import HandlerT
+from cometmq.client.consumer.lite_pull import POLL_TIMEOUT_MS
+from cometmq.client.consumer.subscription import Handler
 from cometmq.client.loop_thread import CLOSED, IN_LOOP, SHARED, LoopThread
-from cometmq.client.producer import REPLY_TIMEOUT_MS
-from cometmq.client.sending import Where
-from cometmq.client.subscription import Handler
-from cometmq.client.transaction import Check, Execute, state_of
+from cometmq.client.producer.producer import REPLY_TIMEOUT_MS
+from cometmq.client.producer.sending import Where
+from cometmq.client.producer.transaction import Check, Execute, state_of
 from cometmq.errors import NetworkError, SettingsError
 from cometmq.message import Message, MessageQueue, StoredMessage
 

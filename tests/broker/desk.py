@@ -12,8 +12,8 @@ from tests.broker.conftest import SMALL
 
 from cometmq import kernels
 from cometmq.broker.assembly import Assembly
-from cometmq.broker.saved_entries import SavedEntries
 from cometmq.broker.settings import BrokerSettings, Settings
+from cometmq.broker.state.saved_entries import SavedEntries
 from cometmq.format import layout
 from cometmq.format.host import pack_host
 from cometmq.io.clock import ManualClock

@@ -13,9 +13,9 @@ from tests.broker.conftest import BROKER, SMALL, Client, bodies, pull_header
 
 from cometmq.broker import broker as broker_module
 from cometmq.broker.broker import Broker
-from cometmq.broker.schedule import Schedule
 from cometmq.broker.settings import BrokerSettings
-from cometmq.broker.timed_messages import TimedMessages
+from cometmq.broker.timed.schedule import Schedule
+from cometmq.broker.timed.timed_messages import TimedMessages
 from cometmq.errors import SettingsError, StoreDamaged
 from cometmq.format import layout, record
 from cometmq.format.message_id import parse_offset_message_id

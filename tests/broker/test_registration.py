@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cometmq.broker.registration import INFORM_WAIT_S, NameServers
 from cometmq.broker.settings import BrokerSettings
-from cometmq.broker.topics import Topics, boot_topics
+from cometmq.broker.state.topics import Topics, boot_topics
 from cometmq.errors import SettingsError
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk

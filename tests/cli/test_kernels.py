@@ -6,7 +6,7 @@ import pytest
 from tests.cli.conftest import Run
 
 from cometmq import kernels
-from cometmq.kernels import cache, machine_code, places
+from cometmq.kernels.compiling import cache, machine_code, places
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from tests.live import serving
 from cometmq.client import Lookup, Producer
 from cometmq.errors import FormatError, NetworkError
 from cometmq.format.host import pack_host
-from cometmq.format.java_hash import index_key_hash
+from cometmq.format.java.java_hash import index_key_hash
 from cometmq.format.message_id import offset_message_id
 from cometmq.format.record import Record, encode
 from cometmq.io.clock import ManualClock

@@ -18,12 +18,12 @@ from pyspark.sql import SparkSession
 from tests.conftest import GOLDEN
 from tests.live import in_thread
 from tests.log_rows import plain_rows
-from tests.store.test_rebuild import GOLDEN as SETTINGS
-from tests.store.test_rebuild import contents
+from tests.store.recovery.test_rebuild import GOLDEN as SETTINGS
+from tests.store.recovery.test_rebuild import contents
 
 from cometmq.spark import session
-from cometmq.spark.jobs.rebuild import rebuild
-from cometmq.store.rebuild import rebuild as rebuild_alone
+from cometmq.spark.jobs.rebuild.rebuild import rebuild
+from cometmq.store.recovery.rebuild import rebuild as rebuild_alone
 
 STORE: Final = "store-clean"
 SPLIT: Final = 200_000

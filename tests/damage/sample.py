@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from cometmq.format import layout, properties, record
 from cometmq.format.host import pack_host
-from cometmq.format.java_hash import index_key_hash
+from cometmq.format.java.java_hash import index_key_hash
 from cometmq.io.clock import ManualClock
 from cometmq.store import MessageStore, NewMessage, StoreSettings
 from cometmq.store.tables import JsonTable

@@ -51,8 +51,8 @@ RUN_ELSEWHERE = {
     "docs/guide/spark.md": "tests/spark/test_guide.py, in Spark's session",
     "docs/guide/spark-streams.md": "tests/spark/test_guide.py, in Spark's session",
     "docs/guide/spark-connect.md": "tests/spark/test_connect.py, with a server of Spark Connect",
-    "docs/guide/spark-remote.md": "tests/spark/test_remote.py, with a server that speaks S3",
-    "docs/guide/spark-report.md": "tests/spark/jobs/test_report.py, over stores that a real broker wrote",
+    "docs/guide/spark-remote.md": "tests/spark/files/test_remote.py, with a server that speaks S3",
+    "docs/guide/spark-report.md": "tests/spark/jobs/report/test_report.py, over a real broker's stores",
     "docs/tutorial.md": "test_tutorial.py, with the commands between its programs",
 }
 

@@ -2,7 +2,7 @@ import pytest
 
 from cometmq.filter import conditions
 from cometmq.filter.conditions import IllegalExpression, Term, ValueKind
-from cometmq.format.java_numbers import NoNumber
+from cometmq.format.java.java_numbers import NoNumber
 
 A = conditions.property_of("a", 1)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cometmq.filter import sql92, sql92_grammar
 from cometmq.filter.conditions import IllegalExpression, Term
-from cometmq.format.java_numbers import NoNumber
+from cometmq.format.java.java_numbers import NoNumber
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sql92.json"
 LETTERS = {True: "T", False: "F", None: "N"}

@@ -9,7 +9,7 @@ from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
 from cometmq.format.dispatch import DispatchEntry, dispatch_of
 from cometmq.format.host import pack_host
 from cometmq.format.index import IndexEntry, IndexHeader, entry_position
-from cometmq.format.java_hash import index_key_hash, java_hash
+from cometmq.format.java.java_hash import index_key_hash, java_hash
 from cometmq.format.layout import commitlog_dir, consume_queue_dir, index_dir, parse_offset_name
 from cometmq.format.queue_entry import QueueEntry, unpack_many
 from cometmq.format.record import MAGIC_V2, Record, encode, record_at

@@ -25,7 +25,7 @@ from cometmq.format.index import (
     time_diff_s,
     unpack_slot,
 )
-from cometmq.format.java_hash import index_key_hash
+from cometmq.format.java.java_hash import index_key_hash
 from cometmq.format.layout import commitlog_dir, index_dir
 from cometmq.format.properties import TAGS, decode
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cometmq.errors import FormatError
 from cometmq.format import properties, queue_entry, record
-from cometmq.format.java_hash import tags_code
+from cometmq.format.java.java_hash import tags_code
 from cometmq.format.layout import commitlog_dir, consume_queue_dir, parse_offset_name
 from cometmq.format.queue_entry import FILLER, SIZE, QueueEntry, pack, unpack, unpack_many
 

@@ -15,7 +15,7 @@ from tests.interop.jvm import Run
 from tests.interop.peers import Peer
 
 from cometmq.client import Consumer, Producer, Start
-from cometmq.client.outcome import DeadLetter
+from cometmq.client.consumer.outcome import DeadLetter
 from cometmq.message import Message, StoredMessage
 
 pytestmark = pytest.mark.interop

@@ -9,7 +9,7 @@ from tests.interop import peers
 from tests.interop.jvm import Run
 
 from cometmq.store import settings as store_settings
-from cometmq.store.clean import clean
+from cometmq.store.offline.clean import clean
 
 pytestmark = pytest.mark.interop
 

@@ -5,7 +5,7 @@ import pytest
 from cometmq import kernels
 from cometmq.kernels import plain
 from cometmq.kernels.ops import Ops
-from cometmq.kernels.pulls import PullOps
+from cometmq.kernels.pulls.rows import PullOps
 
 
 @pytest.fixture(scope="session")

@@ -4,8 +4,8 @@ import json
 import struct
 from typing import Any, Final
 
-from cometmq.kernels.pull_table import PullTable
-from cometmq.kernels.pulls import HASH, UNKNOWN_AT, UNKNOWN_END, PullOps, PullRows
+from cometmq.kernels.pulls.pull_table import PullTable
+from cometmq.kernels.pulls.rows import HASH, UNKNOWN_AT, UNKNOWN_END, PullOps, PullRows
 
 USUAL: Final = {
     "queueId": "3",

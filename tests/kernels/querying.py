@@ -5,8 +5,8 @@ from typing import Any, Final
 import numpy as np
 
 from cometmq.kernels.ops import Bytes, Longs, Ops
-from cometmq.kernels.queries import FOUND_MAX, QUERY_SIZE, TEXTS_SIZE, QueryOps
-from cometmq.kernels.sends import PLACES_SIZE
+from cometmq.kernels.queries.rows import FOUND_MAX, QUERY_SIZE, TEXTS_SIZE, QueryOps
+from cometmq.kernels.sends.rows import PLACES_SIZE
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import Command, SerializeType, encode
 

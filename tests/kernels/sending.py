@@ -9,8 +9,8 @@ import numpy as np
 
 from cometmq.format.host import pack_host
 from cometmq.kernels.ops import Ops
-from cometmq.kernels.sends import MESSAGES_MAX, SEND, SendBatch, constants_of
-from cometmq.kernels.topic_table import TopicHashTable
+from cometmq.kernels.sends.rows import MESSAGES_MAX, SEND, SendBatch, constants_of
+from cometmq.kernels.sends.topic_table import TopicHashTable
 
 ADDED: Final = b"CLUSTER\x01c\x02"
 HOST: Final = pack_host("127.0.0.1", 10911)

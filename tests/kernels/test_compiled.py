@@ -18,8 +18,8 @@ from cometmq.format.index import ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE, IndexHeader
 from cometmq.format.property_crc import reserve, seal
 from cometmq.format.record import MAGIC_V2, Record, encode, encode_blank
 from cometmq.kernels import plain
+from cometmq.kernels.arrow.plain import TYPES
 from cometmq.kernels.ops import PAGE_SIZE, Dispatch, Ops, Scan
-from cometmq.kernels.plain_arrow import TYPES
 
 LONG = st.integers(-(2**63), 2**63 - 1)
 INT = st.integers(-(2**31), 2**31 - 1)

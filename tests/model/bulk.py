@@ -6,8 +6,8 @@ from tests.kernels.sending import PIECES, json_frame
 
 from cometmq import kernels
 from cometmq.format.record import decode_many
-from cometmq.kernels.sends import SendBatch, constants_of
-from cometmq.kernels.topic_table import TopicHashTable
+from cometmq.kernels.sends.rows import SendBatch, constants_of
+from cometmq.kernels.sends.topic_table import TopicHashTable
 from cometmq.store import MessageStore, NewMessage
 
 

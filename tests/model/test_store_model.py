@@ -27,7 +27,7 @@ from tests.model import bulk
 from cometmq.errors import MessageIllegal, StoreNotWritable
 from cometmq.format import layout, properties
 from cometmq.format.host import pack_host
-from cometmq.format.java_hash import tags_code
+from cometmq.format.java.java_hash import tags_code
 from cometmq.format.record import Record, decode
 from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 from cometmq.io.clock import ManualClock

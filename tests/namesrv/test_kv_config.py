@@ -3,7 +3,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.broker.test_saved_entries import HeldDisk
+from tests.broker.state.test_saved_entries import HeldDisk
 
 from cometmq.errors import StoreDamaged
 from cometmq.namesrv.kv_config import KvConfig

@@ -8,8 +8,10 @@ from types import ModuleType
 from typing import Final
 
 from cometmq.admin import shrink
-from cometmq.broker import locks
-from cometmq.client import consumer, heartbeat, membership, ordered, pulling, rebalancing, routes
+from cometmq.broker.state import locks
+from cometmq.client import routes
+from cometmq.client.consumer import consumer, ordered, pulling
+from cometmq.client.group import heartbeat, membership, rebalancing
 from cometmq.cluster import rebalance_state
 
 TIMES: Final = 10

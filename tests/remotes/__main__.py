@@ -31,14 +31,14 @@ from tests.remotes.driver import STORE, TARGET
 
 from cometmq.format import layout
 from cometmq.net.address import free_port
-from cometmq.spark.jobs.delta import files_of
+from cometmq.spark.files.log_reader import LogReader
+from cometmq.spark.jobs.export.delta import files_of
+from cometmq.spark.jobs.export.targets import target_of
 from cometmq.spark.jobs.memory import peak_bytes
-from cometmq.spark.jobs.targets import target_of
-from cometmq.spark.log_reader import LogReader
 from cometmq.spark.options import ReadOptions
 from cometmq.store import Message, MessageStore, StoreSettings
-from cometmq.store.directory import StoreDirectory
-from cometmq.store.find import Wanted, find
+from cometmq.store.offline.directory import StoreDirectory
+from cometmq.store.offline.find import Wanted, find
 from cometmq.store.verify import verify
 
 UNITS: Final = {"MIB": 1 << 20, "GIB": 1 << 30}

@@ -15,12 +15,12 @@ from typing import Any, Final
 import msgspec
 
 from cometmq.spark import session
-from cometmq.spark.jobs import rounds
-from cometmq.spark.jobs.archive import archive
-from cometmq.spark.jobs.export import export
-from cometmq.spark.jobs.find import find
+from cometmq.spark.jobs.export import rounds
+from cometmq.spark.jobs.export.archive import archive
+from cometmq.spark.jobs.export.export import export
+from cometmq.spark.jobs.find.find import find
 from cometmq.spark.jobs.verify import verify
-from cometmq.store.find import Wanted
+from cometmq.store.offline.find import Wanted
 
 STORE: Final = "s3://lake/store"
 TARGET: Final = "s3://lake/{}"

@@ -20,8 +20,8 @@ from cometmq.format.host import pack_host
 from cometmq.format.properties import encode
 from cometmq.io.clock import ManualClock
 from cometmq.spark import session
-from cometmq.spark.jobs.report import report
-from cometmq.spark.jobs.report_page import page
+from cometmq.spark.jobs.report.page import page
+from cometmq.spark.jobs.report.report import report
 from cometmq.store import MessageStore
 from cometmq.store.append import NewMessage
 from cometmq.store.settings import StoreSettings

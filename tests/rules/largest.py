@@ -20,7 +20,7 @@ from tests.adversity.test_bad_fields import kinds, plain
 from tests.broker.conftest import Bench, serving
 from tests.broker.desk import USUAL, Wire
 
-from cometmq.broker.topics import QUEUE_COUNT_MAX
+from cometmq.broker.state.topics import QUEUE_COUNT_MAX
 from cometmq.format.host import pack_host
 from cometmq.namesrv.name_server import CONFIG_CHANGES, NameServer
 from cometmq.net.server import Server, Session

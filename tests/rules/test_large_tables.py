@@ -12,16 +12,16 @@ from tests.broker.conftest import Bench, serving
 from tests.broker.desk import Wire
 from tests.rules.largest import counted
 
-from cometmq.broker import consumer_filters
-from cometmq.broker.changing_table import ChangingTable
-from cometmq.broker.consumer_filters import ConsumerFilters
-from cometmq.broker.consumers import Consumers
-from cometmq.broker.locks import LOCK_LIFETIME_MS, QueueLocks
-from cometmq.broker.offsets import Offsets
-from cometmq.broker.producers import Member
+from cometmq.broker.state import consumer_filters
+from cometmq.broker.state.changing_table import ChangingTable
+from cometmq.broker.state.consumer_filters import ConsumerFilters
+from cometmq.broker.state.consumers import Consumers
+from cometmq.broker.state.locks import LOCK_LIFETIME_MS, QueueLocks
+from cometmq.broker.state.offsets import Offsets
+from cometmq.broker.state.producers import Member
 from cometmq.filter.bloom import BloomFilter
-from cometmq.format import fastjson
 from cometmq.format.host import pack_host
+from cometmq.format.java import fastjson
 from cometmq.io.clock import ManualClock
 from cometmq.io.files import Disk
 from cometmq.message import MessageQueue

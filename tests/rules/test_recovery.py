@@ -12,7 +12,7 @@ from cometmq.format import layout
 from cometmq.format.checkpoint import Checkpoint
 from cometmq.io.clock import ManualClock
 from cometmq.store import Message, MessageStore, StoredMessage
-from cometmq.store.rebuild import rebuild
+from cometmq.store.recovery.rebuild import rebuild
 from cometmq.testing.memory_disk import MemoryDisk
 
 SELDOM = replace(SMALL, flush_interval_commit_log=1_000_000)

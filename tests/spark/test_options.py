@@ -5,8 +5,8 @@ import pytest
 
 from cometmq.errors import SettingsError
 from cometmq.spark import options
+from cometmq.spark.files.remote import path_of
 from cometmq.spark.options import OPTIONS, ReadOptions, parse
-from cometmq.spark.remote import path_of
 
 
 def test_a_path_alone_reads_everything() -> None:

@@ -13,8 +13,8 @@ from cometmq.format.record import Record, decode_many, encode
 from cometmq.format.stored import stored_message
 from cometmq.format.sys_flag import CompressionType, compressed_with
 from cometmq.kernels import plain
+from cometmq.kernels.arrow.plain import TYPES, schema
 from cometmq.kernels.ops import Ops
-from cometmq.kernels.plain_arrow import TYPES, schema
 from cometmq.spark import pulled
 from cometmq.spark.pulled import batches
 

@@ -3,7 +3,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructType
 
 from cometmq.errors import SettingsError
-from cometmq.kernels import plain_arrow
+from cometmq.kernels.arrow import plain as plain_arrow
 from cometmq.spark.schema import COLUMNS, NOT_IN_RECORDS, arrow_schema, columns_of, spark_schema
 
 

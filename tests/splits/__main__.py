@@ -28,10 +28,10 @@ from tests.conftest import GOLDEN
 from tests.log_rows import plain_rows
 from tests.splits.log import write_log
 
-from cometmq.kernels.plain_arrow import TIME_MAX_MS
+from cometmq.kernels.arrow.plain import TIME_MAX_MS
 from cometmq.spark import session
+from cometmq.spark.files.splits import log_files, splits
 from cometmq.spark.schema import COLUMNS, arrow_schema
-from cometmq.spark.splits import log_files, splits
 from cometmq.spark.values import BYTES_PER_PARTITION_MIN
 
 ROWS_AT_ONCE: Final = 10_000

@@ -10,14 +10,14 @@ from cometmq.format import layout
 from cometmq.io.files import Disk
 from cometmq.message import Message
 from cometmq.store import MessageStore
-from cometmq.store.clean import clean
-from cometmq.store.directory import StoreDirectory
 from cometmq.store.folders import LOST_AND_FOUND, files_in, queues_in, topics_in
 from cometmq.store.inspect import summarize
-from cometmq.store.rebuild import rebuild
-from cometmq.store.salvage import salvage
+from cometmq.store.offline.clean import clean
+from cometmq.store.offline.directory import StoreDirectory
+from cometmq.store.offline.salvage import salvage
+from cometmq.store.offline.status import StoreState, status_of
+from cometmq.store.recovery.rebuild import rebuild
 from cometmq.store.settings import StoreSettings
-from cometmq.store.status import StoreState, status_of
 from cometmq.store.verify import verify
 
 SETTINGS = StoreSettings(

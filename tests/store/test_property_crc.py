@@ -15,11 +15,11 @@ from cometmq.format.properties import MAX_LENGTH
 from cometmq.format.property_crc import SIZE, is_sealed
 from cometmq.format.record import decode
 from cometmq.store import MessageStore, StoredMessage, StoreSettings
-from cometmq.store.directory import StoreDirectory
-from cometmq.store.find import Wanted, find
 from cometmq.store.inspect.summary import summarize
-from cometmq.store.rebuild import rebuild
-from cometmq.store.salvage import salvage
+from cometmq.store.offline.directory import StoreDirectory
+from cometmq.store.offline.find import Wanted, find
+from cometmq.store.offline.salvage import salvage
+from cometmq.store.recovery.rebuild import rebuild
 from cometmq.store.verify import State, verify
 from cometmq.testing.memory_disk import MemoryDisk
 

@@ -12,7 +12,7 @@ from cometmq.format import layout
 from cometmq.format.record import decode
 from cometmq.io.clock import ManualClock
 from cometmq.store import FlushDiskType, GetStatus, MessageStore
-from cometmq.store.dispatch import Arrival
+from cometmq.store.upkeep.dispatch import Arrival
 from cometmq.testing.memory_disk import MemoryDisk
 
 SYNC = replace(SMALL, flush_disk_type=FlushDiskType.SYNC_FLUSH)

@@ -30,7 +30,7 @@ from cometmq.format.sys_flag import (
 )
 from cometmq.io.clock import ManualClock
 from cometmq.store import Appended, FlushDiskType, MessageStore, NewMessage, StoreSettings
-from cometmq.store.rebuild import rebuild
+from cometmq.store.recovery.rebuild import rebuild
 from cometmq.store.verify import State, verify
 from cometmq.testing.memory_disk import MemoryDisk
 

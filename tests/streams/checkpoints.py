@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cometmq.format import layout
 from cometmq.spark.live import offsets
-from cometmq.store.consume_queue import ENTRY_DTYPE
+from cometmq.store.queue.consume_queue import ENTRY_DTYPE
 
 SOURCE_LINE: Final = 2
 """Of a file of offsets: its version and Spark's own metadata come before the source's offsets."""

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ TEXTS = [
 
 LINES_MAX = 400
 LONGER: dict[str, str] = {}
+MODULES_MAX = 20
 SLEEPERS: dict[str, str] = {}
 UNTESTED = {
     "errors.py": "declarations only; every raise is tested where it is raised",
@@ -161,6 +163,11 @@ def test_each_module_has_a_test_of_its_name() -> None:
     }
     assert sorted(untested - set(UNTESTED)) == []
     assert set(UNTESTED) - untested == set(), "no longer an exception"
+
+
+def test_no_folder_holds_more_modules_than_a_reader_keeps_apart() -> None:
+    counts = Counter(path.parent for path in SOURCES if path.name != "__init__.py")
+    assert [path.relative_to(ROOT) for path, count in counts.items() if count > MODULES_MAX] == []
 
 
 def test_only_the_command_line_prints(facts: Facts) -> None:

@@ -7,11 +7,11 @@ from typing import NamedTuple
 from cometmq.admin import groups
 from cometmq.admin.cluster import ClusterAdmin
 from cometmq.arguments import TEXT, check, instance_of, number, or_none
+from cometmq.client.consumer.pull import PullConsumer
+from cometmq.client.consumer.queue_requests import PullStatus
 from cometmq.client.lookup import Lookup
-from cometmq.client.pull import PullConsumer
-from cometmq.client.queue_requests import PullStatus
+from cometmq.client.producer.send_result import STORED
 from cometmq.client.routes import NEW_TOPIC_QUEUES
-from cometmq.client.send_result import STORED
 from cometmq.cluster.route import MASTER
 from cometmq.errors import FormatError, NotFound, RemoteError, SettingsError
 from cometmq.format import properties

@@ -4,50 +4,50 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from cometmq.broker.additions import Additions
-from cometmq.broker.admin_broker import BrokerAdmin
-from cometmq.broker.admin_groups import GroupAdmin
-from cometmq.broker.admin_offsets import OffsetAdmin
-from cometmq.broker.admin_store import StoreAdmin
-from cometmq.broker.admin_topics import TopicAdmin
+from cometmq.broker.admin.broker import BrokerAdmin
+from cometmq.broker.admin.groups import GroupAdmin
+from cometmq.broker.admin.offsets import OffsetAdmin
+from cometmq.broker.admin.store import StoreAdmin
+from cometmq.broker.admin.topics import TopicAdmin
 from cometmq.broker.asking import Asking
-from cometmq.broker.bulk import Bulk
-from cometmq.broker.client_requests import ClientRequests
-from cometmq.broker.consumer_filters import ConsumerFilters
-from cometmq.broker.consumers import Consumers
-from cometmq.broker.delays import Delays
-from cometmq.broker.groups import Groups
-from cometmq.broker.idempotence import Idempotence
-from cometmq.broker.lock_requests import LockRequests
-from cometmq.broker.locks import QueueLocks
-from cometmq.broker.offsets import Offsets
-from cometmq.broker.op_queue import OpQueue
-from cometmq.broker.producers import Producers
-from cometmq.broker.pull import Pulls
-from cometmq.broker.query import Queries
-from cometmq.broker.rates import Rates
+from cometmq.broker.handlers import Requests, merged
 from cometmq.broker.reads import Reads
-from cometmq.broker.recalls import Recalls
-from cometmq.broker.relay import Relay
-from cometmq.broker.replies import Replies
 from cometmq.broker.request_body import RequestBodies
-from cometmq.broker.requests import Requests, merged
-from cometmq.broker.retry import Retries
-from cometmq.broker.schedule import Schedule
-from cometmq.broker.send import Sends
+from cometmq.broker.requests.additions import Additions
+from cometmq.broker.requests.bulk import Bulk
+from cometmq.broker.requests.client_requests import ClientRequests
+from cometmq.broker.requests.lock_requests import LockRequests
+from cometmq.broker.requests.pull import Pulls
+from cometmq.broker.requests.query import Queries
+from cometmq.broker.requests.recalls import Recalls
+from cometmq.broker.requests.relay import Relay
+from cometmq.broker.requests.replies import Replies
+from cometmq.broker.requests.retry import Retries
+from cometmq.broker.requests.send import Sends
+from cometmq.broker.requests.targets import Targets
+from cometmq.broker.requests.transactions import Transactions
 from cometmq.broker.settings import BrokerSettings, Settings
-from cometmq.broker.subscriptions import Subscriptions
-from cometmq.broker.targets import Targets
-from cometmq.broker.timed_messages import TimedMessages
-from cometmq.broker.topics import Topics, boot_topics
-from cometmq.broker.transaction_check import TransactionCheck
-from cometmq.broker.transactions import Transactions
+from cometmq.broker.state.consumer_filters import ConsumerFilters
+from cometmq.broker.state.consumers import Consumers
+from cometmq.broker.state.groups import Groups
+from cometmq.broker.state.idempotence import Idempotence
+from cometmq.broker.state.locks import QueueLocks
+from cometmq.broker.state.offsets import Offsets
+from cometmq.broker.state.producers import Producers
+from cometmq.broker.state.rates import Rates
+from cometmq.broker.state.subscriptions import Subscriptions
+from cometmq.broker.state.topics import Topics, boot_topics
+from cometmq.broker.timed.delays import Delays
+from cometmq.broker.timed.op_queue import OpQueue
+from cometmq.broker.timed.schedule import Schedule
+from cometmq.broker.timed.timed_messages import TimedMessages
+from cometmq.broker.timed.transaction_check import TransactionCheck
 from cometmq.cluster.transaction import CheckRules
 from cometmq.filter import sql92
 from cometmq.filter.bloom import BloomFilter
 from cometmq.format import layout
 from cometmq.format.host import pack_host
-from cometmq.format.java_hash import java_hash
+from cometmq.format.java.java_hash import java_hash
 from cometmq.format.message_id import UniqueIdMaker
 from cometmq.io.clock import Clock
 from cometmq.io.files import FileLayer
@@ -55,7 +55,7 @@ from cometmq.io.open_files import OpenFiles
 from cometmq.net.server import Session
 from cometmq.store.store import MessageStore
 from cometmq.store.tables import JsonTable
-from cometmq.store.timer import Timer
+from cometmq.store.timer.timer import Timer
 
 PORT_SIZE = 4
 

@@ -11,15 +11,15 @@ from typing import Any, Final
 from cometmq import kernels
 from cometmq.broker.alarm import Alarm
 from cometmq.broker.assembly import Assembly
-from cometmq.broker.changing_table import ChangingTable
+from cometmq.broker.handlers import Starting
 from cometmq.broker.own_address import own_ip
 from cometmq.broker.periodic import Periodic
 from cometmq.broker.registration import NameServers
-from cometmq.broker.requests import Starting
-from cometmq.broker.schedule import Schedule
 from cometmq.broker.settings import BrokerSettings, Settings
-from cometmq.broker.timed_messages import TimedMessages
-from cometmq.broker.topics import TIMER_TOPIC
+from cometmq.broker.state.changing_table import ChangingTable
+from cometmq.broker.state.topics import TIMER_TOPIC
+from cometmq.broker.timed.schedule import Schedule
+from cometmq.broker.timed.timed_messages import TimedMessages
 from cometmq.errors import SettingsError, StoreNotWritable
 from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.io import memory

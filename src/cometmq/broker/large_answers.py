@@ -1,14 +1,14 @@
 """Answers about very many topics, groups or queues: looked up in parts, written in a thread.
 
-They are readings (``store/reading.py``), so what holds of answers that wait for the disk holds of them, too:
-of each connection a few are under way, and none is made before its peer has room for it.
+They are readings (``store/read/reading.py``), so what holds of answers that wait for the disk holds of
+them, too: of each connection a few are under way, and none is made before its peer has room for it.
 """
 
 from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from cometmq.store.reading import InThread, Reading
+from cometmq.store.read.reading import InThread, Reading
 from cometmq.wire.bodies import Body, encode
 from cometmq.wire.frame import Command, response
 

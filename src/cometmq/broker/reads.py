@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from cometmq.broker.refused import code_of
 from cometmq.errors import CometMQError
 from cometmq.net.server import Session
-from cometmq.store.reading import Reading, Run
+from cometmq.store.read.reading import Reading, Run
 from cometmq.store.store import MessageStore
 from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command, response

@@ -25,9 +25,9 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from cometmq.broker.settings import BrokerSettings
-from cometmq.broker.topics import READ_WRITE, Topics
+from cometmq.broker.state.topics import READ_WRITE, Topics
 from cometmq.errors import CometMQError, RemoteError, WrongServer
-from cometmq.format import fastjson
+from cometmq.format.java import fastjson
 from cometmq.net.address import address_text, parse_address
 from cometmq.net.client import Connections
 from cometmq.net.connection import Connection

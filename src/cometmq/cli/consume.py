@@ -11,7 +11,7 @@ import click
 from cometmq.cli.cluster_session import explain_no_route
 from cometmq.cli.output import json_option, namesrv_option, print_message, printable
 from cometmq.client import PullConsumer
-from cometmq.client.queue_requests import Pulled
+from cometmq.client.consumer.queue_requests import Pulled
 from cometmq.errors import (
     CometMQError,
     FormatError,

@@ -49,7 +49,7 @@ def kernels(output: Path | None, native: bool, as_json: bool) -> None:
 
 def _compile(output: Path | None, *, native: bool) -> Path:
     """Compile the missing kernels, and return their directory."""
-    from cometmq.kernels import cache, machine_code  # noqa: PLC0415 - the help must not wait for Numba
+    from cometmq.kernels.compiling import cache, machine_code  # noqa: PLC0415 - the help must not wait for Numba
 
     if output is not None:
         processor = machine_code.this_processor() if native else machine_code.portable_processor()

@@ -49,9 +49,12 @@ COMMANDS: Final = {
     "dlq": ("cometmq.cli.dlq:dlq", "List, resend and export dead letters."),
     "cluster": ("cometmq.cli.cluster:cluster", "List the brokers and their throughput."),
     "kernels": ("cometmq.cli.kernels:kernels", "Compile the bulk operations in advance, for an image."),
-    "store": ("cometmq.cli.store:store", "Inspect, check, search, rebuild and clean a store directory."),
-    "spark": ("cometmq.cli.spark:spark", "Run jobs on store directories with Spark."),
-    "demo": ("cometmq.cli.demo:demo", "Run everything end to end, in about two minutes."),
+    "store": (
+        "cometmq.cli.store.commands:store",
+        "Inspect, check, search, rebuild and clean a store directory.",
+    ),
+    "spark": ("cometmq.cli.spark.commands:spark", "Run jobs on store directories with Spark."),
+    "demo": ("cometmq.cli.demo.demo:demo", "Run everything end to end, in about two minutes."),
     "completion": ("cometmq.cli.completion:completion", "Print a script that completes commands in a shell."),
 }
 """For each name, the command's module and function, and its help line, which needs no import."""

@@ -17,7 +17,7 @@ from cometmq.cli.consume import (
 )
 from cometmq.cli.output import json_option, namesrv_option
 from cometmq.client import PullConsumer
-from cometmq.client.queue_requests import Pulled, PullStatus
+from cometmq.client.consumer.queue_requests import Pulled, PullStatus
 from cometmq.errors import FormatError, SettingsError
 from cometmq.filter import tag
 from cometmq.format.layout import valid_topic

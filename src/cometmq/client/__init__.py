@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING, Final
 from cometmq import lazy
 
 if TYPE_CHECKING:
-    from cometmq.client.consumer import Consumer, Model
-    from cometmq.client.lite_pull import LitePullConsumer
+    from cometmq.client.consumer.consumer import Consumer, Model
+    from cometmq.client.consumer.lite_pull import LitePullConsumer
+    from cometmq.client.consumer.outcome import DeadLetter, Retry
+    from cometmq.client.consumer.pull import PullConsumer
+    from cometmq.client.consumer.pulling import PullOptions
+    from cometmq.client.consumer.queue_requests import Pulled, PullStatus
+    from cometmq.client.consumer.start import Start
     from cometmq.client.lookup import Lookup
-    from cometmq.client.outcome import DeadLetter, Retry
-    from cometmq.client.producer import Producer
-    from cometmq.client.pull import PullConsumer
-    from cometmq.client.pulling import PullOptions
-    from cometmq.client.queue_requests import Pulled, PullStatus
-    from cometmq.client.send_result import SendResult, SendStatus
-    from cometmq.client.start import Start
-    from cometmq.client.transaction import TransactionResult, TransactionState
-    from cometmq.client.transaction_producer import TransactionProducer
+    from cometmq.client.producer.producer import Producer
+    from cometmq.client.producer.send_result import SendResult, SendStatus
+    from cometmq.client.producer.transaction import TransactionResult, TransactionState
+    from cometmq.client.producer.transaction_producer import TransactionProducer
     from cometmq.cluster.process_queue import Limits
 
 __all__ = [
@@ -41,24 +41,24 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "Consumer": "cometmq.client.consumer",
-    "DeadLetter": "cometmq.client.outcome",
+    "Consumer": "cometmq.client.consumer.consumer",
+    "DeadLetter": "cometmq.client.consumer.outcome",
     "Limits": "cometmq.cluster.process_queue",
-    "LitePullConsumer": "cometmq.client.lite_pull",
+    "LitePullConsumer": "cometmq.client.consumer.lite_pull",
     "Lookup": "cometmq.client.lookup",
-    "Model": "cometmq.client.consumer",
-    "Producer": "cometmq.client.producer",
-    "PullConsumer": "cometmq.client.pull",
-    "PullOptions": "cometmq.client.pulling",
-    "PullStatus": "cometmq.client.queue_requests",
-    "Pulled": "cometmq.client.queue_requests",
-    "Retry": "cometmq.client.outcome",
-    "SendResult": "cometmq.client.send_result",
-    "SendStatus": "cometmq.client.send_result",
-    "Start": "cometmq.client.start",
-    "TransactionProducer": "cometmq.client.transaction_producer",
-    "TransactionResult": "cometmq.client.transaction",
-    "TransactionState": "cometmq.client.transaction",
+    "Model": "cometmq.client.consumer.consumer",
+    "Producer": "cometmq.client.producer.producer",
+    "PullConsumer": "cometmq.client.consumer.pull",
+    "PullOptions": "cometmq.client.consumer.pulling",
+    "PullStatus": "cometmq.client.consumer.queue_requests",
+    "Pulled": "cometmq.client.consumer.queue_requests",
+    "Retry": "cometmq.client.consumer.outcome",
+    "SendResult": "cometmq.client.producer.send_result",
+    "SendStatus": "cometmq.client.producer.send_result",
+    "Start": "cometmq.client.consumer.start",
+    "TransactionProducer": "cometmq.client.producer.transaction_producer",
+    "TransactionResult": "cometmq.client.producer.transaction",
+    "TransactionState": "cometmq.client.producer.transaction",
 }
 
 __getattr__ = lazy.importer(__name__, _HOMES)

@@ -12,10 +12,10 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from cometmq.client import outgoing
 from cometmq.client.identity import unique_ids
+from cometmq.client.producer import outgoing
+from cometmq.client.producer.sending import Sender, SendSettings
 from cometmq.client.routes import Routes
-from cometmq.client.sending import Sender, SendSettings
 from cometmq.errors import CometMQError
 from cometmq.io.clock import Clock
 from cometmq.message import Message

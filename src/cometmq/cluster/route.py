@@ -8,7 +8,7 @@ from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from cometmq.format.java_hash import java_hash
+from cometmq.format.java.java_hash import java_hash
 from cometmq.message import MessageQueue
 
 READ: Final = 4

@@ -26,7 +26,7 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from cometmq.errors import FormatError
-from cometmq.format.java_numbers import NoNumber, order, to_double, to_integer, to_long
+from cometmq.format.java.java_numbers import NoNumber, order, to_double, to_integer, to_long
 
 Value = str | int | float | bool | None
 Evaluate = Callable[[Mapping[str, str]], Value]

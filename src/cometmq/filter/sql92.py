@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from cometmq.filter import conditions
 from cometmq.filter.conditions import IllegalExpression, Truth
 from cometmq.filter.outcome_cache import OutcomeCache
-from cometmq.format.java_numbers import NoNumber
+from cometmq.format.java.java_numbers import NoNumber
 
 LENGTH_MAX: Final = 65_536
 """Longest filter in characters: clients decide about it, and parsing takes the broker's time."""

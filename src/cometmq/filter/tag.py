@@ -10,7 +10,7 @@ from typing import Final
 
 from cometmq.arguments import TEXT, check, or_none
 from cometmq.errors import FormatError
-from cometmq.format.java_hash import tags_code
+from cometmq.format.java.java_hash import tags_code
 
 ALL = "*"
 """The expression that accepts every message."""

@@ -13,7 +13,7 @@ import re
 from typing import Any, Final, NamedTuple
 
 from cometmq.errors import SettingsError
-from cometmq.format.java_numbers import NoNumber, to_integer
+from cometmq.format.java.java_numbers import NoNumber, to_integer
 
 SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
 """The topic in which delayed messages wait: those of level n in queue n − 1."""

@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 
 from cometmq.format import properties
 from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
-from cometmq.format.java_hash import tags_code
+from cometmq.format.java.java_hash import tags_code
 from cometmq.format.properties import split_keys
 from cometmq.format.record import Record, size_of
 from cometmq.format.sys_flag import (

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from cometmq.errors import MessageIllegal
-from cometmq.format.java_numbers import INTEGER_MAX, LONG_MAX, NoNumber, to_integer, to_long
+from cometmq.format.java.java_numbers import INTEGER_MAX, LONG_MAX, NoNumber, to_integer, to_long
 from cometmq.format.properties import (
     CHECK_IMMUNITY_TIME,
     DELAY,

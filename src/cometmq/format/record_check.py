@@ -2,7 +2,7 @@
 
 A bit can flip in a log of years after any start has looked at it, and no consumer shall get it as if it were
 the message: so size, place, queue offset, lengths and the record's checksum are compared, in about a
-microsecond. ``kernels.record_check`` is the same for compiled operations.
+microsecond. ``kernels.records.record_check`` is the same for compiled operations.
 """
 
 from struct import Struct

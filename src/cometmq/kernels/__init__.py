@@ -6,7 +6,7 @@ require("broker", "the package cometmq.kernels", "numpy")
 
 # ruff: noqa: E402  the imports below need numpy; without it their own error would name no remedy
 
-from cometmq.kernels.loading import (
+from cometmq.kernels.compiling.loading import (
     Loading,
     current,
     load,

@@ -11,8 +11,8 @@ import sys
 import threading
 from typing import Final, NoReturn
 
-from cometmq.kernels import cache
-from cometmq.kernels.loading import WITH_PARENT
+from cometmq.kernels.compiling import cache
+from cometmq.kernels.compiling.loading import WITH_PARENT
 
 log = logging.getLogger("cometmq.kernels")
 

@@ -3,19 +3,20 @@
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from cometmq.kernels import compiled_pulls as pulls
-from cometmq.kernels import gather, properties
-from cometmq.kernels import query as queries
-from cometmq.kernels import send as sends
-from cometmq.kernels.crc import crc32
-from cometmq.kernels.dispatch import dispatch
-from cometmq.kernels.grouping import group_entries
-from cometmq.kernels.index import index_find, index_insert
-from cometmq.kernels.keys import read_keys
+from cometmq.kernels.arrow import gather
 from cometmq.kernels.ops import Bytes, Longs, Scan
-from cometmq.kernels.scan import scan
-from cometmq.kernels.selection import select
-from cometmq.kernels.text import java_hash_many
+from cometmq.kernels.pulls import compiled as pulls
+from cometmq.kernels.queries import kernel as queries
+from cometmq.kernels.records import properties
+from cometmq.kernels.records.crc import crc32
+from cometmq.kernels.records.dispatch import dispatch
+from cometmq.kernels.records.grouping import group_entries
+from cometmq.kernels.records.index import index_find, index_insert
+from cometmq.kernels.records.keys import read_keys
+from cometmq.kernels.records.scan import scan
+from cometmq.kernels.records.selection import select
+from cometmq.kernels.records.text import java_hash_many
+from cometmq.kernels.sends import kernel as sends
 from cometmq.message import Buffer
 
 if TYPE_CHECKING:
@@ -42,6 +43,6 @@ __all__ = [
 
 def arrow(buffer: Buffer | Bytes, scan: Scan, rows: Longs, columns: Collection[str]) -> "pa.RecordBatch":
     """Gather records into Arrow columns: see ``ops.Ops.arrow``."""
-    from cometmq.kernels import arrow as columns_of  # noqa: PLC0415  pyarrow is large, and only Spark has it
+    from cometmq.kernels.arrow import columns as columns_of  # noqa: PLC0415  pyarrow is large; only Spark has it
 
     return columns_of.gather(buffer, scan, rows, columns)

@@ -19,9 +19,9 @@ from cometmq.message import Buffer
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from cometmq.kernels.pulls import PullOps
-    from cometmq.kernels.queries import QueryOps
-    from cometmq.kernels.sends import SendOps
+    from cometmq.kernels.pulls.rows import PullOps
+    from cometmq.kernels.queries.rows import QueryOps
+    from cometmq.kernels.sends.rows import SendOps
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Ints: TypeAlias = NDArray[np.int32]
@@ -105,7 +105,7 @@ class IndexKeys(NamedTuple):
     """The index keys of records, in the order in which they are inserted into the index.
 
     Attributes:
-        key_hash: int32[keys], as ``format.java_hash.index_key_hash`` computes it.
+        key_hash: int32[keys], as ``format.java.java_hash.index_key_hash`` computes it.
         physical_offset: int64[keys], of each key's record.
         store_time: int64[keys], of each key's record, ms since 1970.
         stop_position: where in the buffer the first record begins whose keys were not read.
@@ -271,7 +271,7 @@ class Ops(Protocol):
             dirty_pages: bool[pages], set True for each page of 4,096 bytes of ``image`` that was changed.
             entries: uint8[20 × n], where the new entries are written; the first 20 bytes are for the file's
                 next entry.
-            key_hashes: int32[keys], as ``format.java_hash.index_key_hash`` computes them.
+            key_hashes: int32[keys], as ``format.java.java_hash.index_key_hash`` computes them.
             physical_offsets: int64[keys], of the keys' records.
             store_times: int64[keys], of the keys' records, ms since 1970.
             entry_count: how many entries the file has room for, including the first one, which stays unused.
@@ -297,7 +297,7 @@ class Ops(Protocol):
             image: uint8[40 + 4 × slots], the file's header and slots.
             written: uint8[20 × n], the file's entries from number 0 on, as far as they are written.
             tail: uint8[20 × m], the entries after them, which are not in the file yet.
-            key_hash: as ``format.java_hash.index_key_hash`` computes it.
+            key_hash: as ``format.java.java_hash.index_key_hash`` computes it.
             begin_time: the earliest store time wanted, ms since 1970; the index rounds it to seconds.
             end_time: the latest store time wanted, ms since 1970.
             max_count: the most offsets to return.
@@ -325,7 +325,7 @@ class Ops(Protocol):
     def arrow(
         self, buffer: Buffer | Bytes, scan: Scan, rows: Longs, columns: Collection[str]
     ) -> "pa.RecordBatch":
-        """Gather records into Arrow columns, which ``plain_arrow.TYPES`` names; needs pyarrow.
+        """Gather records into Arrow columns, which ``kernels.arrow.plain.TYPES`` names; needs pyarrow.
 
         Args:
             rows: int64[], the indices in the scan of the records, such as ``select`` returns.

@@ -11,7 +11,7 @@ from cometmq.format import index, properties, queue_entry
 from cometmq.format.checksum import Crc
 from cometmq.format.delay_level import DelayLevels
 from cometmq.format.dispatch import index_keys, queue_tags_code
-from cometmq.format.java_hash import index_key_hash, java_hash
+from cometmq.format.java.java_hash import index_key_hash, java_hash
 from cometmq.format.record import RecordHead
 from cometmq.format.scan import StopReason, check
 from cometmq.format.sys_flag import (
@@ -31,7 +31,7 @@ from cometmq.kernels.ops import (
     Runs,
     Scan,
 )
-from cometmq.kernels.plain_pulls import PlainPulls
+from cometmq.kernels.pulls.plain import PlainPulls
 from cometmq.message import Buffer
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ def select(
 
 def arrow(buffer: Buffer | Bytes, scan: Scan, rows: Longs, columns: Collection[str]) -> "pa.RecordBatch":
     """Gather records into Arrow columns: see ``ops.Ops.arrow``."""
-    from cometmq.kernels import plain_arrow  # noqa: PLC0415  pyarrow is large, and only Spark has it
+    from cometmq.kernels.arrow import plain as plain_arrow  # noqa: PLC0415  pyarrow is large; only Spark has it
 
     return plain_arrow.gather(buffer, scan, rows, columns)
 

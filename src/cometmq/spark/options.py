@@ -40,7 +40,7 @@ import msgspec
 
 from cometmq.errors import SettingsError
 from cometmq.spark import values
-from cometmq.spark.remote import path_of
+from cometmq.spark.files.remote import path_of
 from cometmq.spark.values import Given
 
 BYTES_PER_PARTITION: Final = 128 * 1024 * 1024

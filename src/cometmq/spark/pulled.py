@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 from cometmq import kernels
 from cometmq.errors import DamagedRecord
 from cometmq.format.scan import Stop, check
+from cometmq.kernels.arrow.plain import TYPES
 from cometmq.kernels.ops import Longs, Ops, Scan
-from cometmq.kernels.plain_arrow import TYPES
 from cometmq.message import Buffer
-from cometmq.spark.bodies import whole_bodies
+from cometmq.spark.files.bodies import whole_bodies
 
 RECORDS_MAX: Final = 32_768
 """Of one batch: more would not stay in the processor's caches."""

@@ -82,7 +82,7 @@ def arrow_schema(columns: Iterable[str] = COLUMNS) -> "pa.Schema":
     """Give the Arrow schema of ``columns``, in their order: how they travel to Spark."""
     import pyarrow as pa  # noqa: PLC0415  large, and who only checks options needs none
 
-    from cometmq.kernels.plain_arrow import TYPES  # noqa: PLC0415  as above
+    from cometmq.kernels.arrow.plain import TYPES  # noqa: PLC0415  as above
 
     return pa.schema([(name, pa.string() if name in NOT_IN_RECORDS else TYPES[name]) for name in columns])
 

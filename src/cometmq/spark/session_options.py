@@ -31,7 +31,7 @@ def session_options(spark: SparkSession) -> dict[str, Any]:
     """
     from cometmq.spark import options as of_files  # noqa: PLC0415  a source's processes need none of these three
     from cometmq.spark.live import options as of_reads  # noqa: PLC0415  as above
-    from cometmq.spark.live import sink as of_writes  # noqa: PLC0415  as above
+    from cometmq.spark.sink import sink as of_writes  # noqa: PLC0415  as above
 
     known = {*of_files.OPTIONS, *of_reads.OPTIONS, *of_writes.OPTIONS}
     found = {name: text for name, text in spark.conf.getAll.items() if name.startswith(SESSION_PREFIX)}

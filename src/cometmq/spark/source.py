@@ -62,7 +62,7 @@ class RocketMQSource(DataSource):
             from cometmq.spark.live.options import parse as parse_live
 
             return reader_of(parse_live(self.options, stream=False), columns_of(schema))
-        from cometmq.spark.log_reader import reader_of as reader_of_files
+        from cometmq.spark.files.log_reader import reader_of as reader_of_files
         from cometmq.spark.options import parse
 
         return reader_of_files(parse(self.options), columns_of(schema))
@@ -83,8 +83,8 @@ class RocketMQSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Give what sends the rows of a frame."""
         from cometmq.errors import SettingsError
-        from cometmq.spark.live import sink
-        from cometmq.spark.live.rows import check_columns
+        from cometmq.spark.sink import sink
+        from cometmq.spark.sink.rows import check_columns
 
         options = sink.parse(self.options)
         if overwrite:
@@ -94,8 +94,8 @@ class RocketMQSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802, ARG002  Spark's
         """Give what sends the rows of micro-batches; in each mode of output they are added."""
-        from cometmq.spark.live import sink
-        from cometmq.spark.live.rows import check_columns
+        from cometmq.spark.sink import sink
+        from cometmq.spark.sink.rows import check_columns
 
         options = sink.parse(self.options)
         check_columns(schema, options.topic, options.key_column)

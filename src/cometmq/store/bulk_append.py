@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 
 from cometmq.io.clock import Clock
-from cometmq.kernels.sends import MESSAGES_MAX, SendBatch
-from cometmq.store.dispatch import Dispatcher
+from cometmq.kernels.sends.rows import MESSAGES_MAX, SendBatch
 from cometmq.store.parts import Parts
+from cometmq.store.upkeep.dispatch import Dispatcher
 
 
 class BulkAppend:

@@ -25,10 +25,10 @@ from cometmq.format.stored import readable_message, stored_message
 from cometmq.message import Message, StoredMessage
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.clock_steps import ClockSteps
-from cometmq.store.get_result import GetResult
-from cometmq.store.query import QueryResult
-from cometmq.store.reading import run
-from cometmq.store.readings import Readings
+from cometmq.store.read.get_result import GetResult
+from cometmq.store.read.query import QueryResult
+from cometmq.store.read.reading import run
+from cometmq.store.read.readings import Readings
 from cometmq.store.settings import StoreSettings
 
 HOST: Final = pack_host("127.0.0.1", 10911)

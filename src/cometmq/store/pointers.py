@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from cometmq.store.commit_log import CommitLog
-from cometmq.store.dispatch import Dispatcher
-from cometmq.store.flush import Flusher
+from cometmq.store.log.commit_log import CommitLog
+from cometmq.store.log.flush import Flusher
 from cometmq.store.settings import StoreSettings
+from cometmq.store.upkeep.dispatch import Dispatcher
 
 
 class Pointers(NamedTuple):

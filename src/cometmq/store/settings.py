@@ -16,7 +16,7 @@ from msgspec import Meta, field
 from cometmq.errors import SettingsError
 from cometmq.format.checksum import Crc
 from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
-from cometmq.format.timer_wheel import SLOTS
+from cometmq.format.timer.wheel import SLOTS
 
 Positive = Annotated[int, Meta(ge=1)]
 FileSize = Annotated[int, Meta(ge=4096, le=2**31 - 1)]
@@ -59,7 +59,7 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         flush_commit_log_least_pages: … if at least this many 4 KiB pages wait …
         flush_commit_log_thorough_interval: … or this much time has passed.
         write_without_mmap: write the CommitLog through the file channel, or else through a mapped file …
-        transient_store_pool_enable: … or into buffers of the process first: see ``store/write_path.py``.
+        transient_store_pool_enable: … or into buffers of the process first: see ``store/log/write_path.py``.
         transient_store_pool_size: how many buffers there are, each of a CommitLog file's length.
         fast_fail_if_no_buffer_in_store_pool: refuse messages rather than make one buffer more.
         commit_interval_commit_log: how often buffers go to the CommitLog's files …

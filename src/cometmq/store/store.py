@@ -22,25 +22,25 @@ from cometmq.message import Buffer
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.bulk_append import BulkAppend
 from cometmq.store.clock_steps import ClockSteps
-from cometmq.store.commit_log import describe
-from cometmq.store.deletions import Deletions
-from cometmq.store.dispatch import NO_QUEUE, Arrival, Dispatcher, has_queue_entry
-from cometmq.store.flush import Flusher
-from cometmq.store.full_disk import told_if_full
-from cometmq.store.get import RecordFilter
-from cometmq.store.get_result import GetResult
-from cometmq.store.mend import mend
+from cometmq.store.log.commit_log import describe
+from cometmq.store.log.flush import Flusher
 from cometmq.store.messages import Messages
 from cometmq.store.parts import Parts, make_parts
 from cometmq.store.pointers import HasPointers
 from cometmq.store.progress import Progress, ProgressLines
-from cometmq.store.reading import Step, run
-from cometmq.store.readings import TIME_MAX, Readings
-from cometmq.store.recent import recent_records
-from cometmq.store.recover import recover
-from cometmq.store.retention import Retention
+from cometmq.store.queue.deletions import Deletions
+from cometmq.store.read.get import RecordFilter
+from cometmq.store.read.get_result import GetResult
+from cometmq.store.read.reading import Step, run
+from cometmq.store.read.readings import TIME_MAX, Readings
+from cometmq.store.recovery.full_disk import told_if_full
+from cometmq.store.recovery.mend import mend
+from cometmq.store.recovery.recent import recent_records
+from cometmq.store.recovery.recover import recover
 from cometmq.store.settings import StoreSettings
-from cometmq.store.upkeep import Upkeep
+from cometmq.store.upkeep.dispatch import NO_QUEUE, Arrival, Dispatcher, has_queue_entry
+from cometmq.store.upkeep.retention import Retention
+from cometmq.store.upkeep.upkeep import Upkeep
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from cometmq.errors import FormatError
-from cometmq.format import fastjson, layout
+from cometmq.format import layout
+from cometmq.format.java import fastjson
 from cometmq.io.files import FileLayer
 
 log = logging.getLogger(__name__)

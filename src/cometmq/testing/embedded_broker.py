@@ -16,9 +16,9 @@ from typing import Any, Final, Self, TypeVar
 from cometmq.arguments import COUNT, FLAG, SECONDS, TEXT, check, instance_of, number, or_none
 from cometmq.broker.broker import Broker
 from cometmq.broker.own_address import LOOPBACK
-from cometmq.broker.pull import SUSPEND_MS_MAX
+from cometmq.broker.requests.pull import SUSPEND_MS_MAX
 from cometmq.broker.settings import BrokerSettings
-from cometmq.broker.topics import AUTO_CREATE_TOPIC
+from cometmq.broker.state.topics import AUTO_CREATE_TOPIC
 from cometmq.cluster.route import queue_of_key
 from cometmq.errors import SettingsError
 from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels

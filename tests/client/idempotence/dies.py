@@ -11,8 +11,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
+from cometmq.client.consumer.subscription import Subscription
 from cometmq.client.idempotence import Deduplicator
-from cometmq.client.subscription import Subscription
 from cometmq.io.clock import ManualClock
 from cometmq.message import StoredMessage
 

@@ -14,9 +14,9 @@ import pytest
 from msgspec.structs import replace
 from tests.pulled import stored
 
+from cometmq.client.consumer.outcome import DeadLetter, PutOff, Retry
+from cometmq.client.consumer.subscription import Handler, Subscription
 from cometmq.client.idempotence import Deduplicator, MemoryClaims
-from cometmq.client.outcome import DeadLetter, PutOff, Retry
-from cometmq.client.subscription import Handler, Subscription
 from cometmq.errors import SettingsError
 from cometmq.io.clock import ManualClock
 from cometmq.message import StoredMessage

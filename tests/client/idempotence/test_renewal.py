@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 from tests.pulled import stored
 
+from cometmq.client.consumer.outcome import PutOff
 from cometmq.client.idempotence import Deduplicator, MemoryClaims
-from cometmq.client.outcome import PutOff
 from cometmq.cluster.claims import Mark
 from cometmq.io.clock import ManualClock
 from cometmq.message import StoredMessage

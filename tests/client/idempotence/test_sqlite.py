@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from cometmq.client.consumer.outcome import PutOff
 from cometmq.client.idempotence import SqliteClaims, sqlite
-from cometmq.client.outcome import PutOff
 from cometmq.io.clock import ManualClock
 
 LEASE_MS = 10

@@ -8,10 +8,10 @@ import pytest
 from tests.counted import CountedFiles
 
 from cometmq.format import layout
+from cometmq.spark.files.remote import path_of
+from cometmq.spark.files.splits import LogFile, log_files, splits, within
 from cometmq.spark.jobs import ranges
 from cometmq.spark.jobs.ranges import Range
-from cometmq.spark.remote import path_of
-from cometmq.spark.splits import LogFile, log_files, splits, within
 
 
 @pytest.mark.parametrize("bytes_per_task", [50_000, 1 << 30])

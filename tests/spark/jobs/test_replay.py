@@ -27,7 +27,7 @@ from cometmq.spark.jobs.replay import (
     shares,
 )
 from cometmq.spark.jobs.sources import stored
-from cometmq.spark.live.sink import SinkOptions
+from cometmq.spark.sink.sink import SinkOptions
 from cometmq.store import MessageStore, StoreSettings
 
 KINDS: dict[str, pa.DataType] = {

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from tests.log_rows import plain_rows
 
 from cometmq.errors import SettingsError
-from cometmq.spark.jobs.archive import archive
+from cometmq.spark.jobs.export.archive import archive
 from cometmq.spark.jobs.sources import stored
 
 pytestmark = pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy

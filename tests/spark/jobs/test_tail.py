@@ -9,9 +9,9 @@ from fsspec import filesystem
 from pyspark.sql import SparkSession
 
 from cometmq.format import layout
+from cometmq.spark.files.remote import path_of
+from cometmq.spark.files.splits import log_files
 from cometmq.spark.jobs.tail import last_begun, records_end
-from cometmq.spark.remote import path_of
-from cometmq.spark.splits import log_files
 from cometmq.store.verify import verify
 
 pytestmark = pytest.mark.timeout(600)  # Spark's start and first tasks, on a machine that is busy

@@ -10,8 +10,8 @@ from tests.spark.live.conftest import Topics, counted, queue
 from cometmq import blocking
 from cometmq.admin import groups
 from cometmq.admin.cluster import ClusterAdmin
-from cometmq.broker.query import Queries
 from cometmq.broker.refused import Refused
+from cometmq.broker.requests.query import Queries
 from cometmq.errors import NetworkError, RemoteError, SettingsError
 from cometmq.net.address import free_port
 from cometmq.spark.live.cluster import Cluster

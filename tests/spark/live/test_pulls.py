@@ -4,7 +4,7 @@ import pytest
 from tests.live import in_thread
 from tests.spark.live.conftest import Topics, queue
 
-from cometmq.client.queue_requests import PulledRecords
+from cometmq.client.consumer.queue_requests import PulledRecords
 from cometmq.errors import NetworkError
 from cometmq.format.record import decode_many
 from cometmq.spark.live import pulls

@@ -10,7 +10,7 @@ import pytest
 from tests.live import in_thread
 from tests.spark.live.conftest import Topics, counted, queue
 
-from cometmq.broker.admin_topics import TopicAdmin
+from cometmq.broker.admin.topics import TopicAdmin
 from cometmq.broker.refused import Refused
 from cometmq.errors import RemoteError
 from cometmq.message import MessageQueue

@@ -11,7 +11,7 @@ from cometmq.format.checkpoint import Checkpoint
 from cometmq.format.consume_queue_ext import address_of, pack
 from cometmq.format.index import IndexEntry, IndexHeader
 from cometmq.format.queue_entry import FILLER
-from cometmq.store.index_view import IndexView
+from cometmq.store.index.index_view import IndexView
 from cometmq.store.inspect.entries import checkpoint_rows, ext_rows, index_rows, queue_rows
 from cometmq.store.inspect.row import DAMAGED, UNUSED
 

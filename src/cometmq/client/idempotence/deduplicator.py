@@ -15,11 +15,11 @@ from sqlite3 import Connection
 from typing import Final, Self
 
 from cometmq.arguments import ArgumentKind, check, number
+from cometmq.client.consumer.outcome import PutOff
 from cometmq.client.idempotence.key import IdempotentBy, key_by
 from cometmq.client.idempotence.renewal import Renewal, Taken
 from cometmq.client.idempotence.sqlite import SqliteClaims
 from cometmq.client.idempotence.store import ClaimStore
-from cometmq.client.outcome import PutOff
 from cometmq.cluster.claims import ClaimState
 from cometmq.errors import SettingsError
 from cometmq.format.delay_level import DelayLevels

@@ -9,11 +9,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import InputPartition
 
+from cometmq.spark.files.log_reader import LogReader
+from cometmq.spark.files.splits import LogFile, Piece, gaps, splits, within
 from cometmq.spark.jobs.parts import on_parts
-from cometmq.spark.log_reader import LogReader
 from cometmq.spark.options import BYTES_PER_PARTITION, ReadOptions
 from cometmq.spark.schema import spark_schema
-from cometmq.spark.splits import LogFile, Piece, gaps, splits, within
 
 log = logging.getLogger(__name__)
 

@@ -21,18 +21,18 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from cometmq.client.producer import Producer
+from cometmq.client.producer.producer import Producer
 from cometmq.errors import SettingsError
 from cometmq.format.layout import valid_topic
 from cometmq.message import MessageQueue
+from cometmq.spark.files.remote import path_of
 from cometmq.spark.jobs.sources import stored
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.live.options import RETRY_SECONDS, name_servers
-from cometmq.spark.live.rows import rows_of
-from cometmq.spark.live.sink import SinkOptions, send_rows
 from cometmq.spark.live.survey import is_users
 from cometmq.spark.options import BYTES_PER_PARTITION
-from cometmq.spark.remote import path_of
+from cometmq.spark.sink.rows import rows_of
+from cometmq.spark.sink.sink import SinkOptions, send_rows
 
 GROUP: Final = "cometmq-spark-replay"
 BORN_TIME: Final = "ORIGIN_BORN_TIME"

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cometmq.spark.jobs.filled import filled
+from cometmq.spark.files.splits import log_files
+from cometmq.spark.jobs.export.filled import filled
 from cometmq.spark.jobs.ranges import Range, records
 from cometmq.spark.options import BYTES_PER_PARTITION
-from cometmq.spark.splits import log_files
 
 
 def stored(

@@ -8,9 +8,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from cometmq.errors import CometMQError, SettingsError
+from cometmq.spark.files.remote import path_of
 from cometmq.spark.jobs.parts import on_parts
 from cometmq.spark.jobs.watch import Progress, watched
-from cometmq.spark.remote import path_of
 
 
 def on_each(

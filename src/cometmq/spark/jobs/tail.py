@@ -8,10 +8,10 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from cometmq import kernels
+from cometmq.spark.files.remote import RemotePath, opened
+from cometmq.spark.files.splits import LogFile, Piece, splits, within
+from cometmq.spark.files.walk import scans
 from cometmq.spark.jobs.parts import on_parts
-from cometmq.spark.remote import RemotePath, opened
-from cometmq.spark.splits import LogFile, Piece, splits, within
-from cometmq.spark.walk import scans
 
 SIZE_BYTES: Final = 4
 """With which a record begins: they are not all zeros."""

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from cometmq.format.scan import Stop, check
 from cometmq.kernels.ops import Flags, Longs, Ops, Scan
-from cometmq.spark.gathering import Names, gather
+from cometmq.spark.files.gathering import Names, gather
 from cometmq.spark.live.pulls import Piece
 from cometmq.spark.live.ranges import Range
 

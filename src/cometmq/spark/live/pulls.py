@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final, NamedTuple
 
-from cometmq.client.queue_requests import PULL_COUNT, PulledRecords, PullStatus, QueueRequests
+from cometmq.client.consumer.queue_requests import PULL_COUNT, PulledRecords, PullStatus, QueueRequests
 from cometmq.errors import NetworkError
 from cometmq.spark.live.links import Link
 from cometmq.spark.live.options import LiveOptions

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from cometmq import kernels
 from cometmq.errors import StoreDamaged
-from cometmq.spark.bodies import whole_bodies
+from cometmq.spark.files.bodies import whole_bodies
 from cometmq.spark.live.answers import Answers, Wanted
 from cometmq.spark.live.links import linked
 from cometmq.spark.live.loss import tell_loss

@@ -17,7 +17,7 @@ from cometmq.format.index import (
     slot_position,
 )
 from cometmq.format.queue_entry import SIZE, QueueEntry, unpack
-from cometmq.store.index_view import IndexView
+from cometmq.store.index.index_view import IndexView
 from cometmq.store.inspect.row import DAMAGED, UNUSED, Field, Row, time_field
 
 SLOTS_SHOWN_MAX = 20

@@ -11,19 +11,20 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from cometmq.errors import FormatError, SettingsError
-from cometmq.format import fastjson, layout
+from cometmq.format import layout
 from cometmq.format.checkpoint import SIZE as CHECKPOINT_SIZE
 from cometmq.format.checksum import Crc
 from cometmq.format.index import file_size
+from cometmq.format.java import fastjson
 from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
 from cometmq.format.record import HEAD_MAX_SIZE, MAGIC_AT, MAGIC_V1, MAGIC_V2, PHYSICAL_OFFSET_AT
 from cometmq.io.files import File, FileLayer
-from cometmq.store.index_view import IndexView
+from cometmq.store.index.index_view import IndexView
 from cometmq.store.inspect.entries import checkpoint_rows, ext_rows, index_rows, queue_rows
 from cometmq.store.inspect.records import record_position, record_rows
 from cometmq.store.inspect.row import DAMAGED, Field, Row
+from cometmq.store.offline.sizes import IndexSizes, tell_index_sizes
 from cometmq.store.settings import StoreSettings
-from cometmq.store.sizes import IndexSizes, tell_index_sizes
 
 _MAGICS = [magic.to_bytes(4, "big") for magic in (MAGIC_V1, MAGIC_V2)]
 

@@ -22,10 +22,10 @@ from cometmq.format.record import (
     START_SIZE,
 )
 from cometmq.format.scan import Stop, check
-from cometmq.store.directory import REBUILD, StoreDirectory
 from cometmq.store.finding import Finding, Severity
-from cometmq.store.log_scan import Chunk, Damage, LogScan
-from cometmq.store.seek import record_store_time
+from cometmq.store.offline.directory import REBUILD, StoreDirectory
+from cometmq.store.read.seek import record_store_time
+from cometmq.store.recovery.log_scan import Chunk, Damage, LogScan
 from cometmq.store.verify.findings import Findings
 
 LOST = f"what is there is lost, the rest can be read; {REBUILD} if a queue or the index is damaged too"

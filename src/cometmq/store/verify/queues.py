@@ -18,15 +18,15 @@ from cometmq.format.consume_queue_ext import ADDRESS_MAX
 from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.queue_entry import FILLER, SIZE, QueueEntry, pack
 from cometmq.kernels.ops import Dispatch
-from cometmq.store.directory import REBUILD, StoreDirectory
 from cometmq.store.finding import Finding, Severity
-from cometmq.store.log_scan import Chunk
-from cometmq.store.queue_files import QueueFiles
-from cometmq.store.queues import QueueKey
-from cometmq.store.replay import EntriesByQueue, is_odd, keep_due_times, runs_of, whole_entries
+from cometmq.store.offline.directory import REBUILD, StoreDirectory
+from cometmq.store.queue.queue_files import QueueFiles
+from cometmq.store.queue.queues import QueueKey
+from cometmq.store.recovery.log_scan import Chunk
+from cometmq.store.recovery.replay import EntriesByQueue, is_odd, keep_due_times, runs_of, whole_entries
+from cometmq.store.recovery.vouched import vouched_start
 from cometmq.store.verify.findings import AT_START, Findings
 from cometmq.store.verify.log import LogExtent
-from cometmq.store.vouched import vouched_start
 
 WRONG_MAX = 1_000
 """So many stretches of wrong entries are kept for one queue."""

@@ -3,10 +3,11 @@
 from pathlib import Path
 
 from cometmq.errors import FormatError
-from cometmq.format import fastjson, layout
+from cometmq.format import layout
 from cometmq.format.checkpoint import SIZE, Checkpoint
-from cometmq.store.directory import StoreDirectory
+from cometmq.format.java import fastjson
 from cometmq.store.folders import files_in
+from cometmq.store.offline.directory import StoreDirectory
 from cometmq.store.verify.findings import Findings
 
 TABLE_SUFFIX = ".json"

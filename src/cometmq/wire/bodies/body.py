@@ -4,7 +4,7 @@ Encoding: members in the order of their names, None left out, number keys withou
 JSON is requested, and a :class:`~cometmq.message.MessageQueue` as an object even as a key
 (``{{"brokerName":"b","queueId":0,"topic":"t"}:5}``), as Java clients expect it.
 
-Decoding: accepts all that :mod:`cometmq.format.fastjson` accepts; null counts as absent, numbers may be
+Decoding: accepts all that :mod:`cometmq.format.java.fastjson` accepts; null counts as absent, numbers may be
 quoted, unknown members are ignored.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from cometmq.errors import FormatError
-from cometmq.format import fastjson
+from cometmq.format.java import fastjson
 from cometmq.message import Buffer, MessageQueue
 
 LENIENT_LENGTH_MAX: Final = 4 * 1024 * 1024

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec import field
 
-from cometmq.format.java_hash import java_hash
+from cometmq.format.java.java_hash import java_hash
 from cometmq.wire.bodies.body import Body
 from cometmq.wire.headers.fields import Int, Long
 

@@ -21,8 +21,8 @@ from typing import Final
 from msgspec import field
 
 from cometmq.errors import FormatError
-from cometmq.format import fastjson
 from cometmq.format.compression import decompress
+from cometmq.format.java import fastjson
 from cometmq.format.sys_flag import COMPRESSED
 from cometmq.message import Buffer
 from cometmq.wire.bodies.body import Body, from_plain, to_plain

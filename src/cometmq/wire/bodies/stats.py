@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import field
 
-from cometmq.format import fastjson
+from cometmq.format.java import fastjson
 from cometmq.message import MessageQueue
 from cometmq.wire.bodies.body import Body, decode
 

@@ -23,8 +23,10 @@ from tests.store.conftest import new_message
 from cometmq.format import layout, properties
 from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
 from cometmq.format.index import HEADER_SIZE
-from cometmq.spark import log_end, remote, remote_files
-from cometmq.spark.jobs.entries import Rules, topic_bytes
+from cometmq.spark.files import log_end, remote, remote_files
+from cometmq.spark.files.remote import path_of
+from cometmq.spark.files.splits import splits
+from cometmq.spark.jobs.rebuild.entries import Rules, topic_bytes
 from cometmq.spark.jobs.verify import look as look_module
 from cometmq.spark.jobs.verify.checks import (
     LISTED,
@@ -38,8 +40,6 @@ from cometmq.spark.jobs.verify.index import IndexSeen, index_parts
 from cometmq.spark.jobs.verify.log import PieceSeen
 from cometmq.spark.jobs.verify.look import Claims, LastLook, judge, look
 from cometmq.spark.jobs.verify.rows import ENTRIES, ERROR, INDEX, KEYS, PIECE, QUEUE, LogPart, Rows, read_rows
-from cometmq.spark.remote import path_of
-from cometmq.spark.splits import splits
 from cometmq.store import MessageStore, StoreSettings
 from cometmq.store.finding import Finding
 from cometmq.store.verify import findings as findings_module

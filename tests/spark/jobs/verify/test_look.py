@@ -8,8 +8,8 @@ from pathlib import Path
 from cometmq.format import layout
 from cometmq.spark.jobs.verify.log import Blank, Kept, LogSeen, LostStretch
 from cometmq.spark.jobs.verify.look import Claims, LastLook, claims_batch, judge, look
-from cometmq.store.directory import StoreDirectory
-from cometmq.store.log_scan import NO_RECORD
+from cometmq.store.offline.directory import StoreDirectory
+from cometmq.store.recovery.log_scan import NO_RECORD
 from cometmq.store.verify.keys import NONE_MISSING
 
 FILE = 1 << 20

@@ -10,11 +10,11 @@ import pytest
 from cometmq.format import layout
 from cometmq.format.checksum import Crc
 from cometmq.format.delay_level import DelayLevels
-from cometmq.spark.jobs.entries import QUEUE_ROW, Rules
+from cometmq.spark.files.splits import log_files, splits
+from cometmq.spark.jobs.rebuild.entries import QUEUE_ROW, Rules
 from cometmq.spark.jobs.verify import rows as module
 from cometmq.spark.jobs.verify.log import PieceSeen
 from cometmq.spark.jobs.verify.rows import ERROR, KEYS, PIECE, QUEUE, LogPart, read_rows
-from cometmq.spark.splits import log_files, splits
 
 RULES = Rules(Crc.BODY, DelayLevels(()), indexed=True)
 

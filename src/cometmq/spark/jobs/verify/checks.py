@@ -16,13 +16,13 @@ import pyarrow as pa
 
 from cometmq import kernels
 from cometmq.errors import CometMQError
-from cometmq.spark.jobs.entries import QUEUE_ROW, queue_key
+from cometmq.spark.files.remote_files import layer_of
+from cometmq.spark.jobs.rebuild.entries import QUEUE_ROW, queue_key
 from cometmq.spark.jobs.verify.index import ENTRY_ROW, IndexSeen
 from cometmq.spark.jobs.verify.log import LogSeen, PieceSeen, joined
 from cometmq.spark.jobs.verify.look import Looked
 from cometmq.spark.jobs.verify.rows import ENTRIES, KEY_ROW
-from cometmq.spark.remote_files import layer_of
-from cometmq.store.directory import StoreDirectory
+from cometmq.store.offline.directory import StoreDirectory
 from cometmq.store.settings import StoreSettings
 from cometmq.store.verify.findings import Findings, Reported
 from cometmq.store.verify.index import NOTHING

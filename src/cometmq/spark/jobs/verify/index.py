@@ -22,10 +22,10 @@ from cometmq.format.index import (
 )
 from cometmq.io.files import File
 from cometmq.kernels.ops import Ints, Longs
+from cometmq.spark.files.remote_files import layer_of
 from cometmq.spark.jobs.verify.look import Looked
 from cometmq.spark.jobs.verify.rows import ENTRIES, INDEX, Row
-from cometmq.spark.remote_files import layer_of
-from cometmq.store.index_view import ENTRY_DTYPE, SLOT_DTYPE
+from cometmq.store.index.index_view import ENTRY_DTYPE, SLOT_DTYPE
 from cometmq.store.verify.findings import Findings, Reported
 from cometmq.store.verify.index import BLOCK_ENTRIES, entries_of
 from cometmq.store.verify.index_file import IndexFileCheck

@@ -1,9 +1,10 @@
 """How far a log goes, and what of it is damage, by what many tasks have found in pieces of it.
 
 A task walks its piece and returns where runs of records lie, *segments*, and when their first and last ones
-were stored. That is all that the rules of ``store.log_scan`` and ``store.verify.log`` look at: what lies
-between two segments is damage if the record behind it was stored no earlier than the one before it, and is
-vouched for; otherwise the log goes on in the next file, if that begins with such a record, or it ends there.
+were stored. That is all that the rules of ``store.recovery.log_scan`` and ``store.verify.log`` look at: what
+lies between two segments is damage if the record behind it was stored no earlier than the one before it,
+and is vouched for; otherwise the log goes on in the next file, if that begins with such a record, or it
+ends there.
 """
 
 from bisect import bisect_left, bisect_right

@@ -12,14 +12,15 @@ from cometmq.format.checksum import Crc
 from cometmq.format.index import HEADER_SIZE, IndexHeader
 from cometmq.format.record import HEAD_MAX_SIZE, MAGIC_AT
 from cometmq.format.scan import Stop, StopReason, check
+from cometmq.spark.files.remote import RemotePath, opened, path_of
+from cometmq.spark.files.remote_files import layer_of
+from cometmq.spark.files.splits import LogFile
 from cometmq.spark.jobs.verify.log import LogSeen
-from cometmq.spark.remote import RemotePath, opened, path_of
-from cometmq.spark.remote_files import layer_of
-from cometmq.spark.splits import LogFile
-from cometmq.store.directory import StoreDirectory
 from cometmq.store.finding import Finding, Severity
-from cometmq.store.log_scan import NO_RECORD
-from cometmq.store.queues import QueueKey
+from cometmq.store.offline.directory import StoreDirectory
+from cometmq.store.queue.queues import QueueKey
+from cometmq.store.recovery.log_scan import NO_RECORD
+from cometmq.store.recovery.vouched import vouched_start
 from cometmq.store.settings import StoreSettings
 from cometmq.store.verify.findings import PER_FILE_MAX, Findings, Reported
 from cometmq.store.verify.index import judge_unindexed
@@ -28,7 +29,6 @@ from cometmq.store.verify.log import LOST, judge_end, wrong_blank
 from cometmq.store.verify.queues import claimed_end, list_queues
 from cometmq.store.verify.tables import check_checkpoint, check_tables
 from cometmq.store.verify.whole import not_closed
-from cometmq.store.vouched import vouched_start
 
 CLAIMS: Final = "store int, end bigint, error string"
 

@@ -28,14 +28,14 @@ from cometmq.errors import CometMQError
 from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.record import MAGIC_AT, MAGIC_BLANK, START_SIZE
 from cometmq.kernels.ops import Scan
-from cometmq.spark.jobs.entries import QUEUE_ROW, Rules, topic_bytes
+from cometmq.spark.files.remote import Bytes, Mapped, opened
+from cometmq.spark.files.splits import Piece
+from cometmq.spark.files.walk import BYTES_MAX, PieceWalk
+from cometmq.spark.jobs.rebuild.entries import QUEUE_ROW, Rules, topic_bytes
 from cometmq.spark.jobs.verify.log import Blank, PieceSeen, Segment
-from cometmq.spark.remote import Bytes, Mapped, opened
-from cometmq.spark.splits import Piece
-from cometmq.spark.walk import BYTES_MAX, PieceWalk
-from cometmq.store.log_scan import Chunk
-from cometmq.store.replay import EntriesByQueue
-from cometmq.store.torn import cut_torn
+from cometmq.store.recovery.log_scan import Chunk
+from cometmq.store.recovery.replay import EntriesByQueue
+from cometmq.store.recovery.torn import cut_torn
 from cometmq.store.verify.keys import keys_of
 
 PIECE, QUEUE, KEYS, INDEX, ENTRIES, ERROR = "piece", "queue", "keys", "index", "entries", "error"

@@ -28,8 +28,10 @@ from pyspark.sql import functions as f
 from cometmq import kernels
 from cometmq.format.delay_level import DelayLevels
 from cometmq.format.index import FIRST_ENTRY
-from cometmq.spark.jobs.entries import Rules, topic_bytes
+from cometmq.spark.files.remote import path_of
+from cometmq.spark.files.splits import splits
 from cometmq.spark.jobs.parts import on_parts
+from cometmq.spark.jobs.rebuild.entries import Rules, topic_bytes
 from cometmq.spark.jobs.stores import on_each
 from cometmq.spark.jobs.verify.checks import (
     LISTED,
@@ -58,8 +60,6 @@ from cometmq.spark.jobs.verify.rows import (
 )
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.options import BYTES_PER_PARTITION
-from cometmq.spark.remote import path_of
-from cometmq.spark.splits import splits
 from cometmq.store.finding import Severity
 from cometmq.store.settings import StoreSettings
 from cometmq.store.verify import State

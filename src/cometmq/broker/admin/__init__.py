@@ -1,0 +1,1 @@
+"""Handlers for the requests of operators and their tools."""

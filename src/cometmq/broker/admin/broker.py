@@ -1,0 +1,218 @@
+"""What operators ask about the broker itself. (RocketMQ: AdminBrokerProcessor.java.)"""
+
+from itertools import islice
+from typing import Final
+
+from cometmq import kernels
+from cometmq.broker.handlers import Handlers
+from cometmq.broker.reads import Reads
+from cometmq.broker.refused import Refused
+from cometmq.broker.settings import Settings, as_properties
+from cometmq.broker.state.consumers import Consumers
+from cometmq.broker.state.member_subscriptions import as_text
+from cometmq.broker.state.rates import Rates, sum_text
+from cometmq.format import layout
+from cometmq.format.java.fastjson import dumps
+from cometmq.io.clock import Clock
+from cometmq.io.files import FileLayer
+from cometmq.io.write_health import failures_of
+from cometmq.net.server import Server, Session
+from cometmq.store.read.seek import record_store_time
+from cometmq.store.store import MessageStore
+from cometmq.wire import settings_text
+from cometmq.wire.bodies import DataVersion, TextTable, encode, to_plain
+from cometmq.wire.codes import VERSION, RequestCode, ResponseCode, version_name
+from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import GetBrokerConfigResponseHeader, NoFields, fields
+
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+NO_POOL: Final = 2**31 - 1
+"""Free buffers of a store without a transient store pool, as RocketMQ counts them."""
+_POOLS: Final = ("send", "pull", "litePull", "query", "ack")
+_NOT_HERE: Final = dict.fromkeys(
+    (
+        *(
+            f"{pool}ThreadPoolQueue{what}"
+            for pool in _POOLS
+            for what in ("Size", "Capacity", "HeadWaitTimeMills")
+        ),
+        "EndTransactionQueueSize",
+        "EndTransactionThreadPoolQueueCapacity",
+        "dispatchMaxBuffer",
+        "getMessageEntireTimeMax",
+        "pageCacheLockTimeMills",
+        "timerCongestNum",
+        "timerDequeueTps",
+        "timerEnqueueTps",
+        "timerOffsetBehind",
+        "timerReadBehind",
+    ),
+    "0",
+)
+"""What operators' tools read and this broker has nothing to tell of: it has no thread pools, no timer."""
+
+
+GROUPS_SHOWN: Final = 20
+"""Of so many groups whose members subscribe differently is told."""
+
+
+class BrokerAdmin:
+    """Tells operators of the broker."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: MessageStore,
+        files: FileLayer,
+        reads: Reads,
+        rates: Rates,
+        consumers: Consumers[Session],
+        clock: Clock,
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._files = files
+        self._reads = reads
+        self._rates = rates
+        self._consumers = consumers
+        self._clock = clock
+        self._started_ms = clock.now_ms()
+        self._started_monotonic_ms = clock.monotonic_ms()
+
+    def handlers(self) -> Handlers:
+        """Return what answers which request."""
+        return {
+            RequestCode.GET_BROKER_CONFIG: self.settings,
+            RequestCode.UPDATE_BROKER_CONFIG: self.change_settings,
+            RequestCode.GET_BROKER_RUNTIME_INFO: self.runtime_info,
+        }
+
+    def settings(self, _session: Session, command: Command, _header: NoFields) -> Command:
+        """GET_BROKER_CONFIG: all settings as text."""
+        header = GetBrokerConfigResponseHeader(dumps(to_plain(DataVersion(timestamp=self._started_ms))))
+        body = settings_text.encode(as_properties(self._settings))
+        return response(command, ext_fields=fields(header), body=body)
+
+    def change_settings(self, _session: Session, _command: Command, _header: NoFields) -> Command:
+        """UPDATE_BROKER_CONFIG: refused, nothing can be changed from afar."""
+        raise Refused(
+            ResponseCode.NO_PERMISSION,
+            "no setting of this broker can be changed while it runs: change its file and restart it",
+        )
+
+    def runtime_info(self, session: Session, command: Command, _header: NoFields) -> Command | None:
+        """GET_BROKER_RUNTIME_INFO: how it is doing, by RocketMQ's keys."""
+
+        def make(oldest: bytes | None) -> Command:
+            table = self._versions() | self._disk() | self._pointers() | self._traffic()
+            table |= _connections(session.server)
+            table |= self._warnings()
+            table["earliestMessageTimeStamp"] = str(-1 if oldest is None else record_store_time(oldest))
+            return response(command, body=encode(TextTable(table)))
+
+        oldest = self._store.readings.record(self._store.min_offset)
+        return self._reads.answer(session, command, oldest, make)
+
+    def _versions(self) -> dict[str, str]:
+        up_s = (self._clock.monotonic_ms() - self._started_monotonic_ms) // 1000
+        minutes, seconds = divmod(up_s, 60)
+        hours, minutes = divmod(minutes, 60)
+        days, hours = divmod(hours, 24)
+        return {
+            "bootTimestamp": str(self._started_ms),
+            "startAcceptSendRequestTimeStamp": "0",
+            "brokerActive": "true",
+            "brokerVersion": str(int(VERSION)),
+            "brokerVersionDesc": version_name(VERSION),
+            "runtime": f"[ {days} days, {hours} hours, {minutes} minutes, {seconds} seconds ]",
+        }
+
+    def _warnings(self) -> dict[str, str]:
+        """Return what is wrong with the groups, if anything: a key of our own."""
+        found = islice(self._consumers.differences(), GROUPS_SHOWN)
+        text = ". ".join(
+            f"group {name}: {as_text(difference)}"
+            for name, differences in found
+            for difference in differences
+        )
+        return {"subscriptionDifferences": text} if text else {}
+
+    def _disk(self) -> dict[str, str]:
+        store = self._store
+        path = layout.commitlog_dir(store.root)
+        used, usable = self._files.usage(store.root)
+        ratio = str(used / (used + usable))
+        return {
+            "commitLogDirCapacity": f"Total : {_size(used + usable)}, Free : {_size(usable)}.",
+            "commitLogDiskRatio": ratio,
+            f"commitLogDiskRatio_{path}": ratio,
+            "consumeQueueDiskRatio": ratio,
+        }
+
+    def _pointers(self) -> dict[str, str]:
+        """How far the store has come: RocketMQ's keys, and some of our own for what it has none."""
+        pointers, free_buffers = self._store.pointers, self._store.free_buffers
+        return {
+            "commitLogMinOffset": str(pointers.begin),
+            "commitLogMaxOffset": str(pointers.committed),
+            "commitLogWrittenOffset": str(pointers.written),
+            "commitLogFlushedOffset": str(pointers.flushed),
+            "commitLogSyncCount": str(self._store.sync_count),
+            "commitLogConfirmOffset": str(pointers.confirmed),
+            "commitLogDispatchedOffset": str(pointers.dispatched),
+            "dispatchBehindBytes": str(pointers.confirmed - pointers.dispatched),
+            "remainHowManyDataToCommit": _size(pointers.written - pointers.committed),
+            "remainHowManyDataToFlush": _size(pointers.committed - pointers.flushed),
+            "remainTransientStoreBufferNumbs": str(NO_POOL if free_buffers is None else free_buffers),
+            "storeNotWritable": str(self._store.not_writable or ""),
+            "kernels": kernels.serving(),
+            "storeFailedWrites": "; ".join(map(str, failures_of(self._files))),
+        }
+
+    def _traffic(self) -> dict[str, str]:
+        rates = self._rates
+        stored, given = rates.stored.total, rates.given.total
+        return _NOT_HERE | {
+            "putTps": rates.stored.text(),
+            "getFoundTps": rates.found.text(),
+            "getMissTps": rates.missed.text(),
+            "getTotalTps": sum_text(rates.found, rates.missed),
+            "getTransferredTps": rates.given.text(),
+            "putMessageTimesTotal": str(stored),
+            "putMessageSizeTotal": str(rates.stored_bytes.total),
+            "putMessageAverageSize": str(rates.stored_bytes.total / stored if stored else 0.0),
+            "putMessageFailedTimes": str(rates.refused.total),
+            "putMessageEntireTimeMax": str(rates.put_times.longest_ms),
+            "putMessageDistributeTime": rates.put_times.distribution(),
+            "putLatency99": rates.put_times.within(0.99),
+            "putLatency999": rates.put_times.within(0.999),
+            "msgPutTotalYesterdayMorning": str(rates.stored.yesterday_morning),
+            "msgPutTotalTodayMorning": str(rates.stored.this_morning),
+            "msgPutTotalTodayNow": str(stored),
+            "msgGetTotalYesterdayMorning": str(rates.given.yesterday_morning),
+            "msgGetTotalTodayMorning": str(rates.given.this_morning),
+            "msgGetTotalTodayNow": str(given),
+            "pullRowsCompiled": str(rates.pull_rows["compiled"]),
+            "pullRowsPlain": str(rates.pull_rows["plain"]),
+            "pullsAsCommands": str(rates.pull_commands),
+            "pullsRare": str(rates.rare_pulls),
+        }
+
+
+def _connections(server: Server) -> dict[str, str]:
+    """Return how many connections there are, by keys of our own."""
+    return {
+        "connectionCount": str(len(server.sessions)),
+        "connectionCountMax": str(server.connections_max or ""),
+        "connectionsRefused": str(server.refused_connections),
+    }
+
+
+def _size(count: int) -> str:
+    """Write a number of bytes as RocketMQ does: ``1.5 GiB``."""
+    value, unit = float(count), 0
+    while value >= 1024 and unit + 1 < len(_UNITS):
+        value, unit = value / 1024, unit + 1
+    return f"{count} B" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"

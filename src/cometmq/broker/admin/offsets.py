@@ -1,0 +1,144 @@
+"""What operators order about the offsets of groups. (RocketMQ: AdminBrokerProcessor.java.)"""
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from cometmq.broker.handlers import Handlers
+from cometmq.broker.large_answers import TURN_MAX, encoded, with_body
+from cometmq.broker.reads import Reads
+from cometmq.broker.refused import Refused
+from cometmq.broker.requests.pull import Pulls
+from cometmq.broker.state.consumers import Consumers
+from cometmq.broker.state.groups import Groups
+from cometmq.broker.state.offsets import Offsets
+from cometmq.broker.state.topics import Topics
+from cometmq.message import MessageQueue
+from cometmq.net.server import Session
+from cometmq.store.read.reading import PAUSE, Reading
+from cometmq.store.store import MessageStore
+from cometmq.wire.bodies import QueueOffsets
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import CloneOffsetHeader, ResetOffsetHeader
+
+SOUGHT_MAX: Final = 50
+"""So many queues are searched by time within one turn of the loop."""
+LOGGED_MAX: Final = 20
+"""So many topics of a request are named in the log."""
+
+_log = logging.getLogger(__name__)
+
+
+class OffsetAdmin:
+    """Carries out what operators want of offsets."""
+
+    def __init__(
+        self,
+        groups: Groups,
+        consumers: Consumers[Session],
+        topics: Topics,
+        offsets: Offsets,
+        pulls: Pulls,
+        store: MessageStore,
+        reads: Reads,
+        *,
+        broker_name: str,
+    ) -> None:
+        self._groups = groups
+        self._consumers = consumers
+        self._topics = topics
+        self._offsets = offsets
+        self._pulls = pulls
+        self._store = store
+        self._reads = reads
+        self._broker_name = broker_name
+
+    def handlers(self) -> Handlers:
+        """Return what answers which request."""
+        return {
+            RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.reset,
+            RequestCode.CLONE_GROUP_OFFSET: self.clone,
+        }
+
+    def reset(self, session: Session, command: Command, header: ResetOffsetHeader) -> Command | None:
+        """INVOKE_BROKER_TO_RESET_OFFSET: by time in all queues, or in one; or to an offset in one.
+
+        It holds whether members are there or not. Those that are hear of it by their next pull, which is
+        answered with where to go on, and at once if it is held: any client follows such an answer.
+        """
+        group, topic = header.group, header.topic
+        config = self._topics.find(topic)
+        if config is None:
+            raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"Topic {topic} does not exist")
+        if self._groups.find(group) is None:
+            raise Refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} does not exist")
+        queue_ids = range(config.read_queue_count) if header.queue_id < 0 else [header.queue_id]
+        if header.queue_id >= max(config.read_queue_count, config.write_queue_count):
+            raise Refused(
+                ResponseCode.INVALID_PARAMETER,
+                f"topic {topic} has no queue {header.queue_id}: it has {config.read_queue_count}, from 0 on",
+            )
+
+        def reset_all() -> Reading[bytes]:
+            offsets = yield from self._targets(header, queue_ids)
+            for number, (queue, offset) in enumerate(offsets.items()):
+                if number % TURN_MAX == TURN_MAX - 1:
+                    yield PAUSE
+                self._offsets.reset(group, topic, queue.queue_id, offset)
+                self._pulls.offsets_reset(group, topic, queue.queue_id)
+            return (yield from encoded(QueueOffsets(offsets), len(offsets)))
+
+        return self._reads.answer(session, command, reset_all(), partial(with_body, command))
+
+    def clone(self, session: Session, command: Command, header: CloneOffsetHeader) -> Command | None:
+        """CLONE_GROUP_OFFSET: of topics that are there, and that the source wants unless it is offline."""
+        return self._reads.answer(session, command, self._clone(header), lambda _: response(command))
+
+    def _clone(self, header: CloneOffsetHeader) -> Reading[None]:
+        source, passed_over = header.source_group, 0
+        topics = [header.topic] if header.topic else sorted(self._offsets.topics_of(source))
+        for number, topic in enumerate(topics):
+            if number % TURN_MAX == TURN_MAX - 1:
+                yield PAUSE
+            why_not = self._why_not_cloned(header, topic)
+            if why_not is None:
+                self._offsets.clone(source, header.target_group, topic)
+                continue
+            passed_over += 1
+            if passed_over <= LOGGED_MAX:
+                _log.warning("offsets of group %.130r in %.130r are not cloned: %s", source, topic, why_not)
+        if (further := passed_over - LOGGED_MAX) > 0:
+            _log.warning("offsets of group %.130r in %d further topics are not cloned", source, further)
+
+    def _why_not_cloned(self, header: CloneOffsetHeader, topic: str) -> str | None:
+        if self._topics.find(topic) is None:
+            return "no such topic"
+        if not header.offline and not self._consumers.concerns(header.source_group, topic):
+            return "its members do not subscribe to it"
+        return None
+
+    def _targets(
+        self, header: ResetOffsetHeader, queue_ids: Sequence[int]
+    ) -> Reading[dict[MessageQueue, int]]:
+        """Find out where each queue shall go on. Raises Refused for an offset that the queue has not."""
+        store, topic = self._store, header.topic
+        targets: dict[MessageQueue, int] = {}
+        for queue_id in queue_ids:
+            if len(targets) % SOUGHT_MAX == SOUGHT_MAX - 1:
+                yield PAUSE
+            low, high = store.min_queue_offset(topic, queue_id), store.max_queue_offset(topic, queue_id)
+            if header.queue_id >= 0 and header.offset is not None and header.offset != -1:
+                offset = header.offset
+            elif header.time < 0:
+                offset = high
+            else:
+                offset = yield from store.readings.offset_by_time(topic, queue_id, header.time)
+            if not low <= offset <= high:
+                raise Refused(
+                    ResponseCode.SYSTEM_ERROR,
+                    f"Target offset {offset} not in consume queue range [{low}-{high}]",
+                )
+            targets[MessageQueue(topic, self._broker_name, queue_id)] = offset
+        return targets

@@ -1,0 +1,101 @@
+"""What operators order to be removed from the store. (RocketMQ: AdminBrokerProcessor.java.)"""
+
+from collections.abc import Collection
+from typing import Final
+
+from cometmq.broker.handlers import Handlers
+from cometmq.broker.reads import Reads, read
+from cometmq.broker.refused import outcome
+from cometmq.broker.state.offsets import Offsets
+from cometmq.broker.state.saved_entries import Change, when_all_published
+from cometmq.broker.state.topics import Topics, is_system_topic
+from cometmq.errors import StoreNotWritable
+from cometmq.net.server import Session
+from cometmq.store.queue.queues import QueueKey
+from cometmq.store.read.reading import PAUSE, Reading
+from cometmq.store.store import MessageStore
+from cometmq.wire.bodies import TopicConfig
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import NoFields
+
+TURN_MAX: Final = 500
+"""So many topics are looked at, or forgotten, within one turn of the loop."""
+
+
+class StoreAdmin:
+    """Removes what operators want to be gone."""
+
+    def __init__(self, topics: Topics, store: MessageStore, offsets: Offsets, reads: Reads) -> None:
+        self._topics = topics
+        self._store = store
+        self._offsets = offsets
+        self._reads = reads
+        topics.on_delete(self._delete_data)
+
+    def handlers(self) -> Handlers:
+        """Return what answers which request."""
+        return {
+            RequestCode.DELETE_EXPIRED_COMMITLOG: self.delete_expired,
+            RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: self.clean_queues,
+            RequestCode.CLEAN_UNUSED_TOPIC: self.clean_topics,
+        }
+
+    def delete_expired(self, _session: Session, command: Command, _header: NoFields) -> Command:
+        """DELETE_EXPIRED_COMMITLOG: files past fileReservedTime go in the next rounds, whatever the hour."""
+        self._store.retention.ask()
+        return response(command)
+
+    def clean_queues(self, session: Session, command: Command, _header: NoFields) -> Command | None:
+        """CLEAN_EXPIRED_CONSUMEQUEUE: remove the queues whose messages are all gone.
+
+        A Java broker removes those in use too. They then begin anew at 0, and consumers that stand further
+        on would pass over messages; so here only those of no topic, or beyond its queues, are removed.
+        """
+
+        def forget_offsets(queues: list[QueueKey]) -> None:
+            for topic, queue_id in queues:
+                self._offsets.delete_queue(topic, queue_id)
+
+        cleaning = self._store.deletions.unused(self._is_used, forget_offsets)
+        return self._reads.answer(session, command, cleaning, lambda _: response(command))
+
+    def clean_topics(self, session: Session, command: Command, _header: NoFields) -> Command | None:
+        """CLEAN_UNUSED_TOPIC: remove the queues of topics that do not exist."""
+
+        def answer(error: StoreNotWritable | None) -> None:
+            if not command.is_oneway:
+                session.send(outcome(command, error))
+
+        def answer_later(changes: list[Change[TopicConfig]]) -> None:
+            when_all_published(changes, answer)
+
+        return self._reads.answer(session, command, self._clean_topics(), answer_later)
+
+    def _clean_topics(self) -> Reading[list[Change[TopicConfig]]]:
+        changes: dict[Change[TopicConfig], None] = {}
+        topics = self._store.topics()
+        for first in range(0, len(topics), TURN_MAX):
+            if unused := list(filter(self._is_unknown, topics[first : first + TURN_MAX])):
+                changes[self._topics.delete(unused)] = None
+            yield PAUSE
+        return list(changes)
+
+    async def _delete_data(self, topics: Collection[str]) -> None:
+        """Delete the messages of topics and the offsets in them. Raises StoreNotWritable."""
+        await read(self._store, self._deletion(list(topics)))
+
+    def _deletion(self, topics: list[str]) -> Reading[None]:
+        yield from self._store.deletions.topics(topics)
+        for first in range(0, len(topics), TURN_MAX):
+            self._offsets.delete_topics(topics[first : first + TURN_MAX])
+            yield PAUSE
+
+    def _is_unknown(self, topic: str) -> bool:
+        return self._topics.find(topic) is None and not is_system_topic(topic)
+
+    def _is_used(self, topic: str, queue_id: int) -> bool:
+        if is_system_topic(topic):
+            return True
+        known = self._topics.find(topic)
+        return known is not None and queue_id < max(known.read_queue_count, known.write_queue_count)

@@ -1,0 +1,226 @@
+"""What operators ask and order about topics. (RocketMQ: AdminBrokerProcessor.java.)"""
+
+from functools import partial
+from typing import Final
+
+from msgspec.structs import replace
+
+from cometmq.broker.handlers import Handlers
+from cometmq.broker.large_answers import TURN_MAX, encoded, made, with_body
+from cometmq.broker.reads import Reads
+from cometmq.broker.refused import Refused, outcome
+from cometmq.broker.request_body import RequestBodies
+from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.state.consumers import Consumers
+from cometmq.broker.state.offsets import Offsets
+from cometmq.broker.state.topics import QUEUE_COUNT_MAX, Topics, is_system_topic
+from cometmq.errors import IllegalName
+from cometmq.format.layout import valid_topic
+from cometmq.message import MessageQueue
+from cometmq.net.server import Session
+from cometmq.store.read.reading import PAUSE, Reading
+from cometmq.store.store import MessageStore
+from cometmq.wire.bodies import (
+    DataVersion,
+    GroupNames,
+    TopicConfig,
+    TopicConfigs,
+    TopicNames,
+    TopicOffset,
+    TopicStats,
+    encode,
+    encode_topic_stats,
+)
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import (
+    CreateTopicHeader,
+    GetAllTopicConfigHeader,
+    GetAllTopicConfigResponseHeader,
+    NoFields,
+    TopicHeader,
+    fields,
+)
+
+PERM_MAX: Final = 7
+FILTER_TYPES: Final = ("SINGLE_TAG", "MULTI_TAG")
+"""RocketMQ: TopicFilterType.java; brokers make no difference between them."""
+
+ATTRIBUTES: Final = {
+    "queue.type": {"SimpleCQ"},
+    "cleanup.policy": {"DELETE"},
+    "message.type": {"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"},
+}
+"""The attributes that a topic can have here, with their values."""
+
+
+class TopicAdmin:
+    """Carries out what operators want of topics."""
+
+    def __init__(
+        self,
+        topics: Topics,
+        store: MessageStore,
+        reads: Reads,
+        offsets: Offsets,
+        consumers: Consumers[Session],
+        settings: BrokerSettings,
+    ) -> None:
+        self._topics = topics
+        self._store = store
+        self._reads = reads
+        self._offsets = offsets
+        self._consumers = consumers
+        self._broker_name = settings.broker_name
+        self._bodies = RequestBodies(settings.body_limits)
+
+    def handlers(self) -> Handlers:
+        """Return what answers which request."""
+        return {
+            RequestCode.UPDATE_AND_CREATE_TOPIC: self.create,
+            RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: self.create_many,
+            RequestCode.DELETE_TOPIC_IN_BROKER: self.delete,
+            RequestCode.GET_TOPIC_CONFIG: self.config,
+            RequestCode.GET_ALL_TOPIC_CONFIG: self.all_configs,
+            RequestCode.GET_TOPIC_STATS_INFO: self.stats,
+            RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: self.groups,
+            RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: self.system_topics,
+        }
+
+    def create(self, session: Session, command: Command, header: CreateTopicHeader) -> None:
+        """UPDATE_AND_CREATE_TOPIC; answered once the name servers know, so that the topic can be used."""
+        wanted = TopicConfig(
+            order=header.order,
+            perm=header.perm,
+            read_queue_count=header.read_queue_count,
+            filter_type=header.filter_type,
+            topic=header.topic,
+            sys_flag=header.sys_flag or 0,
+            write_queue_count=header.write_queue_count,
+        )
+        self._topics.put(self._checked(wanted, header.attributes or ""))
+        self._answer_when_published(session, command, [wanted.topic])
+
+    def create_many(self, session: Session, command: Command, _header: NoFields) -> None:
+        """UPDATE_AND_CREATE_TOPIC_LIST."""
+        wanted = self._bodies.decode(TopicConfigs, command, is_list=True).topics
+        self._bodies.check_count("topics", wanted, command)
+        topics = [self._checked(topic, ",".join(map("=".join, topic.attributes.items()))) for topic in wanted]
+        self._topics.put_all(topics)
+        self._answer_when_published(session, command, [topic.topic for topic in topics])
+
+    def delete(self, session: Session, command: Command, header: TopicHeader) -> None:
+        """DELETE_TOPIC_IN_BROKER: the topic, its messages and the offsets in it."""
+        name = _checked_name(header.topic)
+        self._topics.delete([name])
+        self._answer_when_published(session, command, [name])
+
+    def config(self, _session: Session, command: Command, header: TopicHeader) -> Command:
+        """GET_TOPIC_CONFIG."""
+        return response(command, body=encode(self._find(header.topic)))
+
+    def all_configs(
+        self, session: Session, command: Command, header: GetAllTopicConfigHeader
+    ) -> Command | None:
+        """GET_ALL_TOPIC_CONFIG: all of them, or a page."""
+        table = self._topics.as_table()
+        total = len(table.topics)
+        if header.max_count is not None:
+            first = header.first or 0
+            page = sorted(table.topics)[first : first + header.max_count]
+            table.topics = {name: table.topics[name] for name in page}
+        else:
+            table.topics = table.topics.copy()
+        table.mapping_version, table.mapping_details = DataVersion(), {}
+        answer = fields(GetAllTopicConfigResponseHeader(total))
+        make = partial(with_body, command, ext_fields=answer)
+        return self._reads.answer(session, command, encoded(table, len(table.topics)), make)
+
+    def stats(self, session: Session, command: Command, header: TopicHeader) -> Command | None:
+        """GET_TOPIC_STATS_INFO: the ends of each queue."""
+        topic = self._find(header.topic)
+
+        return self._reads.answer(session, command, self._stats(topic), partial(with_body, command))
+
+    def groups(self, session: Session, command: Command, header: TopicHeader) -> Command | None:
+        """QUERY_TOPIC_CONSUME_BY_WHO: the groups that consume it now or have done so."""
+        name = header.topic
+        groups = sorted(self._consumers.groups_of(name) | self._offsets.groups_of(name))
+        reading = encoded(GroupNames(groups), len(groups))
+        return self._reads.answer(session, command, reading, partial(with_body, command))
+
+    def system_topics(self, _session: Session, command: Command, _header: NoFields) -> Command:
+        """GET_SYSTEM_TOPIC_LIST_FROM_BROKER."""
+        names = [topic.topic for topic in self._topics if is_system_topic(topic.topic)]
+        return response(command, body=encode(TopicNames(topics=sorted(names))))
+
+    def _answer_when_published(self, session: Session, command: Command, names: list[str]) -> None:
+        """Answer once the disk has these topics and the name servers know them, or why the disk refuses."""
+        if not command.is_oneway:
+            self._topics.when_published(names, lambda error: session.send(outcome(command, error)))
+
+    def _find(self, name: str) -> TopicConfig:
+        topic = self._topics.find(name)
+        if topic is None:
+            raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic[{name}]")
+        return topic
+
+    def _checked(self, topic: TopicConfig, changes: str) -> TopicConfig:
+        """Give a topic that may be put, its attributes changed. Raises Refused."""
+        _checked_name(topic.topic)
+        for what, number, most in (
+            ("readQueueNums", topic.read_queue_count, QUEUE_COUNT_MAX),
+            ("writeQueueNums", topic.write_queue_count, QUEUE_COUNT_MAX),
+            ("perm", topic.perm, PERM_MAX),
+        ):
+            if not 0 <= number <= most:
+                raise Refused(
+                    ResponseCode.INVALID_PARAMETER,
+                    f"topic {topic.topic}: {what} {number} is not in 0 to {most}",
+                )
+        if topic.filter_type not in FILTER_TYPES:
+            raise Refused(
+                ResponseCode.INVALID_PARAMETER,
+                f"topic {topic.topic}: topicFilterType {topic.filter_type!r} is not one of "
+                f"{', '.join(FILTER_TYPES)}",
+            )
+        known = self._topics.find(topic.topic)
+        return replace(topic, attributes=_changed(known.attributes if known else {}, changes))
+
+    def _stats(self, topic: TopicConfig) -> Reading[bytes]:
+        store, name = self._store, topic.topic
+        offsets = {}
+        for queue_id in range(max(topic.read_queue_count, topic.write_queue_count)):
+            if queue_id % TURN_MAX == TURN_MAX - 1:
+                yield PAUSE
+            low, high = store.min_queue_offset(name, queue_id), store.max_queue_offset(name, queue_id)
+            time = yield from store.readings.store_time_at(name, queue_id, high - 1)
+            offsets[MessageQueue(name, self._broker_name, queue_id)] = TopicOffset(max(time, 0), high, low)
+        return (yield from made(partial(encode_topic_stats, TopicStats(offsets)), len(offsets)))
+
+
+def _checked_name(name: str) -> str:
+    try:
+        valid_topic(name)
+    except IllegalName as error:
+        raise Refused(ResponseCode.INVALID_PARAMETER, str(error)) from None
+    if is_system_topic(name):
+        raise Refused(ResponseCode.INVALID_PARAMETER, f"The topic[{name}] is conflict with system topic.")
+    return name
+
+
+def _changed(attributes: dict[str, str], changes: str) -> dict[str, str]:
+    """Apply ``+name=value,-name``. Raises Refused for what a topic cannot have here."""
+    changed = dict(attributes)
+    for change in filter(None, changes.split(",")):
+        name, _, value = change[1:].partition("=")
+        if change[0] == "-":
+            changed.pop(name, None)
+        elif change[0] == "+" and value in ATTRIBUTES.get(name, ()):
+            changed[name] = value
+        else:
+            known = "; ".join(f"+{known}={'|'.join(sorted(ATTRIBUTES[known]))}" for known in ATTRIBUTES)
+            raise Refused(
+                ResponseCode.INVALID_PARAMETER, f"attribute {change[:60]!r}: use -name or one of {known}"
+            )
+    return changed

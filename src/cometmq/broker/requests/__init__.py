@@ -1,0 +1,1 @@
+"""Handlers for the requests of producers and consumers."""

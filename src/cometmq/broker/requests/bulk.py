@@ -1,0 +1,68 @@
+"""What the broker does with frames in bulk, before anybody makes commands of them."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from cometmq.broker.requests.bulk_queries import BulkQueries
+from cometmq.broker.requests.bulk_sends import BulkSends
+from cometmq.broker.requests.pull import Pulls
+from cometmq.net.turn import Read
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import PREFIX_SIZE
+from cometmq.wire.requests import SENDS
+
+
+def _starts(*codes: int) -> tuple[bytes, ...]:
+    """Return how the headers of requests begin: in JSON as the Java client writes it, and ROCKETMQ ones."""
+    return tuple(start for code in codes for start in (b'{"code":%d,' % code, code.to_bytes(2, "big")))
+
+
+_SEND_STARTS: Final = _starts(*SENDS)
+_PULL_STARTS: Final = _starts(RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
+_QUERY_STARTS: Final = _starts(RequestCode.QUERY_MESSAGE, RequestCode.VIEW_MESSAGE_BY_ID)
+
+
+class Bulk:
+    """Takes the usual sends, pulls and queries (a ``net.turn.BulkHandler``).
+
+    The kernel of sends looks at all frames; those that are others by the look of their first bytes are spared
+    that.
+    """
+
+    def __init__(self, sends: BulkSends, pulls: Pulls, queries: BulkQueries) -> None:
+        self._sends = sends
+        self._pulls = pulls
+        self._queries = queries
+
+    def take(self, reads: Sequence[Read]) -> None:
+        """Answer the usual sends, pulls and queries of a turn: see ``net.turn.BulkHandler``."""
+        pulls: list[Read] = []
+        queries: list[Read] = []
+        rest: list[Read] = []
+        for read in reads:
+            at = read.position + PREFIX_SIZE
+            if read.data.startswith(_PULL_STARTS, at):
+                pulls.append(read)
+            else:
+                (queries if read.data.startswith(_QUERY_STARTS, at) else rest).append(read)
+        if pulls:
+            rest += self._pulls.take(pulls, [len(read.data) for read in pulls])
+        if queries:
+            rest += self._queries.take(queries)
+        if rest:
+            self._take_sends(rest)
+
+    def _take_sends(self, reads: Sequence[Read]) -> None:
+        """Take sends; of what follows them take the pulls, and leave queries, which are few beside sends.
+
+        A read that goes on with a send that was not taken brings no pulls, usually: it goes on as commands.
+        """
+        self._sends.take(reads)
+        rest = [
+            read
+            for read in reads
+            if read.position < read.commands_end
+            and not read.data.startswith(_SEND_STARTS, read.position + PREFIX_SIZE)
+        ]
+        if rest:
+            self._pulls.take(rest, [read.commands_end for read in rest])

@@ -1,0 +1,358 @@
+"""PULL_MESSAGE and LITE_PULL_MESSAGE, held while there is nothing new (long polling).
+
+A pull becomes a row: read with others from the bytes of a turn, or made of a command. What it may be given
+is judged, the store is asked, and what is found is answered with others. What the store's leaf operations
+leave is read by a reading, which may wait for the disk::
+
+    frames ─► rows ─► judged ─► asked ─► answered
+    command ─► row ──┘  │          ├───► held ─► (a message, the deadline, a reset) ─► asked
+                        │          └───► read by a reading ─► answered or held
+                        └► refused
+
+A pull that finds nothing new is held if it may wait. It is asked for again when a message that it wants
+arrives, or when its time is up, and answered then whatever is found; if topics, groups or subscriptions have
+changed meanwhile, by what it may be given now. One with an SQL92 filter is read for at any message, and goes
+on waiting behind those that it does not want.
+(RocketMQ: PullMessageProcessor.java, PullRequestHoldService.java.)
+"""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from cometmq.broker.handlers import Handlers
+from cometmq.broker.reads import Reads
+from cometmq.broker.requests.pull_rows import IfNothing, PullAsks, PullRow
+from cometmq.broker.requests.pull_targets import PullTargets
+from cometmq.broker.state.offsets import Offsets
+from cometmq.broker.state.rates import Rates
+from cometmq.broker.state.subscriptions import Subscriptions
+from cometmq.cluster.hold import PullHold
+from cometmq.io.clock import Clock
+from cometmq.kernels.pulls.plain import row_of
+from cometmq.kernels.pulls.rows import (
+    COMMIT_OFFSET,
+    FRAME_END,
+    NOTHING_TO_COMMIT,
+    PULLS_MAX,
+    QUEUE_OFFSET,
+    STATE,
+    SUSPEND_MS,
+    SYS_FLAG,
+    PullState,
+    ReadOutcome,
+    constants_of,
+)
+from cometmq.net.boundary import attempt
+from cometmq.net.server import Session
+from cometmq.net.turn import Read
+from cometmq.store.read.bulk_reads import Answered
+from cometmq.store.read.get_result import GetResult, GetStatus
+from cometmq.store.store import MessageStore
+from cometmq.store.upkeep.dispatch import Arrival
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import PullFlag, PullHeader, PullResponseHeader, fields
+from cometmq.wire.template import NumbersTemplate
+
+SUSPEND_MS_MAX: Final = 120_000
+"""No pull is held for longer, whatever it asks for: after so long a silent connection is closed."""
+
+CODES: Final = {
+    GetStatus.FOUND: ResponseCode.SUCCESS,
+    GetStatus.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    GetStatus.MESSAGE_WAS_REMOVING: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    GetStatus.NO_MATCHED_LOGIC_QUEUE: ResponseCode.PULL_OFFSET_MOVED,
+    GetStatus.NO_MESSAGE_IN_QUEUE: ResponseCode.PULL_OFFSET_MOVED,
+    GetStatus.OFFSET_FOUND_NULL: ResponseCode.PULL_NOT_FOUND,
+    GetStatus.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
+    GetStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
+    GetStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
+}
+_FOUND: Final = NumbersTemplate(
+    GetStatus.FOUND.name, ("suggestWhichBrokerId", "nextBeginOffset", "minOffset", "maxOffset")
+)
+"""What ``PullResponseHeader`` says of the nearly all pulls that find something."""
+_ASKED: Final = int(PullState.ASKED)
+_FOUND_SOME: Final = int(ReadOutcome.FOUND)
+_UNSURE: Final = (int(PullState.OUTSIDE), int(PullState.RARE))
+"""A pull that is one of these may commit more than there is."""
+_EMPTY: Final = (GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE)
+
+
+class Pulls:
+    """Answers pulls and holds those that wait.
+
+    Args:
+        short_polling_ms: how long to hold instead of what the pull asks for, or None.
+        lite_pull: whether LITE_PULL_MESSAGE is answered.
+    """
+
+    def __init__(
+        self,
+        store: MessageStore,
+        reads: Reads,
+        subscriptions: Subscriptions,
+        offsets: Offsets,
+        rates: Rates,
+        clock: Clock,
+        *,
+        short_polling_ms: int | None,
+        lite_pull: bool,
+    ) -> None:
+        self._store = store
+        self._reads = reads
+        self._bulk = store.readings.bulk
+        self._subscriptions = subscriptions
+        self._targets = PullTargets(subscriptions, lite_pull=lite_pull)
+        self._asks = PullAsks(store, self._targets, offsets, rates)
+        self._offsets = offsets
+        self._rates = rates
+        self._clock = clock
+        self._short_polling_ms = short_polling_ms
+        self._constants = constants_of(_FOUND.pieces())
+        self._hold = PullHold[PullRow]()
+        self._awake: list[PullRow] = []
+        store.on_arrival(self.arrive, is_awaited=self._hold.__len__)
+
+    @property
+    def held_count(self) -> int:
+        """How many pulls wait."""
+        return len(self._hold)
+
+    def take(self, reads: Sequence[Read], ends: Sequence[int]) -> list[Read]:
+        """Take the pulls at the ``position`` of reads, up to another frame or to ``ends``.
+
+        Moves ``position`` and sets ``commands_end`` as a ``net.turn.BulkHandler`` does. Returns the reads
+        that do not begin with a pull; of these ``commands_end`` is where the next one begins.
+        """
+        others: list[Read] = []
+        pulls: list[PullRow] = []
+        begun: list[tuple[Read, int, int]] = []
+        ops = self._bulk.begin()
+        for read, end in zip(reads, ends, strict=True):
+            if len(pulls) >= PULLS_MAX:
+                read.commands_end = read.position  # its turn comes when these are answered
+            elif read.session.congested:
+                read.commands_end = end
+            else:
+                first = len(pulls)
+                self._asks.read(ops, read, end, pulls)
+                if len(pulls) > first:
+                    begun.append((read, first, len(pulls)))
+                else:
+                    others.append(read)
+        self._answer(pulls, begun)
+        return others
+
+    def handlers(self) -> Handlers:
+        """Return what answers which request."""
+        return {
+            RequestCode.PULL_MESSAGE: self.handle,
+            RequestCode.LITE_PULL_MESSAGE: self.handle,
+        }
+
+    def handle(self, session: Session, command: Command, header: PullHeader) -> None:
+        """Answer a pull, or hold it. Raises CometMQError if it must be refused."""
+        target = self._targets.judge(command.code, header)
+        if command.is_oneway:
+            return  # nobody would take what it finds
+        self._rates.pull_commands += 1
+        self._serve([PullRow(session, target, row_of(command, header))])
+
+    def offsets_reset(self, group: str, topic: str, queue_id: int) -> None:
+        """Tell a group of a reset of its offset at once, if a pull of it is held; else its next pull will."""
+        self._serve_again(
+            self._hold.release(topic, queue_id, lambda pull: pull.target.header.consumer_group == group)
+        )
+
+    def arrive(self, arrivals: list[Arrival]) -> None:
+        """Note what can newly be read; all whom it concerns are answered at the end of the loop's turn."""
+        if awake := self._hold.arrive(arrivals):
+            if not self._awake:
+                asyncio.get_running_loop().call_soon(self._answer_awake)
+            self._awake += awake
+
+    def expire(self, ahead_ms: int = 0) -> None:
+        """Answer the pulls whose time is up, or will be in ``ahead_ms``; call it every second."""
+        self._serve_again(self._hold.expire(self._clock.monotonic_ms() + ahead_ms))
+
+    def closed(self, session: Session) -> None:
+        """Forget the pulls of a connection that is gone."""
+        self._hold.forget(session)
+
+    def _answer_awake(self) -> None:
+        awake, self._awake = self._awake, []
+        awake.sort(key=lambda pull: id(pull.session))  # answers to one session leave together
+        self._serve_again(awake, by_arrival=True)
+
+    def _serve(self, pulls: list[PullRow]) -> None:
+        """Ask for pulls that are judged, and answer or hold them."""
+        while pulls:
+            some = pulls[:PULLS_MAX]
+            self._bulk.begin()
+            for pull in some:
+                self._asks.ask(pull)
+            pulls = self._answer(some) + pulls[PULLS_MAX:]
+
+    def _serve_again(self, pulls: Sequence[PullRow], *, by_arrival: bool = False) -> None:
+        """Serve pulls that were held: those that may still be given something."""
+        going_on: list[PullRow] = []
+        is_out_of_date = self._subscriptions.is_out_of_date
+        for pull in pulls:
+            if not is_out_of_date(pull.target.wanted) or self._asks.judge_anew(pull):
+                is_filtered = pull.target.wanted.record_filter is not None
+                pull.if_nothing = IfNothing.HOLD_ON if by_arrival and is_filtered else IfNothing.ANSWER
+                going_on.append(pull)
+        self._serve(going_on)
+
+    def _answer(self, pulls: list[PullRow], begun: Sequence[tuple[Read, int, int]] = ()) -> list[PullRow]:
+        """Answer or hold pulls that were asked for; returns those whose sessions are to take others first.
+
+        Args:
+            begun: reads, and from which to before which of the pulls are theirs.
+        """
+        first = 0
+        while first < len(pulls):
+            answered = self._bulk.answer(self._constants)
+            end = len(pulls)
+            if not self._bulk.are_all_answered:
+                asked = [n for n in range(first, end) if pulls[n].row[STATE] == _ASKED]
+                end = asked[len(answered)]
+            for read, begin, behind in begun:
+                if first < behind and begin < end:
+                    read.position = pulls[min(behind, end) - 1].row[FRAME_END]
+                read.commands_end = read.position  # what follows is looked at next
+            self._conclude(pulls[first:end], answered)
+            first = end
+            if first < len(pulls) and any(pull.session.congested for pull in pulls[first:]):
+                break  # what is left is read or asked for again, by whoever may wait
+        return pulls[first:]
+
+    def _conclude(self, pulls: Sequence[PullRow], answered: list[Answered]) -> None:
+        """Let pulls be answered or held; all that comes of them is noted before anybody is told."""
+        results = iter(answered)
+        notes: list[tuple[str, int, int, int]] = []
+        sessions: list[Session] = []
+        rest: list[tuple[PullRow, Answered | None]] = []
+        for pull in pulls:
+            row, target = pull.row, pull.target
+            state, one, next_offset = row[STATE], None, -1
+            if state == _ASKED:
+                one = next(results)
+                sessions.append(pull.session)
+                if one.outcome == _FOUND_SOME:
+                    next_offset = one.next_offset
+            if next_offset < 0:
+                rest.append((pull, one))
+            commit_offset, queue_id = row[COMMIT_OFFSET], target.queue[1]
+            if commit_offset >= 0 or next_offset >= 0:
+                notes.append((target.key, queue_id, commit_offset, next_offset))
+                if commit_offset > row[QUEUE_OFFSET] or (commit_offset > 0 and state in _UNSURE):
+                    self._offsets.warn_if_ahead(target.key, queue_id, commit_offset)
+        self._offsets.note_pulls(notes)
+        self._send_found(sessions, answered)
+        now_ms = self._clock.monotonic_ms() if rest else 0
+        for pull, one in rest:
+            pull.row[COMMIT_OFFSET] = NOTHING_TO_COMMIT  # that is done
+            if pull.answer is not None:
+                pull.session.send(pull.answer)
+                self._rates.rare_pulls += 1
+            else:
+                attempt(pull.session, (pull.command,), self._end, pull, one, now_ms)
+
+    def _end(self, pull: PullRow, one: Answered | None, now_ms: int) -> None:
+        """Hold or answer a pull for which the leaf operations have found nothing."""
+        if one is not None and one.outcome == ReadOutcome.NONE_WANTED:
+            where = one.next_offset, one.min_offset, one.max_offset
+            self._settle(pull, GetResult(GetStatus.NO_MATCHED_MESSAGE, *where, []))
+            return
+        if pull.row[STATE] == PullState.AT_END and pull.if_nothing is IfNothing.HOLD:
+            if self._wait(pull, now_ms):
+                return
+            pull.if_nothing = IfNothing.ANSWER
+        if pull.session.congested:
+            pull.session.when_drained(partial(self._read_slowly, pull), pull.command)
+        elif not pull.session.closed:
+            self._read_slowly(pull)
+
+    def _send_found(self, sessions: Sequence[Session], answered: Sequence[Answered]) -> None:
+        """Send answers: those of a session that lie side by side together."""
+        begin = end = 0
+        last: Session | None = None
+        for session, one in zip(sessions, answered, strict=True):
+            if session is not last:
+                if last is not None and end > begin:
+                    last.send(self._bulk.answers(begin, end))
+                begin, last = end, session
+            end = one.end
+        if last is not None and end > begin:
+            last.send(self._bulk.answers(begin, end))
+        found = [one.record_count for one in answered if one.outcome == _FOUND_SOME]
+        self._rates.found.total += len(found)
+        self._rates.given.total += sum(found)
+
+    def _read_slowly(self, pull: PullRow) -> None:
+        """Read a pull's messages by a reading, which may wait for the disk."""
+        self._rates.rare_pulls += 1
+        target, wanted = pull.target, pull.target.wanted
+        reading = self._store.readings.get(
+            *(*target.queue, pull.queue_offset, pull.max_count, pull.max_bytes),
+            *(wanted.tags_codes, wanted.record_filter),
+        )
+        settle = partial(self._settle, pull)
+        refusal = self._reads.answer(pull.session, pull.command, reading, settle)
+        if refusal is not None:
+            pull.session.send(refusal)
+
+    def _settle(self, pull: PullRow, result: GetResult) -> None:
+        """Answer a pull by what was read for it, or hold it, or hold it on."""
+        now_ms = self._clock.monotonic_ms()
+        if pull.if_nothing is IfNothing.HOLD:
+            if _code(pull, result) is ResponseCode.PULL_NOT_FOUND and self._wait(pull, now_ms):
+                return
+        elif pull.if_nothing is IfNothing.HOLD_ON and result.status is GetStatus.NO_MATCHED_MESSAGE:
+            end = self._store.max_queue_offset(*pull.target.queue)  # it may have grown meanwhile
+            if result.next_offset >= end:
+                pull.queue_offset = result.next_offset
+                pull.wait_until(pull.deadline_ms)
+                if now_ms < pull.deadline_ms and self._hold.hold(pull):
+                    return
+        self._send(pull, result)
+
+    def _wait(self, pull: PullRow, now_ms: int) -> bool:
+        """Hold a pull, if it may wait and there is room."""
+        wait_ms = min(pull.row[SUSPEND_MS], SUSPEND_MS_MAX)
+        if self._short_polling_ms is not None:
+            wait_ms = self._short_polling_ms
+        if not pull.row[SYS_FLAG] & PullFlag.SUSPEND or wait_ms <= 0:
+            return False
+        if self._offsets.is_any_reset and (reset := self._asks.reset_of(pull)) is not None:
+            # it came while the pull was being read for
+            pull.session.send(reset)
+            return True
+        pull.wait_until(now_ms + wait_ms)
+        return self._hold.hold(pull)
+
+    def _send(self, pull: PullRow, result: GetResult) -> None:
+        topic, queue_id = pull.target.queue
+        group = pull.target.header.consumer_group
+        self._offsets.note_pulled(group, topic, queue_id, result.next_offset)
+        where = 0, result.next_offset, result.min_offset, result.max_offset
+        if result.status is GetStatus.FOUND:
+            self._rates.found.total += 1
+            self._rates.given.total += len(result.sizes)
+            size = sum(result.sizes)
+            pull.session.send(b"".join((_FOUND.encode(pull.command, where, size), *result.runs)))
+            return
+        self._rates.missed.total += 1
+        answer = fields(PullResponseHeader(*where))
+        pull.session.send(response(pull.command, _code(pull, result), result.status.name, answer))
+
+
+def _code(pull: PullRow, result: GetResult) -> ResponseCode:
+    """Return the response code of a read; of an empty queue the first offset is right, any other is not."""
+    if result.status in _EMPTY and pull.row[QUEUE_OFFSET] == 0:
+        return ResponseCode.PULL_NOT_FOUND
+    return CODES[result.status]

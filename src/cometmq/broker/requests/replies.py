@@ -1,0 +1,205 @@
+"""SEND_REPLY_MESSAGE and its V2: a reply to a request, passed on to the producer that asked.
+
+Who replies is told whether the producer has taken it. A copy is stored in the topic that the reply is sent
+to, whatever the producer says: for people to look at, so it has no delay, nobody waits until it is on the
+disk, and if it cannot be stored, that is only logged. (RocketMQ: ReplyMessageProcessor.java.)
+"""
+
+import logging
+from functools import partial
+from typing import Final
+
+from cometmq.broker.asking import Asking, NoAnswer
+from cometmq.broker.handlers import Handlers
+from cometmq.broker.refused import code_of
+from cometmq.broker.requests.additions import parse as parse_properties
+from cometmq.broker.requests.targets import Targets
+from cometmq.broker.state.producers import Producers
+from cometmq.broker.state.rates import Rates
+from cometmq.broker.state.saved_entries import Change
+from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
+from cometmq.format import properties
+from cometmq.format.host import host_text
+from cometmq.format.message_id import offset_message_id
+from cometmq.format.properties import PUSH_REPLY_TIME, REPLY_TO_CLIENT, TAGS
+from cometmq.format.sys_flag import COMPRESSED, COMPRESSION_MASK
+from cometmq.io.clock import Clock
+from cometmq.net.boundary import attempt
+from cometmq.net.server import Session
+from cometmq.store.append import NewMessage
+from cometmq.store.store import MessageStore
+from cometmq.wire.bodies import TopicConfig
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import PushReplyHeader, SendHeader, fields
+
+NOT_STORED: Final = {"msgId": "0", "queueOffset": "0"}
+"""What is answered of a reply that is passed on only: clients want these fields."""
+
+_log = logging.getLogger(__name__)
+
+
+class Replies:
+    """Takes replies, passes them on and answers.
+
+    Args:
+        constants: fields that each answer carries, and properties that each reply gets.
+        store_host: the broker's address as records hold it.
+        stores: whether copies are stored.
+    """
+
+    def __init__(
+        self,
+        store: MessageStore,
+        targets: Targets,
+        producers: Producers[Session],
+        asking: Asking,
+        rates: Rates,
+        clock: Clock,
+        *,
+        store_host: bytes,
+        constants: dict[str, str],
+        stores: bool,
+    ) -> None:
+        self._store = store
+        self._targets = targets
+        self._producers = producers
+        self._asking = asking
+        self._rates = rates
+        self._clock = clock
+        self._store_host = store_host
+        self._constants = constants
+        self._stores = stores
+
+    def handlers(self) -> Handlers:
+        """Return what answers which request."""
+        return {
+            RequestCode.SEND_REPLY_MESSAGE: self.handle,
+            RequestCode.SEND_REPLY_MESSAGE_V2: self.handle,
+        }
+
+    def handle(self, session: Session, command: Command, header: SendHeader) -> Command | None:
+        """SEND_REPLY_MESSAGE and SEND_REPLY_MESSAGE_V2."""
+        try:
+            return self._take(session, command, header)
+        except CometMQError as error:
+            self._rates.refused.total += 1
+            return response(command, code_of(error), str(error), self._constants)
+
+    def _take(self, session: Session, command: Command, header: SendHeader) -> Command | None:
+        """Check a reply, store its copy and pass it on. Raises CometMQError: see ``code_of``."""
+        target = self._targets.find(header, command.version)
+        queue_id = self._targets.queue_id(header.queue_id, target)
+        size_max = self._store.settings.max_message_size
+        if not 0 < len(command.body) <= size_max:
+            raise MessageIllegal(
+                f"the reply's body has {len(command.body)} bytes: send 1 to {size_max} (maxMessageSize)"
+            )
+        if target.creation is not None:
+            self._take_later(session, command, header, target.creation)
+            return None
+        named = parse_properties(header.properties) | self._constants
+        message = NewMessage(
+            target.topic,
+            queue_id,
+            command.body,
+            properties.encode(named),
+            header.born_time,
+            session.born_host,
+            self._store_host,
+            named.get(TAGS),
+            header.flag,
+            header.sys_flag & (COMPRESSED | COMPRESSION_MASK),
+            header.reconsume_times,
+        )
+        stored = self._store_copy(message) if self._stores else {}
+        return self._pass_on(session, command, header, named, {"queueId": str(queue_id)} | stored)
+
+    def _take_later(
+        self, session: Session, command: Command, header: SendHeader, creation: Change[TopicConfig]
+    ) -> None:
+        """Handle a reply once its topic is known; refuse it if the disk refuses the topic."""
+
+        def again() -> None:
+            answer = self.handle(session, command, header)
+            if answer is not None and not command.is_oneway:
+                session.send(answer)
+
+        def go_on(error: StoreNotWritable | None) -> None:
+            if error is None:
+                creation.when_known(partial(attempt, session, (command,), again))
+                return
+            self._rates.refused.total += 1
+            if not command.is_oneway:
+                session.send(response(command, code_of(error), str(error), self._constants))
+
+        creation.when_saved(go_on)
+
+    def _store_copy(self, message: NewMessage) -> dict[str, str]:
+        """Store the copy; give what the answer says of it."""
+        try:
+            (appended,) = self._store.append([message])
+        except (StoreNotWritable, MessageIllegal) as error:
+            _log.warning("a reply is passed on, but not stored in topic %s: %s", message.topic, error)
+            return {}
+        self._rates.stored.total += 1
+        self._rates.stored_bytes.total += appended.size
+        message_id = offset_message_id(self._store_host, appended.physical_offset)
+        return {"msgId": message_id, "queueOffset": str(appended.queue_offset)}
+
+    def _pass_on(
+        self,
+        session: Session,
+        command: Command,
+        header: SendHeader,
+        named: dict[str, str],
+        place: dict[str, str],
+    ) -> Command | None:
+        """Ask the producer to take a reply; give the answer if there is none to ask. Raises Refused."""
+        client_id = named.get(REPLY_TO_CLIENT)
+        if client_id is None:
+            return self._not_taken(command, place, f"reply message properties[{REPLY_TO_CLIENT}] is null")
+        client = self._producers.find(client_id)
+        if client is None:
+            why = f"push reply message fail, channel of <{client_id}> not found."
+            return self._not_taken(command, place, why)
+        request = self._push(session, header, named, command.body)
+        self._asking.ask(session, command, client, request, partial(self._answer, client_id, place))
+        return None
+
+    def _push(self, session: Session, header: SendHeader, named: dict[str, str], body: bytes) -> Command:
+        now_ms = self._clock.now_ms()
+        pushed = PushReplyHeader(
+            producer_group=header.producer_group,
+            topic=header.topic,
+            default_topic=header.default_topic,
+            default_topic_queue_count=header.default_topic_queue_count,
+            queue_id=header.queue_id,
+            sys_flag=header.sys_flag,
+            born_time=header.born_time,
+            flag=header.flag,
+            born_host=host_text(session.born_host),
+            store_host=host_text(self._store_host),
+            store_time=now_ms,
+            properties=properties.text_of(named | {PUSH_REPLY_TIME: str(now_ms)}),
+            reconsume_times=header.reconsume_times,
+            unit_mode=header.unit_mode,
+        )
+        return Command(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, ext_fields=fields(pushed), body=body)
+
+    def _answer(
+        self, client_id: str, place: dict[str, str], command: Command, answer: Command | NoAnswer
+    ) -> Command:
+        """Tell who replied whether the producer has taken it."""
+        if isinstance(answer, NoAnswer):
+            why = f"it {answer.why}"
+        elif answer.code != ResponseCode.SUCCESS:
+            why = answer.remark or f"code {answer.code}"
+        else:
+            return response(command, ext_fields=NOT_STORED | place | self._constants)
+        return self._not_taken(command, place, f"push reply message to {client_id} fail: {why}")
+
+    def _not_taken(self, command: Command, place: dict[str, str], why: str) -> Command:
+        _log.info("a reply reached nobody: %s", why)
+        told = place if "msgId" in place else {}
+        return response(command, ResponseCode.SYSTEM_ERROR, why, told | self._constants)

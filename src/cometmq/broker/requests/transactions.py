@@ -1,0 +1,138 @@
+"""END_TRANSACTION: a producer commits a half message, or rolls it back.
+
+A half message that is ended already is not ended again: producers repeat themselves, and are asked while
+their word is on its way. One that nobody ends is asked for: see ``transaction_check``. To end one by a place
+that it had before the broker was started is refused, for where it was put back to is not known any more.
+(RocketMQ: EndTransactionProcessor.java.)
+"""
+
+import logging
+from functools import partial
+
+from cometmq.broker.handlers import Handlers
+from cometmq.broker.reads import Reads
+from cometmq.broker.refused import Refused
+from cometmq.broker.state.deleted_topics import DeletedTopics
+from cometmq.broker.state.rates import Rates
+from cometmq.broker.state.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC
+from cometmq.broker.timed.delays import Delays
+from cometmq.broker.timed.half_message import facts, whole
+from cometmq.broker.timed.op_queue import OpQueue
+from cometmq.cluster.transaction import CheckRules
+from cometmq.errors import CometMQError
+from cometmq.format import properties
+from cometmq.format.properties import CHECK_IMMUNITY_TIME, PRODUCER_GROUP
+from cometmq.format.record import Record, decode
+from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_NOT, TRANSACTION_ROLLBACK
+from cometmq.net.server import Session
+from cometmq.store.store import MessageStore
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command, response
+from cometmq.wire.headers import EndTransactionHeader
+
+_log = logging.getLogger(__name__)
+
+
+class Transactions:
+    """Ends transactions."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        reads: Reads,
+        ops: OpQueue,
+        rates: Rates,
+        delays: Delays,
+        rules: CheckRules,
+    ) -> None:
+        self._store = store
+        self._reads = reads
+        self._ops = ops
+        self._rates = rates
+        self._rules = rules
+        self._delays = delays
+        self._deleted_topics = DeletedTopics(store)
+
+    def handlers(self) -> Handlers:
+        """Return what answers which request."""
+        return {
+            RequestCode.END_TRANSACTION: self.end,
+        }
+
+    def end(self, session: Session, command: Command, header: EndTransactionHeader) -> Command | None:
+        """END_TRANSACTION; a producer that does not know yet is asked later."""
+        if header.decision == TRANSACTION_NOT:
+            return response(command)
+        if header.decision not in (TRANSACTION_COMMIT, TRANSACTION_ROLLBACK):
+            raise Refused(
+                ResponseCode.INVALID_PARAMETER,
+                f"commitOrRollback {header.decision}: {TRANSACTION_COMMIT} commits, "
+                f"{TRANSACTION_ROLLBACK} rolls back, with {TRANSACTION_NOT} the broker asks later",
+            )
+        reading = self._store.readings.record(header.physical_offset)
+        return self._reads.answer(session, command, reading, partial(self._end_logged, command, header))
+
+    def _end_logged(self, command: Command, header: EndTransactionHeader, data: bytes | None) -> Command:
+        """End a transaction; log why not, for most producers do not wait for an answer."""
+        try:
+            self._end(header, self._find(header, data))
+        except CometMQError as error:
+            _log.warning("the transaction of message %s is not ended: %s", header.message_id, error)
+            raise
+        return response(command)
+
+    def _end(self, header: EndTransactionHeader, waiting: Record) -> None:
+        self._ops.begin_anew_if_gone()
+        endings = self._ops.endings
+        latest = endings.latest(waiting.queue_offset)
+        if not endings.is_remembered(latest):
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"the half message at {latest} of the half queue is done with, and how is not known now: "
+                f"it was ended, or its producers are asked for it, or it is in {CHECK_MAX_TIME_TOPIC}",
+            )
+        if endings.is_ended(latest):
+            return
+        if header.decision == TRANSACTION_COMMIT and not self._deleted_topics.had(waiting):
+            (appended,) = self._store.append([self._delays.waiting(whole(waiting))])
+            self._rates.stored.total += 1
+            self._rates.stored_bytes.total += appended.size
+        self._ops.end(latest)
+
+    def _find(self, header: EndTransactionHeader, data: bytes | None) -> Record:
+        """Give the half message that a request names. Raises Refused."""
+        if data is None:
+            raise Refused(ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed")
+        waiting = decode(data)
+        if waiting.topic != HALF_TOPIC:
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR, f"the record at {header.physical_offset} is no half message"
+            )
+        self._refuse_late(header, waiting)
+        group = properties.decode(waiting.properties).get(PRODUCER_GROUP)
+        if group != header.producer_group:
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"The producer group wrong: {header.producer_group}, the message is of {group}",
+            )
+        if waiting.queue_offset != header.half_offset:
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"The transaction state table offset wrong: {header.half_offset}, "
+                f"the message's is {waiting.queue_offset}",
+            )
+        return waiting
+
+    def _refuse_late(self, header: EndTransactionHeader, waiting: Record) -> None:
+        """Refuse what comes later than the message wanted its producer to be asked. Raises Refused."""
+        immunity_ms = facts(waiting).own_immunity_ms(self._rules)
+        if header.from_check or immunity_ms is None:
+            return
+        now = self._store.clock.now_ms() - self._store.clock.since(waiting.physical_offset)
+        age_ms = now - waiting.born_time
+        if age_ms > immunity_ms:
+            raise Refused(
+                ResponseCode.ILLEGAL_OPERATION,
+                f"the message was made {age_ms} ms ago, and by its {CHECK_IMMUNITY_TIME} the broker asks "
+                f"after {immunity_ms} ms: answer that",
+            )

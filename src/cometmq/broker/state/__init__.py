@@ -1,0 +1,1 @@
+"""The broker's state: topics, groups, offsets, locks, members, and the tables that store it."""

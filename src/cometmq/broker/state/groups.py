@@ -1,0 +1,123 @@
+"""The settings of consumer groups: ``config/subscriptionGroup.json``.
+
+A group is replaced, never changed in place. A change counts up the table's version and holds at once, and
+the callbacks in ``on_change`` are told; then it is saved. If the disk refuses, what an operator has changed
+is taken back; a group that a client has created stays in memory, for reading never needs writing.
+(RocketMQ: SubscriptionGroupManager.java.)
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from cometmq.broker.state import saved
+from cometmq.broker.state.saved_entries import Saved, SavedEntries
+from cometmq.errors import IllegalName
+from cometmq.format.layout import valid_group
+from cometmq.io.clock import Clock
+from cometmq.store.tables import JsonTable
+from cometmq.wire.bodies import DataVersion, GroupConfig, GroupConfigs
+
+BOOT_GROUPS: Final = (
+    "TOOLS_CONSUMER",
+    "FILTERSRV_CONSUMER",
+    "SELF_TEST_C_GROUP",
+    "CID_ONS-HTTP-PROXY",
+    "CID_ONSAPI_PULL",
+    "CID_ONSAPI_PERMISSION",
+    "CID_ONSAPI_OWNER",
+    "CID_RMQ_SYS_TRANS",
+)
+"""Groups that exist without anyone creating them."""
+
+_log = logging.getLogger(__name__)
+
+
+class Groups:
+    """All consumer groups of one broker, by name."""
+
+    def __init__(self, table: JsonTable, clock: Clock, *, auto_create: bool) -> None:
+        self.on_change: list[Callable[[], object]] = []
+        self._table = table
+        self._clock = clock
+        self._auto_create = auto_create
+        self._version = DataVersion(timestamp=clock.now_ms())
+        self._forbidden: dict[str, dict[str, int]] = {}
+        self._groups = {name: GroupConfig(group=name) for name in BOOT_GROUPS}
+        file = saved.EntryFile[GroupConfig](table, GroupConfigs, "groups")
+        self._saved = SavedEntries(file, self._rest, self._groups)
+        self._saved.on_undone = self._tell
+
+    def __iter__(self) -> Iterator[GroupConfig]:
+        """Go through the groups."""
+        return iter(self._groups.values())
+
+    def load(self) -> None:
+        """Read the table. Raises StoreDamaged if the file holds something else than groups."""
+        content = saved.load(self._table, GroupConfigs)
+        if content is None:
+            return
+        self._version = content.data_version
+        self._forbidden = content.forbidden
+        for name, group in content.groups.items():
+            try:
+                self._groups[valid_group(name)] = replace(group, group=name)
+            except IllegalName as error:
+                _log.error("%s: a group is left out: %s", self._table.path, error)
+
+    def find(self, name: str) -> GroupConfig | None:
+        """Give a group, or None if there is none of this name."""
+        return self._groups.get(name)
+
+    def find_or_create(self, name: str) -> GroupConfig | None:
+        """Find a group, or create it if that is allowed, though the disk may refuse it; None if not.
+
+        Raises IllegalName.
+        """
+        group = self._groups.get(name)
+        if group is None and self._auto_create:
+            group = GroupConfig(group=name)
+            self._change({valid_group(name): group}, optional=True)
+        return group
+
+    def put(self, group: GroupConfig) -> GroupConfig:
+        """Create a group, or replace the one of its name; give it. Raises IllegalName."""
+        if self._groups.get(group.group) != group:
+            self._change({valid_group(group.group): group})
+        return group
+
+    def delete(self, name: str) -> None:
+        """Remove a group; no error if there is none."""
+        if name in self._groups:
+            self._change({name: None})
+
+    def when_saved(self, name: str, action: Saved) -> None:
+        """Call ``action`` once the disk has a group as it is now, or with the reason why it refuses."""
+        self._saved.when_saved(name, action)
+
+    async def settled(self) -> None:
+        """Wait until nothing is left to save, or what is left cannot be saved now."""
+        await self._saved.settled()
+
+    async def stop(self) -> None:
+        """Save what is left."""
+        await self._saved.stop()
+
+    def as_table(self) -> GroupConfigs:
+        """Give all groups in RocketMQ's form."""
+        return GroupConfigs(self._version, self._forbidden, self._groups)
+
+    def _change(self, groups: Mapping[str, GroupConfig | None], *, optional: bool = False) -> None:
+        self._saved.change(groups, optional=optional)
+        self._tell()
+
+    def _tell(self, _: object = None) -> None:
+        self._version = self._version.next(self._clock.now_ms())
+        for notice in self.on_change:
+            notice()
+
+    def _rest(self) -> GroupConfigs:
+        """Return the table without the groups."""
+        return GroupConfigs(self._version, self._forbidden)

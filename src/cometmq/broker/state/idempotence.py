@@ -1,0 +1,140 @@
+"""Sends that are tried again leave one message: those with an idempotence key that is known are not stored.
+
+The key is the property IDEMPOTENCE_KEY. It stands for one message of its topic within
+``idempotenceWindowMs``; a second one is answered as the first was. What is on its way from a consumer back to
+its group, or given up by it, still has the property, but it does not count: it comes again on purpose.
+
+The log is all that has to be kept. A start reads back the keys of its last records, if
+``config/idempotence.json``, which the first send with a key makes, says that there may be some.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from cometmq.broker.settings import BrokerSettings
+from cometmq.broker.state.stored_keys import Place, StoredKeys, digest
+from cometmq.broker.state.topics import TIMER_TOPIC
+from cometmq.errors import StoreNotWritable
+from cometmq.format import properties
+from cometmq.format.delay_level import SCHEDULE_TOPIC
+from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
+from cometmq.format.properties import IDEMPOTENCE_KEY, NAME_END, REAL_QUEUE_ID, REAL_TOPIC
+from cometmq.format.record import RecordHead
+from cometmq.io.clock import Clock
+from cometmq.message import Buffer
+from cometmq.store.append import Appended, NewMessage
+from cometmq.store.log.commit_log import describe
+from cometmq.store.store import MessageStore
+from cometmq.store.tables import JsonTable
+from cometmq.store.upkeep.dispatch import has_queue_entry
+
+_WAITING: Final = (SCHEDULE_TOPIC, TIMER_TOPIC)
+"""Where delayed and timed messages are until their time comes."""
+
+Keys = tuple[bytes | None, ...]
+"""By what each message of a send is known; empty if none has a key."""
+
+_SOUGHT: Final = f"{IDEMPOTENCE_KEY}{NAME_END}".encode()
+
+
+class Idempotence:
+    """The keys of one store.
+
+    Args:
+        table: says whether there may be keys in the log.
+
+    Attributes:
+        known: the keys that count.
+    """
+
+    def __init__(self, store: MessageStore, table: JsonTable, settings: BrokerSettings, clock: Clock) -> None:
+        self._store = store
+        self._table = table
+        self._clock = clock
+        self._window_ms = settings.idempotence_window_ms
+        self._read_back_bytes = settings.idempotence_read_back_bytes
+        self._is_marked = False
+        self.known = StoredKeys(self._window_ms, settings.idempotence_keys_max)
+
+    def load(self) -> None:
+        """Read back the keys of the log's last records, if there may be any. It may take a second."""
+        self._is_marked = self._table.load() is not None
+        if not self._is_marked or not self._window_ms:
+            return
+        since_ms = self._clock.now_ms() - self._window_ms
+        for buffer, head in self._store.recent(since_ms, self._read_back_bytes, _SOUGHT):
+            self._read(buffer, head)
+
+    def keys_of(self, topic: str, members: Sequence[Mapping[str, str]]) -> Keys:
+        """Give the keys of a send's messages by their properties; empty if there are none."""
+        if not self._window_ms or topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
+            return ()
+        keys = tuple(self._key(topic, named) for named in members)
+        return keys if any(keys) else ()
+
+    def append(
+        self,
+        keys: Keys,
+        queue_id: int,
+        messages: Sequence[NewMessage],
+        append: Callable[[Sequence[NewMessage]], list[Appended]],
+    ) -> list[Place]:
+        """Append those of a send's messages whose keys are not known, all or none.
+
+        Raises like ``append``, and StoreNotWritable if the table cannot be written.
+
+        Args:
+            queue_id: the queue that the producer asked for.
+
+        Returns:
+            Where each message is: itself, or the first one with its key.
+        """
+        clock = self._store.clock
+        now_ms = clock.now_ms()
+        places = [None if key is None else self.known.find(key, now_ms, clock.since) for key in keys]
+        firsts: dict[bytes, int] = {}
+        new = [
+            number
+            for number, (key, place) in enumerate(zip(keys, places, strict=True))
+            if place is None and (key is None or firsts.setdefault(key, number) == number)
+        ]
+        if new:
+            self._mark()
+            for number, one in zip(new, append([messages[number] for number in new]), strict=True):
+                places[number] = place = Place(queue_id, one)
+                if (key := keys[number]) is not None:
+                    self.known.add(key, place)
+        for number, key in enumerate(keys):
+            if key in firsts:  # it may be there twice
+                places[number] = places[firsts[key]]
+        return [place for place in places if place is not None]
+
+    def _key(self, topic: str, named: Mapping[str, str]) -> bytes | None:
+        key = named.get(IDEMPOTENCE_KEY)
+        return None if key is None else digest(topic, self._store.deleted_before(topic), key)
+
+    def _mark(self) -> None:
+        """Note, durably, that there are keys in the log, before the first one is."""
+        if self._is_marked:
+            return
+        try:
+            self._table.save({"keysSince": self._clock.now_ms()})
+        except OSError as error:
+            raise StoreNotWritable(describe(error, self._table.path.parent)) from error
+        self._is_marked = True
+
+    def _read(self, buffer: Buffer, head: RecordHead) -> None:
+        """Know the key of a record, unless an earlier one has it: what has waited comes twice."""
+        topic = str(buffer[head.topic_position : head.topic_position + head.topic_length], "utf-8", "replace")
+        begin = head.properties_position
+        named = properties.decode(buffer[begin : begin + head.properties_length])
+        queue_id = head.queue_id
+        if topic in _WAITING:
+            topic, waits_for = named.get(REAL_TOPIC, topic), named.get(REAL_QUEUE_ID, "")
+            queue_id = int(waits_for) if waits_for.isdecimal() else 0
+        if not has_queue_entry(head.sys_flag) or head.physical_offset < self._store.deleted_before(topic):
+            return
+        for key in self.keys_of(topic, [named]):
+            if key is not None and self.known.find(key, head.store_time) is None:
+                appended = Appended(head.physical_offset, head.queue_offset, head.size, head.store_time)
+                self.known.add(key, Place(queue_id, appended))

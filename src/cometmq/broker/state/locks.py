@@ -1,0 +1,120 @@
+"""Queue locks of orderly consumers: one client of a group may consume a queue at a time.
+
+::
+
+    {"lockTable": {group: {client id: [{"topic": "T", "brokerName": "a", "queueId": 0}]}}}     queueLocks.json
+
+A client takes its locks anew every 20 s, and relies on them for 30 s. So they outlive the broker: after a
+restart the first client to come back would else get locks that others rely on. The file has who holds a lock,
+not since when: each begins anew. (RocketMQ: RebalanceLockManager.java, which forgets; the file is our own.)
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+from msgspec import field
+
+from cometmq.broker.state import saved
+from cometmq.broker.state.changing_table import ChangingTable
+from cometmq.io.clock import Clock
+from cometmq.message import MessageQueue
+from cometmq.store.tables import JsonTable
+from cometmq.wire.bodies import Body, to_plain
+
+LOCK_LIFETIME_MS = 60_000
+"""A lock that its owner has not taken again for so long is free."""
+
+
+class _Lock(NamedTuple):
+    client_id: str
+    taken_ms: int
+
+
+class QueueLocks(ChangingTable[str, dict[MessageQueue, _Lock]]):
+    """Who holds which queue, by consumer group."""
+
+    def __init__(self, table: JsonTable, clock: Clock) -> None:
+        super().__init__(table)
+        self._clock = clock
+        self._groups: dict[str, dict[MessageQueue, _Lock]] = {}
+        self._by_time: dict[tuple[str, MessageQueue], None] = {}  # the one taken the longest ago first
+
+    def load(self) -> None:
+        """Read the table. Raises StoreDamaged if the file holds something else than locks."""
+        content = saved.load(self._table, _Table)
+        now = self._clock.monotonic_ms()
+        for group, by_client in ({} if content is None else content.locks).items():
+            self._groups[group] = {
+                queue: _Lock(client_id, now) for client_id, queues in by_client.items() for queue in queues
+            }
+        self._by_time = {(group, queue): None for group, locks in self._groups.items() for queue in locks}
+        self._note_loaded(self._groups)
+
+    def lock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> list[MessageQueue]:
+        """Lock or re-lock each of ``queues`` that is free, expired or the client's own; give these."""
+        now = self._clock.monotonic_ms()
+        self._forget_expired(now)
+        locks = self._groups.get(group, {})
+        granted = [
+            queue for queue in queues if (lock := locks.get(queue)) is None or lock.client_id == client_id
+        ]
+        taken, by_time = _Lock(client_id, now), self._by_time
+        for queue in granted:
+            if queue in locks:
+                del by_time[group, queue]
+            else:
+                self._changes[group] = None
+            locks[queue] = taken
+            by_time[group, queue] = None
+        if granted:
+            self._groups[group] = locks
+        return granted
+
+    def unlock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
+        """Free each of ``queues`` that the client holds."""
+        locks = self._groups.get(group, {})
+        for queue in queues:
+            if queue in locks and locks[queue].client_id == client_id:
+                self._remove(group, queue)
+
+    def is_orderly(self, group: str) -> bool:
+        """Tell whether any client of ``group`` holds a live lock: it consumes in order then."""
+        now = self._clock.monotonic_ms()
+        return any(not self._expired(lock, now) for lock in self._groups.get(group, {}).values())
+
+    def _forget_expired(self, now: int) -> None:
+        def is_expired(name: tuple[str, MessageQueue]) -> bool:
+            group, queue = name
+            return self._expired(self._groups[group][queue], now)
+
+        for group, queue in list(takewhile(is_expired, self._by_time)):
+            self._remove(group, queue)
+
+    def _remove(self, group: str, queue: MessageQueue) -> None:
+        locks = self._groups[group]
+        del locks[queue], self._by_time[group, queue]
+        self._changes[group] = None
+        if not locks:
+            del self._groups[group]
+
+    def _copy_of(self, name: str) -> dict[MessageQueue, _Lock] | None:
+        locks = self._groups.get(name)
+        return None if locks is None else dict(locks)
+
+    def _plain(self, entry: dict[MessageQueue, _Lock]) -> Any:
+        by_client: dict[str, list[MessageQueue]] = {}
+        for queue, lock in entry.items():
+            by_client.setdefault(lock.client_id, []).append(queue)
+        return to_plain(by_client)
+
+    def _whole(self, entries: Mapping[str, Any]) -> dict[str, Any]:
+        return {"lockTable": dict(entries)}
+
+    @staticmethod
+    def _expired(lock: _Lock, now: int) -> bool:
+        return now - lock.taken_ms > LOCK_LIFETIME_MS
+
+
+class _Table(Body):
+    locks: dict[str, dict[str, list[MessageQueue]]] = field(default_factory=dict, name="lockTable")

@@ -1,0 +1,280 @@
+"""How far each consumer group has consumed each queue: ``config/consumerOffset.json``.
+
+::
+
+    {"dataVersion": {…}, "groupTopicMap": {group: [topic]}, "offsetTable": {"topic@group": {0: 17, 1: 5}}}
+
+``groupTopicMap`` is written as RocketMQ writes it and never read. Saved every few seconds and at the
+stop, so a killed broker may hand out messages again that a consumer had already acknowledged.
+(RocketMQ: ConsumerOffsetManager.java.)
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any, Final
+
+from cometmq.broker.state import saved
+from cometmq.broker.state.changing_table import ChangingTable
+from cometmq.io.clock import Clock
+from cometmq.store.tables import JsonTable
+from cometmq.wire.bodies import ConsumerOffsets, DataVersion, to_plain
+
+AHEAD_WARNINGS_MAX: Final = 1_000
+"""Of so many queues and groups is remembered that a commit ahead of the queue's end was warned of."""
+
+_log = logging.getLogger(__name__)
+
+SEPARATOR: Final = "@"
+"""Between topic and group in a key; no name can hold it."""
+
+
+class Offsets(ChangingTable[str, dict[int, int]]):
+    """Committed offsets by group, topic and queue."""
+
+    def __init__(self, table: JsonTable, clock: Clock) -> None:
+        super().__init__(table)
+        self._version = DataVersion(timestamp=clock.now_ms())
+        self._committed: dict[str, dict[int, int]] = {}
+        self._pulled: dict[str, dict[int, int]] = {}
+        self._reset: dict[str, dict[int, int]] = {}
+        self._keys = _GroupTopicKeys()  # of all three
+        self._end_of: Callable[[str, int], int] | None = None
+        self._ahead: set[tuple[str, int]] = set()
+
+    def load(self, max_offset: Callable[[str, int], int]) -> None:
+        """Read the table; no offset may lie beyond what its queue holds after recovery, and none before 0.
+
+        Args:
+            max_offset: returns where a queue ends; commits are compared with that from now on, too.
+
+        Raises StoreDamaged if the file holds something else than offsets.
+        """
+        self._end_of = max_offset
+        content = saved.load(self._table, ConsumerOffsets)
+        if content is None:
+            return
+        self._version = content.data_version or self._version
+        self._committed = content.offsets
+        for key, queues in self._committed.items():
+            self._keys.add(key)
+            topic = key.partition(SEPARATOR)[0]
+            for queue_id, offset in list(queues.items()):
+                limit = max_offset(topic, queue_id)
+                if offset < 0:
+                    _log.warning(
+                        "%s queue %d: committed %d, forgotten: no queue has that", key, queue_id, offset
+                    )
+                    del queues[queue_id]
+                    self._changes[key] = None
+                if offset > limit:
+                    _log.warning(
+                        "%s queue %d: committed %d, but the queue ends at %d", key, queue_id, offset, limit
+                    )
+                    queues[queue_id] = limit
+                    self._changes[key] = None
+        self._note_loaded(self._committed)
+
+    def keys(self) -> list[str]:
+        """Return the keys of all groups in their topics."""
+        return list(self._committed)
+
+    def copies(self, keys: Iterable[str]) -> dict[str, dict[int, int]]:
+        """Return the offsets of these keys by queue, without keys that have none."""
+        return {key: dict(queues) for key in keys if (queues := self._committed.get(key)) is not None}
+
+    def as_table(self, offsets: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the table that has these offsets by key, in RocketMQ's form. Safe from any thread."""
+        topics: dict[str, list[str]] = {}
+        for key in offsets:
+            topic, _, group = key.partition(SEPARATOR)
+            topics.setdefault(group, []).append(topic)
+        return {"dataVersion": to_plain(self._version), "groupTopicMap": topics, "offsetTable": dict(offsets)}
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Note that ``group`` has consumed all before ``offset``; it may go back.
+
+        After a reset nothing counts until the group's next pull: its members have not heard of it yet.
+        """
+        key = key_of(group, topic)
+        if self._reset and queue_id in self._reset.get(key, ()):
+            return
+        self._changes[key] = None
+        if (queues := self._committed.get(key)) is None:
+            queues = self._begin(self._committed, key)
+        queues[queue_id] = offset
+        self.warn_if_ahead(key, queue_id, offset)
+
+    def warn_if_ahead(self, key: str, queue_id: int, offset: int) -> None:
+        """Warn, once, of a commit ahead of its queue's end: the group misses what comes up to there."""
+        if self._end_of is None:
+            return
+        topic, _, group = key.partition(SEPARATOR)
+        end = self._end_of(topic, queue_id)
+        known = key, queue_id
+        if offset <= end:
+            self._ahead.discard(known)
+        elif known not in self._ahead and len(self._ahead) < AHEAD_WARNINGS_MAX:
+            self._ahead.add(known)
+            _log.warning(
+                "group %.130s has committed %d in queue %d of %.130s, which ends at %d: it is ahead by %d "
+                "and misses the messages up to there; cometmq offset reset moves it back",
+                *(group, offset, queue_id, topic, end, offset - end),
+            )
+
+    @property
+    def is_any_reset(self) -> bool:
+        """Whether any group may not have heard of a reset yet."""
+        return bool(self._reset)
+
+    def awaits_reset(self, key: str) -> bool:
+        """Tell whether a group may not have heard of a reset in a topic yet."""
+        return key in self._reset
+
+    def note_pulls(self, pulls: Iterable[tuple[str, int, int, int]]) -> None:
+        """Note many pulls that await no reset, as ``commit`` and ``note_pulled`` do, without any warning.
+
+        Args:
+            pulls: of each the key of group and topic, the queue id, the offset to commit and the one that the
+                group has been given all before; -1 for none.
+        """
+        committed, pulled, changes = self._committed, self._pulled, self._changes
+        for key, queue_id, commit_offset, next_offset in pulls:
+            if commit_offset >= 0:
+                changes[key] = None
+                if (queues := committed.get(key)) is None:
+                    queues = self._begin(committed, key)
+                queues[queue_id] = commit_offset
+            if next_offset >= 0:
+                if (queues := pulled.get(key)) is None:
+                    queues = self._begin(pulled, key)
+                queues[queue_id] = next_offset
+
+    def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Let ``group`` go on at ``offset``, whatever its members commit until they hear of it."""
+        key = key_of(group, topic)
+        self._reset.get(key, {}).pop(queue_id, None)
+        self.commit(group, topic, queue_id, offset)
+        self._reset.setdefault(key, {})[queue_id] = offset
+
+    def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Give the offset of a reset that the group has not heard of, once; None if there is none."""
+        if not self._reset or (queues := self._reset.get(key := key_of(group, topic))) is None:
+            return None
+        offset = queues.pop(queue_id, None)
+        if not queues:
+            del self._reset[key]
+        return offset
+
+    def clone(self, source: str, target: str, topic: str) -> None:
+        """Let a group begin in a topic where another one stands, if that one has offsets there."""
+        if (queues := self._committed.get(f"{topic}{SEPARATOR}{source}")) is not None:
+            key = key_of(target, topic)
+            self._begin(self._committed, key).update(queues)
+            self._changes[key] = None
+
+    def committed(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Give the committed offset, or None if there is none."""
+        queues = self._committed.get(key_of(group, topic))
+        return None if queues is None else queues.get(queue_id)
+
+    def note_pulled(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Note that ``group`` has been given all before ``offset``: for operators only, not saved."""
+        key = key_of(group, topic)
+        if (queues := self._pulled.get(key)) is None:
+            queues = self._begin(self._pulled, key)
+        queues[queue_id] = offset
+
+    def pulled(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Give how far the group has pulled since the broker started, or None."""
+        return self._pulled.get(key_of(group, topic), {}).get(queue_id)
+
+    def groups_of(self, topic: str) -> set[str]:
+        """Give the groups that have committed offsets in ``topic``."""
+        keys = self._keys.of_topic(topic)
+        return {key.partition(SEPARATOR)[2] for key in keys if key in self._committed}
+
+    def topics_of(self, group: str) -> set[str]:
+        """Give the topics in which ``group`` has committed offsets."""
+        keys = self._keys.of_group(group)
+        return {key.partition(SEPARATOR)[0] for key in keys if key in self._committed}
+
+    def delete_topics(self, topics: Iterable[str]) -> None:
+        """Forget all offsets in topics."""
+        self._delete({key for topic in topics for key in self._keys.of_topic(topic)})
+
+    def delete_queue(self, topic: str, queue_id: int) -> None:
+        """Forget all offsets in one queue: it begins anew."""
+        tables = self._committed, self._pulled, self._reset
+        for key in list(self._keys.of_topic(topic)):
+            for table in tables:
+                queues = table.get(key)
+                if queues is not None and queues.pop(queue_id, None) is not None:
+                    self._changes[key] = None
+                    self._ahead.discard((key, queue_id))
+            if not any(table.get(key) for table in tables):
+                self._delete({key})
+
+    def delete_group(self, group: str) -> None:
+        """Forget all offsets of ``group``."""
+        self._delete(set(self._keys.of_group(group)))
+
+    def _begin(self, table: dict[str, dict[int, int]], key: str) -> dict[int, int]:
+        """Return the new offsets of a group in a topic."""
+        self._keys.add(key)
+        queues = table[key] = {}
+        return queues
+
+    def _delete(self, keys: AbstractSet[str]) -> None:
+        if keys:
+            self._ahead = {known for known in self._ahead if known[0] not in keys}
+        for key in keys:
+            self._keys.remove(key)
+            self._changes[key] = None
+            for table in (self._committed, self._pulled, self._reset):
+                table.pop(key, None)
+
+    def _copy_of(self, name: str) -> dict[int, int] | None:
+        queues = self._committed.get(name)
+        return None if queues is None else dict(queues)
+
+    def _plain(self, entry: dict[int, int]) -> dict[int, int]:
+        return entry
+
+    def _whole(self, entries: Mapping[str, Any]) -> dict[str, Any]:
+        return self.as_table(entries)
+
+
+class _GroupTopicKeys:
+    """Keys of groups in topics, found by either."""
+
+    def __init__(self) -> None:
+        self._by_topic: dict[str, dict[str, None]] = {}
+        self._by_group: dict[str, dict[str, None]] = {}
+
+    def add(self, key: str) -> None:
+        """Add a key; no error if it is there."""
+        topic, _, group = key.partition(SEPARATOR)
+        self._by_topic.setdefault(topic, {})[key] = None
+        self._by_group.setdefault(group, {})[key] = None
+
+    def remove(self, key: str) -> None:
+        """Remove a key that is there."""
+        topic, _, group = key.partition(SEPARATOR)
+        for index, name in ((self._by_topic, topic), (self._by_group, group)):
+            del index[name][key]
+            if not index[name]:
+                del index[name]
+
+    def of_topic(self, topic: str) -> Iterable[str]:
+        """Return the keys of a topic's groups."""
+        return self._by_topic.get(topic, ())
+
+    def of_group(self, group: str) -> Iterable[str]:
+        """Return the keys of a group's topics."""
+        return self._by_group.get(group, ())
+
+
+def key_of(group: str, topic: str) -> str:
+    """Give the key of a group's offsets in a topic."""
+    return f"{topic}{SEPARATOR}{group}"

@@ -1,0 +1,194 @@
+"""May this pull be answered, and with which messages: the group, the topic and the subscription.
+
+The checks come in RocketMQ's order, with its codes. (RocketMQ: PullMessageProcessor.java.)
+"""
+
+from collections.abc import Callable, Container
+from typing import NamedTuple
+
+from cometmq.broker.refused import Refused
+from cometmq.broker.state.consumer_filters import ConsumerFilters, compile_filter, is_tag
+from cometmq.broker.state.consumers import Consumers
+from cometmq.broker.state.groups import Groups
+from cometmq.broker.state.record_filters import RetryFilter, SqlFilter
+from cometmq.broker.state.topics import PERM_READ, Topics
+from cometmq.errors import FormatError
+from cometmq.filter import tag
+from cometmq.filter.sql92 import Sql92
+from cometmq.format.layout import RETRY_PREFIX
+from cometmq.net.server import Session
+from cometmq.store.read.get import RecordFilter
+from cometmq.wire.bodies import GroupConfig
+from cometmq.wire.codes import ResponseCode
+from cometmq.wire.headers import PullFlag, PullHeader
+
+
+class Wanted(NamedTuple):
+    """Which messages a pull may be answered with: all that pass both; None lets any pass.
+
+    Attributes:
+        judged: when that was judged: how often something that it goes by had changed before.
+    """
+
+    tags_codes: Container[int] | None = None
+    record_filter: RecordFilter | None = None
+    judged: int = 0
+
+
+class Subscriptions:
+    """Judges pulls.
+
+    Args:
+        property_filter: whether other filters than tags are allowed.
+        filter_retry: whether they hold for the group's retry topic too.
+    """
+
+    def __init__(
+        self,
+        topics: Topics,
+        groups: Groups,
+        consumers: Consumers[Session],
+        filters: ConsumerFilters,
+        *,
+        permission: int,
+        property_filter: bool,
+        filter_retry: bool,
+    ) -> None:
+        self._topics = topics
+        self._groups = groups
+        self._consumers = consumers
+        self._filters = filters
+        self._permission = permission
+        self._property_filter = property_filter
+        self._filter_retry = filter_retry
+        self._changes = 0
+        self.when_changed(self._count_change)
+
+    def when_changed(self, action: Callable[..., object]) -> None:
+        """Have an action called whenever something changes that ``wanted`` goes by, but for other filters."""
+        self._topics.on_change.append(action)
+        self._groups.on_change.append(action)
+        self._consumers.on_change.append(action)
+
+    def check(self, expression_type: str | None, expression: str | None) -> Sql92 | None:
+        """Compile a filter; None for one by tags. Raises Refused."""
+        if is_tag(expression_type):
+            return None
+        self._check_allowed(expression_type)
+        try:
+            return compile_filter(expression_type, expression or "")
+        except FormatError as error:
+            raise Refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from None
+
+    def wanted(self, header: PullHeader) -> Wanted:
+        """Give what a pull may be answered with. Raises Refused, IllegalName."""
+        if not self._permission & PERM_READ:
+            raise Refused(
+                ResponseCode.NO_PERMISSION,
+                f"this broker gives no messages: brokerPermission is {self._permission}, "
+                f"reading needs {PERM_READ}",
+            )
+        group = self._group(header.consumer_group)
+        self._check_queue(header)
+        is_sent_along = header.sys_flag & PullFlag.SUBSCRIPTION
+        wanted = self._sent_along(header) if is_sent_along else self._registered(header, group)
+        return wanted._replace(judged=self._changes)
+
+    def is_out_of_date(self, wanted: Wanted) -> bool:
+        """Tell whether something has changed since a pull was judged."""
+        return wanted.judged != self._changes
+
+    def _count_change(self, *_: object) -> None:
+        self._changes += 1
+
+    def _group(self, name: str) -> GroupConfig:
+        group = self._groups.find_or_create(name)
+        if group is None:
+            raise Refused(
+                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+                f"subscription group [{name}] does not exist: create it, or set autoCreateSubscriptionGroup",
+            )
+        if not group.consume_enable:
+            raise Refused(ResponseCode.NO_PERMISSION, f"subscription group [{name}] may not consume")
+        return group
+
+    def _check_queue(self, header: PullHeader) -> None:
+        topic = self._topics.find(header.topic)
+        if topic is None:
+            raise Refused(
+                ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist: create it, or send first"
+            )
+        if not topic.perm & PERM_READ:
+            raise Refused(
+                ResponseCode.NO_PERMISSION, f"topic[{header.topic}] may not be read: its perm is {topic.perm}"
+            )
+        if not 0 <= header.queue_id < topic.read_queue_count:
+            raise Refused(
+                ResponseCode.INVALID_PARAMETER,
+                f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}] "
+                f"topicConfig.readQueueNums:[{topic.read_queue_count}]",
+            )
+
+    def _sent_along(self, header: PullHeader) -> Wanted:
+        if (compiled := self.check(header.expression_type, header.subscription)) is not None:
+            return self._by_sql(header, SqlFilter(compiled))
+        try:
+            return Wanted(tag.codes(tag.parse(header.subscription)))
+        except FormatError as error:
+            raise Refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from None
+
+    def _registered(self, header: PullHeader, config: GroupConfig) -> Wanted:
+        name = header.consumer_group
+        group = self._consumers.find(name)
+        if group is None:
+            raise Refused(
+                ResponseCode.SUBSCRIPTION_NOT_EXIST,
+                f"the consumer's group info not exist: no heartbeat of {name} has come yet",
+            )
+        if group.is_broadcasting and not config.consume_broadcast_enable:
+            raise Refused(
+                ResponseCode.NO_PERMISSION, f"the consumer group[{name}] can not consume by broadcast way"
+            )
+        subscription = group.subscriptions.get(header.topic)
+        if subscription is None:
+            raise Refused(
+                ResponseCode.SUBSCRIPTION_NOT_EXIST,
+                f"the consumer's subscription not exist: group {name} does not subscribe to {header.topic}",
+            )
+        if subscription.data.version < header.sub_version:
+            raise Refused(
+                ResponseCode.SUBSCRIPTION_NOT_LATEST,
+                f"the consumer's subscription not latest: {subscription.data.version} is known, "
+                f"the pull is of {header.sub_version}",
+            )
+        if is_tag(subscription.data.expression_type):
+            return Wanted(subscription.tags_codes)
+        known = self._filters.find(header.topic, name)
+        if known is None:
+            raise Refused(
+                ResponseCode.FILTER_DATA_NOT_EXIST,
+                f"the filter of group {name} on {header.topic} is not known: its expression may be wrong",
+            )
+        if known.data.client_version < header.sub_version:
+            raise Refused(
+                ResponseCode.FILTER_DATA_NOT_LATEST,
+                f"the filter of group {name} on {header.topic} is not the latest: "
+                f"{known.data.client_version} is known, the pull is of {header.sub_version}",
+            )
+        self._check_allowed(subscription.data.expression_type)
+        return self._by_sql(header, SqlFilter(known.compiled, known))
+
+    def _by_sql(self, header: PullHeader, own: SqlFilter) -> Wanted:
+        if self._filter_retry and header.topic.startswith(RETRY_PREFIX):
+            group = header.topic.removeprefix(RETRY_PREFIX)
+            return Wanted(record_filter=RetryFilter(self._filters, group))
+        return Wanted(record_filter=own)
+
+    def _check_allowed(self, expression_type: str | None) -> None:
+        """Refuse what is no TAG expression unless that is allowed."""
+        if not self._property_filter:
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                "The broker does not support consumer to filter message by "
+                f"{str(expression_type)[:20]}: set enablePropertyFilter",
+            )

@@ -1,0 +1,1 @@
+"""Messages that wait: delayed, timed, and those of open transactions."""

@@ -1,0 +1,167 @@
+"""The forms of a message in a transaction: half, whole, put back, asked for, given up; and the op message.
+
+A half message waits in the half topic with the topic that it is for among its properties, and its transaction
+bits cleared. The whole one has all other properties, and the CommitLog offset of its half.
+
+An op message names half messages that are ended: ``5,6,`` ends those at offsets 5 and 6 of the half queue.
+
+(RocketMQ: TransactionalMessageBridge.java, EndTransactionProcessor.java.)
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from cometmq.broker.state.topics import CHECK_MAX_TIME_TOPIC, HALF_OP_TOPIC, HALF_TOPIC
+from cometmq.cluster.transaction import HalfMessage
+from cometmq.errors import MessageIllegal
+from cometmq.format import properties, record
+from cometmq.format.properties import (
+    CHECK_IMMUNITY_TIME,
+    PRODUCER_GROUP,
+    REAL_QUEUE_ID,
+    REAL_TOPIC,
+    TAGS,
+    TRANSACTION_CHECK_TIMES,
+    TRANSACTION_ID,
+    TRANSACTION_PREPARED_QUEUE_OFFSET,
+    UNIQ_KEY,
+    WAIT,
+)
+from cometmq.format.record import Record
+from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_NOT, with_transaction_type
+from cometmq.store.append import NewMessage, once_more
+
+QUEUE_ID: Final = 0
+"""Of the half topic, and of the op topic."""
+ENDED_TAG: Final = "d"
+"""Of op messages; others mean nothing."""
+SEPARATOR: Final = ","
+
+
+def half(message: NewMessage) -> NewMessage:
+    """Give a message as it waits for its transaction's end. Raises MessageIllegal."""
+    named = properties.decode(message.properties)
+    if not named.get(PRODUCER_GROUP):
+        raise MessageIllegal(
+            f"a transactional message without property {PRODUCER_GROUP}: nobody could end its transaction; "
+            "give the producer group"
+        )
+    if unique_key := named.get(UNIQ_KEY):
+        named[TRANSACTION_ID] = unique_key
+    named |= {REAL_TOPIC: message.topic, REAL_QUEUE_ID: str(message.queue_id)}
+    return message._replace(
+        topic=HALF_TOPIC,
+        queue_id=QUEUE_ID,
+        properties=properties.encode(named),
+        sys_flag=with_transaction_type(message.sys_flag, TRANSACTION_NOT),
+    )
+
+
+def whole(waiting: Record) -> NewMessage:
+    """Give the message that a half message becomes when it is committed. Raises MessageIllegal."""
+    topic, queue_id, named = _real(waiting)
+    del named[REAL_TOPIC], named[REAL_QUEUE_ID]
+    return once_more(waiting)._replace(
+        topic=topic,
+        queue_id=queue_id,
+        properties=properties.encode(named),
+        sys_flag=with_transaction_type(waiting.sys_flag, TRANSACTION_COMMIT),
+        prepared_transaction_offset=waiting.physical_offset,
+    )
+
+
+def put_back(waiting: Record, *, is_asked: bool) -> NewMessage:
+    """Build a half message as it is put back: its producer is asked, which counts, or it waits on."""
+    named = properties.decode(waiting.properties)
+    if is_asked:
+        named[TRANSACTION_CHECK_TIMES] = str(_number(named, TRANSACTION_CHECK_TIMES) + 1)
+    else:
+        named.setdefault(TRANSACTION_PREPARED_QUEUE_OFFSET, str(waiting.queue_offset))
+    return once_more(waiting)._replace(properties=properties.encode(named))
+
+
+def asked_for(back: NewMessage, waiting: Record, physical_offset: int, queue_offset: int) -> bytes:
+    """Give the record that a producer is shown: the half message that was put back, as it was sent.
+
+    Args:
+        waiting: the half message before it was put back.
+        physical_offset: of the one that was put back, as is ``queue_offset``.
+
+    Raises MessageIllegal.
+    """
+    topic, queue_id, _ = _real(waiting)
+    return record.encode(
+        waiting._replace(
+            topic=topic,
+            queue_id=queue_id,
+            properties=back.properties,
+            physical_offset=physical_offset,
+            queue_offset=queue_offset,
+            magic=None,
+        )
+    )
+
+
+def given_up(waiting: Record) -> NewMessage:
+    """Give a half message as operators find it whose producer was asked too often."""
+    return once_more(waiting)._replace(topic=CHECK_MAX_TIME_TOPIC)
+
+
+def op_messages(
+    half_offsets: Sequence[int], time: int, store_host: bytes, size_max: int
+) -> list[tuple[NewMessage, list[int]]]:
+    """Give messages that end half messages, each with those that it ends.
+
+    Args:
+        time: now, ms.
+        store_host: the broker's address as records hold it.
+        size_max: a body that has so many bytes takes no more.
+    """
+    parts: list[list[int]] = []
+    size = size_max
+    for half_offset in half_offsets:
+        if size >= size_max:
+            parts.append([])
+            size = 0
+        parts[-1].append(half_offset)
+        size += len(str(half_offset)) + len(SEPARATOR)
+    named = properties.encode({WAIT: "true", TAGS: ENDED_TAG})
+    bodies = ["".join(f"{offset}{SEPARATOR}" for offset in part).encode() for part in parts]
+    return [
+        (NewMessage(HALF_OP_TOPIC, QUEUE_ID, body, named, time, store_host, store_host, ENDED_TAG), part)
+        for body, part in zip(bodies, parts, strict=True)
+    ]
+
+
+def ended_by(op: Record) -> list[int]:
+    """Give the offsets of the half messages that an op message ends; brokers before 5.0 name one each."""
+    if properties.decode(op.properties).get(TAGS) != ENDED_TAG:
+        return []
+    pieces = op.body.decode("ascii", "replace").split(SEPARATOR)
+    return [int(piece) for piece in pieces if piece.isdecimal()]
+
+
+def facts(waiting: Record) -> HalfMessage:
+    """Give what a round must know of a half message."""
+    named = properties.decode(waiting.properties)
+    immunity_ms = _number(named, CHECK_IMMUNITY_TIME) * 1000 if CHECK_IMMUNITY_TIME in named else None
+    return HalfMessage(
+        waiting.born_time, waiting.store_time, _number(named, TRANSACTION_CHECK_TIMES), immunity_ms
+    )
+
+
+def _number(named: Mapping[str, str], name: str) -> int:
+    """Give a property that is a number; 0 if it is none, as RocketMQ does."""
+    value = named.get(name, "")
+    return int(value) if value.isdecimal() else 0
+
+
+def _real(waiting: Record) -> tuple[str, int, dict[str, str]]:
+    """Give for which topic and queue a half message is, and its properties. Raises MessageIllegal."""
+    named = properties.decode(waiting.properties)
+    topic, queue_id = named.get(REAL_TOPIC), named.get(REAL_QUEUE_ID, "")
+    if topic is None or not queue_id.isdecimal():
+        raise MessageIllegal(
+            f"the half message at {waiting.physical_offset} of the CommitLog does not say for which queue"
+        )
+    return topic, int(queue_id), named

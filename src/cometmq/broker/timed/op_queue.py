@@ -1,0 +1,130 @@
+"""The op queue: which half messages are ended. What it says is noted in ``cluster.transaction.Endings``.
+
+The half messages that are ended in one turn of the loop share an op message, which is written at the turn's
+end: behind the messages that were committed, so that none can be lost by it. (RocketMQ's broker collects them
+for three seconds; if it is killed meanwhile, their producers are asked again.)
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from cometmq.broker.reads import read
+from cometmq.broker.state.offsets import Offsets
+from cometmq.broker.state.topics import HALF_OP_TOPIC, HALF_TOPIC
+from cometmq.broker.timed.half_message import QUEUE_ID, ended_by, op_messages
+from cometmq.cluster.transaction import Endings
+from cometmq.errors import StoreNotWritable
+from cometmq.format.record import Record, decode
+from cometmq.io.clock import Clock
+from cometmq.store.append import NewMessage
+from cometmq.store.read.get_result import GetStatus
+from cometmq.store.store import MessageStore
+
+SYSTEM_GROUP: Final = "CID_RMQ_SYS_TRANS"
+"""Whose committed offsets say how far half messages and op messages are done with."""
+
+_log = logging.getLogger(__name__)
+
+
+class OpQueue:
+    """Writes and reads op messages.
+
+    Args:
+        store_host: the broker's address as records hold it.
+        size_max: an op message with a body of so many bytes takes no more.
+
+    Attributes:
+        endings: which half messages are ended.
+    """
+
+    def __init__(
+        self, store: MessageStore, offsets: Offsets, clock: Clock, *, store_host: bytes, size_max: int
+    ) -> None:
+        self._store = store
+        self._offsets = offsets
+        self._clock = clock
+        self._store_host = store_host
+        self._size_max = size_max
+        self._unwritten: list[int] = []
+        self.endings = Endings(self._committed(HALF_TOPIC), self._committed(HALF_OP_TOPIC))
+
+    def end(self, half_offset: int) -> None:
+        """Note that a half message is ended, and write it at the end of the turn."""
+        self.endings.end(half_offset)
+        if not self._unwritten:
+            asyncio.get_running_loop().call_soon(self.write)
+        self._unwritten.append(half_offset)
+
+    def write(self) -> None:
+        """Write what is not written yet; if the store takes nothing now, it stays for the next time."""
+        unwritten, self._unwritten = self._unwritten, []
+        for op, half_offsets in self._messages(unwritten):
+            try:
+                (appended,) = self._store.append([op])
+            except StoreNotWritable as error:
+                self._unwritten += half_offsets
+                _log.warning("%d ended transactions are not noted yet: %s", len(half_offsets), error)
+            else:
+                self._note(appended.queue_offset, half_offsets)
+
+    def put_back(self, half_offset: int, message: NewMessage) -> tuple[int, int]:
+        """Append a half message once more, and that it stands for the former one.
+
+        Raises MessageIllegal or StoreNotWritable.
+
+        Returns:
+            Its offset in the CommitLog and in the half queue.
+        """
+        ((op, _),) = self._messages([half_offset])
+        back, noted = self._store.append([message, op])
+        self.endings.put_back(half_offset, back.queue_offset)
+        self._note(noted.queue_offset, [half_offset])
+        return back.physical_offset, back.queue_offset
+
+    async def read_on(self) -> None:
+        """Note what the queue holds up to its end. Raises OSError."""
+        endings = self.endings
+        while (offset := endings.next_op_offset) < self._store.max_queue_offset(HALF_OP_TOPIC, QUEUE_ID):
+            found = await read(self._store, self._store.readings.get(HALF_OP_TOPIC, QUEUE_ID, offset))
+            if found.status is GetStatus.FOUND:
+                self._note_all([decode(data) for data in found.records])
+            elif found.next_offset > offset:  # retention removed some
+                endings.record_op(offset, (), found.next_offset)
+            else:
+                return
+
+    def begin_anew_if_gone(self) -> None:
+        """Begin at the queues' begins if they end before the place that was reached: they were made anew."""
+        reached = {HALF_TOPIC: self.endings.half_offset, HALF_OP_TOPIC: self.endings.next_op_offset}
+        if any(self._store.max_queue_offset(topic, QUEUE_ID) < offset for topic, offset in reached.items()):
+            self.endings = Endings(*(self._store.min_queue_offset(topic, QUEUE_ID) for topic in reached))
+
+    async def save(self) -> None:
+        """Commit how far half and op messages are done with, once what was put back is on the disk.
+
+        Raises StoreNotWritable if it will never be there.
+        """
+        reached = {HALF_TOPIC: self.endings.half_offset, HALF_OP_TOPIC: self.endings.op_offset}
+        await asyncio.wrap_future(self._store.wait_flushed())
+        for topic, offset in reached.items():
+            if offset != self._offsets.committed(SYSTEM_GROUP, topic, QUEUE_ID):
+                self._offsets.commit(SYSTEM_GROUP, topic, QUEUE_ID, offset)
+
+    def _committed(self, topic: str) -> int:
+        committed = self._offsets.committed(SYSTEM_GROUP, topic, QUEUE_ID)
+        return self._store.min_queue_offset(topic, QUEUE_ID) if committed is None else committed
+
+    def _messages(self, half_offsets: Sequence[int]) -> list[tuple[NewMessage, list[int]]]:
+        return op_messages(half_offsets, self._clock.now_ms(), self._store_host, self._size_max)
+
+    def _note(self, op_offset: int, half_offsets: Sequence[int]) -> None:
+        """Note an op message that was just written; behind others that are not read yet it is read too."""
+        if op_offset == self.endings.next_op_offset:
+            self.endings.record_op(op_offset, half_offsets, op_offset + 1)
+
+    def _note_all(self, ops: Sequence[Record]) -> None:
+        for op in ops:
+            if op.queue_offset >= self.endings.next_op_offset:
+                self.endings.record_op(op.queue_offset, ended_by(op), op.queue_offset + 1)

@@ -1,0 +1,215 @@
+"""Asking producers what became of half messages that nobody has ended (CHECK_TRANSACTION_STATE).
+
+A round asks for all that are old enough, as ``cluster.transaction`` decides. A half message is put back, and
+that it was is written, in one append; how far the round came is committed once that is on the disk. So a
+crash may have producers asked twice, but no half message is forgotten.
+
+One that waits on is left where it is, so that waiting writes nothing, as long as few lie behind it and it
+lies in the file that the CommitLog is written to: retention removes no record of that one.
+(RocketMQ: TransactionalMessageServiceImpl.java, AbstractTransactionalMessageCheckListener.java.)
+"""
+
+import asyncio
+import logging
+from itertools import count
+from typing import Final
+
+from cometmq.broker.reads import read
+from cometmq.broker.state.deleted_topics import DeletedTopics
+from cometmq.broker.state.producers import Producers
+from cometmq.broker.state.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, Topics
+from cometmq.broker.timed.half_message import QUEUE_ID, asked_for, facts, given_up, put_back
+from cometmq.broker.timed.op_queue import OpQueue
+from cometmq.cluster.transaction import LEFT_BEFORE_MAX, CheckRules, Verdict, judge
+from cometmq.errors import MessageIllegal, StoreNotWritable
+from cometmq.format import properties
+from cometmq.format.message_id import offset_message_id
+from cometmq.format.properties import PRODUCER_GROUP, UNIQ_KEY
+from cometmq.format.record import Record, decode
+from cometmq.net.server import Session
+from cometmq.store.append import NewMessage
+from cometmq.store.read.get_result import GetStatus
+from cometmq.store.store import MessageStore
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import ONEWAY_FLAG, Command
+from cometmq.wire.headers import CheckTransactionStateHeader, fields
+
+AT_ONCE_MAX: Final = 1_000
+"""So many half messages that are ended are passed over before others have their turn."""
+
+HOUR_MS: Final = 3_600_000
+
+_log = logging.getLogger(__name__)
+
+
+class TransactionCheck:
+    """Rounds over the half messages that are not ended."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        topics: Topics,
+        producers: Producers[Session],
+        ops: OpQueue,
+        rules: CheckRules,
+        *,
+        broker_name: str,
+    ) -> None:
+        self._store = store
+        self._topics = topics
+        self._producers = producers
+        self._ops = ops
+        self._rules = rules
+        self._broker_name = broker_name
+        self._opaque = count()
+        self._turn = count()
+        self._absent: set[str] = set()
+        self._at = 0  # where the round is; what it left waits at or behind ``half_offset``
+        self._stopped = False
+        self._deleted_topics = DeletedTopics(store)
+
+    async def round(self) -> None:
+        """Ask for all half messages that are due. Raises OSError or StoreNotWritable."""
+        self._absent.clear()
+        self._ops.write()
+        self._ops.begin_anew_if_gone()
+        end = self._store.max_queue_offset(HALF_TOPIC, QUEUE_ID)
+        self._at = self._ops.endings.half_offset
+        while not self._stopped and await self._go_on(end):
+            pass
+        for group in sorted(self._absent):
+            _log.warning("no producer of group %s is connected to be asked for its half messages", group)
+        await self._ops.save()
+
+    def stop(self) -> None:
+        """Ask for no more."""
+        self._stopped = True
+
+    async def _go_on(self, end: int) -> bool:
+        """Look at some half messages before the offset ``end``; tell whether there may be more to do."""
+        await asyncio.sleep(0)  # others have their turn
+        await self._ops.read_on()
+        if self._pass_settled():
+            return True
+        offset = self._at
+        if offset >= end:
+            return False
+        found = await read(self._store, self._store.readings.get(HALF_TOPIC, QUEUE_ID, offset))
+        if found.status is not GetStatus.FOUND:
+            self._pass(max(offset, found.next_offset), is_settled=True)  # retention removed some
+            return found.next_offset > offset
+        endings = self._ops.endings
+        for waiting in map(decode, found.records):
+            await self._ops.read_on()
+            if waiting.queue_offset >= end:
+                return False
+            is_over = endings.is_settled(waiting.queue_offset) or self._deleted_topics.had(waiting)
+            if not is_over and not self._handle(waiting, end):
+                return False
+            is_settled = is_over or endings.is_settled(waiting.queue_offset)
+            self._pass(waiting.queue_offset + 1, is_settled=is_settled)
+            await asyncio.sleep(0)  # what was asked leaves
+        return True
+
+    def _pass_settled(self) -> bool:
+        """Pass over half messages that are ended; tell whether there may be more of them."""
+        for _ in range(AT_ONCE_MAX):
+            if not self._ops.endings.is_settled(self._at):
+                return False
+            self._pass(self._at + 1, is_settled=True)
+        return True
+
+    def _pass(self, offset: int, *, is_settled: bool) -> None:
+        """Go on at an offset; all before it are done with unless this one or one before it was left."""
+        if is_settled and self._at == self._ops.endings.half_offset:
+            self._ops.endings.advance(offset)
+        self._at = offset
+
+    def _handle(self, waiting: Record, end: int) -> bool:
+        """Do about a half message what is to be done; False ends the round before it."""
+        half = facts(waiting)
+        verdict = judge(half, self._rules, self._now(waiting))
+        if verdict is Verdict.END_ROUND:
+            return False
+        try:
+            if verdict is Verdict.GIVE_UP:
+                self._give_up(waiting, f"its producer was asked {half.asks} times")
+                return True
+            return self._wait_on(waiting, end) if verdict is Verdict.WAIT else self._ask(waiting, end)
+        except StoreNotWritable as error:
+            _log.warning("half messages wait on: %s", error)
+            return False
+
+    def _now(self, waiting: Record) -> int:
+        """Return the wall clock, without what it was set by since a half message was stored."""
+        return self._store.clock.now_ms() - self._store.clock.since(waiting.physical_offset)
+
+    def _wait_on(self, waiting: Record, end: int) -> bool:
+        """Keep a half message where it is; put it back, uncounted, if it is safe there no more."""
+        is_near_the_end = end - waiting.queue_offset <= LEFT_BEFORE_MAX
+        if is_near_the_end and self._store.retention.keeps(waiting.physical_offset):
+            return True
+        try:
+            self._ops.put_back(waiting.queue_offset, put_back(waiting, is_asked=False))
+        except MessageIllegal as error:  # its properties have no room
+            self._give_up(waiting, str(error))
+        return True
+
+    def _wait_for_producer(self, waiting: Record, group: str, end: int) -> bool:
+        """Keep a half message for which nobody can be asked now, unless it has waited long enough."""
+        if facts(waiting).is_too_old(self._rules, self._now(waiting)):
+            hours = self._rules.age_ms_max // HOUR_MS
+            why = f"it is older than {hours} h, and no producer of group {group} is connected"
+            self._give_up(waiting, why)
+            return True
+        self._absent.add(group)
+        return self._wait_on(waiting, end)
+
+    def _ask(self, waiting: Record, end: int) -> bool:
+        """Put a half message back and ask for it; False if its producers do not read what they were asked."""
+        named = properties.decode(waiting.properties)
+        group = named.get(PRODUCER_GROUP, "")
+        members = list(self._producers.members(group))
+        if not members:
+            return self._wait_for_producer(waiting, group, end)
+        free = [session for session in members if not session.congested]
+        if not free:
+            return False
+        try:
+            back = put_back(waiting, is_asked=True)
+            asked_for(back, waiting, 0, 0)
+            physical_offset, queue_offset = self._ops.put_back(waiting.queue_offset, back)
+        except MessageIllegal as error:  # its properties have no room, or do not say for which queue it is
+            self._give_up(waiting, str(error))
+            return True
+        header = CheckTransactionStateHeader(
+            half_offset=queue_offset,
+            physical_offset=physical_offset,
+            topic=waiting.topic,
+            message_id=named.get(UNIQ_KEY),
+            transaction_id=named.get(UNIQ_KEY),
+            offset_message_id=offset_message_id(waiting.store_host, physical_offset),
+            broker_name=self._broker_name,
+        )
+        free[next(self._turn) % len(free)].send(
+            self._question(header, asked_for(back, waiting, physical_offset, queue_offset))
+        )
+        return True
+
+    def _question(self, header: CheckTransactionStateHeader, record: bytes) -> Command:
+        opaque = next(self._opaque) & 0x7FFF_FFFF
+        code = RequestCode.CHECK_TRANSACTION_STATE
+        return Command(code, opaque, ONEWAY_FLAG, ext_fields=fields(header), body=record)
+
+    def _give_up(self, waiting: Record, why: str) -> None:
+        """Move a half message to where operators find it. Raises StoreNotWritable."""
+        message: NewMessage = given_up(waiting)
+        self._topics.find_or_create(CHECK_MAX_TIME_TOPIC)
+        self._store.append([message])
+        self._ops.endings.give_up(waiting.queue_offset)
+        _log.error(
+            "the half message at %d of the half queue is given up: %s; it is in %s",
+            waiting.queue_offset,
+            why,
+            CHECK_MAX_TIME_TOPIC,
+        )

@@ -1,0 +1,1 @@
+"""``make demo``: the whole product end to end."""

@@ -1,0 +1,1 @@
+"""``cometmq spark``: jobs on store files."""

@@ -1,0 +1,1 @@
+"""``cometmq store``: commands on a store directory."""

@@ -1,0 +1,1 @@
+"""Consumers: push, pull and lite pull."""

@@ -1,0 +1,76 @@
+"""What is told of messages that are handled: before a handler gets them, and what became of them.
+
+Source: RocketMQ ``client/trace/hook/ConsumeMessageTraceHookImpl.java``.
+"""
+
+import secrets
+from collections.abc import Awaitable, Sequence
+
+from cometmq.client.consumer.outcome import DeadLetter, Retry
+from cometmq.client.trace import REGION, Send, Tracer
+from cometmq.format import properties
+from cometmq.io.clock import Clock
+from cometmq.message import StoredMessage
+from cometmq.wire.bodies.trace import TRACE_TOPIC, AfterTrace, BeforeTrace, Outcome
+
+
+class ConsumeTracer(Tracer):
+    """Tells of what a group's member handles."""
+
+    def __init__(self, send: Send, group: str, clock: Clock) -> None:
+        super().__init__(send)
+        self._group = group
+        self._clock = clock
+
+    async def watch(self, messages: Sequence[StoredMessage], handling: Awaitable[None]) -> None:
+        """Wait for the handling of messages. Raises what it raises."""
+        request_id, began_ms = secrets.token_hex(16).upper(), self._clock.now_ms()
+        self._note_before(messages, request_id, began_ms)
+        outcome = Outcome.EXCEPTION
+        try:
+            await handling
+            outcome = Outcome.SUCCESS
+        except (Retry, DeadLetter):
+            outcome = Outcome.FAILED
+            raise
+        finally:
+            self._note_after(messages, request_id, began_ms, outcome)
+
+    def _note_before(self, messages: Sequence[StoredMessage], request_id: str, now_ms: int) -> None:
+        for message in filter(is_told_of, messages):
+            trace = BeforeTrace(
+                now_ms,
+                message.properties.get(properties.MSG_REGION, REGION),
+                self._group,
+                request_id,
+                message.message_id,
+                message.reconsume_times,
+                _keys(message),
+            )
+            self.note(message.topic, trace)
+
+    def _note_after(
+        self, messages: Sequence[StoredMessage], request_id: str, began_ms: int, outcome: Outcome
+    ) -> None:
+        now_ms = self._clock.now_ms()
+        for message in filter(is_told_of, messages):
+            trace = AfterTrace(
+                request_id,
+                message.message_id,
+                (now_ms - began_ms) // len(messages),
+                outcome is Outcome.SUCCESS,
+                _keys(message),
+                outcome,
+                now_ms,
+                self._group,
+            )
+            self.note(message.topic, trace)
+
+
+def is_told_of(message: StoredMessage) -> bool:
+    """Tell whether a message's broker wants traces; of traces themselves nothing is told."""
+    return message.properties.get(properties.TRACE_ON) != "false" and message.topic != TRACE_TOPIC
+
+
+def _keys(message: StoredMessage) -> str:
+    return properties.KEY_SEPARATOR.join(message.keys)

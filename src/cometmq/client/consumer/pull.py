@@ -1,0 +1,56 @@
+"""The pull consumer: reads queues from offsets that its user keeps, or commits for a group.
+
+::
+
+    async with PullConsumer("127.0.0.1:9876", group="audit") as consumer:
+        for queue in await consumer.queues("orders"):
+            async for message in consumer.messages(queue, tags="paid"):
+                ...
+"""
+
+from collections.abc import AsyncIterator
+from typing import Self
+
+from cometmq.arguments import check, number
+from cometmq.client.consumer.queue_requests import PullStatus, QueueRequests
+from cometmq.client.routes import Routes, parse_name_servers
+from cometmq.format.layout import valid_group
+from cometmq.message import MessageQueue, StoredMessage
+from cometmq.net.client import Connections
+
+
+class PullConsumer(QueueRequests):
+    """Reads queues.
+
+    Args:
+        name_servers: ``host:port``, several joined by ``;``.
+        group: name of the consumer group for which offsets are committed.
+        timeout_ms: how long a request may take, besides the time that a pull may be held.
+    """
+
+    def __init__(self, name_servers: str, group: str, *, timeout_ms: int = 3_000) -> None:
+        check(number(1), timeout_ms=timeout_ms)
+        connections = Connections()
+        routes = Routes(connections, parse_name_servers(name_servers))
+        super().__init__(connections, routes, valid_group(group), timeout_ms)
+
+    async def __aenter__(self) -> Self:
+        """Get ready to pull."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the connections."""
+        await self._connections.close()
+
+    async def messages(
+        self, queue: MessageQueue, queue_offset: int = 0, *, tags: str = "*", sql: str | None = None
+    ) -> AsyncIterator[StoredMessage]:
+        """Go through a queue's messages from ``queue_offset`` to its end. Raises like ``pull``."""
+        while True:
+            pulled = await self.pull(queue, queue_offset, tags=tags, sql=sql)
+            for message in pulled.messages:
+                yield message
+            is_stuck = pulled.next_offset == queue_offset
+            queue_offset = pulled.next_offset
+            if is_stuck or pulled.status is PullStatus.NO_NEW_MESSAGE or queue_offset >= pulled.max_offset:
+                return

@@ -1,0 +1,352 @@
+"""What a consumer asks the brokers about queues: messages, committed offsets, first and last ones."""
+
+import asyncio
+from enum import Enum, auto
+from typing import Final, NamedTuple
+
+from cometmq.arguments import TEXT, check, number, or_none
+from cometmq.client.answer import successful
+from cometmq.client.consumer.bodies import first_whole
+from cometmq.client.routes import Routes
+from cometmq.cluster.route import Route
+from cometmq.errors import NetworkError, NoRoute, RemoteError
+from cometmq.filter import tag
+from cometmq.format.queue_entry import FILLER
+from cometmq.format.record import decode_many
+from cometmq.format.stored import message_as_stored
+from cometmq.message import QUEUE, MessageQueue, StoredMessage
+from cometmq.net.client import Connections
+from cometmq.wire.bodies import ListedEntries, TopicOffset, decode, decode_topic_stats
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command
+from cometmq.wire.headers import (
+    GetEarliestStoreTimeHeader,
+    GetEarliestStoreTimeResponseHeader,
+    GetMaxOffsetHeader,
+    GetMinOffsetHeader,
+    Header,
+    OffsetResponseHeader,
+    PullFlag,
+    PullHeader,
+    PullResponseHeader,
+    QueryConsumeQueueHeader,
+    QueryConsumerOffsetHeader,
+    SearchOffsetHeader,
+    TopicHeader,
+    UpdateConsumerOffsetHeader,
+    fields,
+    parse,
+)
+
+SQL92: Final = "SQL92"
+PULL_COUNT: Final = 32
+PULL_GRACE_MS: Final = 10_000
+"""A broker that holds a pull looks at its clock every few seconds, so its answer may be late."""
+
+
+class PullStatus(Enum):
+    """What a pull found."""
+
+    FOUND = auto()
+    NO_NEW_MESSAGE = auto()
+    NO_MATCHED_MESSAGE = auto()
+    OFFSET_ILLEGAL = auto()
+
+
+_NUMBER: Final = number()
+_COUNT: Final = number(0)
+_STATUS: Final[dict[int, PullStatus]] = {
+    ResponseCode.SUCCESS: PullStatus.FOUND,
+    ResponseCode.PULL_NOT_FOUND: PullStatus.NO_NEW_MESSAGE,
+    ResponseCode.PULL_RETRY_IMMEDIATELY: PullStatus.NO_MATCHED_MESSAGE,
+    ResponseCode.PULL_OFFSET_MOVED: PullStatus.OFFSET_ILLEGAL,
+}
+
+
+class Pulled(NamedTuple):
+    """What a pull gave.
+
+    Attributes:
+        next_offset: queue offset to pull from next.
+        min_offset: first queue offset that can be read.
+        max_offset: queue offset behind the last message.
+    """
+
+    status: PullStatus
+    messages: list[StoredMessage]
+    next_offset: int
+    min_offset: int
+    max_offset: int
+
+
+class PulledRecords(NamedTuple):
+    """What a pull gave, as the broker has it: for those who need no objects.
+
+    Attributes:
+        body: CommitLog records back to back; their hashes of tags are wanted ones, their tags may be others.
+        next_offset, min_offset, max_offset: as in ``Pulled``.
+    """
+
+    status: PullStatus
+    body: bytes
+    next_offset: int
+    min_offset: int
+    max_offset: int
+
+
+class QueueRequests:
+    """Asks for one consumer group; each request goes to the broker that has the queue.
+
+    Args:
+        timeout_ms: how long a request may take, besides the time that a pull may be held.
+    """
+
+    def __init__(self, connections: Connections, routes: Routes, group: str, timeout_ms: int) -> None:
+        self.group = group
+        self._connections = connections
+        self._routes = routes
+        self._timeout_ms = timeout_ms
+        self._first_commits: dict[tuple[str, str], asyncio.Lock] = {}
+        self._has_committed: set[tuple[str, str]] = set()
+
+    async def queues(self, topic: str) -> list[MessageQueue]:
+        """Give a topic's queues that can be read. Raises NoRoute or NetworkError."""
+        check(TEXT, topic=topic)
+        return (await self._routes.get(topic)).subscribe_queues()
+
+    async def pull(
+        self,
+        queue: MessageQueue,
+        queue_offset: int,
+        *,
+        tags: str = "*",
+        sql: str | None = None,
+        max_count: int = PULL_COUNT,
+        wait_ms: int = 0,
+        commit_offset: int | None = None,
+    ) -> Pulled:
+        """Read messages of a queue from ``queue_offset`` on.
+
+        Those behind a body that cannot be decompressed, or that would take too much memory together with
+        those before, are left to the next pull: ``next_offset`` says where that begins.
+
+        Args:
+            tags: ``*``, or tags joined by ``||``.
+            sql: a condition over the messages' properties, instead of tags: ``size > 3 AND color = 'red'``.
+                The broker alone evaluates it (its setting ``enablePropertyFilter``).
+            wait_ms: how long the broker may hold the request when there is nothing new.
+            commit_offset: what to commit along with it. A Java broker may take it for newer than a ``commit``
+                that is sent while this pull is under way.
+
+        Raises:
+            FormatError: ``tags`` is no tag expression, or a message cannot be read.
+            UndecodableBody: the body of the first message cannot be decompressed.
+            NoRoute, NetworkError, RemoteError: as requests do.
+        """
+        pulled = await self.pull_stored(
+            queue,
+            queue_offset,
+            tags=tags,
+            sql=sql,
+            max_count=max_count,
+            wait_ms=wait_ms,
+            commit_offset=commit_offset,
+        )
+        whole = first_whole(pulled.messages)
+        if len(whole) == len(pulled.messages):
+            return pulled._replace(messages=whole)
+        return pulled._replace(messages=whole, next_offset=pulled.messages[len(whole)].queue_offset)
+
+    async def pull_stored(
+        self,
+        queue: MessageQueue,
+        queue_offset: int,
+        *,
+        tags: str = "*",
+        sql: str | None = None,
+        max_count: int = PULL_COUNT,
+        wait_ms: int = 0,
+        commit_offset: int | None = None,
+    ) -> Pulled:
+        """Read the same, bodies as they are stored: ``sys_flag`` says which are compressed."""
+        check(or_none(TEXT), sql=sql)
+        wanted = tag.parse(tags) if sql is None else None
+        pulled = await self.pull_records(
+            queue,
+            queue_offset,
+            tags=tags,
+            sql=sql,
+            max_count=max_count,
+            wait_ms=wait_ms,
+            commit_offset=commit_offset,
+        )
+        messages = [message_as_stored(record) for record in decode_many(pulled.body)]
+        chosen = [message for message in messages if wanted is None or message.tags in wanted]
+        return Pulled(pulled.status, chosen, pulled.next_offset, pulled.min_offset, pulled.max_offset)
+
+    async def pull_records(
+        self,
+        queue: MessageQueue,
+        queue_offset: int,
+        *,
+        tags: str = "*",
+        sql: str | None = None,
+        max_count: int = PULL_COUNT,
+        max_bytes: int | None = None,
+        wait_ms: int = 0,
+        commit_offset: int | None = None,
+    ) -> PulledRecords:
+        """Read messages like ``pull``, and leave them as the bytes of their records.
+
+        Args:
+            max_bytes: most bytes that are wanted, but for the first message. The broker has limits too.
+        """
+        check(QUEUE, queue=queue)
+        check(_NUMBER, queue_offset=queue_offset)
+        check(_COUNT, max_count=max_count, wait_ms=wait_ms)
+        check(or_none(_NUMBER), commit_offset=commit_offset)
+        header = PullHeader(
+            consumer_group=self.group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            queue_offset=queue_offset,
+            max_message_count=max_count,
+            sys_flag=PullFlag.SUBSCRIPTION
+            | (PullFlag.SUSPEND if wait_ms else 0)
+            | (0 if commit_offset is None else PullFlag.COMMIT_OFFSET),
+            commit_offset=commit_offset or 0,
+            suspend_timeout_ms=wait_ms,
+            subscription=tags if sql is None else sql,
+            expression_type=None if sql is None else SQL92,
+            max_message_bytes=max_bytes,
+        )
+        grace_ms = wait_ms + PULL_GRACE_MS if wait_ms else 0
+        answer = await self._request(queue, RequestCode.PULL_MESSAGE, header, self._timeout_ms + grace_ms)
+        status = _STATUS.get(answer.code)
+        if status is None:
+            raise RemoteError(answer.code, answer.remark or "")
+        where = parse(PullResponseHeader, answer.ext_fields)
+        return PulledRecords(status, answer.body, where.next_offset, where.min_offset, where.max_offset)
+
+    async def committed(self, queue: MessageQueue, *, young_is_zero: bool = False) -> int | None:
+        """Give the offset that the group has committed, or None.
+
+        Args:
+            young_is_zero: whether a broker may say 0 instead of None for a queue so young that its first
+                message is still in memory: so those who begin at the end miss nothing of a new queue.
+        """
+        check(QUEUE, queue=queue)
+        header = QueryConsumerOffsetHeader(
+            consumer_group=self.group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            set_zero_if_not_found=None if young_is_zero else False,
+        )
+        answer = await self._request(queue, RequestCode.QUERY_CONSUMER_OFFSET, header)
+        if answer.code == ResponseCode.QUERY_NOT_FOUND:
+            return None
+        return _offset(answer)
+
+    async def commit(self, queue: MessageQueue, queue_offset: int) -> None:
+        """Commit for the group that everything before ``queue_offset`` is handled.
+
+        The first commit in a topic goes alone: a Java broker makes a table for the group and the topic then,
+        and when commits for two queues do so at once, it loses one (RocketMQ: ConsumerOffsetManager.java).
+        """
+        check(QUEUE, queue=queue)
+        check(_COUNT, queue_offset=queue_offset)
+        table = queue.broker_name, queue.topic
+        if table not in self._has_committed:
+            async with self._first_commits.setdefault(table, asyncio.Lock()):
+                if table not in self._has_committed:
+                    await self._commit(queue, queue_offset)
+                    self._has_committed.add(table)
+                    return
+        await self._commit(queue, queue_offset)
+
+    async def _commit(self, queue: MessageQueue, queue_offset: int) -> None:
+        header = UpdateConsumerOffsetHeader(
+            consumer_group=self.group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            commit_offset=queue_offset,
+        )
+        answer = await self._request(queue, RequestCode.UPDATE_CONSUMER_OFFSET, header)
+        if answer.code != ResponseCode.SUCCESS:
+            raise RemoteError(answer.code, answer.remark or "")
+
+    async def min_offset(self, queue: MessageQueue) -> int:
+        """Give the first queue offset that can be read."""
+        check(QUEUE, queue=queue)
+        header = GetMinOffsetHeader(topic=queue.topic, queue_id=queue.queue_id)
+        return _offset(await self._request(queue, RequestCode.GET_MIN_OFFSET, header))
+
+    async def max_offset(self, queue: MessageQueue) -> int:
+        """Give the queue offset behind the last message."""
+        check(QUEUE, queue=queue)
+        header = GetMaxOffsetHeader(topic=queue.topic, queue_id=queue.queue_id)
+        return _offset(await self._request(queue, RequestCode.GET_MAX_OFFSET, header))
+
+    async def topic_stats(self, topic: str, broker_name: str) -> dict[MessageQueue, TopicOffset]:
+        """Return the first and last offsets of all queues that a topic has on a broker, by one request.
+
+        They are what ``min_offset`` and ``max_offset`` return for each. All queues are there that can be read
+        or written, with offsets of 0 before their first message.
+        """
+        check(TEXT, topic=topic, broker_name=broker_name)
+        any_queue = MessageQueue(topic, broker_name, 0)
+        answer = await self._request(any_queue, RequestCode.GET_TOPIC_STATS_INFO, TopicHeader(topic))
+        return decode_topic_stats(successful(answer).body).offsets
+
+    async def first_store_time(self, queue: MessageQueue) -> int | None:
+        """Return when the first message that can be read was stored, ms since the epoch; None without one."""
+        check(QUEUE, queue=queue)
+        header = GetEarliestStoreTimeHeader(topic=queue.topic, queue_id=queue.queue_id)
+        answer = successful(await self._request(queue, RequestCode.GET_EARLIEST_MSG_STORETIME, header))
+        store_time = parse(GetEarliestStoreTimeResponseHeader, answer.ext_fields).store_time
+        return store_time if store_time > 0 else None
+
+    async def record_sizes(self, queue: MessageQueue, queue_offset: int, max_count: int) -> list[int]:
+        """Return how many bytes records take in the log, from ``queue_offset`` on, by the queue's entries.
+
+        There may be fewer than ``max_count``, as the broker has a limit too, and none where it has no
+        entries. Those that stand for lost messages are left out.
+        """
+        check(QUEUE, queue=queue)
+        header = QueryConsumeQueueHeader(queue.topic, queue.queue_id, queue_offset, max_count)
+        answer = successful(await self._request(queue, RequestCode.QUERY_CONSUME_QUEUE, header))
+        entries = decode(ListedEntries, answer.body).entries if answer.body else []
+        return [one.size for one in entries if one.size != FILLER.size]
+
+    async def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
+        """Give the queue offset of the first message stored at or after ``time_ms`` since the epoch."""
+        check(QUEUE, queue=queue)
+        check(_NUMBER, time_ms=time_ms)
+        header = SearchOffsetHeader(topic=queue.topic, queue_id=queue.queue_id, time=time_ms)
+        return _offset(await self._request(queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header))
+
+    async def _request(
+        self, queue: MessageQueue, code: RequestCode, header: Header, timeout_ms: int | None = None
+    ) -> Command:
+        address = _address(await self._routes.get(queue.topic), queue)
+        command = Command(code, ext_fields=fields(header))
+        try:
+            return await self._connections.request(address, command, timeout_ms or self._timeout_ms)
+        except NetworkError:
+            self._routes.forget(queue.topic)  # the broker may have come back elsewhere
+            raise
+
+
+def _address(route: Route, queue: MessageQueue) -> str:
+    address = route.any_broker(queue.broker_name)
+    if address is None:
+        raise NoRoute(
+            f"broker {queue.broker_name!r} of topic {queue.topic!r} is not known to the name server"
+        )
+    return address
+
+
+def _offset(answer: Command) -> int:
+    if answer.code != ResponseCode.SUCCESS:
+        raise RemoteError(answer.code, answer.remark or "")
+    return parse(OffsetResponseHeader, answer.ext_fields).offset

@@ -1,0 +1,103 @@
+"""Giving back what could not be handled: the broker lets it come again later, or files it as a dead letter.
+
+The usual way is CONSUMER_SEND_MSG_BACK, which only names the message. Where the broker cannot follow it, and
+for ordered topics, the message itself is sent to the group's retry topic.
+(RocketMQ: sendMessageBack of DefaultMQPushConsumerImpl.java and of ConsumeMessageOrderlyService.java.)
+"""
+
+import logging
+from typing import Final
+
+from cometmq.client.answer import successful
+from cometmq.client.producer.send_result import STORED
+from cometmq.client.routes import Routes
+from cometmq.errors import CometMQError, NoRoute, RemoteError
+from cometmq.format import properties
+from cometmq.format.layout import RETRY_PREFIX
+from cometmq.format.sys_flag import compression_bits
+from cometmq.io.clock import Clock
+from cometmq.message import MessageQueue, StoredMessage
+from cometmq.net.client import Connections
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import Command
+from cometmq.wire.headers import DEFAULT_TOPIC, DEFAULT_TOPIC_QUEUES, SendBackHeader, SendHeaderV2, fields
+
+SEND_BACK_TIMEOUT_MS: Final = 5_000
+FIRST_DELAY_LEVEL: Final = 3
+"""Of the first retry, where the level is chosen here; each further one is higher."""
+DEAD_LETTER: Final = -1
+"""The delay level that stands for the dead letters."""
+
+_log = logging.getLogger(__name__)
+
+
+class SendBack:
+    """Gives back messages of one group."""
+
+    def __init__(
+        self, connections: Connections, routes: Routes, group: str, max_reconsume_times: int, clock: Clock
+    ) -> None:
+        self._connections = connections
+        self._routes = routes
+        self._group = group
+        self._max_reconsume_times = max_reconsume_times
+        self._clock = clock
+
+    async def again(self, queue: MessageQueue, message: StoredMessage, delay_level: int) -> None:
+        """Let a message come again after a delay; 0 leaves the level to the broker, −1 means dead letters.
+
+        Args:
+            queue: where it was pulled from.
+
+        Raises:
+            NetworkError, NoRoute, RemoteError: no broker takes it, in either way.
+        """
+        header = SendBackHeader(
+            physical_offset=message.physical_offset,
+            group=self._group,
+            delay_level=delay_level,
+            origin_message_id=message.offset_id,
+            origin_topic=message.topic,
+            max_reconsume_times=self._max_reconsume_times,
+        )
+        command = Command(RequestCode.CONSUMER_SEND_MSG_BACK, ext_fields=fields(header))
+        try:
+            address = await self._routes.master(queue)
+            successful(await self._connections.request(address, command, SEND_BACK_TIMEOUT_MS))
+        except CometMQError as error:
+            _log.warning("%s cannot be sent back by its name, it is sent whole: %s", message.offset_id, error)
+            await self.whole(message, delay_level)
+
+    async def whole(self, message: StoredMessage, delay_level: int = 0) -> None:
+        """Send a message itself to the retry topic. Raises NetworkError, NoRoute or RemoteError."""
+        topic = RETRY_PREFIX + self._group
+        route = await self._routes.get(topic)
+        queue = next(iter(route.publish_queues()), None)
+        if queue is None:
+            raise NoRoute(f"no queue of topic {topic!r} can be written to")
+        address = await self._routes.master(queue)
+        times = message.reconsume_times + 1
+        if delay_level == DEAD_LETTER:
+            times = max(times, self._max_reconsume_times + 1)
+        named = dict(message.properties)
+        named.setdefault(properties.RETRY_TOPIC, message.topic)
+        named.setdefault(properties.ORIGIN_MESSAGE_ID, message.offset_id)
+        named[properties.DELAY] = str(delay_level if delay_level > 0 else FIRST_DELAY_LEVEL + times - 1)
+        named.pop(properties.TRANSACTION_PREPARED, None)
+        header = SendHeaderV2(
+            producer_group=self._group,
+            topic=topic,
+            default_topic=DEFAULT_TOPIC,
+            default_topic_queue_count=DEFAULT_TOPIC_QUEUES,
+            queue_id=queue.queue_id,
+            sys_flag=compression_bits(message.sys_flag),
+            born_time=self._clock.now_ms(),
+            flag=message.flag,
+            properties=properties.encode(named).decode(),
+            reconsume_times=times,
+            max_reconsume_times=self._max_reconsume_times,
+        )
+        command = Command(RequestCode.SEND_MESSAGE_V2, ext_fields=fields(header), body=message.body)
+        answer = await self._connections.request(address, command, SEND_BACK_TIMEOUT_MS)
+        if answer.code not in STORED:
+            raise RemoteError(answer.code, answer.remark or "")

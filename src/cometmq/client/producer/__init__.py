@@ -1,0 +1,1 @@
+"""Producers: send messages, transactions, requests and replies."""

@@ -1,0 +1,394 @@
+"""The producer.
+
+::
+
+    async with Producer("127.0.0.1:9876", group="orders") as producer:
+        result = await producer.send(Message("orders", b"paid", tags="paid", keys=("42",)))
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Literal, Self
+
+from msgspec.structs import replace
+
+from cometmq.arguments import FLAG, FUNCTION, TEXT, check, instance_of, number, or_none, several
+from cometmq.client.identity import client_id, unique_ids
+from cometmq.client.producer import outgoing, packing
+from cometmq.client.producer.accumulator import Accumulator
+from cometmq.client.producer.hooks import Hooks, SendHook
+from cometmq.client.producer.idempotence_key import IdempotentBy, key_by
+from cometmq.client.producer.outgoing import Outgoing
+from cometmq.client.producer.packing import Lane
+from cometmq.client.producer.presence import Presence
+from cometmq.client.producer.recalls import recall_request, recalled, wanted
+from cometmq.client.producer.replies import Replies
+from cometmq.client.producer.request import reply_of, reply_topic, request_of
+from cometmq.client.producer.send_arguments import TEXT_OR_FUNCTION, WHERE, check_sent, listed
+from cometmq.client.producer.send_result import SendResult, of_each
+from cometmq.client.producer.send_trace import SendTracer
+from cometmq.client.producer.sending import SEND_TIMEOUT_MS, TRIES, Sender, SendSettings, Where
+from cometmq.client.room import Room
+from cometmq.client.routes import GONE_S, Routes, parse_name_servers
+from cometmq.client.trace import send_of
+from cometmq.cluster.fault import BrokerFaults
+from cometmq.cluster.route import queue_of_key
+from cometmq.errors import CometMQError, PartlySent, RequestTimeout, SettingsError
+from cometmq.format.layout import valid_group
+from cometmq.format.properties import IDEMPOTENCE_KEY
+from cometmq.format.sys_flag import CompressionType
+from cometmq.io.clock import Clock, SystemClock
+from cometmq.message import Message, MessageQueue, StoredMessage
+from cometmq.net.client import Connections
+from cometmq.net.connection import Connection, refuse_request
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import Command
+
+IN_FLIGHT_MAX: Final = 1_024
+REPLY_TIMEOUT_MS: Final = 3_000
+BATCH_BYTES_MAX: Final = outgoing.BODY_SIZE_MAX // 2
+"""Half of what a broker takes: nothing gets faster beyond."""
+
+
+class Producer:
+    """Sends messages.
+
+    Args:
+        name_servers: ``host:port``, several joined by ``;``.
+        group: name of the producer group.
+        timeout_ms: how long one try may take; the first one also waits so long for a name server, and for
+            it to know a broker.
+        tries: how many brokers or queues are tried before a send fails.
+        compress_over: bodies of at least so many bytes are compressed; None for none.
+        compression: ``zlib``, which all clients can read; or ``lz4`` or ``zstd``, those from 5.0 on.
+        in_flight_max: how many requests may be unanswered; further sends wait.
+        hooks: look at each try of a send (see ``client/producer/hooks.py``).
+        trace: whether to tell RMQ_SYS_TRACE_TOPIC of each message.
+        linger_ms: how long a single send may wait for others of its topic to share a batch with; None for
+            not at all. What is delayed, has a sharding or idempotence key or a named queue does not wait.
+        batch_bytes: a batch of so many bytes waits no longer.
+        latency_fault_tolerance: whether slow brokers are left alone for a while (see ``cluster/fault.py``).
+        idempotent_by: what makes a message the same as one that was sent before, so that a CometMQ broker
+            does not store it again: ``message_id`` (only what this producer tries again is the same),
+            ``keys``, or a function of the message that gives a key, or None for its id.
+    """
+
+    def __init__(
+        self,
+        name_servers: str,
+        group: str = "DEFAULT_PRODUCER_GROUP",
+        *,
+        timeout_ms: int = SEND_TIMEOUT_MS,
+        tries: int = TRIES,
+        compress_over: int | None = outgoing.COMPRESS_OVER_BYTES,
+        compression: Literal["zlib", "lz4", "zstd"] = "zlib",
+        in_flight_max: int = IN_FLIGHT_MAX,
+        latency_fault_tolerance: bool = False,
+        hooks: Sequence[SendHook] = (),
+        trace: bool = False,
+        linger_ms: int | None = None,
+        batch_bytes: int = packing.BATCH_BYTES,
+        idempotent_by: IdempotentBy | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        check(number(), in_flight_max=in_flight_max, batch_bytes=batch_bytes)
+        check(number(1), timeout_ms=timeout_ms, tries=tries)
+        check(or_none(number(0)), compress_over=compress_over, linger_ms=linger_ms)
+        check(FLAG, latency_fault_tolerance=latency_fault_tolerance, trace=trace)
+        check(TEXT, compression=compression)
+        check(several(instance_of(object), "SendHooks"), hooks=hooks)
+        check(or_none(TEXT_OR_FUNCTION), idempotent_by=idempotent_by)
+        if in_flight_max < 1:
+            raise SettingsError(f"in_flight_max {in_flight_max}: at least one request must be under way")
+        if not 0 < batch_bytes <= BATCH_BYTES_MAX:
+            raise SettingsError(f"batch_bytes {batch_bytes}: give 1 to {BATCH_BYTES_MAX}")
+        if compression.upper() not in CompressionType.__members__:
+            raise SettingsError(f"compression {compression!r}: give zlib, lz4 or zstd")
+        self.group = valid_group(group)
+        self._addresses = parse_name_servers(name_servers)
+        self._settings = SendSettings(group, timeout_ms, tries)
+        self._compress_over = compress_over
+        self._compression = CompressionType[compression.upper()]
+        self._in_flight_max = in_flight_max
+        self._faults = BrokerFaults() if latency_fault_tolerance else None
+        self._hooks = hooks
+        self._is_traced = trace
+        self._linger_ms = linger_ms
+        self._batch_bytes = batch_bytes
+        self._key_of = None if idempotent_by is None else key_by(idempotent_by)
+        self._clock = clock or SystemClock()
+
+    async def __aenter__(self) -> Self:
+        """Get ready to send."""
+        self._ids = unique_ids()  # not before: a forked process would make the same ones as its siblings
+        self._connections = Connections(self._asked)
+        self._routes = routes = Routes(self._connections, self._addresses, gone_s=GONE_S)
+        hooks = Hooks(self._hooks)
+        self._tracer: SendTracer | None = None
+        if self._is_traced:
+            send = send_of(self._connections, routes, f"{self.group}-PUB-1", self._clock)
+            self._tracer = SendTracer(send)
+            hooks.add(self._tracer)
+        self._client_id = client_id()
+        self._presence = Presence(self._connections, self._client_id, self.group)
+        self._replies = Replies(self._clock)
+        self._sender = Sender(
+            self._connections, routes, self._settings, self._clock, self._faults, hooks, self._presence
+        )
+        self._accumulator: Accumulator | None = None
+        if self._linger_ms is not None:
+            self._accumulator = Accumulator(
+                self._send, self._new_id, self._compressed, self._linger_ms, self._batch_bytes
+            )
+        self._room = Room(self._in_flight_max)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Send what is waiting, and close; requests whose replies have not come fail."""
+        self._replies.close()
+        try:
+            if self._accumulator is not None:
+                await self._accumulator.close()
+            if self._tracer is not None:
+                await self._tracer.close()
+        finally:  # also if this was cancelled, as by a time limit
+            await self._leave()
+
+    async def _leave(self) -> None:
+        try:
+            await self._presence.close()
+        finally:
+            await self._connections.close()
+
+    def _asked(self, connection: Connection, command: Command) -> None:
+        """Take what a broker asks."""
+        if command.code == RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT:
+            self._replies.take(connection, command)
+        else:
+            refuse_request(connection, command)
+
+    async def send(self, message: Message, queue: Where = None) -> SendResult:
+        """Send a message and wait until the broker has stored it.
+
+        Args:
+            queue: where to, or a function that chooses among the topic's queues. Without it a message with a
+                sharding key goes to the key's queue; for others the queues take turns, and a failure tries
+                another one.
+
+        Raises:
+            MessageIllegal, IllegalName: the message breaks a limit.
+            NoRoute: no broker takes the topic.
+            RemoteError: the broker refuses.
+            NetworkError: no broker answers; the message may be stored nevertheless.
+        """
+        if type(message) is not Message or queue is not None:
+            check_sent(message, queue)
+        if self._key_of is not None:
+            message = self._keyed(message)
+        if self._accumulator is not None and queue is None and packing.may_wait(message):
+            return await self._accumulator.add(message)
+        return await self._send(self._prepare(message), queue)
+
+    async def send_many(
+        self,
+        messages: Iterable[Message],
+        queue_of: Callable[[Message], MessageQueue | None] | None = None,
+    ) -> list[SendResult]:
+        """Send any number of messages of any topics, in as few requests as will do; give a result for each.
+
+        Messages with the same sharding key stay in order.
+
+        Args:
+            queue_of: gives the queue of a message that has to go to a certain one, or None. Without it that
+                is the one of the sharding key.
+
+        Raises:
+            MessageIllegal, IllegalName: a message breaks a limit; nothing was sent.
+            NoRoute, NetworkError: the queue of a sharding key cannot be found; nothing was sent.
+            PartlySent: some were not stored, or may not be; it has the result or the error of each.
+        """
+        check(or_none(FUNCTION), queue_of=queue_of)
+        outcomes = await self._send_each(self._all_keyed(messages), queue_of)
+        results = [outcome for outcome in outcomes if isinstance(outcome, SendResult)]
+        if len(results) < len(outcomes):
+            raise PartlySent(outcomes)
+        return results
+
+    async def send_batch(self, messages: Sequence[Message], queue: Where = None) -> SendResult:
+        """Send messages of one topic to one queue with one request: all are stored or none.
+
+        Raises like ``send``.
+        """
+        check(WHERE, queue=queue)
+        messages = self._all_keyed(messages)
+        ids = self._new_ids(len(messages))
+        ready = outgoing.many(messages, ids, self._new_id())
+        if queue is None:
+            ready = replace(ready, sharding_key=outgoing.common_sharding_key(messages))
+        return await self._send(ready, queue)
+
+    async def send_oneway(self, message: Message, queue: Where = None) -> None:
+        """Send a message without waiting for an answer: it can be lost unseen. Raises like ``send``."""
+        check_sent(message, queue)
+        await self._sender.oneway(self._prepare(self._keyed(message)), queue)
+
+    async def request(
+        self, message: Message, timeout_ms: int = REPLY_TIMEOUT_MS, queue: Where = None
+    ) -> StoredMessage:
+        """Send a message, and wait for the reply of who consumes it: see ``reply``.
+
+        The reply comes by itself, and not from a log: its offsets are -1, and its offset id is empty.
+
+        Args:
+            timeout_ms: how long all of it may take.
+            queue: as for ``send``.
+
+        Raises:
+            RequestTimeout: no reply came in time; the message may be consumed nevertheless.
+            NetworkError: no broker answers, or the producer was closed meanwhile; so may it then.
+            MessageIllegal, IllegalName, NoRoute, RemoteError: as ``send``.
+            SettingsError: ``timeout_ms`` is less than 1.
+        """
+        check_sent(message, queue)
+        check(number(), timeout_ms=timeout_ms)
+        if timeout_ms < 1:
+            raise SettingsError(f"timeout_ms {timeout_ms}: a reply takes at least 1")
+        with self._replies.expected() as (correlation_id, reply):
+            ready = request_of(self._prepare(message), correlation_id, self._client_id, timeout_ms)
+            try:
+                async with asyncio.timeout(timeout_ms / 1000):
+                    await self._send(ready, queue)
+                    self._presence.follow((message.topic,), self._routes)
+                    return await reply
+            except TimeoutError:
+                raise RequestTimeout(
+                    f"no reply to message {ready.message_id} of topic {message.topic!r} within "
+                    f"{timeout_ms} ms: see that a consumer replies, or give a larger timeout_ms"
+                ) from None
+
+    async def reply(
+        self,
+        request: StoredMessage,
+        body: bytes,
+        *,
+        tags: str | None = None,
+        keys: tuple[str, ...] = (),
+        properties: Mapping[str, str] = {},
+    ) -> SendResult:
+        """Reply to a message that was sent by ``request``; wait until the producer that asked has it.
+
+        Raises:
+            MessageIllegal: ``request`` asks for no reply, or the reply breaks a limit.
+            NoRoute: no broker of the request's cluster takes replies.
+            RemoteError: the broker knows the producer not any more, or it has not taken the reply.
+            NetworkError: no broker answers; the producer may have the reply nevertheless.
+        """
+        check(instance_of(StoredMessage), request=request)
+        message = Message(reply_topic(request), body, tags, keys, properties)
+        ready = reply_of(self._prepare(message), request)
+        return await self._send(ready, await self._sender.queue_at(request.store_host, message.topic))
+
+    async def recall(self, topic: str, handle: str | None) -> str:
+        """Take back a message that waits for its time, so that nobody gets it; give the message's id.
+
+        A broker does not look whether there is such a message: it says the same if it was taken back before.
+
+        Args:
+            topic: what the message was sent to.
+            handle: the ``recall_handle`` of its result.
+
+        Raises:
+            SettingsError: there is no handle, it is none, or it is of another topic.
+            NoRoute: its broker is not known.
+            RemoteError: the message is due, or the broker takes none back; the remark names the remedy.
+            NetworkError: the broker does not answer; the message may be taken back nevertheless.
+        """
+        check(TEXT, topic=topic)
+        check(or_none(TEXT), handle=handle)
+        message = wanted(topic, handle)
+        address = await self._sender.address(MessageQueue(topic, message.broker_name, 0))
+        request = recall_request(self.group, message)
+        answer = await self._connections.request(address, request, self._settings.timeout_ms)
+        return recalled(answer, message)
+
+    async def queues(self, topic: str) -> list[MessageQueue]:
+        """Give the queues that a topic's messages are sent to. Raises NoRoute or NetworkError."""
+        check(TEXT, topic=topic)
+        return await self._sender.queues(topic)
+
+    async def _send(self, ready: Outgoing, where: Where = None) -> SendResult:
+        if not self._room.take():
+            await self._room.taken()
+        try:
+            return await self._sender.send(ready, where)
+        finally:
+            self._room.leave()
+
+    async def _send_each(
+        self,
+        messages: Sequence[Message],
+        queue_of: Callable[[Message], MessageQueue | None] | None = None,
+    ) -> list[SendResult | CometMQError]:
+        queue_of = await self._queues_of_keys(messages) if queue_of is None else queue_of
+        outcomes: dict[int, SendResult | CometMQError] = {}
+        lanes = packing.pack(
+            messages, queue_of, self._new_ids, batch_bytes=self._batch_bytes, compress=self._compressed
+        )
+        if len(lanes) == 1:  # a task would cost a third of what the send does
+            await self._send_lane(lanes[0], outcomes)
+        else:
+            await asyncio.gather(*(self._send_lane(lane, outcomes) for lane in lanes))
+        return [outcomes[place] for place in range(len(messages))]
+
+    async def _queues_of_keys(
+        self, messages: Sequence[Message]
+    ) -> Callable[[Message], MessageQueue | None] | None:
+        keyed = {message.topic for message in messages if outgoing.queue_key(message) is not None}
+        if not keyed:
+            return None
+        queues = {topic: await self.queues(topic) for topic in keyed}
+
+        def queue_of(message: Message) -> MessageQueue | None:
+            key = outgoing.queue_key(message)
+            return None if key is None else queue_of_key(queues[message.topic], key)
+
+        return queue_of
+
+    async def _send_lane(self, lane: Lane, outcomes: dict[int, SendResult | CometMQError]) -> None:
+        """Send parts one after the other; behind one that failed none is sent, for the sake of the order."""
+        failure: CometMQError | None = None
+        for part in lane.parts:
+            if failure is None:
+                try:
+                    result = await self._send(part.ready, lane.queue)
+                except CometMQError as error:
+                    failure = error
+                else:
+                    outcomes.update(zip(part.places, of_each(result, part.ids), strict=True))
+            if failure is not None:
+                outcomes.update(dict.fromkeys(part.places, failure))
+
+    def _all_keyed(self, messages: Iterable[Message]) -> list[Message]:
+        given = listed(messages)
+        return given if self._key_of is None else [self._keyed(message) for message in given]
+
+    def _keyed(self, message: Message) -> Message:
+        """Give a message with its idempotence key, if it shall have one."""
+        if self._key_of is None or IDEMPOTENCE_KEY in message.properties:
+            return message
+        key = self._key_of(message) or self._new_id()
+        return replace(message, properties={**message.properties, IDEMPOTENCE_KEY: key})
+
+    def _prepare(self, message: Message) -> Outgoing:
+        return self._compressed(message, self._new_id())
+
+    def _compressed(self, message: Message, unique_id: str) -> Outgoing:
+        return outgoing.one(
+            message, unique_id, compress_over=self._compress_over, compression_type=self._compression
+        )
+
+    def _new_ids(self, number: int) -> list[str]:
+        return self._ids.make_many(self._clock.now_ms(), number)
+
+    def _new_id(self) -> str:
+        return self._ids.make(self._clock.now_ms())

@@ -1,0 +1,39 @@
+"""What the methods of producers that send are given, checked before anything is done about it."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from cometmq.arguments import ArgumentKind, check, instance_of
+from cometmq.client.producer.sending import Where
+from cometmq.message import QUEUE, Message
+
+MESSAGE: Final = instance_of(Message)
+WHERE: Final = ArgumentKind(
+    f"{QUEUE.wanted}, a function that chooses one, or None",
+    lambda value: value is None or QUEUE.is_type(value) or callable(value),
+)
+TEXT_OR_FUNCTION: Final = ArgumentKind(
+    "a str or a function", lambda value: isinstance(value, str) or callable(value)
+)
+_ITERABLE: Final = ArgumentKind("Messages, as a list", lambda value: isinstance(value, Iterable))
+_MESSAGES: Final = ArgumentKind(
+    "Messages, as a list",
+    lambda value: (
+        isinstance(value, list)
+        and (set(map(type, value)) <= {Message} or all(isinstance(one, Message) for one in value))
+    ),
+)
+
+
+def check_sent(message: Message, where: Where) -> None:
+    """Check a message and its queue. Raises IllegalType."""
+    check(MESSAGE, message=message)
+    check(WHERE, queue=where)
+
+
+def listed(messages: Iterable[Message]) -> list[Message]:
+    """Return messages as a list. Raises IllegalType if they are none."""
+    check(_ITERABLE, messages=messages)
+    given = list(messages)
+    check(_MESSAGES, messages=given)
+    return given

@@ -1,0 +1,54 @@
+"""What is told of sends: when, where and how long.
+
+Source: RocketMQ ``client/trace/hook/SendMessageTraceHookImpl.java``.
+"""
+
+from collections.abc import Mapping
+
+from cometmq.client.producer.hooks import Attempt
+from cometmq.client.producer.send_result import SendStatus
+from cometmq.client.trace import REGION, Tracer
+from cometmq.format import properties
+from cometmq.wire.bodies.trace import MessageKind, PubTrace
+
+
+class SendTracer(Tracer):
+    """A hook that tells of each send that a broker has answered."""
+
+    def before_send(self, attempt: Attempt) -> None:
+        """Do nothing: a send is told of when it is over."""
+
+    def after_send(self, attempt: Attempt) -> None:
+        """Note a send."""
+        if (trace := trace_of(attempt)) is not None:
+            self.note(trace.topic, trace)
+
+
+def trace_of(attempt: Attempt) -> PubTrace | None:
+    """Give the record of a try; None if no broker answered it, or the broker wants no traces."""
+    ready, answer, result = attempt.ready, attempt.answer, attempt.result
+    if answer is None or result is None or answer.ext_fields.get(properties.TRACE_ON) == "false":
+        return None
+    by_name = properties.decode(ready.properties.encode())
+    return PubTrace(
+        attempt.born_time,
+        answer.ext_fields.get(properties.MSG_REGION) or REGION,
+        attempt.group,
+        ready.topic,
+        ",".join(ready.message_ids),
+        by_name.get(properties.TAGS, ""),
+        by_name.get(properties.KEYS, ""),
+        attempt.address,
+        len(ready.body),
+        attempt.cost_ms,
+        _kind(by_name),
+        result.offset_id,
+        result.status is SendStatus.SEND_OK,
+    )
+
+
+def _kind(by_name: Mapping[str, str]) -> MessageKind:
+    if properties.TRANSACTION_PREPARED in by_name:
+        return MessageKind.HALF
+    is_delayed = any(name in by_name for name in (properties.DELAY, *properties.TIMER_ASKS))
+    return MessageKind.DELAYED if is_delayed else MessageKind.NORMAL

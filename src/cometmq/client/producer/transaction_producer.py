@@ -1,0 +1,187 @@
+"""The producer of transactions: its messages are there for consumers if a local transaction is committed.
+
+::
+
+    async def check(message): ...
+
+    async with TransactionProducer("127.0.0.1:9876", "shop", check=check) as producer:
+        await producer.send_in_transaction(Message("orders", b"paid"), execute)
+"""
+
+import inspect
+import logging
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, Literal, Self, TypedDict, Unpack
+
+from cometmq import arguments
+from cometmq.arguments import FUNCTION, TEXTS, number
+from cometmq.client.calling import call
+from cometmq.client.producer.check_back import Checks
+from cometmq.client.producer.hooks import SendHook
+from cometmq.client.producer.idempotence_key import IdempotentBy
+from cometmq.client.producer.producer import Producer
+from cometmq.client.producer.send_arguments import check_sent
+from cometmq.client.producer.send_result import SendResult, SendStatus
+from cometmq.client.producer.sending import Where
+from cometmq.client.producer.transaction import (
+    Check,
+    Execute,
+    TransactionResult,
+    TransactionState,
+    end_of,
+    end_request,
+    half,
+    refuse_unfit,
+    state_of,
+)
+from cometmq.errors import CometMQError, SettingsError
+from cometmq.format.layout import valid_topic
+from cometmq.io.clock import Clock
+from cometmq.message import Message
+from cometmq.net.connection import Connection
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import Command
+
+MAX_CONCURRENCY: Final = 20
+STOP_TIMEOUT_MS: Final = 30_000
+
+_log = logging.getLogger(__name__)
+
+
+class ProducerOptions(TypedDict, total=False):
+    """The settings that are those of ``Producer``."""
+
+    timeout_ms: int
+    tries: int
+    compress_over: int | None
+    compression: Literal["zlib", "lz4", "zstd"]
+    in_flight_max: int
+    latency_fault_tolerance: bool
+    hooks: Sequence[SendHook]
+    trace: bool
+    linger_ms: int | None
+    batch_bytes: int
+    idempotent_by: IdempotentBy | None
+    clock: Clock | None
+
+
+class TransactionProducer(Producer):
+    """Sends messages, as a ``Producer`` does, and such as depend on a local transaction.
+
+    Args:
+        name_servers: ``host:port``, several joined by ``;``.
+        group: name of the producer group. Brokers ask any producer of it what became of a half message: all
+            of them must be able to tell.
+        check: tells what became of the local transaction of a message, by what that has left behind: the
+            broker was not told, as after a crash. It may be an async function or a plain one, which runs in a
+            thread; it is called for one message at a time. If it raises, the broker asks again.
+        topics: to whose brokers this producer is known from the start on, so that they ask it what it, or the
+            process before it, has left open. Other brokers know it when it has sent to them.
+        max_concurrency: how many plain local transactions run at a time, in as many threads.
+        stop_timeout_ms: how long closing waits for a check before it cancels it.
+        options: the other settings of ``Producer``. ``linger_ms`` and ``idempotent_by`` are for messages
+            that are sent without a transaction.
+
+    Raises:
+        SettingsError: an argument cannot be used.
+        IllegalName: the group's name, or a topic's.
+    """
+
+    def __init__(
+        self,
+        name_servers: str,
+        group: str,
+        *,
+        check: Check,
+        topics: Sequence[str] = (),
+        max_concurrency: int = MAX_CONCURRENCY,
+        stop_timeout_ms: int = STOP_TIMEOUT_MS,
+        **options: Unpack[ProducerOptions],
+    ) -> None:
+        arguments.check(FUNCTION, check=check)
+        arguments.check(number(), max_concurrency=max_concurrency)
+        arguments.check(number(0), stop_timeout_ms=stop_timeout_ms)
+        super().__init__(name_servers, group, **options)
+        if isinstance(topics, str):
+            raise SettingsError(f"topics {topics!r}: give them as a tuple, ({topics!r},)")
+        arguments.check(TEXTS, topics=topics)
+        if max_concurrency < 1:
+            raise SettingsError(f"max_concurrency {max_concurrency}: at least one transaction must run")
+        self._check = check
+        self._topics = [valid_topic(topic) for topic in topics]
+        self._max_concurrency = max_concurrency
+        self._stop_timeout_ms = stop_timeout_ms
+
+    async def __aenter__(self) -> Self:
+        """Get ready to send and to be asked."""
+        await super().__aenter__()
+        self._pool = ThreadPoolExecutor(self._max_concurrency, "cometmq-transaction")
+        self._checks = Checks(self.group, self._check, self._connections.oneway)
+        self._presence.follow(self._topics, self._routes)
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        """Let a check that is under way end, and close."""
+        try:
+            await self._checks.close(self._stop_timeout_ms / 1000)
+        finally:
+            self._pool.shutdown(wait=False)
+            await super().__aexit__(*failure)
+
+    async def send_in_transaction(
+        self, message: Message, execute: Execute, queue: Where = None
+    ) -> TransactionResult:
+        """Send a message that consumers get if the local transaction is committed.
+
+        Args:
+            execute: runs the local transaction, an async function or a plain one, which runs in a thread. It
+                is called when the message is stored, and gives what became of it. If the message may not be
+                safe (any status but SEND_OK) it is not called, and the message is rolled back.
+            queue: as for ``send``.
+
+        Raises, with nothing executed:
+            MessageIllegal, IllegalName: the message breaks a limit, or has a delay or an idempotence key.
+            NoRoute, RemoteError, NetworkError: it is not stored, or may not be, as by ``send``.
+
+        Raises what ``execute`` raises, and SettingsError if it gives no state; the broker will then have
+        ``check`` called, as it will if this is cancelled (a plain ``execute`` then goes on in its thread).
+        """
+        arguments.check(FUNCTION, execute=execute)
+        sent = await self.send_half(message, queue)
+        state = TransactionState.ROLLBACK
+        if sent.status is SendStatus.SEND_OK:
+            try:
+                is_async = inspect.iscoroutinefunction(execute)
+                state = state_of(await call(execute, message, self._pool, is_async=is_async))
+            except BaseException as error:
+                await self.end_transaction(sent, TransactionState.UNKNOWN, error)
+                raise
+        await self.end_transaction(sent, state)
+        return TransactionResult(sent, state)
+
+    async def send_half(self, message: Message, queue: Where = None) -> SendResult:
+        """Send a message that nobody gets yet: how ``send_in_transaction`` begins. Raises like that."""
+        check_sent(message, queue)
+        refuse_unfit(message)
+        return await self._send(half(self._prepare(message), self.group), queue)
+
+    async def end_transaction(
+        self, sent: SendResult, state: TransactionState, failure: BaseException | None = None
+    ) -> None:
+        """Tell the broker what shall become of a half message: how ``send_in_transaction`` ends.
+
+        It does not answer. If it cannot be told, that is logged: it will ask.
+        """
+        try:
+            request = end_request(end_of(self.group, sent, state), failure)
+            await self._connections.oneway(await self._sender.address(sent.queue), request)
+        except CometMQError as error:
+            message = "%s of message %s could not be told, the broker will ask: %s"
+            _log.warning(message, state.name, sent.message_id, error)
+
+    def _asked(self, connection: Connection, command: Command) -> None:
+        if command.code == RequestCode.CHECK_TRANSACTION_STATE:
+            self._checks.take(connection, command)
+        else:
+            super()._asked(connection, command)

@@ -1,0 +1,1 @@
+"""Java's own rules, by which RocketMQ writes and finds things: hashes, numbers, fastjson."""

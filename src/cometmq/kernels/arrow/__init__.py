@@ -1,0 +1,1 @@
+"""Kernels that gather records into Arrow columns."""

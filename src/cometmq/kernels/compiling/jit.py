@@ -1,0 +1,198 @@
+"""Compiling kernels, and the functions by which they read and write the big-endian numbers of the disk.
+
+A kernel has one explicit signature: importing its module compiles it or loads its machine code from a
+file (``machine_code``), so no call ever compiles. It releases the GIL, so a thread can scan while the event
+loop runs. The functions that kernels call are compiled into them (``inlined``) and not cached themselves.
+"""
+
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeAlias, TypeVar
+
+import numba
+import numpy as np
+from llvmlite import binding, ir
+from numpy.typing import NDArray
+
+from cometmq.kernels.compiling import machine_code
+from cometmq.kernels.sends.rows import SEND
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+types: Any = numba.types
+intrinsic: Any = numba.extending.intrinsic
+config: Any = numba.config
+njit: Any = numba.njit  # whose stubs lack some of its parameters
+
+Bytes: TypeAlias = NDArray[np.uint8]
+Ints: TypeAlias = NDArray[np.int32]
+Longs: TypeAlias = NDArray[np.int64]
+Flags: TypeAlias = NDArray[np.bool_]
+
+none = types.void
+# Inside kernels these convert. To mypy they are Any, because to Numba the results are plain numbers.
+int8: Any = np.int8
+int16: Any = np.int16
+int32: Any = np.int32
+int64: Any = np.int64
+uint8: Any = np.uint8
+uint32: Any = np.uint32
+uint64: Any = np.uint64
+uintp: Any = np.uintp
+
+long = types.int64
+bytes_in = types.Array(types.uint8, 1, "C", readonly=True)
+bytes_object = types.Bytes(types.uint8, 1, "C")
+ints_in = types.Array(types.int32, 1, "C", readonly=True)
+longs_in = types.Array(types.int64, 1, "C", readonly=True)
+flags_in = types.Array(types.boolean, 1, "C", readonly=True)
+bytes_out = types.Array(types.uint8, 1, "C")
+ints_out = types.Array(types.int32, 1, "C")
+longs_out = types.Array(types.int64, 1, "C")
+flags_out = types.Array(types.boolean, 1, "C")
+rows_out = types.Array(types.int64, 2, "C")
+sends_out = types.Array(numba.from_dtype(SEND), 1, "C")
+
+
+def kernel(signature: object, *, makes_arrays: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Compile a function for one signature, or load its machine code.
+
+    Args:
+        makes_arrays: whether the kernel creates arrays. Only then are references to arrays counted, which
+            takes a locked instruction for each array passed on: two fifths of the cost of a send. The arrays
+            passed to a kernel are held by its caller.
+    """
+
+    def compile_now(function: Callable[P, R]) -> Callable[P, R]:
+        dispatcher = njit(nogil=True, error_model="numpy", _nrt=makes_arrays)(function)
+        if not config.DISABLE_JIT:
+            machine_code.use_kernel_file(dispatcher)
+            dispatcher.compile(signature)
+            dispatcher.disable_compile()
+        made: Callable[P, R] = dispatcher
+        return made
+
+    return compile_now
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that kernels may call, and that creates no arrays.
+
+    It is inlined: passing on arrays in a call, seven words each, costs more than most of these functions do.
+    """
+    compiled: Callable[P, R] = njit(nogil=True, error_model="numpy", forceinline=True, _nrt=False)(function)
+    return compiled
+
+
+def array_maker(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that creates arrays, for kernels with ``makes_arrays``."""
+    compiled: Callable[P, R] = njit(nogil=True, error_model="numpy", forceinline=True)(function)
+    return compiled
+
+
+def compiles_for(feature: str) -> bool:
+    """Return whether kernels are compiled for a processor that has a feature, in LLVM's spelling."""
+    chosen = config.CPU_FEATURES  # by NUMBA_CPU_NAME and NUMBA_CPU_FEATURES
+    features = binding.get_host_cpu_features().flatten() if chosen is None else chosen
+    return f"+{feature}" in features.split(",")
+
+
+@intrinsic
+def lowest_bit(_: Any, number: Any) -> Any:
+    """Return the position of the lowest bit that is set in a number other than 0: one instruction."""
+
+    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return number(number), generate
+
+
+@intrinsic
+def fetch_soon(_: Any, buffer: Any, position: Any) -> Any:
+    """Prefetch the cache line that holds a byte of a buffer; a position outside the buffer does no harm."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.bitcast(builder.gep(array.data, [arguments[1]]), ir.IntType(8).as_pointer())
+        number = ir.IntType(32)
+        name, kinds = "llvm.prefetch.p0", [place.type, number, number, number]
+        fetch = builder.module.declare_intrinsic(name, (), ir.FunctionType(ir.VoidType(), kinds))
+        builder.call(fetch, [place, *(ir.Constant(number, value) for value in (0, 3, 1))])  # read, keep, data
+        return context.get_dummy_value()
+
+    return none(buffer, position), generate
+
+
+@inlined
+def byte_at(buffer: Bytes, position: int) -> Any:
+    """Read a byte; the unsigned index saves Numba's test for negative ones, which costs a third."""
+    return buffer[uintp(position)]
+
+
+@inlined
+def short_at(buffer: Bytes, position: int) -> Any:
+    """Read a big-endian int16."""
+    return int16(byte_at(buffer, position) << 8 | byte_at(buffer, position + 1))
+
+
+@inlined
+def int_at(buffer: Bytes, position: int) -> Any:
+    """Read a big-endian int32."""
+    return int32(
+        byte_at(buffer, position) << 24
+        | byte_at(buffer, position + 1) << 16
+        | byte_at(buffer, position + 2) << 8
+        | byte_at(buffer, position + 3)
+    )
+
+
+@inlined
+def long_at(buffer: Bytes, position: int) -> Any:
+    """Read a big-endian int64."""
+    return int_at(buffer, position) << 32 | int_at(buffer, position + 4) & 0xFFFFFFFF
+
+
+@inlined
+def word_at(buffer: Bytes, position: int) -> Any:
+    """Read a little-endian uint64: one load."""
+    word = uint64(0)
+    for i in range(8):
+        word |= uint64(byte_at(buffer, position + i)) << uint64(8 * i)
+    return word
+
+
+@inlined
+def put_word(buffer: Bytes, position: int, word: Any) -> None:
+    """Write a little-endian uint64, which ``word_at`` reads."""
+    for i in range(8):
+        buffer[uintp(position + i)] = uint8(word >> uint64(8 * i))
+
+
+@inlined
+def put_int(buffer: Bytes, position: int, value: int) -> None:
+    """Write a big-endian int32."""
+    for i in range(4):
+        buffer[uintp(position + i)] = uint8(value >> (24 - 8 * i))
+
+
+@inlined
+def put_long(buffer: Bytes, position: int, value: int) -> None:
+    """Write a big-endian int64."""
+    for i in range(8):
+        buffer[uintp(position + i)] = uint8(value >> (56 - 8 * i))
+
+
+@inlined
+def copy_bytes(source: Bytes, begin: int, end: int, out: Bytes, at: int) -> Any:
+    """Copy the bytes from ``begin`` to ``end`` to ``out[at:]``; return the position after them."""
+    for i in range(end - begin):
+        out[uintp(at + i)] = source[uintp(begin + i)]
+    return at + end - begin
+
+
+@array_maker
+def doubled(array: Any) -> Any:
+    """Return a copy of twice the length."""
+    longer = np.empty(2 * len(array), array.dtype)
+    longer[: len(array)] = array
+    return longer

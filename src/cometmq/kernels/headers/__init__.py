@@ -1,0 +1,1 @@
+"""Kernels that parse the headers of requests."""

@@ -1,0 +1,1 @@
+"""The leaf operations on pulls, in plain Python and compiled."""

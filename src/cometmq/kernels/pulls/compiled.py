@@ -1,0 +1,338 @@
+"""The operations on pulls compiled by Numba: ``plain`` says in Python what they do."""
+
+from typing import Any, Final
+
+from cometmq.format.consume_queue_ext import ADDRESS_MAX
+from cometmq.format.queue_entry import SIZE
+from cometmq.format.record import MIN_SIZE
+from cometmq.kernels.compiling.jit import (
+    Bytes,
+    Longs,
+    bytes_in,
+    bytes_out,
+    copy_bytes,
+    fetch_soon,
+    inlined,
+    int64,
+    int_at,
+    kernel,
+    long,
+    long_at,
+    longs_in,
+    rows_out,
+    types,
+)
+from cometmq.kernels.pulls import asks as pull_asks
+from cometmq.kernels.pulls import frames as pull_frames
+from cometmq.kernels.pulls.answers import put_header
+from cometmq.kernels.pulls.pull_table import PullTable
+from cometmq.kernels.pulls.rows import (
+    ANSWER_END,
+    ANSWER_SIZE_MAX,
+    ASK_BYTES,
+    ASK_COUNT,
+    ASK_OFFSET,
+    CODES_AT,
+    CODES_END,
+    COUNT,
+    DISK_COUNT,
+    DISK_SIZE,
+    ENTRIES_END,
+    FILE_BEGIN,
+    FILE_END,
+    MEMORY_COUNT,
+    MEMORY_SIZE,
+    MISSING_AT,
+    MISSING_SIZE,
+    NEAR_OFFSET,
+    NEXT_OFFSET,
+    NO_CODES,
+    NO_TAGS,
+    OUTCOME,
+    PAGE_SIZE,
+    RECORD_AT,
+    RECORD_NUMBER,
+    RECORD_SIZE,
+    RUN_AT,
+    RUN_SIZE,
+    AnswerRoom,
+    AnswerStop,
+    Asks,
+    Choice,
+    KnownEntries,
+    LogBytes,
+    PullRows,
+    ReadOutcome,
+)
+from cometmq.kernels.records.record_check import is_message
+
+__all__ = ["answer", "ask_known", "body", "choose", "read"]
+
+body: Final = "compiled"
+
+_CACHE_LINE: Final = 64
+"""Bytes that processors fetch together; if it is another number, a little is fetched later, or twice."""
+_read: Any = pull_frames.read  # to Numba the bytes that sockets give are no array
+_OUTCOMES: Final = tuple(ReadOutcome)
+_STOPS: Final = tuple(AnswerStop)
+_NO_LIMIT: Final = 2**63 - 1
+_LEFT: Final = int(ReadOutcome.LEFT)
+_FOUND: Final = int(ReadOutcome.FOUND)
+_NONE_WANTED: Final = int(ReadOutcome.NONE_WANTED)
+_MISSING: Final = int(ReadOutcome.MISSING)
+_STOP_DONE: Final = int(AnswerStop.DONE)
+_STOP_ELSEWHERE: Final = int(AnswerStop.ELSEWHERE)
+_STOP_FULL: Final = int(AnswerStop.FULL)
+_STOP_MISSING: Final = int(AnswerStop.MISSING)
+
+
+@inlined
+def _has(codes: Longs, code: int) -> bool:
+    """Check whether a code is among the wanted."""
+    for i in range(len(codes)):
+        if codes[i] == code:
+            return True
+    return False
+
+
+@inlined
+def _choose(
+    entries: Bytes,
+    entries_at: int,
+    entries_end: int,
+    codes: Longs,
+    is_filtered: bool,
+    file: Bytes,
+    resident: Bytes,
+    limits: Longs,
+    most_count: int,
+    most_size: int,
+    queue_offset: int,
+    chosen: Any,
+) -> Any:
+    """Choose records and check them; returns the numbers of a ``pulls.Choice``."""
+    begin, end, near_offset = limits[FILE_BEGIN], limits[FILE_END], limits[NEAR_OFFSET]
+    memory_count, memory_size = min(most_count, limits[MEMORY_COUNT]), min(most_size, limits[MEMORY_SIZE])
+    disk_count, disk_size = min(most_count, limits[DISK_COUNT]), min(most_size, limits[DISK_SIZE])
+    places, sizes, numbers = chosen[RECORD_AT], chosen[RECORD_SIZE], chosen[RECORD_NUMBER]
+    zero = int64(0)
+    left = int64(_LEFT), zero, zero, int64(-1), zero, zero
+    count, total, looked_at, last = int64(0), int64(0), int64(0), int64(-1)
+    for i in range((entries_end - entries_at) // SIZE):
+        at = entries_at + i * SIZE
+        offset, size, code = long_at(entries, at), int64(int_at(entries, at + 8)), long_at(entries, at + 12)
+        if count:
+            is_near = offset >= near_offset
+            if count >= (memory_count if is_near else disk_count):
+                break
+            if total + size > (memory_size if is_near else disk_size):
+                break
+            if not begin <= offset < end:
+                break
+        if code <= ADDRESS_MAX:
+            return left
+        looked_at += 1
+        last = offset
+        if is_filtered and not _has(codes, code):
+            continue
+        if count == len(places) or size < MIN_SIZE or not begin <= offset <= end - size:
+            return left
+        places[count] = offset - begin
+        sizes[count] = size
+        for line in range(0, min(size, PAGE_SIZE), _CACHE_LINE):
+            fetch_soon(file, offset - begin + line)
+        numbers[count] = queue_offset + i
+        count += 1
+        total += size
+    if not count:
+        return int64(_NONE_WANTED), zero, looked_at, last, zero, zero
+    missing = zero
+    for i in range(count):
+        for page in range(places[i] // PAGE_SIZE, (places[i] + sizes[i] - 1) // PAGE_SIZE + 1):
+            if not resident[page]:
+                chosen[MISSING_AT, missing] = places[i]
+                chosen[MISSING_SIZE, missing] = sizes[i]
+                missing += 1
+                break
+    if missing:
+        return int64(_MISSING), count, looked_at, last, zero, missing
+    for i in range(count):
+        if not is_message(file, places[i], sizes[i], begin + places[i], numbers[i]):
+            return left
+    runs, end_of_run = zero, int64(-1)
+    for i in range(count):
+        place = places[i]
+        if place == end_of_run:
+            chosen[RUN_SIZE, runs - 1] += sizes[i]
+        else:
+            chosen[RUN_AT, runs] = place
+            chosen[RUN_SIZE, runs] = sizes[i]
+            runs += 1
+        end_of_run = place + sizes[i]
+    return int64(_FOUND), count, looked_at, last, runs, zero
+
+
+@kernel(
+    types.UniTuple(long, 6)(
+        *(bytes_in, longs_in, types.boolean, bytes_in, bytes_in, longs_in, long, rows_out),
+    )
+)
+def choose_records(
+    entries: Bytes,
+    codes: Longs,
+    is_filtered: bool,
+    file: Bytes,
+    resident: Bytes,
+    limits: Longs,
+    queue_offset: int,
+    chosen: Any,
+) -> Any:
+    """Choose records and check them: see ``choose``."""
+    return _choose(
+        entries,
+        0,
+        len(entries),
+        codes,
+        is_filtered,
+        file,
+        resident,
+        limits,
+        int64(_NO_LIMIT),
+        int64(_NO_LIMIT),
+        queue_offset,
+        chosen,
+    )
+
+
+@kernel(
+    types.UniTuple(long, 4)(
+        *(bytes_in, longs_in, longs_in, rows_out, bytes_out, rows_out),
+        *(bytes_in, longs_in, bytes_in, bytes_in, long, long),
+    )
+)
+def answer_asks(
+    constants: Bytes,
+    bounds: Longs,
+    codes: Longs,
+    chosen: Any,
+    answers: Bytes,
+    asks: Any,
+    entries: Bytes,
+    limits: Longs,
+    file: Bytes,
+    resident: Bytes,
+    first: int,
+    at: int,
+) -> Any:
+    """Answer pulls: see ``answer``."""
+    at = int64(at)
+    begin, end = limits[FILE_BEGIN], limits[FILE_END]
+    for i in range(first, len(asks)):
+        ask = asks[i]
+        entries_at = asks[i - 1, ENTRIES_END] if i else int64(0)
+        ask[OUTCOME], ask[COUNT], ask[ANSWER_END] = _LEFT, 0, at
+        if entries_at == ask[ENTRIES_END]:
+            continue
+        if not begin <= long_at(entries, entries_at) < end:
+            return int64(i), at, int64(_STOP_ELSEWHERE), int64(0)
+        outcome, count, looked_at, _, run_count, missing_count = _choose(
+            entries,
+            entries_at,
+            ask[ENTRIES_END],
+            codes[ask[CODES_AT] : max(ask[CODES_END], 0)],
+            ask[CODES_END] != NO_CODES,
+            file,
+            resident,
+            limits,
+            ask[ASK_COUNT],
+            ask[ASK_BYTES],
+            ask[ASK_OFFSET],
+            chosen,
+        )
+        if outcome == _MISSING:
+            return int64(i), at, int64(_STOP_MISSING), missing_count
+        if outcome == _LEFT:
+            continue
+        next_offset = ask[ASK_OFFSET] + looked_at
+        if count:
+            size = int64(0)
+            for run in range(run_count):
+                size += chosen[RUN_SIZE, run]
+            if at + size + len(constants) + ANSWER_SIZE_MAX > len(answers):
+                return int64(i), at, int64(_STOP_FULL), int64(0)
+            ask[NEXT_OFFSET] = next_offset
+            at = put_header(ask, size, constants, bounds, answers, at)
+            for run in range(run_count):
+                place = chosen[RUN_AT, run]
+                at = copy_bytes(file, place, place + chosen[RUN_SIZE, run], answers, at)
+        ask[OUTCOME], ask[COUNT], ask[NEXT_OFFSET], ask[ANSWER_END] = outcome, count, next_offset, at
+    return int64(len(asks)), at, int64(_STOP_DONE), int64(0)
+
+
+def read(data: bytes, begin: int, end: int, into: PullRows, table: PullTable, /) -> tuple[int, int, int]:
+    """Read pulls: see ``pulls.PullOps.read``."""
+    found: tuple[int, int, int] = _read(
+        data, begin, end, into.rows, into.places, into.keys, table.keys, table.rows, table.slots
+    )
+    return found
+
+
+def ask_known(
+    pulls: Longs, begin: int, targets: Longs, known: KnownEntries, asks: Asks, limits: Longs, /
+) -> int:
+    """Ask for what is known: see ``pulls.PullOps.ask_known``."""
+    ends, windows, entries = known
+    done: int
+    done, asks.asked, asks.entries_end = pull_asks.ask_known(
+        pulls,
+        begin,
+        targets,
+        ends,
+        windows,
+        entries,
+        asks.rows,
+        asks.entries,
+        asks.asked,
+        asks.entries_end,
+        limits,
+    )
+    return done
+
+
+def choose(
+    entries: Bytes, codes: Longs | None, file: LogBytes, limits: Longs, queue_offset: int, chosen: Longs, /
+) -> Choice:
+    """Choose records and check them: see ``pulls.PullOps.choose``."""
+    is_filtered = codes is not None
+    outcome, *numbers = choose_records(
+        entries,
+        NO_TAGS if codes is None else codes,
+        is_filtered,
+        file.data,
+        file.resident,
+        limits,
+        queue_offset,
+        chosen,
+    )
+    return Choice(_OUTCOMES[outcome], *numbers)
+
+
+def answer(
+    asks: Asks, out: AnswerRoom, file: LogBytes, limits: Longs, first: int, at: int, /
+) -> tuple[int, int, AnswerStop, int]:
+    """Answer pulls: see ``pulls.PullOps.answer``."""
+    row, end, stop, missing_count = answer_asks(
+        out.constants.data,
+        out.constants.bounds,
+        asks.codes,
+        out.chosen,
+        out.data,
+        asks.rows[: asks.asked],
+        asks.entries,
+        limits,
+        file.data,
+        file.resident,
+        first,
+        at,
+    )
+    return row, end, _STOPS[stop], missing_count

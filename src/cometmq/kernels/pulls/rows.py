@@ -1,0 +1,375 @@
+"""Pulls as rows: what a broker, a store and the leaf operations on pulls pass each other.
+
+Numbers travel in int64 arrays whose columns are named here. Each operation has a plain body (``plain``,
+the readable definition) and a compiled one (``compiled``); both give the same for the same arguments.
+A pull that a leaf leaves to others is no error: it is answered by a reading, see ``store.read.get``.
+"""
+
+import mmap
+from collections.abc import Sequence
+from enum import IntEnum
+from itertools import accumulate
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+
+from cometmq.kernels.ops import Bytes, Longs
+from cometmq.kernels.pulls.pull_table import KEY_SIZE_MAX, PullTable
+from cometmq.kernels.sends.rows import PLACES_SIZE
+
+PAGE_SIZE: Final = mmap.PAGESIZE
+
+PULLS_MAX: Final = 256
+"""So many pulls are read, and answered, together."""
+ANSWERS_SIZE_MAX: Final = 1 << 19
+"""So many bytes of answers are made together. A pull whose answer is longer is left to a reading."""
+ANSWER_SIZE_MAX: Final = 256
+"""What an answer takes at most, but for its constant parts and its records, bytes."""
+
+# The columns of a pull that was read.
+(
+    FRAME_AT,
+    FRAME_END,
+    NUMBER,  # the opaque one
+    IS_BINARY,  # whether the header is a ROCKETMQ one, and so the answer's
+    QUEUE_OFFSET,
+    MAX_COUNT,
+    MAX_BYTES,
+    SYS_FLAG,
+    COMMIT_OFFSET,  # -1 if nothing is to be committed
+    SUSPEND_MS,
+    TARGET,  # what the table has for it, or NO_TARGET; then …
+    HASH,  # … the key's hash, …
+    UNKNOWN_AT,  # … and where it stands
+    UNKNOWN_END,
+    STATE,  # a PullState
+) = range(15)
+PULL_SIZE: Final = 15
+NO_LIMIT: Final = 2**31 - 1
+NOTHING_TO_COMMIT: Final = -1
+
+
+class PullState(IntEnum):
+    """What has become of a pull that was read."""
+
+    ASKED = 0
+    """The store has been asked for its messages."""
+    AT_END = 1
+    """It begins where its queue's messages end."""
+    OUTSIDE = 2
+    """It begins elsewhere, where nothing is."""
+    RARE = 3
+    """The store's leaf operations cannot answer it: a reading does."""
+    DECIDED = 4
+    """Its answer is known without the store: it is refused, or its offset was reset."""
+
+
+# The columns of a target, as far as leaf operations know it.
+(
+    QUEUE_NUMBER,  # in the store, or NO_NUMBER
+    IS_FILTERED,  # whether messages are wanted by their tags
+) = range(2)
+TARGET_SIZE: Final = 2
+NO_NUMBER: Final = 2**31
+"""In place of a queue's number: no queue has it."""
+
+# The columns of the entries of a queue that are known; the row is the queue's number.
+(
+    FIRST,  # queue offset of the first one
+    KNOWN_END,  # the one behind the last
+    WINDOW_AT,  # where they lie among the entries of all
+    WINDOW_MIN_OFFSET,  # the queue's first offset
+) = range(4)
+WINDOW_SIZE: Final = 4
+
+# The columns of what the store is asked, and of what came of it.
+(
+    ASK_NUMBER,
+    ASK_IS_BINARY,
+    ASK_OFFSET,
+    ASK_COUNT,
+    ASK_BYTES,
+    CODES_AT,  # the hashes of the wanted tags, if CODES_END is not NO_CODES
+    CODES_END,
+    ENTRIES_END,  # its entries begin where those of the row before end
+    OUTCOME,  # a ReadOutcome: FOUND, NONE_WANTED or LEFT
+    COUNT,  # how many records
+    NEXT_OFFSET,
+    MIN_OFFSET,
+    MAX_OFFSET,
+    ANSWER_END,
+) = range(14)
+ASK_SIZE: Final = 14
+NO_CODES: Final = -1
+
+
+class ReadOutcome(IntEnum):
+    """How the choice of a read's records ended."""
+
+    LEFT = 0
+    """The choice is not for a leaf operation: see ``store.read.get``."""
+    FOUND = 1
+    NONE_WANTED = 2
+    """None of the records is wanted."""
+    MISSING = 3
+    """Some records are not known to be in memory."""
+
+
+class AnswerStop(IntEnum):
+    """Why no more of what is asked is answered."""
+
+    DONE = 0
+    ELSEWHERE = 1
+    """The next one's first record lies in another file."""
+    FULL = 2
+    """There is no room for the next one's answer."""
+    MISSING = 3
+    """Some of the next one's records are not known to be in memory."""
+
+
+# The rows of the arrays that a choice fills: a column for each record, run, or record that is missing.
+(
+    RECORD_AT,  # position in the file
+    RECORD_SIZE,
+    RECORD_NUMBER,  # its queue offset
+    RUN_AT,  # records that lie side by side are one run
+    RUN_SIZE,
+    MISSING_AT,  # records that are not known to be in memory
+    MISSING_SIZE,
+) = range(7)
+CHOSEN_SIZE: Final = 7
+
+# What bounds a read of one file of the log: the numbers of one array.
+(
+    FILE_BEGIN,  # the CommitLog offset of the file's first byte
+    FILE_END,  # the one up to where it can be read
+    NEAR_OFFSET,  # the one from which the limits for memory hold; before it those for the disk do
+    MEMORY_COUNT,
+    MEMORY_SIZE,
+    DISK_COUNT,
+    DISK_SIZE,
+) = range(7)
+LIMITS_SIZE: Final = 7
+
+# What bounds the pulls that are asked for by what is known: the numbers of one array.
+(
+    ASK_COUNT_MAX,  # no answer has more messages
+    ASK_BYTES_MIN,  # a pull that asks for fewer bytes is left
+    ASK_BYTES_MAX,  # so is one that asks for more
+) = range(3)
+
+NO_TAGS: Final[Longs] = np.empty(0, np.int64)
+"""No hashes of tags."""
+
+# Which constants there are.
+JSON_PIECES: Final = 0
+BINARY_PIECES: Final = 6
+PIECE_COUNT: Final = 13
+
+
+class LogBytes(NamedTuple):
+    """A file of the log, mapped.
+
+    Attributes:
+        data: its bytes.
+        resident: a byte for each page of ``data``: whether it is known to be in memory.
+        begin: the CommitLog offset of its first byte.
+        end: the CommitLog offset up to where it can be read.
+    """
+
+    data: Bytes
+    resident: Bytes
+    begin: int
+    end: int
+
+
+class Constants(NamedTuple):
+    """What is the same in all answers: ``data[bounds[i]:bounds[i + 1]]`` is the i-th constant.
+
+    ::
+
+        JSON     0 first number 1 second 2 third 3 fourth 4 opaque number 5
+        binary   6 opaque number 7 length of what follows 8 first 9 second 10 third 11 fourth 12
+
+    The first number is always 0, the others are where to go on, and the queue's first and next offsets.
+
+    Attributes:
+        pieces: the constants one by one.
+        json: a whole JSON header, to be filled with the five numbers by ``%``.
+    """
+
+    data: Bytes
+    bounds: Longs
+    pieces: Sequence[bytes]
+    json: bytes
+
+
+def constants_of(pieces: Sequence[bytes]) -> Constants:
+    """Join the constant parts of answers: see ``NumbersTemplate.pieces``."""
+    assert len(pieces) == PIECE_COUNT
+    bounds = np.array([0, *accumulate(map(len, pieces))])
+    json = b"%d".join(piece.replace(b"%", b"%%") for piece in pieces[:BINARY_PIECES])
+    return Constants(np.frombuffer(b"".join(pieces), np.uint8), bounds, pieces, json)
+
+
+class PullRows:
+    """Room for the pulls of a socket read.
+
+    Attributes:
+        rows: int64, a row for each pull: see ``FRAME_AT`` and the others.
+        keys: gets the keys that the table does not have: see ``UNKNOWN_AT``.
+        places: room for where the fields of a header are.
+    """
+
+    def __init__(self, count: int = PULLS_MAX) -> None:
+        self.rows: Longs = np.zeros((count, PULL_SIZE), np.int64)
+        self.keys: Bytes = np.zeros(count * KEY_SIZE_MAX, np.uint8)
+        self.places: Longs = np.empty(PLACES_SIZE, np.int64)
+
+
+class KnownEntries(NamedTuple):
+    """What is known of queues without a look at them.
+
+    Attributes:
+        ends: int64, where the messages of queues end, by the queues' numbers.
+        windows: int64, a row for each queue's number: see ``FIRST`` and the others.
+        entries: the entries that ``windows`` are of.
+    """
+
+    ends: Longs
+    windows: Longs
+    entries: Bytes
+
+
+class Asks:
+    """What the store is asked, so far.
+
+    Attributes:
+        rows: int64, see ``ASK_NUMBER`` and the others; those from ``asked`` on are room.
+        entries: the queue entries of all rows, up to ``entries_end``; the others are room.
+        codes: int64, hashes of tags, those of each row side by side.
+    """
+
+    __slots__ = ("asked", "codes", "entries", "entries_end", "rows")
+
+    def __init__(self, rows: Longs, entries: Bytes, codes: Longs = NO_TAGS) -> None:
+        self.rows = rows
+        self.entries = entries
+        self.codes = codes
+        self.asked = self.entries_end = 0
+
+
+class AnswerRoom(NamedTuple):
+    """Room for answers.
+
+    Attributes:
+        data: the bytes of the answers.
+        constants: what is the same in all.
+        chosen: int64, room for a choice: see ``RECORD_AT`` and the others.
+    """
+
+    data: Bytes
+    constants: Constants
+    chosen: Longs
+
+
+class Choice(NamedTuple):
+    """Which records a read gives; the numbers behind ``outcome`` are 0 of a choice that is LEFT.
+
+    Attributes:
+        record_count: how many records are chosen.
+        looked_at: how many entries are done with.
+        last: the CommitLog offset of the last of them, -1 if there is none.
+        run_count: how many runs the records are; 0 unless FOUND.
+        missing_count: how many records are not known to be in memory.
+    """
+
+    outcome: ReadOutcome
+    record_count: int = 0
+    looked_at: int = 0
+    last: int = -1
+    run_count: int = 0
+    missing_count: int = 0
+
+
+class PullOps(Protocol):
+    """The leaf operations on pulls.
+
+    Attributes:
+        body: which body of them this is: rows are counted by it.
+    """
+
+    @property
+    def body(self) -> str:
+        """Which body of the operations this is: rows are counted by it."""
+        ...
+
+    def read(
+        self, data: bytes, begin: int, end: int, into: PullRows, table: PullTable, /
+    ) -> tuple[int, int, int]:
+        """Read the pulls of ``data`` from ``begin`` on, up to the first other frame, or to ``end``.
+
+        A frame in an unusual spelling counts as another frame; what is made of it as a command is the same.
+
+        Args:
+            table: has the targets that are known.
+
+        Returns:
+            How many pulls; where they end; and where the frames after them end that are to be handled as
+            commands, the same if there is no more room.
+        """
+        ...
+
+    def ask_known(
+        self, pulls: Longs, begin: int, targets: Longs, known: KnownEntries, asks: Asks, limits: Longs, /
+    ) -> int:
+        """Ask for what pulls want from row ``begin`` on, up to the first whose queue's entries are not known.
+
+        Args:
+            pulls: int64, as ``read`` makes them; each that is asked for gets its STATE.
+            targets: int64, a row for each target: see ``QUEUE_NUMBER`` and the other.
+            asks: gets rows and entries, while there is room.
+            limits: int64, see ``ASK_COUNT_MAX`` and the others.
+
+        Returns:
+            Which one that is; how many there are if none.
+        """
+        ...
+
+    def choose(
+        self,
+        entries: Bytes,
+        codes: Longs | None,
+        file: LogBytes,
+        limits: Longs,
+        queue_offset: int,
+        chosen: Longs,
+        /,
+    ) -> Choice:
+        """Choose records by their queue entries until a limit is reached, and check each.
+
+        Args:
+            entries: those from ``queue_offset`` on, 20 bytes each.
+            codes: int64, the hashes of the wanted tags; None for any.
+            file: where the records are; pages not known to be in memory are not touched.
+            limits: int64, see ``FILE_BEGIN`` and the others.
+            chosen: int64, (CHOSEN_SIZE, most records), see ``RECORD_AT`` and the others: gets the runs, or
+                what is missing.
+        """
+        ...
+
+    def answer(
+        self, asks: Asks, out: AnswerRoom, file: LogBytes, limits: Longs, first: int, at: int, /
+    ) -> tuple[int, int, AnswerStop, int]:
+        """Answer what is asked in rows from ``first`` on, as far as it can be from one file.
+
+        Args:
+            asks: its rows get OUTCOME, and if that is not LEFT, COUNT, NEXT_OFFSET and ANSWER_END.
+            out: gets the answers from ``at`` on, one frame behind the other; none where nothing is found.
+            limits: int64, as for ``choose``.
+
+        Returns:
+            The first row that is not answered; where the answers end; why it stopped; and how many records
+            are not known to be in memory, if that is why.
+        """
+        ...

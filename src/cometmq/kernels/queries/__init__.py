@@ -1,0 +1,1 @@
+"""Kernels for queries by id and by key."""

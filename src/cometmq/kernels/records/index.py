@@ -1,0 +1,150 @@
+"""Index kernels: insert many keys into an index file's image, and follow one key's chain.
+
+The image is the file's first ``40 + 4 × slot_count`` bytes, header and slots, as they are on the disk.
+Entries are only appended and never changed, so they need not be in memory: an insert writes them into a
+buffer, which the caller then writes to the file.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from cometmq.format.index import ENTRY_SIZE, FIRST_ENTRY, HEADER_SIZE, NO_ENTRY, SLOT_SIZE, TIME_DIFF_MAX_S
+from cometmq.kernels.compiling.jit import (
+    Bytes,
+    Flags,
+    Ints,
+    Longs,
+    bytes_in,
+    bytes_out,
+    flags_out,
+    inlined,
+    int64,
+    int_at,
+    ints_in,
+    kernel,
+    long,
+    long_at,
+    longs_in,
+    longs_out,
+    put_int,
+    put_long,
+)
+from cometmq.kernels.ops import PAGE_SIZE
+
+
+def index_insert(
+    image: Bytes,
+    dirty_pages: Flags,
+    entries: Bytes,
+    key_hashes: Ints,
+    physical_offsets: Longs,
+    store_times: Longs,
+    *,
+    entry_count: int,
+) -> int:
+    """Insert keys into an index file's image: see ``ops.Ops.index_insert``."""
+    assert len(image) > HEADER_SIZE and len(dirty_pages) * PAGE_SIZE >= len(image)
+    assert len(key_hashes) == len(physical_offsets) == len(store_times)
+    taken: int = _insert(image, dirty_pages, entries, key_hashes, physical_offsets, store_times, entry_count)
+    return taken
+
+
+def index_find(
+    image: Bytes,
+    written: Bytes,
+    tail: Bytes,
+    key_hash: int,
+    *,
+    begin_time: int,
+    end_time: int,
+    max_count: int,
+) -> list[int]:
+    """Find the records of a key in an index file: see ``ops.Ops.index_find``."""
+    found = np.empty(max(max_count, 0), np.int64)
+    count = _find(image, written, tail, key_hash, begin_time, end_time, found)
+    offsets: list[int] = found[:count].tolist()
+    return offsets
+
+
+@inlined
+def slot_at(key_hash: Any, slot_count: Any) -> Any:
+    """Return the position in the image of the slot for a key's hash."""
+    return HEADER_SIZE + key_hash % slot_count * SLOT_SIZE
+
+
+@kernel(long(bytes_out, flags_out, bytes_out, ints_in, longs_in, longs_in, long))
+def _insert(
+    image: Bytes,
+    dirty_pages: Flags,
+    entries: Bytes,
+    key_hashes: Ints,
+    physical_offsets: Longs,
+    store_times: Longs,
+    entry_count: int,
+) -> Any:
+    slot_count = (len(image) - HEADER_SIZE) // SLOT_SIZE
+    begin_time, begin_offset = long_at(image, 0), long_at(image, 16)
+    end_time, end_offset = long_at(image, 8), long_at(image, 24)
+    used_slots, next_entry = int64(int_at(image, 32)), int64(int_at(image, 36))
+    next_entry = max(next_entry, FIRST_ENTRY)
+    taken = min(len(key_hashes), len(entries) // ENTRY_SIZE, max(entry_count - next_entry, 0))
+    for i in range(taken):  # slots are far apart: these loads do not wait for each other
+        put_int(entries, i * ENTRY_SIZE + 16, int_at(image, slot_at(key_hashes[i], slot_count)))
+    for i in range(taken):
+        store_time = store_times[i]
+        slot = slot_at(key_hashes[i], slot_count)
+        previous = int_at(image, slot)
+        if previous < NO_ENTRY or previous > next_entry:
+            previous = NO_ENTRY
+        time_diff = 0
+        if 0 < begin_time < store_time:
+            time_diff = min((store_time - begin_time) // 1000, TIME_DIFF_MAX_S)
+        put_int(entries, i * ENTRY_SIZE, key_hashes[i])
+        put_long(entries, i * ENTRY_SIZE + 4, physical_offsets[i])
+        put_int(entries, i * ENTRY_SIZE + 12, time_diff)
+        put_int(entries, i * ENTRY_SIZE + 16, previous)
+        put_int(image, slot, next_entry)
+        dirty_pages[slot // PAGE_SIZE] = True
+        if next_entry == FIRST_ENTRY:
+            begin_time, begin_offset = store_time, physical_offsets[i]
+        if previous == NO_ENTRY:
+            used_slots += 1
+        next_entry += 1
+        end_time, end_offset = store_time, physical_offsets[i]
+    if taken:
+        put_long(image, 0, begin_time)
+        put_long(image, 8, end_time)
+        put_long(image, 16, begin_offset)
+        put_long(image, 24, end_offset)
+        put_int(image, 32, used_slots)
+        put_int(image, 36, next_entry)
+        dirty_pages[0] = True
+    return taken
+
+
+@kernel(long(bytes_in, bytes_in, bytes_in, long, long, long, longs_out))
+def _find(
+    image: Bytes, written: Bytes, tail: Bytes, key_hash: int, begin_time: int, end_time: int, found: Longs
+) -> Any:
+    slot_count = (len(image) - HEADER_SIZE) // SLOT_SIZE
+    file_begin = long_at(image, 0)
+    next_entry = max(int64(int_at(image, 36)), FIRST_ENTRY)
+    number = int64(int_at(image, slot_at(key_hash, slot_count)))
+    count = 0
+    last = min(next_entry, (len(written) + len(tail)) // ENTRY_SIZE)
+    while NO_ENTRY < number < last and count < len(found):
+        position = number * ENTRY_SIZE
+        entry = written[position:] if position < len(written) else tail[position - len(written) :]
+        time_diff = int_at(entry, 12)
+        store_time = file_begin + time_diff * 1000
+        if time_diff < 0:
+            break
+        if int_at(entry, 0) == key_hash and begin_time <= store_time <= end_time:
+            found[count] = long_at(entry, 4)
+            count += 1
+        if store_time < begin_time:
+            break
+        last = number  # a sound chain only goes back in the file; a damaged one could be endless
+        number = int64(int_at(entry, 16))
+    return count

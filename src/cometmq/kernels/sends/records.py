@@ -1,0 +1,108 @@
+"""Encoding the records of sends inside kernels, as ``format.record.encode_fields`` does."""
+
+from typing import Any
+
+from cometmq.format.host import IPV4_SIZE
+from cometmq.format.record import (
+    BODY_AT,
+    BODY_CRC_AT,
+    BORN_HOST_AT,
+    BORN_TIME_AT,
+    FLAG_AT,
+    MAGIC_AT,
+    MAGIC_V1,
+    PHYSICAL_OFFSET_AT,
+    QUEUE_ID_AT,
+    QUEUE_OFFSET_AT,
+    SYS_FLAG_AT,
+)
+from cometmq.format.sys_flag import BORN_HOST_V6, HOSTS_V6, STORE_HOST_V6
+from cometmq.kernels.compiling.jit import Bytes, Longs, copy_bytes, inlined, put_int, put_long, uint8
+from cometmq.kernels.records.crc import crc32_of
+from cometmq.kernels.sends.batches import SIZE_MIN
+from cometmq.kernels.sends.rows import (
+    ADDED,
+    ENTRY_SIZE,
+    PHYSICAL_OFFSET,
+    QUEUE,
+    QUEUE_OFFSET,
+    STORE_HOST,
+    TAGS_CODE,
+)
+
+
+@inlined
+def records_size(send: Any, born_host: Bytes, bounds: Longs) -> Any:
+    """Return the size in bytes of a send's records: one, or one for each message of a batch."""
+    hosts_size = len(born_host) + bounds[STORE_HOST + 1] - bounds[STORE_HOST]
+    around = BODY_AT - 2 * IPV4_SIZE + hosts_size + 1 + send.topic_length + 2
+    if send.is_batch:
+        return send.message_count * (around - SIZE_MIN) + send.body_length
+    return around + send.body_length + send.properties_length + bounds[ADDED + 1] - bounds[ADDED]
+
+
+@inlined
+def put_record(
+    data: Bytes,
+    send: Any,
+    properties: Bytes,
+    born_host: Bytes,
+    constants: Bytes,
+    bounds: Longs,
+    store_time: int,
+    out: Bytes,
+    begin: int,
+) -> Any:
+    """Write the record of a message to ``out[begin:]``, and its size to ``send``; return where it ends.
+
+    The properties that the broker adds are not added to those of a batch's messages.
+
+    Args:
+        data: uint8[], what the socket read returned, with topic and body.
+        send: one item of ``SEND``, with its offsets.
+        properties: uint8[], with the properties: ``data`` for a batch's message, else the texts.
+        born_host: packed address and port, 8 or 20 bytes.
+        constants, bounds: the fields of ``SendConstants``.
+        store_time: ms since 1970.
+    """
+    store_host, store_host_end = bounds[STORE_HOST], bounds[STORE_HOST + 1]
+    added = bounds[ADDED]
+    added_end = added if send.is_batch else bounds[ADDED + 1]
+    host_flags = (BORN_HOST_V6 if len(born_host) > IPV4_SIZE else 0) | (
+        STORE_HOST_V6 if store_host_end - store_host > IPV4_SIZE else 0
+    )
+    put_int(out, begin + MAGIC_AT, MAGIC_V1)
+    put_int(out, begin + BODY_CRC_AT, crc32_of(data, send.body_at, send.body_length) & 0x7FFFFFFF)
+    put_int(out, begin + QUEUE_ID_AT, send.queue_id)
+    put_int(out, begin + FLAG_AT, send.flag)
+    put_long(out, begin + QUEUE_OFFSET_AT, send.queue_offset)
+    put_long(out, begin + PHYSICAL_OFFSET_AT, send.physical_offset)
+    put_int(out, begin + SYS_FLAG_AT, send.sys_flag & ~HOSTS_V6 | host_flags)
+    put_long(out, begin + BORN_TIME_AT, send.born_time)
+    at = copy_bytes(born_host, 0, len(born_host), out, begin + BORN_HOST_AT)
+    put_long(out, at, store_time)
+    at = copy_bytes(constants, store_host, store_host_end, out, at + 8)
+    put_int(out, at, send.reconsume_times)
+    put_long(out, at + 4, 0)
+    put_int(out, at + 12, send.body_length)
+    at = copy_bytes(data, send.body_at, send.body_at + send.body_length, out, at + 16)
+    out[at] = uint8(send.topic_length)
+    at = copy_bytes(data, send.topic_at, send.topic_at + send.topic_length, out, at + 1)
+    properties_length = send.properties_length + added_end - added
+    out[at] = uint8(properties_length >> 8)
+    out[at + 1] = uint8(properties_length)
+    at = copy_bytes(properties, send.properties_at, send.properties_at + send.properties_length, out, at + 2)
+    end = copy_bytes(constants, added, added_end, out, at)
+    send.size = end - begin
+    put_int(out, begin, send.size)
+    return end
+
+
+@inlined
+def put_entry(send: Any, entries: Longs, row: int) -> None:
+    """Write a message's queue entry to a row of ``entries``."""
+    entries[row, QUEUE] = send.queue
+    entries[row, QUEUE_OFFSET] = send.queue_offset
+    entries[row, PHYSICAL_OFFSET] = send.physical_offset
+    entries[row, ENTRY_SIZE] = send.size
+    entries[row, TAGS_CODE] = send.tags_code

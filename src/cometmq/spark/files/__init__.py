@@ -1,0 +1,1 @@
+"""Read the CommitLog files of stores, on a disk or on any file system that fsspec knows."""

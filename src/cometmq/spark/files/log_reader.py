@@ -1,0 +1,114 @@
+"""The reader of a store's files: plans its tasks on the driver, and reads one of them on an executor."""
+
+import logging
+import sys
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+
+from cometmq import kernels
+from cometmq.errors import StoreDamaged
+from cometmq.kernels.ops import Longs, Ops, Scan
+from cometmq.spark.files.bodies import whole_bodies
+from cometmq.spark.files.gathering import gather
+from cometmq.spark.files.patterns import matching
+from cometmq.spark.files.record_choice import RecordChoice
+from cometmq.spark.files.remote import Listed, opened
+from cometmq.spark.files.splits import LogFile, Piece, gaps, log_file, log_files, splits
+from cometmq.spark.files.time_range import lies_outside
+from cometmq.spark.files.walk import Damage, scans
+from cometmq.spark.filters import FILES, Pushed, push, spark_pushes
+from cometmq.spark.options import ReadOptions
+from cometmq.spark.worker import settle
+
+log = logging.getLogger(__name__)
+
+
+class LogReader(DataSourceReader):
+    """Plans the tasks of a read, on the driver, and reads one of them, on an executor."""
+
+    def __init__(self, options: ReadOptions, columns: tuple[str, ...]) -> None:
+        self._options = options
+        self._columns = columns
+        self._choice = RecordChoice.of(options, Pushed())
+
+    def partitions(self) -> list[InputPartition]:
+        """Give one partition for each split of the files; a single one for all when there is a limit.
+
+        Raises:
+            SettingsError: there are no such files.
+            StoreDamaged: files are missing between others (FAILFAST).
+        """
+        stores = [store for path in self._options.paths for store in matching(path)]
+        limited, most = self._options.limit is not None, self._options.bytes_per_partition
+        made = [
+            self._choice.pieces(split)
+            for store in stores
+            for split in splits(self._files(store), sys.maxsize if limited else most)
+        ]
+        if limited:
+            made = [[piece for split in made for piece in split]]
+        settle()
+        return [InputPartition(pieces) for pieces in made if pieces]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Give the records of a partition that are asked for, in batches.
+
+        Raises:
+            StoreDamaged: bytes before other records are no record (FAILFAST).
+            OSError: a file is gone, or cannot be read.
+        """
+        pieces: list[Piece] = (partition and partition.value) or []  # a read without partitions gets None
+        ops = kernels.load_if_possible()
+        left = self._options.limit or sys.maxsize
+        for piece in pieces:
+            found = opened(piece.file.path, piece.file.size, piece.end)
+            if lies_outside(found, piece, ops, self._choice):
+                continue
+            data = found.data
+            for scan in scans(found, piece, ops, on_damage=self._tell):
+                rows = self._choice.rows(ops, data, scan)[:left]
+                if len(rows):
+                    yield from self._batches(ops, data, scan, rows)
+                left -= len(rows)
+                if left == 0:
+                    return
+        settle()
+
+    def _files(self, store: Listed) -> list[LogFile]:
+        files = [log_file(store)] if store.is_file else log_files(store.path)
+        for end, begin in gaps(files):
+            self._tell(f"{store.path}: the CommitLog has no file with the offsets {end} to {begin}")
+        return files
+
+    def _batches(self, ops: Ops, data: memoryview, scan: Scan, rows: Longs) -> Iterator[pa.RecordBatch]:
+        broker = pa.scalar(self._options.broker, pa.string())
+        batch = gather(ops, data, scan, rows, self._columns, lambda: pa.repeat(broker, len(rows)))
+        if not self._options.decompress:
+            return iter((batch,))
+        return whole_bodies(batch, scan.sys_flag[rows], on_damage=self._tell)
+
+    def _tell(self, damage: Damage | str) -> None:
+        if self._options.fail_on_damage:
+            raise StoreDamaged(f"{damage}; mode PERMISSIVE passes over it")
+        log.warning("%s", damage)
+
+
+class FilteringLogReader(LogReader):
+    """A reader that takes WHERE clauses. Spark fails one unless its setting allows to push them."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  Spark's name
+        """Take what can be taken; return those that Spark still has to apply."""
+        pushed, left = push(filters, FILES)
+        self._choice = RecordChoice.of(self._options, pushed)
+        return left
+
+
+def reader_of(options: ReadOptions, columns: tuple[str, ...]) -> LogReader:
+    """Return the reader that the options ask for; it takes WHERE clauses if Spark has some.
+
+    Not if there is a limit: the clauses are for the records that it leaves.
+    """
+    pushes = spark_pushes() and options.limit is None
+    return FilteringLogReader(options, columns) if pushes else LogReader(options, columns)

@@ -1,0 +1,154 @@
+"""Which bytes of which CommitLog files each Spark task reads: planned on names and sizes alone.
+
+A store is listed once; no file is opened for it on the driver, but for the last ones of a local store, to
+leave out space that was reserved and never written. A file is cut at fixed places, wherever records begin:
+a record belongs to the piece in which its first byte lies (see ``walk``). Small pieces of neighbouring files
+make one split. Where the records of a file end is for the tasks to find (``log_end``).
+"""
+
+import sys
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from cometmq.errors import SettingsError
+from cometmq.format.layout import (
+    checkpoint_path,
+    commitlog_dir,
+    is_offset_name,
+    lock_path,
+    parse_offset_name,
+)
+from cometmq.spark.files.remote import Listed, RemotePath, file_at, listing, written_end
+
+
+class LogFile(NamedTuple):
+    """A CommitLog file.
+
+    Attributes:
+        base_offset: CommitLog offset of its first byte.
+        size: its length in bytes.
+        written: how much of it is to be looked at: less than ``size`` if its rest is known to be a hole.
+    """
+
+    path: Path
+    base_offset: int
+    size: int
+    written: int
+
+
+class Piece(NamedTuple):
+    """Part of a file: the records that begin from ``start`` on and before ``end``.
+
+    Attributes:
+        more_follows: whether something was written to a later file, so that this one may not end before its
+            end.
+    """
+
+    file: LogFile
+    start: int
+    end: int
+    more_follows: bool
+
+
+def log_files(path: Path) -> list[LogFile]:
+    """List the CommitLog files of a store directory, of a ``commitlog`` folder, or the one file given.
+
+    Raises:
+        SettingsError: there is none, and no folder that could hold some; or one file of another name.
+        OSError: a folder cannot be read.
+    """
+    if is_offset_name(path.name) and (one := file_at(path)) is not None:
+        return [log_file(one)]
+    try:
+        found = listing(commitlog_dir(path))
+    except (FileNotFoundError, NotADirectoryError):
+        found = _listing_without_folder(path)
+    files = [_planned(one) for one in found if one.is_file and is_offset_name(one.path.name)]
+    return _without_holes(sorted(files, key=lambda file: file.base_offset))
+
+
+def log_file(listed: Listed) -> LogFile:
+    """Return one CommitLog file, alone. Raises SettingsError if its name tells no offset, OSError."""
+    if not is_offset_name(listed.path.name):
+        raise SettingsError(_no_offset(listed.path))
+    return _without_holes([_planned(listed)])[0]
+
+
+def splits(files: Sequence[LogFile], bytes_per_split: int) -> list[list[Piece]]:
+    """Cut the files into splits of at most ``bytes_per_split`` bytes, all but the last of just so many."""
+    made: list[list[Piece]] = []
+    room = 0
+    last = max((number for number, file in enumerate(files) if file.written), default=0)
+    for number, file in enumerate(files):
+        start = 0
+        while start < file.written:
+            if room == 0:
+                made.append([])
+                room = bytes_per_split
+            end = min(start + room, file.written)
+            made[-1].append(Piece(file, start, end, number < last))
+            room -= end - start
+            start = end
+    return made
+
+
+def within(split: Iterable[Piece], begin: int, end: int = sys.maxsize) -> list[Piece]:
+    """Return what of a split lies from one CommitLog offset on and before another."""
+    cut = []
+    for piece in split:
+        base = piece.file.base_offset
+        first, last = max(piece.start, begin - base), min(piece.end, end - base)
+        if first < last:
+            cut.append(piece._replace(start=first, end=last))
+    return cut
+
+
+def gaps(files: Sequence[LogFile]) -> list[tuple[int, int]]:
+    """Return the CommitLog offsets, from and up to, of files that are missing between others."""
+    ends = [(file.base_offset + file.size, later.base_offset) for file, later in pairwise(files)]
+    return [(end, begin) for end, begin in ends if end < begin]
+
+
+def _listing_without_folder(path: Path) -> list[Listed]:
+    """Return what is in a folder of files; nothing for a store that has no log yet."""
+    try:
+        found = listing(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise SettingsError(
+            f"{path} does not exist: give a store directory, or see that it is mounted here"
+        ) from None
+    there = {one.path for one in found}
+    if there == {path}:
+        raise SettingsError(_no_offset(path))
+    is_store = path.name == commitlog_dir(path).name or there & {checkpoint_path(path), lock_path(path)}
+    if not is_store and not any(is_offset_name(one.name) for one in there):
+        raise SettingsError(
+            f"{path} holds no CommitLog: give a store directory, its commitlog folder or one of its files"
+        )
+    return found
+
+
+def _no_offset(path: Path) -> str:
+    why = "its name is no offset of 20 digits"
+    return f"{path}: {why}, rename it to the offset at which it began in its store"
+
+
+def _planned(listed: Listed) -> LogFile:
+    return LogFile(listed.path, parse_offset_name(listed.path.name), listed.size, listed.size)
+
+
+def _without_holes(files: list[LogFile]) -> list[LogFile]:
+    """Return local files with what was written of the last ones: brokers reserve space ahead of the log.
+
+    Of those before them a task finds it out. Raises OSError.
+    """
+    for number in reversed(range(len(files))):
+        file = files[number]
+        if isinstance(file.path, RemotePath):
+            break
+        files[number] = file._replace(written=min(written_end(file.path), file.size))
+        if files[number].written:
+            break
+    return files

@@ -1,0 +1,1 @@
+"""Export and archive messages, run after run what is new."""

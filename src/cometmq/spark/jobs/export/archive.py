@@ -1,0 +1,300 @@
+"""Archiving a store's closed CommitLog files as Parquet, before retention removes them.
+
+::
+
+    target/log=00000000001073741824/00000000001073741824.parquet    messages of a CommitLog file, in its order
+    target/_archive/                                                how far it goes, and the round under way
+
+A file is closed once messages lie in a later one: no byte of it changes any more. Each split of it is one
+task's, which writes one Parquet file, with no shuffle; what the file holds is noted in its footer. A file
+that is there is whole, and is not made again when a run that was killed is taken up. What counts of them is
+for ``rounds`` to say.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import InputPartition
+
+from cometmq import kernels
+from cometmq.format.layout import offset_name
+from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_MASK, TRANSACTION_NOT
+from cometmq.io.files import Disk
+from cometmq.spark.files.log_reader import LogReader
+from cometmq.spark.files.remote import RemotePath, path_of
+from cometmq.spark.files.splits import LogFile, Piece, log_files, splits
+from cometmq.spark.files.walk import Damage
+from cometmq.spark.jobs.export.parquet_files import ParquetFile
+from cometmq.spark.jobs.export.rounds import DoneRounds, RoundDone, RoundPlan, cores, round_end, rounds
+from cometmq.spark.jobs.export.targets import JobTarget, target_of
+from cometmq.spark.jobs.parts import on_parts
+from cometmq.spark.jobs.tail import last_begun
+from cometmq.spark.jobs.watch import Progress, watched
+from cometmq.spark.options import BYTES_PER_PARTITION, ReadOptions
+from cometmq.spark.schema import COLUMNS, arrow_schema
+
+log = logging.getLogger(__name__)
+
+STATE: Final = "_archive"
+"""Spark passes over names that begin so."""
+NOTE: Final = "cometmq.note"
+"""The text in a Parquet file's footer that says what the file holds."""
+IN_QUEUE: Final = (TRANSACTION_NOT, TRANSACTION_COMMIT)
+"""Transaction types of messages that consumers get."""
+_SCHEMA: Final = arrow_schema()
+
+
+class Archived(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run did.
+
+    Attributes:
+        files: how many CommitLog files it archived.
+        end: CommitLog offset up to which the target has all that was not lost.
+        damages: stretches of bytes in these files that are no message, and are in no archive.
+        missing: bytes of the log that were removed before they could be archived.
+    """
+
+    files: int
+    messages: int
+    end: int
+    damages: int = 0
+    missing: int = 0
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True):
+    """What a Parquet file of an archive is: the messages between two CommitLog offsets.
+
+    Attributes:
+        queues: by topic and queue id, the queue offset behind its last message here.
+    """
+
+    begin: int
+    end: int
+    messages: int
+    damages: int
+    queues: list[tuple[str, int, int]]
+
+
+class ArchivePlan(RoundPlan, frozen=True, kw_only=True):
+    """What a round archives: whole CommitLog files, cut for tasks that read so many bytes."""
+
+    bytes_per_task: int
+    broker: str | None
+
+
+class ArchiveDone(RoundDone, frozen=True, kw_only=True):
+    """What a round archived.
+
+    Attributes:
+        queues: by topic and queue id, the queue offset behind its last message in the whole archive.
+    """
+
+    files: int
+    messages: int
+    damages: int
+    missing: int
+    queues: list[tuple[str, int, int]]
+
+
+class Part(NamedTuple):
+    """What one task archives: pieces of one CommitLog file, between two offsets."""
+
+    file: LogFile
+    begin: int
+    end: int
+    pieces: list[Piece]
+
+    @property
+    def name(self) -> str:
+        """The name of its Parquet file."""
+        return f"log={offset_name(self.file.base_offset)}/{offset_name(self.begin)}.parquet"
+
+
+def archive(
+    spark: SparkSession,
+    store: Path | str,
+    target: Path | str,
+    *,
+    broker: str | None = None,
+    progress: Progress | None = None,
+    bytes_per_task: int = BYTES_PER_PARTITION,
+) -> Archived:
+    """Archive the closed files of the store's log that the target does not have; a broker may serve it.
+
+    Args:
+        target: a directory for this store alone: one that all executors see at this path, or an address
+            that fsspec writes to, ``s3://bucket/archive``.
+        broker: name of the broker whose store it is, for the column ``broker``, which is null without.
+        bytes_per_task: bytes of the log that one task reads.
+
+    Raises:
+        SettingsError: there is no store, or the target cannot be written to.
+        StoreLocked: another job fills the target.
+        OSError: the disk refuses; the next run goes on.
+    """
+    files, place = closed(log_files(path_of(store).absolute())), target_of(target, STATE)
+    place.check()
+    with place.held(), watched(spark, "archive", progress):
+        return _archive(
+            spark, files, place, ArchivePlan(begin=0, end=0, bytes_per_task=bytes_per_task, broker=broker)
+        )
+
+
+def closed(files: list[LogFile]) -> list[LogFile]:
+    """Return the files of a log that have messages behind them; later ones may be there, and be empty."""
+    return files[: last_begun(files) or 0]
+
+
+def archive_end(target: JobTarget) -> tuple[int, dict[tuple[str, int], int]]:
+    """Return the CommitLog offset up to which an archive goes, and by queue the queue offset behind it."""
+    last = _done(target).last()
+    return (0, {}) if last is None else (last.next, _by_queue(last.queues))
+
+
+def _archive(spark: SparkSession, files: list[LogFile], target: JobTarget, wanted: ArchivePlan) -> Archived:
+    """Archive round by round; of the offsets in ``wanted`` nothing is looked at."""
+    over = _done(target)
+
+    def plan(begin: int) -> ArchivePlan | None:
+        left = [file for file in files if file.base_offset >= begin]
+        if not left:
+            return None
+        stop = round_end(left[0].base_offset, cores(spark))
+        last = max((file for file in left if file.base_offset < stop), key=lambda file: file.base_offset)
+        return msgspec.structs.replace(wanted, begin=begin, end=last.base_offset + last.size)
+
+    done: list[ArchiveDone] = []
+    for planned in rounds(target, STATE, ArchivePlan, over.next_begin, plan):
+        before = over.last()
+        chosen = [file for file in files if planned.begin <= file.base_offset < planned.end]
+        missing = _missing(None if before is None else before.next, chosen)
+        if missing:
+            log.warning("%s: %d bytes of log were removed before they were archived", target.address, missing)
+        queues = {} if before is None else _by_queue(before.queues)
+        notes = _write(spark, chosen, target, planned)
+        for note in notes:
+            queues |= _by_queue(note.queues)
+        done.append(
+            ArchiveDone(
+                begin=planned.begin,
+                next=planned.end,
+                files=len(chosen),
+                messages=sum(note.messages for note in notes),
+                damages=sum(note.damages for note in notes),
+                missing=missing,
+                queues=[(*queue, end) for queue, end in sorted(queues.items())],
+            )
+        )
+        over.add(done[-1])
+    return Archived(
+        files=sum(one.files for one in done),
+        messages=sum(one.messages for one in done),
+        end=done[-1].next if done else over.next_begin(),
+        damages=sum(one.damages for one in done),
+        missing=sum(one.missing for one in done),
+    )
+
+
+def _write(spark: SparkSession, files: list[LogFile], target: JobTarget, plan: ArchivePlan) -> list[Note]:
+    """Write the Parquet files of a round that are not there yet; return the notes of all in order."""
+    parts = [part for file in files for part in parts_of(file, plan.bytes_per_task)]
+
+    def write(part: Part) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict(
+            {"note": [msgspec.json.encode(write_part(part, target, plan.broker))]}
+        )
+
+    kernels.load_if_possible()  # once, before many workers do: they find it in the cache
+    for file in files:
+        if not isinstance(file.path, RemotePath):
+            Disk().sync(file.path)  # else a loss of power could put other messages in their places
+    found = on_parts(spark, parts, write, "note binary").collect()
+    notes = [msgspec.json.decode(bytes(row["note"]), type=Note) for row in found]
+    return sorted(notes, key=lambda note: note.begin)
+
+
+def parts_of(file: LogFile, bytes_per_task: int) -> Iterator[Part]:
+    """Cut a closed file into what tasks archive; the last part goes up to the next file."""
+    begin = file.base_offset
+    for pieces in splits([file], bytes_per_task) or [[]]:
+        is_last = not pieces or pieces[-1].end == file.written
+        end = file.base_offset + (file.size if is_last else pieces[-1].end)
+        yield Part(file, begin, end, [piece._replace(more_follows=True) for piece in pieces])
+        begin = end
+
+
+def write_part(part: Part, target: JobTarget, broker: str | None = None) -> Note:
+    """Write a part's Parquet file, unless it is there; return what it holds."""
+    known = _noted(target, part.name)
+    if known is not None and (known.begin, known.end) == (part.begin, part.end):
+        return known
+    reader = _Reader(broker)
+    with target.staging() as folder:
+        made = folder / "made.parquet"
+        with ParquetFile(made, _SCHEMA) as file:
+            ends: dict[tuple[str, int], int] = {}
+            for batch in reader.read(InputPartition(part.pieces)):
+                file.add(batch)
+                ends |= _ends(batch)
+            note = Note(
+                begin=part.begin,
+                end=part.end,
+                messages=file.rows,
+                damages=reader.damages,
+                queues=[(*queue, end) for queue, end in sorted(ends.items())],
+            )
+            file.note(NOTE, msgspec.json.encode(note).decode())
+        target.put(made, part.name)
+    return note
+
+
+def _noted(target: JobTarget, name: str) -> Note | None:
+    """Return the note in the footer of a file that may be there."""
+    if not target.exists(name):
+        return None
+    with target.open(name) as opened:
+        texts = pq.read_metadata(opened).metadata or {}
+    return msgspec.json.decode(texts[NOTE.encode()], type=Note) if NOTE.encode() in texts else None
+
+
+class _Reader(LogReader):
+    """A reader of all columns that counts what is damaged."""
+
+    def __init__(self, broker: str | None) -> None:
+        super().__init__(ReadOptions((), broker=broker), tuple(COLUMNS))
+        self.damages = 0
+
+    def _tell(self, damage: Damage | str) -> None:
+        self.damages += 1
+        super()._tell(damage)
+
+
+def _done(target: JobTarget) -> DoneRounds[ArchiveDone]:
+    return DoneRounds(target, STATE, ArchiveDone)
+
+
+def _by_queue(ends: Iterable[tuple[str, int, int]]) -> dict[tuple[str, int], int]:
+    return {(topic, queue_id): end for topic, queue_id, end in ends}
+
+
+def _ends(batch: pa.RecordBatch) -> dict[tuple[str, int], int]:
+    places = pa.Table.from_batches([batch]).select(["topic", "queue_id", "queue_offset"])
+    kind = pc.bit_wise_and(batch.column("sys_flag"), pa.scalar(TRANSACTION_MASK, pa.int32()))
+    kept = places.filter(pc.is_in(kind, value_set=pa.array(IN_QUEUE, pa.int32())))
+    last = kept.group_by(["topic", "queue_id"], use_threads=False).aggregate([("queue_offset", "last")])
+    return {(row["topic"], row["queue_id"]): row["queue_offset_last"] + 1 for row in last.to_pylist()}
+
+
+def _missing(end: int | None, files: list[LogFile]) -> int:
+    missing = 0
+    for file in files:
+        missing += 0 if end is None else file.base_offset - end
+        end = file.base_offset + file.size
+    return missing

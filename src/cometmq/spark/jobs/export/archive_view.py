@@ -1,0 +1,95 @@
+"""An archive and what is not archived yet, as one DataFrame without gap or overlap.
+
+How far the archive goes is looked up once, when the frame is made: by place in the log for files, by queue
+offset for live topics. A job that archives more meanwhile changes nothing in the frame.
+"""
+
+import json
+import logging
+from collections.abc import Collection, Mapping
+from functools import reduce
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from cometmq.format.sys_flag import TRANSACTION_MASK
+from cometmq.message import MessageQueue
+from cometmq.spark.files.remote import path_of
+from cometmq.spark.files.splits import log_files
+from cometmq.spark.jobs.export.archive import IN_QUEUE, STATE, archive_end
+from cometmq.spark.jobs.export.filled import archived
+from cometmq.spark.jobs.export.targets import target_of
+from cometmq.spark.jobs.ranges import Range, records
+from cometmq.spark.live import options as live_options
+from cometmq.spark.live.cluster import Cluster
+from cometmq.spark.live.offsets import EARLIEST, written
+from cometmq.spark.schema import BROKER, COLUMNS
+
+log = logging.getLogger(__name__)
+
+
+def with_files(
+    spark: SparkSession,
+    target: Path | str,
+    store: Path | str,
+    *,
+    topics: Collection[str] | None = None,
+    columns: Collection[str] = tuple(COLUMNS),
+    broker: str | None = None,
+) -> DataFrame:
+    """Give all messages of a store: the archive's, and from its end on those of the store's files.
+
+    ``broker`` is what the column of this name says of the files; of the archive what ``archive`` was told.
+    Raises SettingsError if there is no store.
+    """
+    place, root, chosen = path_of(target).absolute(), path_of(store).absolute(), tuple(columns)
+    end, _ = archive_end(target_of(place, STATE))
+    files = log_files(root)
+    first = files[0].base_offset if files else end
+    if first > end > 0:
+        log.warning("%s: %d bytes of log from %d on are in no archive and no file", root, first - end, end)
+    asked = None if topics is None else frozenset(topics)
+    newer = records(spark, files, chosen, Range(end), topics=asked, broker=broker)
+    return archived(spark, place, end, chosen, asked).unionByName(newer)
+
+
+def with_live(
+    spark: SparkSession,
+    targets: Mapping[str, Path | str],
+    namesrv: str,
+    topics: Collection[str],
+    *,
+    columns: Collection[str] = tuple(COLUMNS),
+    options: Mapping[str, str] = {},
+) -> DataFrame:
+    """Give all messages of topics: the archives', and from the end of each queue there on the brokers'.
+
+    Messages that are in no queue, those of transactions that were not committed, are left out.
+
+    Args:
+        targets: the archive of each broker's store, by the name of the broker.
+        namesrv: name servers, ``host:port``, several joined by ``;``.
+        options: further ones of the live read, as in ``live.options``: ``failOnDataLoss`` tells whether
+            messages that were removed before they were archived are an error.
+
+    Raises:
+        NoRoute: there is no such topic.
+        NetworkError: no name server answers.
+    """
+    ends: dict[MessageQueue, int] = {}
+    older: list[DataFrame] = []
+    for broker_name, target in targets.items():
+        place = path_of(target).absolute()
+        end, queues = archive_end(target_of(place, STATE))
+        ends |= {
+            MessageQueue(topic, broker_name, queue_id): behind for (topic, queue_id), behind in queues.items()
+        }
+        one = archived(spark, place, end, tuple(COLUMNS), frozenset(topics))
+        older.append(one.withColumn(BROKER, f.lit(broker_name)))
+    asked = {**options, "namesrv": namesrv, "subscribe": ",".join(topics), "columns": ",".join(columns)}
+    with Cluster(live_options.parse(asked)) as cluster:
+        begins = written({queue: ends.get(queue, EARLIEST) for queue in cluster.queues()})
+    newer = spark.read.format("rocketmq").options(**asked, startingOffsets=json.dumps(begins)).load()
+    in_queue = f.col("sys_flag").bitwiseAND(TRANSACTION_MASK).isin(*IN_QUEUE)
+    return reduce(DataFrame.unionByName, (one.where(in_queue).select(*columns) for one in older), newer)

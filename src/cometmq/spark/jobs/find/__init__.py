@@ -1,0 +1,1 @@
+"""Find messages in stores."""

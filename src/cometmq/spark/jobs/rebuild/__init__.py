@@ -1,0 +1,1 @@
+"""Rebuild ConsumeQueues and Index from the CommitLog."""

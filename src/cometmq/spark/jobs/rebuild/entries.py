@@ -1,0 +1,135 @@
+"""What the records of a CommitLog put into ConsumeQueues and Index, scanned by many tasks.
+
+A row is not an entry but the entries of one queue, or all keys, in one stretch of the log: what Spark has to
+sort and move is a hundred times fewer rows, and no entry becomes a Python object.
+
+======= =================================================================
+kind    what ``data`` is
+======= =================================================================
+queue   QUEUE_ROW for each of ``count`` entries of one queue
+keys    KEY_ROW for each of ``count`` keys, in the order of the index
+piece   nothing: ``count`` records were found, and ``damages`` between them
+======= =================================================================
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from cometmq import kernels
+from cometmq.format.checksum import Crc
+from cometmq.format.delay_level import DelayLevels
+from cometmq.kernels.ops import Dispatch
+from cometmq.spark.files.remote import Mapped
+from cometmq.spark.files.splits import Piece
+from cometmq.spark.files.walk import Damage, scans
+from cometmq.spark.jobs.memory import peak_bytes
+from cometmq.store.queue.consume_queue import ENTRY_DTYPE
+from cometmq.store.queue.queues import QueueKey
+from cometmq.store.recovery.log_scan import Chunk
+from cometmq.store.recovery.replay import EntriesByQueue
+
+QUEUE, KEYS, PIECE = "queue", "keys", "piece"
+SCHEMA: Final = (
+    "kind string, begin bigint, topic binary, queue_id int, count bigint, data binary, "
+    "end bigint, end_time bigint, damages bigint, peak_bytes bigint"
+)
+"""``begin`` is a CommitLog offset, that of the stretch; ``end`` lies behind the last record of a
+piece, which was stored at ``end_time``."""
+
+QUEUE_ROW: Final = np.dtype([("queue_offset", "<i8"), ("entry", ENTRY_DTYPE)])
+KEY_ROW: Final = np.dtype([("key_hash", "<i4"), ("physical_offset", "<i8"), ("store_time", "<i8")])
+STRETCH_BYTES: Final = 32 * 1024 * 1024
+"""Of the log in one row's stretch: the more, the fewer rows; a task keeps the arrays of one in memory."""
+
+Row: TypeAlias = dict[str, Any]
+
+_COLUMNS: Final[dict[str, pa.DataType]] = {
+    "kind": pa.string(),
+    "begin": pa.int64(),
+    "topic": pa.binary(),
+    "queue_id": pa.int32(),
+    "count": pa.int64(),
+    "data": pa.binary(),
+    "end": pa.int64(),
+    "end_time": pa.int64(),
+    "damages": pa.int64(),
+    "peak_bytes": pa.int64(),
+}
+_ARROW: Final = pa.schema(_COLUMNS)
+
+
+class Rules(NamedTuple):
+    """By what the log is read.
+
+    Attributes:
+        crc: the checksum that tells a record.
+        indexed: whether there is an index.
+    """
+
+    crc: Crc
+    delay_levels: DelayLevels
+    indexed: bool
+
+
+def scanned(split: Iterable[Piece], rules: Rules) -> Iterator[Row]:
+    """Return the rows of a split, stretch by stretch. Raises OSError if a file is gone."""
+    kernels.load_if_possible()
+    for piece in split:
+        yield from _piece_rows(piece, rules)
+
+
+def batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
+    """Give rows as Spark takes them: those of a stretch together."""
+    stretch: list[Row] = []
+    for row in rows:
+        if stretch and row["begin"] != stretch[0]["begin"]:
+            yield pa.RecordBatch.from_pylist(stretch, _ARROW)
+            stretch = []
+        stretch.append(row)
+    if stretch:
+        yield pa.RecordBatch.from_pylist(stretch, _ARROW)
+
+
+def topic_bytes(topic: str) -> bytes:
+    """Give a topic as a row has it: a damaged record's may be no text."""
+    return topic.encode("utf-8", "surrogateescape")
+
+
+def queue_key(topic: bytes, queue_id: int) -> QueueKey:
+    """Give the queue that a row is of."""
+    return topic.decode("utf-8", "surrogateescape"), queue_id
+
+
+def _piece_rows(piece: Piece, rules: Rules) -> Iterator[Row]:
+    ops = kernels.current()
+    damages: list[Damage] = []
+    count, end, end_time = 0, -1, 0
+    mapped = Mapped(piece.file.path)
+    data = mapped.data
+    found = scans(mapped, piece, ops, on_damage=damages.append, bytes_max=STRETCH_BYTES, crc=rules.crc)
+    for scan in found:
+        chunk = Chunk(np.frombuffer(data, np.uint8), piece.file.base_offset, scan)
+        yield from _stretch_rows(chunk, ops.dispatch(data, scan, rules.delay_levels), indexed=rules.indexed)
+        mapped.drop()
+        count, end, end_time = count + scan.count, chunk.end_offset, int(scan.store_time[-1])
+    begin = piece.file.base_offset + piece.start
+    ends = {"end": end, "end_time": end_time, "damages": len(damages)}
+    yield {"kind": PIECE, "begin": begin, "count": count, **ends, "peak_bytes": peak_bytes()}
+
+
+def _stretch_rows(chunk: Chunk, dispatch: Dispatch, *, indexed: bool) -> Iterator[Row]:
+    begin = int(chunk.scan.physical_offset[0])
+    for (topic, queue_id), offsets, entries in EntriesByQueue(chunk, dispatch):
+        queue = {"topic": topic_bytes(topic), "queue_id": queue_id}
+        rows = np.empty(len(offsets), QUEUE_ROW)
+        rows["queue_offset"], rows["entry"] = offsets, entries
+        yield {"kind": QUEUE, "begin": begin, **queue, "count": len(rows), "data": rows.tobytes()}
+    if indexed and len(dispatch.key_hash):
+        keys = np.empty(len(dispatch.key_hash), KEY_ROW)
+        keys["key_hash"] = dispatch.key_hash
+        keys["physical_offset"] = chunk.scan.physical_offset[dispatch.key_record]
+        keys["store_time"] = chunk.scan.store_time[dispatch.key_record]
+        yield {"kind": KEYS, "begin": begin, "count": len(keys), "data": keys.tobytes()}

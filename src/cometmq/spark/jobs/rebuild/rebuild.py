@@ -1,0 +1,325 @@
+"""Rebuilding ConsumeQueues and Index from the CommitLog alone, on as many machines as Spark has.
+
+What comes of it is what ``cometmq.store.recovery.rebuild`` makes on one machine, byte for byte; it takes the
+place of the old files in the same way. All executors must see the store's directory at the same path.
+
+The plan::
+
+    scan     splits of the log ──► entries by queue and stretch, keys by stretch    rebuild/scanned (Parquet)
+    queues   entries ──► partition by queue ──► sort by place in the log ──► rebuild/consumequeue/
+    index    keys ──► number them ──► partition by index file ──► sort ──► rebuild/blocks/ ──► rebuild/index/
+    swap     rebuild/consumequeue and rebuild/index take their places
+
+A job that was killed goes on: what stands in ``rebuild/`` under its final name is whole, and is not made
+again, as long as the log is what ``rebuild/manifest.json`` says.
+
+Where the log ends, if its tail is torn or damaged, is for recovery's own rules, which look at what lies
+before. So the driver walks what no checkpoint vouches for; and if tasks meet damage, the whole log.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import broadcast, col, lit
+
+from cometmq import kernels
+from cometmq.errors import SettingsError, StoreDamaged, StoreLocked
+from cometmq.format import layout
+from cometmq.format.checkpoint import Checkpoint
+from cometmq.format.delay_level import SCHEDULE_TOPIC
+from cometmq.io.clock import SystemClock
+from cometmq.io.files import Disk
+from cometmq.spark.files.remote import RemotePath, path_of
+from cometmq.spark.files.splits import Piece, log_files, splits, within
+from cometmq.spark.jobs.memory import peak_bytes
+from cometmq.spark.jobs.parts import on_parts
+from cometmq.spark.jobs.paths import spark_path
+from cometmq.spark.jobs.rebuild import entries, index_files, queue_files
+from cometmq.spark.jobs.rebuild.entries import Row, Rules
+from cometmq.spark.jobs.rebuild.index_files import Keys, blocks_of, ranked
+from cometmq.spark.jobs.rebuild.queue_files import Part
+from cometmq.spark.jobs.watch import Progress, watched
+from cometmq.spark.options import BYTES_PER_PARTITION
+from cometmq.store.finding import Severity
+from cometmq.store.folders import queues_in, topics_in
+from cometmq.store.offline.directory import StoreDirectory, check_is_store
+from cometmq.store.recovery.log_scan import Damage, LogScan
+from cometmq.store.recovery.rebuild import BUILD_DIRECTORY, OLD_SUFFIX, remove_tree, swap
+from cometmq.store.recovery.replay import Gap
+from cometmq.store.recovery.vouched import ALL, vouched_start
+from cometmq.store.settings import StoreSettings
+
+MANIFEST: Final = "manifest.json"
+SCANNED: Final = "scanned"
+SUCCESS: Final = "_SUCCESS"
+"""What Spark leaves in a directory that it has written whole."""
+MADE: Final = "made bigint, peak_bytes bigint"
+TASKS_PER_CORE: Final = 3
+
+
+class Rebuilt(NamedTuple):
+    """What a rebuild did: as ``cometmq.store.recovery.rebuild.Rebuilt``, and a worker's memory."""
+
+    messages: int
+    queues: int
+    index_files: int
+    bytes: int
+    duration_ms: int
+    damages: list[Damage]
+    gaps: list[Gap]
+    delayed: int
+    delay_levels: str
+    peak_bytes: int
+
+
+def rebuild(
+    spark: SparkSession,
+    directory: Path | str,
+    settings: StoreSettings | None = None,
+    *,
+    progress: Progress | None = None,
+    bytes_per_task: int = BYTES_PER_PARTITION,
+) -> Rebuilt:
+    """Replace ``consumequeue/`` and ``index/`` of a closed store by what its CommitLog says.
+
+    A checkpoint is made if there is none: then a broker that opens the store believes the new files.
+
+    Args:
+        settings: of the broker; by default the sizes are told from the files there are, and the delay levels
+            are RocketMQ's.
+        bytes_per_task: bytes of the log that one task scans.
+
+    Raises:
+        StoreLocked: a process has it open.
+        StoreDamaged: a file of the CommitLog is missing or of the wrong length.
+        SettingsError: there is no store, or it is not on a disk, or its sizes cannot be told.
+        OSError: the disk refuses; the old files are there then.
+    """
+    root, layer, clock = path_of(directory).absolute(), Disk(), SystemClock()
+    if isinstance(root, RemotePath):
+        raise SettingsError(
+            f"{root}: a rebuild writes into the store, which must be on a disk that all executors see: copy "
+            "it to one, or rebuild it where the broker keeps it"
+        )
+    check_is_store(layer, root)
+    token = layer.lock(layout.lock_path(root))
+    if token is None:
+        raise StoreLocked(f"{root} is open in another process: stop it first")
+    begin_ms = clock.monotonic_ms()
+    try:
+        with StoreDirectory(root, settings, layer) as store:
+            for finding in store.findings:
+                if finding.severity is Severity.DAMAGE:
+                    raise StoreDamaged(str(finding))
+            kernels.load_if_possible()  # once, before many workers do: they find it in the cache
+            rebuilt = _Job(spark, store, layer, progress).run(bytes_per_task)
+    finally:
+        layer.unlock(token)
+    return rebuilt._replace(duration_ms=clock.monotonic_ms() - begin_ms)
+
+
+class _Job:
+    """One rebuild of one store."""
+
+    def __init__(
+        self, spark: SparkSession, store: StoreDirectory, layer: Disk, progress: Progress | None
+    ) -> None:
+        self._spark = spark
+        self._store = store
+        self._layer = layer
+        self._progress = progress
+        self._building = store.root / BUILD_DIRECTORY
+        self._tasks = spark.sparkContext.defaultParallelism * TASKS_PER_CORE
+        self._peaks = [0]
+
+    def run(self, bytes_per_task: int) -> Rebuilt:
+        """Do it all; the duration is left to the caller."""
+        self._take_up()
+        pieces, damages = self._scan_all(bytes_per_task)
+        made = self._write_queues()
+        gaps = queue_files.load_gaps(self._layer, self._building)
+        delayed = self._count_delayed()
+        indexed = self._store.settings.message_index_enable
+        index_count = self._write_index() if indexed else 0
+        self._swap_in(indexed=indexed)
+        if self._store.checkpoint is None:
+            self._vouch(max((piece["end_time"] for piece in pieces), default=0))
+        end = max((piece["end"] for piece in pieces), default=0)
+        return Rebuilt(
+            messages=sum(piece["count"] for piece in pieces),
+            queues=made,
+            index_files=index_count,
+            bytes=max(end - self._store.log.min_offset, 0),
+            duration_ms=0,
+            damages=damages,
+            gaps=gaps,
+            delayed=delayed,
+            delay_levels=self._store.settings.message_delay_level,
+            peak_bytes=max(self._peaks + [piece["peak_bytes"] for piece in pieces]),
+        )
+
+    def _take_up(self) -> None:
+        """Begin in an empty directory, unless an earlier run began with the same log and sizes."""
+        layer, building, store = self._layer, self._building, self._store
+        settings, starts = store.settings, store.log.chain.starts
+        manifest = {
+            "begin": store.log.min_offset,
+            "bytes": store.data_bytes(),
+            "modified_ms": layer.modified_ms(store.log.chain.path(starts[-1])) if starts else 0,
+            "queue_file_size": settings.queue_file_size,
+            "slots": settings.max_hash_slot_num,
+            "entries": settings.max_index_num,
+            "delays_ms": store.delay_levels.delays_ms,
+        }
+        data, path = msgspec.json.encode(manifest), building / MANIFEST
+        if not layer.exists(path) or layer.load(path) != data:
+            remove_tree(layer, building)
+            layer.make_directory(building)
+            layer.save(path, data)
+        for left in (building / queue_files.ATTEMPTS, layout.index_dir(building)):
+            remove_tree(layer, left)
+        for directory in (layout.consume_queues_dir(building), layout.index_dir(building)):
+            remove_tree(layer, directory.with_name(directory.name + OLD_SUFFIX))
+        layer.make_directory(layout.consume_queues_dir(building))
+
+    def _scan_all(self, bytes_per_task: int) -> tuple[list[Row], list[Damage]]:
+        """Scan the log up to where it ends; give what was found in each piece, and the damage."""
+        log, end, damages = self._store.log, sys.maxsize, list[Damage]()
+        if self._store.vouched_time != ALL and self._store.checkpoint is not None:
+            end, _ = self._walk(vouched_start(log, self._store.checkpoint))
+        pieces = self._scan(end, bytes_per_task)
+        if any(piece["damages"] for piece in pieces):
+            end, damages = self._walk(log.min_offset)
+            if end < max(piece["end"] for piece in pieces):
+                remove_tree(self._layer, self._building / SCANNED)
+                pieces = self._scan(end, bytes_per_task)
+        return pieces, damages
+
+    def _walk(self, begin: int) -> tuple[int, list[Damage]]:
+        """Find where the log ends, and the damage in it from ``begin`` on, as recovery does."""
+        scan = LogScan(self._store.log, begin, vouched_time=self._store.vouched_time)
+        for _ in scan:
+            self._store.drop_pages()
+        return scan.end_offset, scan.damages
+
+    def _scan(self, end: int, bytes_per_task: int) -> list[Row]:
+        """Scan the records before CommitLog offset ``end``, unless that is done; give the pieces' rows."""
+        store, place = self._store, self._building / SCANNED
+        if not self._layer.exists(place / SUCCESS):
+            files = log_files(layout.commitlog_dir(store.root))
+            parts = [within(split, 0, end) for split in splits(files, bytes_per_task)]
+            rules = Rules(store.settings.crc, store.delay_levels, store.settings.message_index_enable)
+
+            def scan(split: list[Piece]) -> Iterator[pa.RecordBatch]:
+                return entries.batches(entries.scanned(split, rules))
+
+            scanned = on_parts(self._spark, parts, scan, entries.SCHEMA)
+            with watched(self._spark, "scan", self._progress):
+                scanned.write.partitionBy("kind").mode("overwrite").parquet(spark_path(place))
+        pieces = self._read(entries.PIECE).drop("topic", "queue_id", "data").collect()
+        return [row.asDict() for row in pieces]
+
+    def _read(self, kind: str) -> DataFrame:
+        place = spark_path(self._building / SCANNED)
+        return self._spark.read.schema(entries.SCHEMA).parquet(place).filter(col("kind") == kind)
+
+    def _write_queues(self) -> int:
+        """Write the queues that are not there yet; give how many are there then."""
+        building, file_size = self._building, self._store.settings.queue_file_size
+        deleted, done = dict(self._store.deleted), self._done_queues()
+
+        def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            parts = (
+                Part(entries.queue_key(topic, queue_id), data)
+                for topic, queue_id, data in _rows(batches, "topic", "queue_id", "data")
+            )
+            made = queue_files.write_queues(parts, building, file_size, deleted)
+            yield _made(sum(1 for _ in made))
+
+        frame = self._read(entries.QUEUE)
+        if done.num_rows:
+            frame = frame.join(broadcast(self._spark.createDataFrame(done)), done.schema.names, "left_anti")
+        return done.num_rows + self._write("queues", frame, ["topic", "queue_id"], write)
+
+    def _count_delayed(self) -> int:
+        """Return how many messages are in the queues of the schedule's topic."""
+        delayed = self._read(entries.QUEUE).filter(col("topic") == lit(entries.topic_bytes(SCHEDULE_TOPIC)))
+        return sum(row["count"] for row in delayed.select("count").collect())
+
+    def _done_queues(self) -> pa.Table:
+        layer, topics = self._layer, layout.consume_queues_dir(self._building)
+        done = [
+            {"topic": entries.topic_bytes(topic), "queue_id": layout.parse_queue_id(name)}
+            for topic in topics_in(layer, topics)
+            for name in queues_in(layer, topics / topic)
+        ]
+        columns: dict[str, pa.DataType] = {"topic": pa.binary(), "queue_id": pa.int32()}
+        return pa.Table.from_pylist(done, pa.schema(columns))
+
+    def _write_index(self) -> int:
+        """Write the index files that are not there yet, and name them; give how many there are then."""
+        layer, building, settings = self._layer, self._building, self._store.settings
+        slot_count, entry_count = settings.max_hash_slot_num, settings.max_index_num
+        keys = self._read(entries.KEYS)
+        stretches = ranked((row["begin"], row["count"]) for row in keys.select("begin", "count").collect())
+        done = set(layer.names(building / index_files.BLOCKS))
+        places = [
+            {"begin": stretch.begin, "block": block, "rank": stretch.rank}
+            for stretch in stretches
+            for block in blocks_of(stretch, index_files.room_of(entry_count))
+            if str(block) not in done
+        ]
+
+        def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            parts = (Keys(*row) for row in _rows(batches, "block", "rank", "data"))
+            made = index_files.write_blocks(parts, building, slot_count, entry_count)
+            yield _made(sum(1 for _ in made))
+
+        if places:
+            table = pa.Table.from_pylist(places, pa.schema([(name, pa.int64()) for name in places[0]]))
+            frame = keys.join(broadcast(self._spark.createDataFrame(table)), "begin")
+            self._write("index", frame, ["block"], write)
+        return index_files.name_blocks(layer, building)
+
+    def _write(
+        self,
+        step: str,
+        frame: DataFrame,
+        owner: list[str],
+        write: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    ) -> int:
+        """Let tasks write the files of ``owner``s, each from its rows in the order of the log."""
+        ordered = frame.repartition(self._tasks, *owner).sortWithinPartitions(*owner, "begin")
+        with watched(self._spark, step, self._progress):
+            results = ordered.mapInArrow(write, MADE).collect()
+        self._peaks += [result["peak_bytes"] for result in results]
+        return sum(result["made"] for result in results)
+
+    def _swap_in(self, *, indexed: bool) -> None:
+        layer, building, root = self._layer, self._building, self._store.root
+        swap(layer, layout.consume_queues_dir(building), layout.consume_queues_dir(root))
+        remove_tree(layer, layout.consume_queue_exts_dir(root))
+        if indexed:
+            swap(layer, layout.index_dir(building), layout.index_dir(root))
+        remove_tree(layer, building)
+
+    def _vouch(self, end_time: int) -> None:
+        """Make a checkpoint that says what is true once the log, too, is on the disk."""
+        for start in self._store.log.chain.starts:
+            self._layer.sync(self._store.log.chain.path(start))
+        checkpoint = Checkpoint(physic_msg_timestamp=end_time, logics_msg_timestamp=end_time)
+        self._layer.save(layout.checkpoint_path(self._store.root), checkpoint.pack_with_copy())
+
+
+def _rows(batches: Iterable[pa.RecordBatch], *names: str) -> Iterator[tuple[Any, ...]]:
+    for batch in batches:
+        yield from zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+
+
+def _made(count: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"made": count, "peak_bytes": peak_bytes()}])

@@ -1,0 +1,1 @@
+"""Report what is in many stores."""

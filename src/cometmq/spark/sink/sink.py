@@ -1,0 +1,249 @@
+"""The sink: rows become messages, sent in batches by the tasks.
+
+A task that is tried again, or a micro-batch that is repeated after a crash, sends its messages again: each
+with the same idempotence key as before, whatever the order in which its rows come (``row_keys``). So brokers
+store it once. A row that differs between two attempts (a plan with randomness, or one that moves rows from
+partition to partition) is stored in each of its forms.
+
+======================  ========================================================================
+option                  meaning
+======================  ========================================================================
+namesrv                 name servers, ``host:port``, several joined by ``;``
+topic                   for rows that name none
+group                   producer group
+retrySeconds            how long what could not be sent is tried again; 60 when not given
+idempotenceKey          a column that names each row: of those with the same one in a topic one is stored
+onBadRow                what happens to rows that make no message: ``fail`` (when not given),
+                        ``drop`` or ``deadLetter``
+deadLetterTopic         where ``onBadRow`` ``deadLetter`` sends them, with the reason
+======================  ========================================================================
+"""
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from cometmq.client.producer.producer import Producer
+from cometmq.errors import CometMQError, NetworkError, PartlySent, SettingsError
+from cometmq.message import Message, MessageQueue
+from cometmq.spark import values
+from cometmq.spark.live.options import RETRY_SECONDS, name_servers
+from cometmq.spark.live.patience import is_retriable, patiently
+from cometmq.spark.sink.bad_rows import BadRows, OnBadRow
+from cometmq.spark.sink.row_keys import RowKeys
+from cometmq.spark.sink.rows import Row, rows_of
+from cometmq.spark.values import Given
+
+OPTIONS: Final = (
+    "namesrv",
+    "topic",
+    "group",
+    "retrySeconds",
+    "idempotenceKey",
+    "onBadRow",
+    "deadLetterTopic",
+)
+PRODUCER_GROUP: Final = "cometmq-spark-sink"
+BATCH_ID: Final = "streaming.sql.batchId"
+QUERY_ID: Final = "sql.streaming.queryId"
+SPARKS_OWN: Final = frozenset({"checkpointlocation"})
+"""Options of a stream's writer that are Spark's."""
+
+
+log = logging.getLogger(__name__)
+
+FindQueue = Callable[[Producer, str, int], Awaitable[MessageQueue]]
+
+
+class SinkOptions(NamedTuple):
+    """The options of a write, checked; ``topic`` is None where each row names one."""
+
+    name_servers: tuple[str, ...]
+    topic: str | None
+    group: str
+    retry_s: int
+    key_column: str | None = None
+    on_bad_row: OnBadRow = OnBadRow.FAIL
+    dead_letter_topic: str | None = None
+
+
+@dataclass
+class Sent(WriterCommitMessage):
+    """What a task did.
+
+    Attributes:
+        messages: how many it sent.
+        bad_rows: how many rows made no message, and were dropped or sent as dead letters.
+    """
+
+    messages: int
+    bad_rows: int = 0
+
+
+def parse(options: Mapping[str, str]) -> SinkOptions:
+    """Check the options of a write. Raises SettingsError that names option, value, limit and remedy."""
+    given = Given({name: text for name, text in options.items() if name.lower() not in SPARKS_OWN}, OPTIONS)
+    if "namesrv" not in given:
+        raise SettingsError("option namesrv is missing: messages are written to live topics, not to files")
+    on_bad_row = given.read("onBadRow", _on_bad_row, OnBadRow.FAIL)
+    dead_letter_topic = _one_topic(given, "deadLetterTopic", "all dead letters go there")
+    if (on_bad_row == OnBadRow.DEAD_LETTER) != (dead_letter_topic is not None):
+        raise SettingsError(
+            f"option onBadRow {on_bad_row}: deadLetter needs the option deadLetterTopic, and only it does"
+        )
+    return SinkOptions(
+        name_servers=name_servers("namesrv", given["namesrv"]),
+        topic=_one_topic(given, "topic", "and others in a column topic"),
+        group=given.read("group", values.group_name, PRODUCER_GROUP),
+        retry_s=given.read("retrySeconds", values.number, RETRY_SECONDS),
+        key_column=given.read("idempotenceKey", values.text, None),
+        on_bad_row=on_bad_row,
+        dead_letter_topic=dead_letter_topic,
+    )
+
+
+def _one_topic(given: Given, name: str, hint: str) -> str | None:
+    none: frozenset[str] = frozenset()
+    topics = given.read(name, values.topics, none)
+    if len(topics) > 1:
+        raise SettingsError(f"option {name} {given[name]}: give one, {hint}")
+    return next(iter(topics), None)
+
+
+def _on_bad_row(name: str, text: str) -> OnBadRow:
+    for known in OnBadRow:
+        if text.lower() == known.lower():
+            return known
+    raise SettingsError(f"option {name} {text}: give {', '.join(OnBadRow)}")
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """Sends the rows of a frame."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+        self._write_id = uuid.uuid4().hex
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:  # type: ignore[override] # Spark hands it Arrow
+        """Send the rows of a task. Raises like ``send``."""
+        return send(self._options, f"{self._write_id}-0-{_task().partitionId()}", iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Name in the log how many rows made no message."""
+        _log_bad_rows("the write", messages)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """Sends the rows of each micro-batch."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:  # type: ignore[override] # Spark hands it Arrow
+        """Send the rows of a task. Raises like ``send``."""
+        task = _task()
+        query, batch = task.getLocalProperty(QUERY_ID), task.getLocalProperty(BATCH_ID)
+        return send(self._options, f"{query}-{batch}-{task.partitionId()}", iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
+        """Name in the log how many rows of a micro-batch made no message."""
+        _log_bad_rows(f"micro-batch {batchId}", messages)
+
+
+def send(options: SinkOptions, write: str, batches: Iterator[pa.RecordBatch]) -> Sent:
+    """Send rows, and wait until brokers have stored them all.
+
+    Args:
+        write: what is the same in each attempt at this task, and different in any other task.
+
+    Raises:
+        MessageIllegal, IllegalName: a row makes no message, and ``onBadRow`` is ``fail``.
+        SettingsError: a queue is not there.
+        NetworkError: some could not be sent for ``retrySeconds``: says why.
+        RemoteError: a broker refuses.
+    """
+    return asyncio.run(_send(options, write, batches))
+
+
+async def _send(options: SinkOptions, write: str, batches: Iterator[pa.RecordBatch]) -> Sent:
+    keys = RowKeys(write, options.key_column)
+    bad = BadRows(options.dead_letter_topic, write)
+    on_bad = None if options.on_bad_row == OnBadRow.FAIL else bad.add
+    sent = 0
+    async with Producer(";".join(options.name_servers), options.group) as producer:
+        for batch in batches:
+            rows = rows_of(batch, options.topic, keys.key, on_bad)
+            letters = [Row(letter, None) for letter in bad.take_letters()]
+            await send_rows(producer, [*rows, *letters], options.retry_s)
+            sent += len(rows)
+    return Sent(sent, bad.count)
+
+
+async def the_queue(producer: Producer, topic: str, queue_id: int) -> MessageQueue:
+    """Find the one queue of a topic with a number. Raises SettingsError if there is none, or more."""
+    found = [queue for queue in await producer.queues(topic) if queue.queue_id == queue_id]
+    if len(found) != 1:
+        brokers = ", ".join(queue.broker_name for queue in found) or "no broker"
+        raise SettingsError(
+            f"topic {topic}: queue {queue_id} is on {brokers}, it must be on one: use sharding_key"
+        )
+    return found[0]
+
+
+async def send_rows(
+    producer: Producer, rows: Sequence[Row], retry_s: int, find_queue: FindQueue = the_queue
+) -> None:
+    """Send rows, and again those that could not be sent: their order within a sharding key, or queue, stays.
+
+    Args:
+        retry_s: for how long.
+        find_queue: gives the queue of rows with a ``queue_id``, by topic and that.
+
+    Raises like ``send``.
+    """
+    left = [row.message for row in rows]
+    queue_ids = {id(row.message): row.queue_id for row in rows}
+
+    async def send_left() -> None:
+        nonlocal left
+        places = {(one.topic, queue_id) for one in left if (queue_id := queue_ids[id(one)]) is not None}
+        queues = {place: await find_queue(producer, *place) for place in places}
+
+        def queue_of(message: Message) -> MessageQueue | None:
+            queue_id = queue_ids[id(message)]
+            return None if queue_id is None else queues[message.topic, queue_id]
+
+        try:
+            await producer.send_many(left, queue_of if queues else None)
+        except PartlySent as error:
+            failed = [
+                (message, outcome)
+                for message, outcome in zip(left, error.outcomes, strict=True)
+                if isinstance(outcome, CometMQError)
+            ]
+            left = [message for message, _ in failed]
+            for _, outcome in failed:
+                if not is_retriable(outcome):
+                    raise outcome from error
+            raise NetworkError(str(error)) from error
+
+    await patiently("messages cannot be sent", retry_s, send_left)
+
+
+def _log_bad_rows(what: str, messages: Iterable[WriterCommitMessage | None]) -> None:
+    count = sum(sent.bad_rows for sent in messages if isinstance(sent, Sent))
+    if count:
+        log.warning("%s: %d rows made no message, see the logs of the executors", what, count)
+
+
+def _task() -> TaskContext:
+    task = TaskContext.get()
+    assert task is not None, "only tasks write"
+    return task

@@ -1,0 +1,1 @@
+"""The Index: which messages have a key."""

@@ -1,0 +1,1 @@
+"""The CommitLog: append, write, commit and flush it."""

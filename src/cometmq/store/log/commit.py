@@ -1,0 +1,99 @@
+"""Commits what waits in the transient store pool, in a thread of its own.
+
+A commit that fails loses nothing: what waits stays in its buffer, the store takes no more messages, and it
+is tried again until the disk takes it.
+
+Source: RocketMQ ``store/CommitLog.java`` (CommitRealTimeService).
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from cometmq.errors import StoreNotWritable
+from cometmq.io.clock import Clock
+from cometmq.store.log.commit_log import CommitLog, describe
+from cometmq.store.settings import PAGE_SIZE, StoreSettings
+
+UNCOMMITTED_MAX: Final = 32 * 1024 * 1024
+"""What may wait; an append that leaves more commits it."""
+
+log = logging.getLogger(__name__)
+
+
+class Committer:
+    """The thread that commits.
+
+    Args:
+        on_committed: called in the thread that committed, each time that more can be read.
+
+    Attributes:
+        failed: why nothing can be committed now, or None.
+    """
+
+    def __init__(
+        self, commit_log: CommitLog, settings: StoreSettings, clock: Clock, on_committed: Callable[[], None]
+    ) -> None:
+        self.failed: StoreNotWritable | None = None
+        self._log = commit_log
+        self._settings = settings
+        self._clock = clock
+        self._on_committed = on_committed
+        self._last_ms = clock.monotonic_ms()
+        self._stopping = False
+        self._wake = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="cometmq-commit", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def keep_up(self) -> None:
+        """Have enough pages committed soon, and too much of them now. For who appends."""
+        if self._log.written_offset - self._log.committed_offset > UNCOMMITTED_MAX:
+            self.commit()
+        elif self._settings.wake_commit_when_put_message and self._has_pages():
+            self._wake.set()
+
+    def commit(self) -> bool:
+        """Commit all that is written; tell whether that worked, as ``failed`` does. Safe from any thread."""
+        before = self._log.committed_offset
+        self._last_ms = self._clock.monotonic_ms()
+        try:
+            self._log.commit()
+        except OSError as error:
+            self.failed = StoreNotWritable(f"commit failed: {describe(error, self._log.chain.directory)}")
+            log.warning("%s", self.failed)
+        else:
+            self.failed = None
+        if self._log.committed_offset > before:
+            self._on_committed()
+        return self.failed is None
+
+    def stop(self) -> None:
+        """End the thread, and commit what is left."""
+        self._stopping = True
+        self._wake.set()
+        self._thread.join()
+        self.commit()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._wake.wait(self._settings.commit_interval_commit_log / 1000)
+            self._wake.clear()
+            if self._has_pages() or self._is_late():
+                self.commit()
+
+    def _has_pages(self) -> bool:
+        """Tell whether the least number of pages waits, or anything at all if that is 0."""
+        written, committed = self._log.written_offset, self._log.committed_offset
+        pages = written // PAGE_SIZE - committed // PAGE_SIZE
+        return written > committed and pages >= self._settings.commit_commit_log_least_pages
+
+    def _is_late(self) -> bool:
+        waited_ms = self._clock.monotonic_ms() - self._last_ms
+        return (
+            self._log.written_offset > self._log.committed_offset
+            and waited_ms >= self._settings.commit_commit_log_thorough_interval
+        )

@@ -1,0 +1,281 @@
+"""The CommitLog: every message of every topic, one record behind the other. The only truth.
+
+How a batch comes into the files is a matter of the write path: ``write_path.py``. A record never spans two
+files: where the next one does not fit, 8 bytes (how much is left, BLANK's magic) close the file.
+
+Source: RocketMQ ``store/CommitLog.java``.
+"""
+
+import logging
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from cometmq.errors import MessageIllegal, StoreNotWritable
+from cometmq.format import property_crc
+from cometmq.format.record import (
+    END_FILE_MIN_BLANK,
+    MAGIC_V1,
+    MAGIC_V2,
+    PHYSICAL_OFFSET_AT,
+    encode_blank,
+    encode_fields,
+)
+from cometmq.format.scan import Stop, check
+from cometmq.io.descriptors import NO_DESCRIPTOR
+from cometmq.io.open_files import OpenFiles
+from cometmq.message import Buffer
+from cometmq.store.append import Appended, NewMessage
+from cometmq.store.file_chain import FileChain
+from cometmq.store.log import write_path
+from cometmq.store.read.reading import Bytes, Reading
+from cometmq.store.recovery.full_disk import FULL
+from cometmq.store.settings import StoreSettings
+
+log = logging.getLogger(__name__)
+
+SETTING = "mappedFileSizeCommitLog"
+
+RECORD_START_SIZE = PHYSICAL_OFFSET_AT + 8
+"""So much of a record tells its size, and whether it is one."""
+
+
+class CommitLog:
+    """The log of records.
+
+    Args:
+        settings: say how it is written; by default RocketMQ's own.
+
+    Attributes:
+        crc: the checksum that tells a whole record.
+        written_offset: behind the last record.
+        written_time: store time of the last record, ms.
+    """
+
+    def __init__(
+        self, files: OpenFiles, directory: Path, file_size: int, settings: StoreSettings | None = None
+    ) -> None:
+        settings = settings or StoreSettings()
+        self.chain = FileChain(files, directory, file_size, SETTING)
+        self.crc = settings.crc
+        self._path, self._next_file = write_path.choose(settings, self.chain, files.layer)
+        self._encode = _encode_sealed if settings.enabled_append_prop_crc else _encode
+        self.written_offset = 0
+        self.written_time = 0
+        self._failed_until = 0  # a failed write may have left bytes between here and written_offset
+
+    @property
+    def committed_offset(self) -> int:
+        """Offset before which all is in the files: what can be read, and outlives the process."""
+        return self._path.committed_offset(self.written_offset)
+
+    @property
+    def free_buffers(self) -> int | None:
+        """How many buffers of the transient store pool are free, None without one."""
+        return self._path.free_buffers()
+
+    @property
+    def min_offset(self) -> int:
+        """Offset of the first record that is still there."""
+        return self.chain.first_offset
+
+    def append(
+        self, messages: Sequence[NewMessage], queue_offsets: Iterable[int], store_time: int
+    ) -> list[Appended]:
+        """Write the messages' records behind the last one.
+
+        Raises MessageIllegal if a record breaks a limit, StoreNotWritable if the disk refuses: nothing
+        is stored then.
+        """
+        if not messages:
+            return []
+        appended: list[Appended] = []
+        writes: list[tuple[int, Buffer]] = []  # offset, bytes: one for each file
+        begin = offset = self.written_offset
+        end = self._file_end(offset)
+        parts: list[bytes] = []
+        for message, queue_offset in zip(messages, queue_offsets, strict=True):
+            record = self._encode(message, queue_offset, offset, store_time)
+            if offset + len(record) + END_FILE_MIN_BLANK > end:
+                self._check_fits(record)
+                if end > offset:
+                    parts.append(encode_blank(end - offset))
+                    writes.append((begin, b"".join(parts)))
+                    parts.clear()
+                begin = offset = end
+                end += self.chain.file_size
+                record = self._encode(message, queue_offset, offset, store_time)
+            parts.append(record)
+            appended.append(Appended(offset, queue_offset, len(record), store_time))
+            offset += len(record)
+        writes.append((begin, b"".join(parts)))
+        self._write(writes)
+        self.written_offset = offset
+        self.written_time = store_time
+        return appended
+
+    @property
+    def file_room(self) -> int:
+        """How many bytes are left of the file that the next record goes to; 0 if it is not made yet."""
+        return self._file_end(self.written_offset) - self.written_offset
+
+    def append_encoded(self, records: Buffer, store_time: int) -> None:
+        """Write records behind the last one, encoded for there; with a blank they fit into the file.
+
+        Raises StoreNotWritable like ``append``.
+        """
+        begin = self.written_offset
+        self._write(((begin, records),))
+        self.written_offset = begin + len(records)
+        self.written_time = store_time
+
+    def commit(self) -> None:
+        """Bring all that is written into the files. Safe from any thread. Raises OSError: nothing is lost."""
+        self._path.commit(self.written_offset)
+
+    def close(self) -> None:
+        """Let go of what writing needed."""
+        self._path.close()
+        self._next_file.close()
+
+    def stretch(self, physical_offset: int) -> tuple[int, int] | None:
+        """Say from where to where the file that holds an offset can be read; None if it is not there."""
+        start = self.chain.start_of(physical_offset)
+        return None if start is None else (start, min(start + self.chain.file_size, self.committed_offset))
+
+    def read(self, physical_offset: int, size: int) -> bytes | None:
+        """Give ``size`` bytes at ``physical_offset``, or None if they are not (or no longer) there."""
+        stretch = self.stretch(physical_offset)
+        if stretch is None or physical_offset + size > stretch[1]:
+            return None
+        at = physical_offset - stretch[0]
+        return bytes(self.chain.file(stretch[0]).view()[at : at + size])
+
+    def bytes_at(self, physical_offset: int, size: int) -> Reading[Buffer | None]:
+        """Give the same as ``read``, as a reading."""
+        stretch = self.stretch(physical_offset)
+        if stretch is None or physical_offset + size > stretch[1]:
+            return None
+        path = self.chain.path(stretch[0])
+        found = yield Bytes(self.chain.files, path, [(physical_offset - stretch[0], size)])
+        return found[0] if found else None
+
+    def read_record(self, physical_offset: int, *, damaged: bool = False) -> bytes | None:
+        """Give the record that begins at ``physical_offset``, or None if none does.
+
+        One whose checks fail is logged, and given only if ``damaged`` ones are wanted too.
+        """
+        head = self.read(physical_offset, RECORD_START_SIZE)
+        size = None if head is None else size_of_record(head, physical_offset)
+        record = None if size is None else self.read(physical_offset, size)
+        return record if damaged else self._checked(physical_offset, record)
+
+    def record_at(self, physical_offset: int) -> Reading[bytes | None]:
+        """Give the same as ``read_record``, as a reading."""
+        start = yield from self.bytes_at(physical_offset, RECORD_START_SIZE)
+        size = None if start is None else size_of_record(start, physical_offset)
+        record = None if size is None else (yield from self.bytes_at(physical_offset, size))
+        return self._checked(physical_offset, None if record is None else bytes(record))
+
+    def _checked(self, physical_offset: int, record: bytes | None) -> bytes | None:
+        if record is None:
+            return None
+        found = check(record, 0, len(record), base_offset=physical_offset, crc=self.crc)
+        if not isinstance(found, Stop):
+            return record
+        start = self.chain.start_of(physical_offset)
+        if start is not None:
+            where = physical_offset - start
+            log.error("%s, byte %d: the record is damaged: %s", self.chain.path(start), where, found.detail)
+        return None
+
+    def _file_end(self, offset: int) -> int:
+        """Give the end of the file that ``offset`` falls into; ``offset`` itself if that is not made yet."""
+        start = self.chain.start_of(offset)
+        return offset if start is None else start + self.chain.file_size
+
+    def _check_fits(self, record: bytes) -> None:
+        most = self.chain.file_size - END_FILE_MIN_BLANK
+        if len(record) > most:
+            raise MessageIllegal(
+                f"record of {len(record)} bytes: a CommitLog file takes at most {most}; "
+                f"send a smaller message or raise {SETTING}"
+            )
+
+    def _write(self, writes: Sequence[tuple[int, Buffer]]) -> None:
+        try:
+            if self._failed_until:
+                self.clear_failed()
+            for offset, data in writes:
+                if data:
+                    self._failed_until = offset + len(data)
+                    if offset >= self.chain.end_offset:
+                        self._next_file.add(offset - offset % self.chain.file_size)
+                    self._path.write(offset, data)
+        except OSError as error:
+            with suppress(OSError):  # it is tried again before the next write
+                self.clear_failed()
+            raise StoreNotWritable(describe(error, self.chain.directory)) from error
+        self._next_file.foresee(self._failed_until)
+        self._failed_until = 0
+
+    def clear_failed(self) -> None:
+        """Write zeros over what a failed write left, which recovery would take for records. Raises OSError.
+
+        A full disk takes them, since they go only where data lies already.
+        """
+        offset = self.written_offset
+        while offset < self._failed_until and (start := self.chain.start_of(offset)) is not None:
+            file = self.chain.file(start)
+            position, end = offset - start, min(self._failed_until - start, self.chain.file_size)
+            data_end = min(file.data_end(position), end)
+            if data_end > position:
+                file.write(position, bytes(data_end - position))
+            offset = start + end
+        self._failed_until = 0
+
+
+def size_of_record(start: Buffer, physical_offset: int) -> int | None:
+    """Give the size of the record that begins with ``start``; None if none does at this offset."""
+    size, magic = int.from_bytes(start[:4], "big"), int.from_bytes(start[4:8], "big")
+    offset = int.from_bytes(start[PHYSICAL_OFFSET_AT:RECORD_START_SIZE], "big")
+    return size if offset == physical_offset and magic in (MAGIC_V1, MAGIC_V2) else None
+
+
+def describe(error: OSError, directory: Path) -> str:
+    """Say what the disk refused, and what helps."""
+    if error.errno in FULL:
+        return f"disk full under {directory}: free some space; sending goes on then without a restart"
+    if error.errno in NO_DESCRIPTOR:
+        return (
+            f"no file descriptor is left to write under {directory}: allow more (ulimit -n) or fewer "
+            "connections (maxConnections); sending goes on then without a restart"
+        )
+    return f"cannot write under {directory}: {os.strerror(error.errno or 0)}"
+
+
+def _encode(message: NewMessage, queue_offset: int, physical_offset: int, store_time: int) -> bytes:
+    return encode_fields(
+        message.topic,
+        message.body,
+        message.properties,
+        message.queue_id,
+        queue_offset,
+        physical_offset,
+        message.flag,
+        message.sys_flag,
+        message.born_time,
+        message.born_host,
+        store_time,
+        message.store_host,
+        message.reconsume_times,
+        message.prepared_transaction_offset,
+    )
+
+
+def _encode_sealed(message: NewMessage, queue_offset: int, physical_offset: int, store_time: int) -> bytes:
+    room = property_crc.reserve(message.properties)
+    return property_crc.seal(
+        _encode(message._replace(properties=room), queue_offset, physical_offset, store_time)
+    )

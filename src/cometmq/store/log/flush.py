@@ -1,0 +1,238 @@
+"""Brings the CommitLog to the disk, in a thread of its own.
+
+Group commit: all who wait when a sync begins are answered by that one sync. Without anyone waiting or
+asking the thread syncs at intervals, if enough pages have gathered or enough time has passed.
+
+A sync that fails is final: what the kernel threw away cannot be known, so the store takes no more
+messages until it is opened again and recovers (a retry would report success for pages that are lost).
+A sync that did not even begin, because the system had no descriptor or no memory for it, is none that
+failed: those who wait go on waiting, and it is tried again soon. The files that are synced are held open, so
+that a sync needs no descriptor.
+
+With the transient store pool a sync commits first, and its own thread commits more often: ``commit.py``.
+
+Source: RocketMQ ``store/CommitLog.java`` (GroupCommitService, FlushRealTimeService).
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Final
+
+from cometmq.errors import StoreNotWritable
+from cometmq.io.clock import Clock
+from cometmq.io.descriptors import is_scarce
+from cometmq.io.files import File
+from cometmq.store.log.commit import Committer
+from cometmq.store.log.commit_log import CommitLog, describe
+from cometmq.store.settings import PAGE_SIZE, StoreSettings
+
+log = logging.getLogger(__name__)
+
+RETRY_S: Final = 0.05
+"""How soon a sync is tried again that the system had no means for …"""
+RETRIES_AT_STOP: Final = 100
+"""… and how often while the store is being closed."""
+
+Waiter = tuple[int, "Future[None]"]
+
+
+class Flusher:
+    """The thread that syncs the CommitLog.
+
+    Args:
+        on_synced: called in the flusher's thread after each sync, done or failed, before the waiters are
+            answered.
+
+    Attributes:
+        flushed_offset: all before it is on the disk.
+        flushed_time: store time of the last message before it, ms.
+        sync_count: how many syncs there have been, a file's each.
+        failed: why the store must not be written to any more, or None.
+    """
+
+    def __init__(
+        self,
+        commit_log: CommitLog,
+        settings: StoreSettings,
+        clock: Clock,
+        on_synced: Callable[[], None],
+    ) -> None:
+        self.flushed_offset = commit_log.written_offset
+        self.flushed_time = commit_log.written_time
+        self.sync_count = 0
+        self.failed: StoreNotWritable | None = None
+        self._log = commit_log
+        self._settings = settings
+        self._clock = clock
+        self._on_synced = on_synced
+        self._committer: Committer | None = None
+        if settings.transient_store_pool_enable:
+            self._committer = Committer(commit_log, settings, clock, on_synced)
+        self._last_sync_ms = clock.monotonic_ms()
+        self._waiters: list[Waiter] = []
+        self._asked = False
+        self._wake = threading.Condition()
+        self._stopping = False
+        self._files: dict[int, File] = {}  # held, by where they begin
+        self._is_put_off = False
+        self._thread = threading.Thread(target=self._run, name="cometmq-flush", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread, and that of the commits if there are any."""
+        self._thread.start()
+        if self._committer is not None:
+            self._committer.start()
+
+    @property
+    def not_writable(self) -> StoreNotWritable | None:
+        """Why nothing can be appended now, for good or until the disk takes commits again; or None."""
+        return self.failed or (None if self._committer is None else self._committer.failed)
+
+    def keep_up(self) -> None:
+        """Have what was appended become readable, though nobody waits for it. For who appends."""
+        if self._settings.sync_flush:
+            self.sync_soon()
+        elif self._committer is not None:
+            self._committer.keep_up()
+
+    def make_readable(self) -> None:
+        """Wait until what was appended may be read. Raises StoreNotWritable."""
+        if self._settings.sync_flush:
+            self.wait(self._log.written_offset).result()
+        elif self._committer is not None:
+            self._committer.commit()
+
+    def wait(self, offset: int) -> "Future[None]":
+        """Give a future that is done once all before ``offset`` is on the disk.
+
+        It raises StoreNotWritable if a sync failed, and cannot be cancelled.
+        """
+        future: Future[None] = Future()
+        future.set_running_or_notify_cancel()  # who gives up waiting must not trip the thread
+        with self._wake:
+            if offset <= self.flushed_offset:
+                future.set_result(None)
+            elif self.failed or self._stopping:
+                future.set_exception(self.failed or StoreNotWritable("the store is closed"))
+            else:
+                self._waiters.append((offset, future))
+                self._wake.notify()
+        return future
+
+    def sync_soon(self) -> None:
+        """Have what is written synced now, though nobody waits for it."""
+        with self._wake:
+            if not self._asked:
+                self._asked = True
+                self._wake.notify()
+
+    def stop(self) -> None:
+        """Sync what is left, answer who waits, end the thread."""
+        with self._wake:
+            self._stopping = True
+            self._wake.notify()
+        self._thread.join()
+        if self._committer is not None:
+            self._committer.stop()
+        retries = 0
+        while not self.failed:
+            self._sync(is_last_try=retries >= RETRIES_AT_STOP)
+            if not self._is_put_off:
+                break
+            retries += 1
+            threading.Event().wait(RETRY_S)
+        self._release_before(None)
+        self._answer_rest()
+
+    def _run(self) -> None:
+        while not self.failed:
+            with self._wake:
+                if self._is_put_off:
+                    self._wake.wait_for(lambda: self._stopping, RETRY_S)
+                elif not (self._waiters or self._asked or self._stopping):
+                    self._wake.wait(self._settings.flush_interval_commit_log / 1000)
+                if self._stopping:
+                    return
+                waiters, self._waiters = self._waiters, []
+                asked, self._asked = self._asked, False
+            if self._is_put_off or self._is_wanted(waiters, asked=asked) or self._is_due():
+                self._sync()
+            self._answer(waiters)
+        self._answer_rest()
+
+    def _is_wanted(self, waiters: list[Waiter], *, asked: bool) -> bool:
+        """Tell whether somebody wants a sync that the last one did not do for him already."""
+        return (asked and self._log.written_offset > self.flushed_offset) or any(
+            offset > self.flushed_offset for offset, _ in waiters
+        )
+
+    def _is_due(self) -> bool:
+        pending = self._log.written_offset - self.flushed_offset
+        least = self._settings.flush_commit_log_least_pages * PAGE_SIZE
+        waited_ms = self._clock.monotonic_ms() - self._last_sync_ms
+        return pending > 0 and (
+            pending >= least or waited_ms >= self._settings.flush_commit_log_thorough_interval
+        )
+
+    def _sync(self, *, is_last_try: bool = False) -> None:
+        time = self._log.written_time  # first: never ahead of offset
+        if self._committer is not None and not self._committer.commit():
+            time = self.flushed_time
+        chain, offset = self._log.chain, self._log.committed_offset
+        time = min(time, self._log.written_time)  # the clock may have been put back in between
+        try:
+            for start in list(chain.starts):
+                if start < offset and start + chain.file_size > self.flushed_offset:
+                    self._file(start).sync()
+                    self.sync_count += 1
+        except OSError as error:
+            if is_scarce(error) and not is_last_try:
+                self._put_off(error)
+                return
+            self.failed = StoreNotWritable(
+                f"sync failed: {describe(error, chain.directory)}; what was acknowledged since offset "
+                f"{self.flushed_offset} may not be on the disk: check the disk, then restart to recover"
+            )
+            log.critical("%s", self.failed)
+        else:
+            self.flushed_time, self.flushed_offset = time, offset  # in this order: see ``Upkeep.vouch``
+            self._last_sync_ms = self._clock.monotonic_ms()
+            self._release_before(offset)
+        self._is_put_off = False
+        self._on_synced()
+
+    def _file(self, start: int) -> File:
+        """Return the file that begins at ``start``, held until all of it is synced."""
+        if start not in self._files:
+            self._files[start] = self._log.chain.files.hold(self._log.chain.path(start))
+        return self._files[start]
+
+    def _release_before(self, offset: int | None) -> None:
+        """Release the files that end at or before ``offset``; None means all."""
+        chain = self._log.chain
+        for start in list(self._files):
+            if offset is None or start + chain.file_size <= offset:
+                chain.files.release(self._files.pop(start))
+
+    def _put_off(self, error: OSError) -> None:
+        """Postpone the sync a little; those who wait for it go on waiting."""
+        if not self._is_put_off:
+            log.warning("a sync has to wait, it is tried again: %s", error)
+        self._is_put_off = True
+
+    def _answer_rest(self) -> None:
+        with self._wake:
+            waiters, self._waiters = self._waiters, []
+        self._answer(waiters)
+
+    def _answer(self, waiters: list[Waiter]) -> None:
+        for offset, future in waiters:
+            if offset <= self.flushed_offset:
+                future.set_result(None)
+            elif why := self.not_writable:
+                future.set_exception(why)
+            else:  # appended after the sync began: the next one answers it
+                with self._wake:
+                    self._waiters.append((offset, future))

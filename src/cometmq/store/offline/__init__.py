@@ -1,0 +1,1 @@
+"""Stores that no broker runs: inspect, search, salvage and clean them."""

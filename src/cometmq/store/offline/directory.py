@@ -1,0 +1,215 @@
+"""A store directory that is only read: a dead broker's, or what lies beside a running one.
+
+Nothing is written, repaired or locked. A broker that runs keeps the newest entries of ConsumeQueues and
+Index in memory: here they look as they would after a kill.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from cometmq.errors import FormatError, SettingsError
+from cometmq.format import layout
+from cometmq.format.checkpoint import Checkpoint
+from cometmq.format.delay_level import DelayLevels
+from cometmq.format.index import file_size
+from cometmq.format.java import fastjson
+from cometmq.io.files import TEMPORARY_SUFFIX, Disk, FileLayer
+from cometmq.io.open_files import OpenFiles
+from cometmq.store.file_chain import UNFINISHED, FileChain
+from cometmq.store.finding import Finding, Severity
+from cometmq.store.folders import files_in, queues_in, topics_in
+from cometmq.store.index.index_view import IndexView
+from cometmq.store.log.commit_log import CommitLog
+from cometmq.store.offline.sizes import tell_settings
+from cometmq.store.queue.consume_queue_ext import ConsumeQueueExt
+from cometmq.store.queue.ledger import Ledger
+from cometmq.store.queue.queue_files import QueueFiles
+from cometmq.store.queue.queues import EXT_SETTING, REMEDY, SETTING
+from cometmq.store.recovery.vouched import vouched_time, was_closed
+from cometmq.store.settings import StoreSettings
+
+REBUILD = "run `cometmq store rebuild`"
+TOPICS = "topics"
+
+
+class StoreDirectory:
+    """A store, open for reading. As a context manager it closes itself.
+
+    Args:
+        root: the store's directory.
+        settings: of the broker that wrote it; by default the sizes are told from the files.
+        layer: where the files are.
+
+    Attributes:
+        log: the CommitLog, as far as its files can be used.
+        findings: what cannot be used of the CommitLog's files.
+        was_closed: whether the store was closed; if not, a start recovers it first.
+        checkpoint: what it says, or None if it is not there or broken.
+    """
+
+    def __init__(
+        self, root: Path, settings: StoreSettings | None = None, layer: FileLayer | None = None
+    ) -> None:
+        """Raises SettingsError if there is no store or its sizes cannot be told, OSError."""
+        self.root = root
+        self.layer = layer or Disk()
+        check_is_store(self.layer, root)
+        self.settings = settings or tell_settings(self.layer, root)
+        self.delay_levels = DelayLevels.parse(self.settings.message_delay_level)
+        self._files = OpenFiles(self.layer, writable=False)
+        self.log = CommitLog(
+            self._files, layout.commitlog_dir(root), self.settings.mapped_file_size_commit_log
+        )
+        self.findings = self.log.chain.look()
+        self.log.written_offset = self.log.chain.end_offset
+        self.log.crc = self.settings.crc
+        self._has_exts = self.layer.is_directory(layout.consume_queue_exts_dir(root))
+        self.was_closed = was_closed(self.layer, root)
+        self.checkpoint = self._load_checkpoint()
+
+    def __enter__(self) -> Self:
+        """Give the store."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the files."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the files."""
+        self._files.close()
+
+    def drop_pages(self) -> None:
+        """Let go of the memory that reading took."""
+        self._files.drop_pages()
+
+    @cached_property
+    def deleted(self) -> Mapping[str, int]:
+        """By topic, the CommitLog offset before which its records are those of a deleted topic."""
+        ledger = Ledger(self.layer, self.root)
+        ledger.load()
+        return ledger.deleted
+
+    @property
+    def vouched_time(self) -> int:
+        """Store time, ms, up to which damaged bytes are damage; later ones are a torn tail.
+
+        See ``vouched.vouched_time``.
+        """
+        return vouched_time(self.layer, self.root, self.checkpoint)
+
+    def data_bytes(self) -> int:
+        """Give how many bytes the CommitLog's files take up to the last data."""
+        chain = self.log.chain
+        last = sum(chain.file(start).data_end(0) for start in chain.starts[-1:])
+        return max(len(chain.starts) - 1, 0) * chain.file_size + last
+
+    def queues(self, findings: list[Finding]) -> Iterator[QueueFiles]:
+        """Go through the ConsumeQueues; what cannot be used of their files is added to ``findings``."""
+        topics = layout.consume_queues_dir(self.root)
+        for topic in topics_in(self.layer, topics):
+            if not self.layer.is_directory(topics / topic):
+                findings.append(_alien(topics / topic, "no topic's directory"))
+                continue
+            for name in queues_in(self.layer, topics / topic):
+                try:
+                    queue_id = layout.parse_queue_id(name)
+                except FormatError as error:
+                    findings.append(_alien(topics / topic / name, str(error)))
+                    continue
+                queue = self.queue(topic, queue_id)
+                findings += queue.chain.look()
+                if queue.ext is not None:
+                    findings += queue.ext.chain.look()
+                yield queue
+
+    def queue(self, topic: str, queue_id: int) -> QueueFiles:
+        """Give one queue, whose files are not looked for yet. Raises IllegalName."""
+        directory = layout.consume_queue_dir(self.root, topic, queue_id)
+        chain = FileChain(self._files, directory, self.settings.queue_file_size, SETTING, REMEDY)
+        if not self._has_exts:
+            return QueueFiles(topic, queue_id, chain)
+        directory = layout.consume_queue_ext_dir(self.root, topic, queue_id)
+        size = self.settings.mapped_file_size_consume_queue_ext
+        return QueueFiles(
+            topic,
+            queue_id,
+            chain,
+            ConsumeQueueExt(FileChain(self._files, directory, size, EXT_SETTING, REMEDY)),
+        )
+
+    def index(self, findings: list[Finding]) -> list[IndexView]:
+        """Give the index files, oldest first; those that cannot be used are added to ``findings``."""
+        slot_count, entry_count = self.settings.max_hash_slot_num, self.settings.max_index_num
+        views = [
+            IndexView(path, np.frombuffer(self._files.get(path).view(), np.uint8), slot_count, entry_count)
+            for path in self.index_paths(findings)
+        ]
+        # By place in the log: names go back where the clock does, be it at the end of summer time.
+        return sorted(views, key=lambda view: view.header.begin_physical_offset)
+
+    def index_paths(self, findings: list[Finding]) -> list[Path]:
+        """Return where index files are, by name; those that cannot be used are added to ``findings``."""
+        slot_count, entry_count = self.settings.max_hash_slot_num, self.settings.max_index_num
+        expected = file_size(slot_count, entry_count)
+        paths = []
+        directory = layout.index_dir(self.root)
+        for name in files_in(self.layer, directory):
+            path = directory / name
+            if name.endswith(TEMPORARY_SUFFIX):
+                findings.append(Finding(Severity.RECOVERY, path, None, None, UNFINISHED))
+                continue
+            try:
+                layout.parse_index_name(name)
+            except FormatError as error:
+                findings.append(_alien(path, str(error)))
+                continue
+            if (size := self.layer.size(path)) != expected:
+                what = f"has {size} bytes, expected {expected} ({slot_count} slots, {entry_count} entries)"
+                remedy = f"set maxHashSlotNum and maxIndexNum to what it was written with, or {REBUILD}"
+                findings.append(Finding(Severity.DAMAGE, path, None, None, what, remedy))
+                continue
+            paths.append(path)
+        return paths
+
+    def topics(self) -> set[str] | None:
+        """Give the names of the topics that the broker knows; None if its table cannot be read."""
+        path = layout.config_path(self.root, TOPICS)
+        for place in (path, layout.backup_path(path)):
+            table = self._load_table(place)
+            if table is not None:
+                return set(table)
+        return None
+
+    def _load_table(self, path: Path) -> dict[str, Any] | None:
+        try:
+            value = fastjson.loads(self.layer.load(path))
+        except (FormatError, FileNotFoundError):
+            return None
+        table = value.get("topicConfigTable") if isinstance(value, dict) else None
+        return table if isinstance(table, dict) else None
+
+    def _load_checkpoint(self) -> Checkpoint | None:
+        try:
+            return Checkpoint.unpack(self.layer.load(layout.checkpoint_path(self.root)))
+        except (FormatError, FileNotFoundError):
+            return None
+
+
+def check_is_store(layer: FileLayer, root: Path) -> None:
+    """Raise SettingsError unless ``root`` is the directory of a store."""
+    if not layer.exists(root):
+        raise SettingsError(f"{root}: there is no such directory: give the path of a store")
+    if not layer.is_directory(root):
+        raise SettingsError(f"{root}: is a file: give the directory of a store, which holds commitlog/")
+    signs = (layout.commitlog_dir(root), layout.checkpoint_path(root), layout.lock_path(root))
+    if not any(map(layer.exists, signs)):
+        raise SettingsError(f"{root}: is no store, it holds no commitlog/: give the path of a store")
+
+
+def _alien(path: Path, what: str) -> Finding:
+    return Finding(Severity.DAMAGE, path, None, None, what, "move it out of the store")

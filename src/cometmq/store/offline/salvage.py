@@ -1,0 +1,317 @@
+"""Copying what can be read of a damaged store into a new, sound one; the damaged one is only read.
+
+Every record keeps its place: its CommitLog offset, and with it its offset id, its queue and its queue offset.
+Where records are lost, the new log must not end, so what is lost is filled:
+
+* between two records of a file with one record of that length, a rolled back transaction of the topic
+  ``SALVAGED``: it is in no queue and in no index, and a Java broker passes over it too;
+* behind the last record of a file with a blank; a file that is missing becomes one that is all blank.
+
+ConsumeQueues and index are made anew from that log; queue offsets whose messages are lost hold fillers.
+Tables in ``config/`` are copied if they can be read, from their backups otherwise.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from cometmq import kernels
+from cometmq.errors import FormatError, SettingsError, StoreLocked
+from cometmq.format import layout, property_crc
+from cometmq.format.checksum import Crc
+from cometmq.format.java import fastjson
+from cometmq.format.record import (
+    BODY_AT,
+    END_FILE_MIN_BLANK,
+    MIN_SIZE,
+    Record,
+    encode,
+    encode_blank,
+)
+from cometmq.format.scan import StopReason, check, find_next_record
+from cometmq.format.sys_flag import TRANSACTION_ROLLBACK
+from cometmq.io.files import Disk, File, FileLayer
+from cometmq.store.folders import LOST_AND_FOUND, files_in
+from cometmq.store.offline.directory import check_is_store
+from cometmq.store.offline.sizes import tell_settings
+from cometmq.store.progress import Progress
+from cometmq.store.read.seek import record_store_time
+from cometmq.store.recovery.log_scan import NO_RECORD
+from cometmq.store.recovery.rebuild import rebuild
+from cometmq.store.recovery.replay import Gap
+from cometmq.store.settings import StoreSettings
+
+FILLER_TOPIC: Final = "SALVAGED"
+COPY_BYTES: Final = 4 * 1024 * 1024
+TABLE_SUFFIX: Final = ".json"
+
+
+class Lost(NamedTuple):
+    """A stretch of the old log that is no record.
+
+    Attributes:
+        path: the file.
+        position: its first byte there.
+        size: how many bytes.
+        reason: why it cannot be read.
+    """
+
+    path: Path
+    position: int
+    size: int
+    reason: str
+
+
+class Salvaged(NamedTuple):
+    """What was copied, and what is lost.
+
+    Attributes:
+        messages: records copied.
+        bytes: what they take.
+        lost: stretches of the log that could not be read.
+        gaps: queue offsets whose messages are lost.
+        tables: names of the tables copied.
+        lost_tables: those that could not be read.
+    """
+
+    messages: int
+    bytes: int
+    lost: list[Lost]
+    gaps: list[Gap]
+    tables: list[str]
+    lost_tables: list[str]
+
+
+def salvage(
+    source: Path | str,
+    target: Path | str,
+    settings: StoreSettings | None = None,
+    *,
+    layer: FileLayer | None = None,
+    progress: Progress | None = None,
+) -> Salvaged:
+    """Copy every readable record of the store in ``source`` into a new store in ``target``.
+
+    Args:
+        settings: of the broker; by default the sizes are told from the files there are.
+        progress: told the bytes of the old log that are done, and all of them.
+
+    Raises:
+        StoreLocked: a process has the old store open.
+        SettingsError: there is no store, its sizes cannot be told, or ``target`` is not empty, or one of the
+            two directories lies within the other.
+        OSError: the disk refuses.
+    """
+    source, target, layer = Path(source), Path(target), layer or Disk()
+    check_is_store(layer, source)
+    if layer.lock_holder(layout.lock_path(source)) is not None:
+        raise StoreLocked(f"{source} is open in another process: stop it first")
+    _check_apart(source, target, layer)
+    if layer.exists(target) and set(layer.names(target)) - {LOST_AND_FOUND}:
+        raise SettingsError(f"{target}: is not empty: give a new directory")
+    settings = settings or tell_settings(layer, source)
+    copy = _Copy(source, target, settings, layer)
+    copy.run(progress or (lambda _done, _total: None))
+    tables, lost_tables = _copy_tables(source, target, layer)
+    rebuilt = rebuild(target, settings, layer=layer)
+    return Salvaged(copy.messages, copy.bytes, copy.lost, rebuilt.gaps, tables, lost_tables)
+
+
+def _check_apart(source: Path, target: Path, layer: FileLayer) -> None:
+    """Raise SettingsError if a directory lies within the other one, wherever links lead.
+
+    Directories of the store that are links to elsewhere count as its own.
+    """
+    old, new = source.resolve(), target.resolve()
+    parts = (source / name for name in layer.names(source) if layer.is_directory(source / name))
+    if new == old:
+        relation = "is"
+    elif new.is_relative_to(old) or any(new.is_relative_to(part.resolve()) for part in parts):
+        relation = "lies within"
+    elif old.is_relative_to(new):
+        relation = "holds"
+    else:
+        return
+    raise SettingsError(
+        f"{target}: {relation} the old store {source}, which is only read: give a new directory outside of it"
+    )
+
+
+class _Copy:
+    """Copies the log, file by file."""
+
+    def __init__(self, source: Path, target: Path, settings: StoreSettings, layer: FileLayer) -> None:
+        self.messages = self.bytes = 0
+        self.lost: list[Lost] = []
+        self._source = layout.commitlog_dir(source)
+        self._target = target
+        self._file_size = settings.mapped_file_size_commit_log
+        self._crc = settings.crc
+        self._layer = layer
+        self._last_time = 0
+
+    def run(self, progress: Progress) -> None:
+        """Copy all files, those that are missing between them too."""
+        layer = self._layer
+        layer.make_directory(layout.commitlog_dir(self._target))
+        starts = list(self._starts())
+        kernels.load_for(len(starts) * self._file_size)
+        for number, start in enumerate(starts):
+            following = starts[number + 1] if number + 1 < len(starts) else None
+            self._copy_file(start, is_last=following is None)
+            progress((number + 1) * self._file_size, len(starts) * self._file_size)
+            for missing in range(start + self._file_size, following or 0, self._file_size):
+                self._fill_file(missing)
+
+    def _starts(self) -> Iterator[int]:
+        for name in files_in(self._layer, self._source):
+            try:
+                start = layout.parse_offset_name(name)
+            except FormatError:
+                continue
+            if start % self._file_size == 0 and self._layer.size(self._source / name):
+                yield start
+
+    def _copy_file(self, start: int, *, is_last: bool) -> None:
+        path = self._source / layout.offset_name(start)
+        old = self._layer.open(path, writable=False)
+        try:
+            new = self._layer.create(layout.commitlog_path(self._target, start), self._file_size)
+            try:
+                self._copy_records(old, new, start, is_last=is_last)
+            finally:
+                new.close()
+            self._layer.sync(layout.commitlog_path(self._target, start))
+        finally:
+            old.close()
+
+    def _copy_records(self, old: File, new: File, start: int, *, is_last: bool) -> None:
+        view = old.view()
+        buffer, end, position = np.frombuffer(view, np.uint8), min(old.size, self._file_size), 0
+        while True:
+            scan = kernels.current().scan(buffer, base_offset=start, start=position, end=end, crc=self._crc)
+            if scan.count:
+                self._last_time = int(scan.store_time[-1])
+                self._copy_bytes(old, new, position, scan.stop_position)
+                self.messages += scan.count
+            position = scan.stop_position
+            if scan.stop_reason is StopReason.BLANK:
+                new.write(position, encode_blank(self._file_size - position))
+                return
+            found = self._next(view, position, start, min(old.data_end(position), end))
+            if found is None:
+                self._end_file(old, new, position, start, is_last=is_last)
+                return
+            self._note(old, position, found - position, start)
+            new.write(position, _filler(found - position, start + position, self._last_time))
+            position = found
+
+    def _next(self, view: memoryview, position: int, start: int, end: int) -> int | None:
+        """Find the next true record: none that an earlier life of the file left, which would be older."""
+        found = find_next_record(view, position + 1, base_offset=start, end=end, crc=self._crc)
+        while found is not None and (
+            record_store_time(bytes(view[found : found + BODY_AT])) < self._last_time
+            or not _holds_filler(found - position, self._crc)
+        ):
+            found = find_next_record(view, found + 1, base_offset=start, end=end, crc=self._crc)
+        return found
+
+    def _end_file(self, old: File, new: File, position: int, start: int, *, is_last: bool) -> None:
+        behind = old.data_end(position) - position
+        data = old.read(position, behind) if behind > 0 else b""
+        is_used = bool(data.strip(b"\0"))
+        if is_used or old.size < self._file_size or not is_last:
+            self._note(
+                old, position, len(data.rstrip(b"\0")) if is_last else self._file_size - position, start
+            )
+        left = self._file_size - position
+        if not is_last and left >= END_FILE_MIN_BLANK:
+            new.write(position, encode_blank(left))
+
+    def _fill_file(self, start: int) -> None:
+        path = layout.commitlog_path(self._target, start)
+        file = self._layer.create(path, self._file_size)
+        file.write(0, encode_blank(self._file_size))
+        file.close()
+        self._layer.sync(path)
+        missing = self._source / layout.offset_name(start)
+        self.lost.append(Lost(missing, 0, self._file_size, "the file is missing"))
+
+    def _copy_bytes(self, old: File, new: File, begin: int, end: int) -> None:
+        for at in range(begin, end, COPY_BYTES):
+            new.write(at, old.read(at, min(COPY_BYTES, end - at)))
+        self.bytes += end - begin
+
+    def _note(self, old: File, position: int, size: int, start: int) -> None:
+        if size <= 0 and old.size >= self._file_size:
+            return
+        size_max = min(old.size, self._file_size)
+        stop = check(old.view(), position, size_max, base_offset=start, crc=self._crc)
+        reason = getattr(stop, "detail", "") or NO_RECORD
+        if position + size >= old.size or old.size < self._file_size:
+            reason = f"{reason}; the file has {old.size} bytes" if old.size < self._file_size else reason
+        self.lost.append(Lost(old.path, position, max(size, 0), reason))
+
+
+def _holds_filler(size: int, crc: Crc) -> bool:
+    return size > MIN_SIZE + property_crc.SIZE * (crc is Crc.RECORD)
+
+
+def _filler(size: int, physical_offset: int, store_time: int) -> bytes:
+    """Make one record of a length: a rolled back transaction, which nobody reads.
+
+    It ends in the property CRC where there is room: whoever asks for that finds the log whole.
+    """
+    is_sealed = _holds_filler(size, Crc.RECORD)
+    properties = property_crc.reserve(b"") if is_sealed else b""
+    room = size - MIN_SIZE - len(properties)
+    topic = FILLER_TOPIC[:room]
+    body = bytes(room - len(topic))
+    host = bytes(8)
+    filler = encode(
+        Record(
+            topic,
+            body,
+            properties,
+            0,
+            0,
+            physical_offset,
+            0,
+            TRANSACTION_ROLLBACK,
+            store_time,
+            host,
+            store_time,
+            host,
+        )
+    )
+    return property_crc.seal(filler) if is_sealed else filler
+
+
+def _copy_tables(source: Path, target: Path, layer: FileLayer) -> tuple[list[str], list[str]]:
+    """Copy the tables that can be read; give the names of these, and of those that cannot."""
+    copied, lost = [], []
+    directory = layout.config_dir(source)
+    names = {name.removesuffix(layout.BACKUP_SUFFIX) for name in files_in(layer, directory)}
+    for name in sorted(name for name in names if name.endswith(TABLE_SUFFIX)):
+        path = directory / name
+        data = next(filter(_is_table, _contents(layer, path)), None)
+        if data is None:
+            lost.append(name)
+            continue
+        layer.make_directory(layout.config_dir(target))
+        layer.save(layout.config_dir(target) / name, data)
+        copied.append(name)
+    return copied, lost
+
+
+def _contents(layer: FileLayer, path: Path) -> Iterator[bytes]:
+    return (layer.load(place) for place in (path, layout.backup_path(path)) if layer.exists(place))
+
+
+def _is_table(data: bytes) -> bool:
+    try:
+        return isinstance(fastjson.loads(data), dict)
+    except FormatError:
+        return False

@@ -1,0 +1,1 @@
+"""ConsumeQueues: where in the CommitLog each message of a queue lies."""

@@ -1,0 +1,173 @@
+"""The extension of one ConsumeQueue: a unit for each entry, with the bitmap of the filters that it passed.
+
+Entries that have a unit hold its address in place of the tags code. Units only spare work: whoever finds
+none at an address takes the message for one that may be wanted, and looks at the message itself. So entries
+with units and entries without may follow one another, and what recovery or a rebuild dispatches gets none:
+which filters were known when a message was stored is written nowhere else.
+
+Like the queue's entries, units are kept in memory and written by the page, before the entries that point to
+them. An offset that an entry ever pointed to is not used again.
+
+Source: RocketMQ ``store/ConsumeQueueExt.java``.
+"""
+
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+
+from cometmq.format.consume_queue_ext import (
+    BLANK,
+    BLANK_SIZE,
+    HEAD_SIZE,
+    OFFSET_MAX,
+    UNIT_SIZE_MAX,
+    ExtUnit,
+    address_of,
+    offset_of,
+    unpack,
+)
+from cometmq.store.file_chain import FileChain
+from cometmq.store.read.reading import Bytes, Reading, Stretch
+
+CLEAR_BYTES = 1024 * 1024
+_NOTHING = 2**63
+
+
+class ConsumeQueueExt:
+    """The units of one queue, by address.
+
+    Attributes:
+        end_offset: where the next unit goes, unless it does not fit there.
+    """
+
+    __slots__ = ("_tail", "_tail_start", "_unsynced_from", "chain")
+
+    def __init__(self, chain: FileChain) -> None:
+        self.chain = chain
+        self._tail = bytearray()
+        self._tail_start = 0
+        self._unsynced_from = _NOTHING  # first byte that was written since the last sync
+
+    @property
+    def end_offset(self) -> int:
+        """Offset behind the last unit."""
+        return self._tail_start + len(self._tail)
+
+    def put(self, unit: bytes) -> int | None:
+        """Append a unit; give its address, or None if there is no room for it."""
+        room = self.chain.file_size - self.end_offset % self.chain.file_size
+        if len(unit) > self.chain.file_size - BLANK_SIZE or self.end_offset + room + len(unit) > OFFSET_MAX:
+            return None
+        if len(unit) > room - BLANK_SIZE:
+            self._tail += BLANK.ljust(room, b"\0")
+        offset = self.end_offset
+        self._tail += unit
+        return address_of(offset)
+
+    def get(self, address: int) -> ExtUnit | None:
+        """Give the unit at an address, or None if it is lost.
+
+        Safe from any thread; in one that does not own the store, a unit that is just written may look lost.
+        """
+        offset, start, tail = offset_of(address), self._tail_start, self._tail
+        if offset >= start:
+            return unpack(tail, offset - start)
+        return self.written(offset)
+
+    def units(self, addresses: Iterable[int]) -> Reading[dict[int, ExtUnit]]:
+        """Give the units at rising addresses, but for those that are lost, as a reading."""
+        found: dict[int, ExtUnit] = {}
+        places: dict[int, list[Stretch]] = {}
+        offsets = [offset_of(address) for address in addresses]
+        for offset, following in pairwise([*offsets, _NOTHING]):
+            if offset >= self._tail_start:
+                if (unit := unpack(self._tail, offset - self._tail_start)) is not None:
+                    found[address_of(offset)] = unit
+            elif (start := self.chain.start_of(offset)) is not None:
+                room = start + self.chain.file_size - offset
+                size = min(room, UNIT_SIZE_MAX, max(following - offset, HEAD_SIZE))
+                places.setdefault(start, []).append((offset - start, size))
+        for start, stretches in places.items():
+            units = yield Bytes(self.chain.files, self.chain.path(start), stretches)
+            for (position, _), data in zip(stretches, units or (), strict=False):
+                if (unit := unpack(data)) is not None:
+                    found[address_of(start + position)] = unit
+        return found
+
+    def written(self, offset: int) -> ExtUnit | None:
+        """Give the unit at an offset in the files, or None if none is there."""
+        room = self.chain.file_size - offset % self.chain.file_size
+        head = self.chain.read(offset, min(HEAD_SIZE, room))
+        size = int.from_bytes(head[:2], "big")
+        return unpack(self.chain.read(offset, size) if HEAD_SIZE < size <= min(UNIT_SIZE_MAX, room) else head)
+
+    def write_back(self) -> None:
+        """Write the tail to the files. Raises OSError; the tail then stays."""
+        if self._tail:
+            self._unsynced_from = min(self._unsynced_from, self._tail_start)
+            self.chain.write(self._tail_start, self._tail)
+            self._tail_start += len(self._tail)
+            self._tail = bytearray()
+
+    def take_unsynced(self) -> list[Path]:
+        """Give the files that were written since the last call: they must be synced."""
+        begin, self._unsynced_from = self._unsynced_from, _NOTHING
+        chain = self.chain
+        return [chain.path(start) for start in chain.starts if start + chain.file_size > begin]
+
+    def recover(self, last_address: int | None, *, trusted: bool = True) -> None:
+        """Find the files; go on behind the last unit that an entry points to, None if no entry does.
+
+        What follows it belonged to entries that are lost. If the files do not reach so far, they begin anew
+        there. Raises StoreDamaged.
+
+        Args:
+            trusted: after a clean stop. Otherwise files that are too short or follow a gap count as none.
+        """
+        self.chain.load(drop_unsure=not trusted)
+        if last_address is None:
+            self.chain.remove_from(0)
+            self._tail, self._tail_start = bytearray(), 0
+            return
+        offset, file_size = offset_of(last_address), self.chain.file_size
+        unit = self.written(offset)
+        if unit is not None:
+            self._clear_from(offset + unit.size)
+            self._tail_start = offset + unit.size
+        else:  # lost: another unit must not appear at its address
+            if self.chain.start_of(offset) is None:
+                self.chain.remove_from(0)
+            self._clear_from(offset, BLANK)
+            self._tail_start = offset + file_size - offset % file_size
+        self.chain.remove_from(self._tail_start)
+
+    def take_before(self, address: int) -> list[Path]:
+        """Take the files out of the chain whose units all lie before an address: see ``FileChain``."""
+        return self.chain.take_before(offset_of(address))
+
+    def let_go(self) -> None:
+        """Forget all units; the files are on the disk still, until ``remove``."""
+        self.chain.let_go()
+        self._tail, self._tail_start = bytearray(), 0
+
+    def remove(self) -> None:
+        """Remove all files, and the directory. Raises OSError: then it may be called again."""
+        self.let_go()
+        self.chain.remove()
+
+    def _clear_from(self, offset: int, mark: bytes = b"") -> None:
+        """Put ``mark`` and zeros over what lies at an offset and behind it in its file.
+
+        A Java broker that starts on these files goes through them unit by unit.
+        """
+        start = self.chain.start_of(offset)
+        if start is None:
+            return
+        data_end = start + self.chain.file(start).data_end(offset - start)
+        for at in range(offset, data_end, CLEAR_BYTES):
+            count = min(CLEAR_BYTES, data_end - at)
+            if self.chain.read(at, count).strip(b"\0"):
+                self.chain.write(at, bytes(count))
+        if mark:
+            self.chain.write(offset, mark)
+        self._unsynced_from = min(self._unsynced_from, offset)

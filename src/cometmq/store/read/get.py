@@ -1,0 +1,325 @@
+"""Reading a queue: from a queue offset, within limits, through a filter.
+
+How a read ends, and where the next one should begin; the rows are tried from the top:
+
+=========================================  =======================  =====================================
+What is found                              Status                   Next offset
+=========================================  =======================  =====================================
+no such queue                              NO_MATCHED_LOGIC_QUEUE   0
+a queue that never had a message           NO_MESSAGE_IN_QUEUE      0
+the offset is before the first message     OFFSET_TOO_SMALL         the first message's
+the offset is that of the next message     OFFSET_OVERFLOW_ONE      the same
+the offset is behind that                  OFFSET_OVERFLOW_BADLY    that of the next message
+no entries: their file is missing          OFFSET_FOUND_NULL        the first of the next file
+a message, wanted and there                FOUND                    behind the last entry looked at
+no wanted message, the last that was       MESSAGE_WAS_REMOVING     behind the last entry looked at
+looked for in the log is no longer there
+no wanted message                          NO_MATCHED_MESSAGE       behind the last entry looked at
+=========================================  =======================  =====================================
+
+Limits hold from the second message on: the first is given whatever its size. There are tighter ones for what
+counts as on the disk: what lies further behind the end of the log than a share of the machine's memory. A
+read goes no further than the queue's file that it begins in, and gives records of one file of the log only.
+
+Source: RocketMQ ``store/DefaultMessageStore.java`` (getMessage), ``store/GetMessageStatus.java``.
+"""
+
+from collections.abc import Container, Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+
+from cometmq import kernels
+from cometmq.format.consume_queue_ext import ADDRESS_MAX, ExtUnit
+from cometmq.format.queue_entry import SIZE, unpack_tuples
+from cometmq.kernels.ops import Longs
+from cometmq.kernels.pulls.plain_choice import NOWHERE, EntryChoice, runs_of
+from cometmq.kernels.pulls.rows import (
+    MISSING_AT,
+    MISSING_SIZE,
+    RECORD_SIZE,
+    RUN_AT,
+    RUN_SIZE,
+    ReadOutcome,
+)
+from cometmq.message import Buffer
+from cometmq.store.log.commit_log import CommitLog
+from cometmq.store.queue.consume_queue import ConsumeQueue
+from cometmq.store.read.get_result import GetResult, GetStatus, split
+from cometmq.store.read.limits import Limits
+from cometmq.store.read.log_bytes import bytes_at
+from cometmq.store.read.read_check import sound_records
+from cometmq.store.read.reading import Bytes, Reading
+from cometmq.store.read.residency import are_ready
+
+FILTER_WORK_MAX: Final = 4_000_000
+"""A read looks at no more records once their filter has done so much: others wait meanwhile. See ``work``."""
+
+
+class RecordFilter(Protocol):
+    """What a reader wants, as far as tags codes cannot say it."""
+
+    def may_match(self, store_time: int, bitmap: bytes) -> bool:
+        """Tell whether a record may be wanted, by what its queue's extension says of it."""
+
+    def matches(self, record: bytes) -> bool:
+        """Tell whether a record is wanted."""
+
+    def work(self, record: bytes) -> int:
+        """Return how much work ``matches`` is: of a usual record as much as the filter has characters."""
+
+
+def get_messages(
+    commit_log: CommitLog,
+    queue: ConsumeQueue | None,
+    queue_offset: int,
+    limits: Limits,
+    *,
+    max_count: int,
+    max_bytes: int,
+    tags_codes: Container[int] | None,
+    record_filter: RecordFilter | None = None,
+) -> Reading[GetResult]:
+    """Read messages of one queue from ``queue_offset`` on.
+
+    Args:
+        max_count: most messages wanted; the settings' own limits hold too, and one is given in any case.
+        max_bytes: most bytes wanted; the first message is given whatever its size.
+        tags_codes: the hashes of the wanted tags, or None for all. Different tags can have the same
+            hash: who must be exact compares the tags again.
+        record_filter: looks at each record that would be given, or None.
+    """
+    if queue is None or not queue.min_offset <= queue_offset < queue.max_offset:
+        return outside(queue, queue_offset)
+    wish = _Wish(max_count, max_bytes, tags_codes)
+    if record_filter is None:
+        found = _choose_at_hand(commit_log, queue, queue_offset, limits, wish)
+        if isinstance(found, Bytes):
+            yield found
+            found = _choose_at_hand(commit_log, queue, queue_offset, limits, wish)
+        if isinstance(found, GetResult):
+            return found
+    return (yield from _read_step_by_step(commit_log, queue, queue_offset, limits, wish, record_filter))
+
+
+class _Wish(NamedTuple):
+    """What a read is to give: see ``get_messages``."""
+
+    max_count: int
+    max_bytes: int
+    tags_codes: Container[int] | None
+
+
+def _choose_at_hand(
+    commit_log: CommitLog, queue: ConsumeQueue, queue_offset: int, limits: Limits, wish: _Wish
+) -> GetResult | Bytes | None:
+    """Read what nearly all reads give: sound records in memory, of plain entries, of one file of the log.
+
+    Returns the step that brings what is missing into memory; None if the choice is not for a leaf operation.
+    """
+    max_count, max_bytes, tags_codes = wish
+    codes = None
+    if tags_codes is not None:
+        if not isinstance(tags_codes, frozenset) or not tags_codes:
+            return None
+        codes = _array_of(tags_codes)
+    is_filtered = codes is not None
+    data = entries_at_hand(queue, queue_offset, limits, max_count, is_filtered=is_filtered)
+    if not data or (found := bytes_at(commit_log, int.from_bytes(data[:8], "big"))) is None:
+        return None
+    mapped, file = found
+    entries = np.frombuffer(bytes(data), np.uint8)
+    within = limits.numbers(file, commit_log.written_offset, max_count, max_bytes)
+    chosen = limits.room()
+    ops = kernels.pulls_for(commit_log.crc)
+    choice = ops.choose(entries, codes, file, within, queue_offset, chosen)
+    if choice.outcome is ReadOutcome.MISSING:
+        places, sizes = chosen[MISSING_AT : MISSING_SIZE + 1, : choice.missing_count]
+        if not are_ready(mapped, places, sizes):
+            chain = commit_log.chain
+            stretches = list(zip(places.tolist(), sizes.tolist(), strict=True))
+            return Bytes(chain.files, chain.path(file.begin), stretches)
+        choice = ops.choose(entries, codes, file, within, queue_offset, chosen)
+    if choice.outcome in (ReadOutcome.LEFT, ReadOutcome.MISSING):
+        return None
+    runs = zip(*chosen[RUN_AT : RUN_SIZE + 1, : choice.run_count].tolist(), strict=True)
+    return GetResult(
+        GetStatus.FOUND if choice.record_count else GetStatus.NO_MATCHED_MESSAGE,
+        queue_offset + choice.looked_at,
+        queue.min_offset,
+        queue.max_offset,
+        [mapped.view[place : place + size] for place, size in runs],
+        chosen[RECORD_SIZE, : choice.record_count].tolist(),
+        choice.last < commit_log.written_offset - limits.memory_bytes,
+    )
+
+
+@lru_cache(1024)
+def _array_of(tags_codes: frozenset[int]) -> Longs:
+    return np.array(list(tags_codes), np.int64)
+
+
+def _read_step_by_step(
+    commit_log: CommitLog,
+    queue: ConsumeQueue,
+    queue_offset: int,
+    limits: Limits,
+    wish: _Wish,
+    record_filter: RecordFilter | None,
+) -> Reading[GetResult]:
+    """Read any messages: of extended entries, through a filter, where records are gone, lost or damaged."""
+    max_count, tags_codes = min(max(wish.max_count, 1), limits.most_count), wish.tags_codes
+    next_file = _next_file(queue, queue_offset)
+    wanted = max(limits.scan_count, max_count) if tags_codes or record_filter else max_count
+    data = yield from queue.entries(queue_offset, min(wanted, next_file - queue_offset))
+    if not data:
+        return GetResult(GetStatus.OFFSET_FOUND_NULL, next_file, queue.min_offset, queue.max_offset, [])
+    choice = _Choice(commit_log, limits, max_count, wish.max_bytes, tags_codes, record_filter)
+    if queue.ext is not None and (tags_codes is not None or record_filter is not None):
+        choice.units = yield from queue.ext.units(
+            code for *_, code in unpack_tuples(data) if code <= ADDRESS_MAX
+        )
+    if record_filter is None:
+        runs = yield from _read(choice, data)
+        room = min(max(limits.scan_count, max_count), next_file - queue_offset)
+        if not runs and len(data) < room * SIZE:  # lost messages only, so far
+            data = yield from queue.entries(queue_offset, room)
+            runs = yield from _read(choice, data)
+    else:
+        runs = yield from _read_filtered(choice, data, record_filter)
+    checked = sound_records(commit_log, queue, queue_offset, choice.chosen, runs, choice.looked_at)
+    is_gone = choice.is_last_gone or checked.damaged is not None
+    return GetResult(
+        GetStatus.FOUND
+        if checked.runs
+        else GetStatus.MESSAGE_WAS_REMOVING
+        if is_gone
+        else GetStatus.NO_MATCHED_MESSAGE,
+        queue_offset + checked.looked_at,
+        queue.min_offset,
+        queue.max_offset,
+        checked.runs,
+        checked.sizes,
+        choice.is_far_behind,
+        checked.damaged,
+    )
+
+
+def entries_at_hand(
+    queue: ConsumeQueue, queue_offset: int, limits: Limits, max_count: int, *, is_filtered: bool
+) -> Buffer | None:
+    """Return the entries that a read has to look at, if they are in memory and in one file; or None."""
+    if not 0 < max_count <= limits.memory_count:
+        max_count = min(max(max_count, 1), limits.most_count)
+    wanted = max(limits.scan_count, max_count) if is_filtered else max_count
+    next_file = _next_file(queue, queue_offset)
+    if queue_offset + wanted > next_file:
+        wanted = next_file - queue_offset
+    return queue.entries_at_hand(queue_offset, wanted)
+
+
+class _Choice(EntryChoice):
+    """The choice of any records: of extended entries, and of whichever file of the log.
+
+    Attributes:
+        units: of the queue's extension, by their addresses.
+        is_far_behind: whether the last entry looked at is of a record that counts as on the disk.
+    """
+
+    __slots__ = ("_record_filter", "log", "units")
+
+    def __init__(
+        self,
+        commit_log: CommitLog,
+        limits: Limits,
+        max_count: int,
+        max_bytes: int,
+        tags_codes: Container[int] | None,
+        record_filter: RecordFilter | None,
+    ) -> None:
+        super().__init__(limits.within(commit_log.written_offset, max_count, max_bytes), tags_codes)
+        self.log = commit_log
+        self.units: Mapping[int, ExtUnit] = {}
+        self._record_filter = record_filter
+
+    @property
+    def is_far_behind(self) -> bool:
+        """Whether the last entry looked at is of a record that counts as on the disk."""
+        return self.last < self.limits.near_offset
+
+    def may_match(self, address: int) -> bool:
+        """Decide whether an extended entry may be wanted; if its unit is lost, the record decides."""
+        unit = self.units.get(address)
+        if unit is None:
+            return True
+        if self.codes is not None and unit.tags_code not in self.codes:
+            return False
+        return self._record_filter is None or self._record_filter.may_match(unit.store_time, unit.bitmap)
+
+    def stretch_at(self, offset: int) -> tuple[int, int]:
+        """Return from where to where the file that holds an offset can be read."""
+        stretch = self.log.stretch(offset)
+        if stretch is None:  # nor are the other records of that file
+            file_size = self.log.chain.file_size
+            self.gone_before = offset - offset % file_size + file_size
+            return NOWHERE
+        return stretch
+
+
+def _read(choice: _Choice, data: Buffer) -> Reading[list[Buffer]]:
+    """Read the records that are chosen from the entries in ``data`` that are not done with."""
+    before, chain = len(choice.chosen), choice.log.chain
+    choice.begin, choice.end = NOWHERE  # what a filter left of an earlier file does not hold up the next one
+    choice.go_on(unpack_tuples(memoryview(data)[choice.looked_at * SIZE :]))
+    stretches = runs_of(choice.chosen[before:], choice.begin)
+    if not stretches:
+        return []
+    runs: list[Buffer] | None = yield Bytes(chain.files, chain.path(choice.begin), stretches)
+    if runs is None:  # removed since
+        del choice.chosen[before:]
+        choice.is_last_gone = True
+    return runs or []
+
+
+def _read_filtered(choice: _Choice, data: Buffer, record_filter: RecordFilter) -> Reading[list[Buffer]]:
+    """Read records, and return those that are wanted; go on until they reach the limits."""
+    wanted: list[Buffer] = []
+    work = 0
+    while choice.looked_at * SIZE < len(data) and work < FILTER_WORK_MAX:
+        before = len(wanted)
+        runs = yield from _read(choice, data)
+        chosen = choice.chosen[before:]
+        records = split(b"".join(runs), [size for _, _, size in chosen])
+        matching = [
+            (one, record)
+            for one, record in zip(chosen, records, strict=True)
+            if record_filter.matches(record)
+        ]
+        wanted += [record for _, record in matching]
+        work += sum(map(record_filter.work, records))
+        if wanted and len(wanted) == len(choice.chosen):
+            break  # none was left out, so a limit is reached
+        choice.chosen[before:] = [one for one, _ in matching]
+        choice.is_last_gone = False
+    return wanted
+
+
+def outside(queue: ConsumeQueue | None, queue_offset: int) -> GetResult:
+    """Return why nothing is at ``queue_offset``."""
+    if queue is None:
+        return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0, [])
+    low, high = queue.min_offset, queue.max_offset
+    if high == 0:
+        return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, low, high, [])
+    if queue_offset < low:
+        return GetResult(GetStatus.OFFSET_TOO_SMALL, low, low, high, [])
+    if queue_offset == high:
+        return GetResult(GetStatus.OFFSET_OVERFLOW_ONE, high, low, high, [])
+    return GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, high, low, high, [])
+
+
+def _next_file(queue: ConsumeQueue, queue_offset: int) -> int:
+    """Return where the queue's next file begins, or where its messages end."""
+    per_file = queue.chain.file_size // SIZE
+    return min(queue_offset - queue_offset % per_file + per_file, queue.max_offset)

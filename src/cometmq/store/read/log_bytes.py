@@ -1,0 +1,56 @@
+"""Files of the log as leaf operations take them, and records that are read from them at once."""
+
+from typing import Final
+
+import numpy as np
+
+from cometmq.format.record import QUEUE_OFFSET_AT
+from cometmq.format.record_check import is_message
+from cometmq.io.files import FileMap
+from cometmq.kernels.pulls.rows import LogBytes
+from cometmq.store.log.commit_log import RECORD_START_SIZE, CommitLog, size_of_record
+from cometmq.store.read.reading import Reading
+
+_NOTHING: Final = np.empty(0, np.uint8)
+
+
+NOWHERE: Final = LogBytes(_NOTHING, _NOTHING, 0, 0)
+
+
+def bytes_at(commit_log: CommitLog, offset: int) -> tuple[FileMap, LogBytes] | None:
+    """Give the map of the file that holds an offset, and its bytes; None if it cannot be read there."""
+    stretch = commit_log.stretch(offset)
+    if stretch is None or offset >= stretch[1]:
+        return None
+    try:
+        mapped = commit_log.chain.file(stretch[0]).mapped()
+    except OSError:
+        return None  # whoever reads it the plain way will say so
+    if mapped is None:
+        return None
+    data, resident = np.frombuffer(mapped.view, np.uint8), np.frombuffer(mapped.resident, np.uint8)
+    return mapped, LogBytes(data, resident, *stretch)
+
+
+def record_at_hand(commit_log: CommitLog, physical_offset: int) -> bytes | None:
+    """Return the record that begins at a CommitLog offset, if it is sound and in memory; else None."""
+    stretch = commit_log.stretch(physical_offset)
+    if stretch is None:
+        return None
+    begin, end = stretch
+    mapped, at = commit_log.chain.file(begin).mapped(), physical_offset - begin
+    if mapped is None or (head := mapped.ready(at, at + RECORD_START_SIZE)) is None:
+        return None
+    size = size_of_record(head, physical_offset)
+    if size is None or physical_offset + size > end or (data := mapped.ready(at, at + size)) is None:
+        return None
+    record = bytes(data)
+    queue_offset = int.from_bytes(record[QUEUE_OFFSET_AT : QUEUE_OFFSET_AT + 8], "big")
+    return record if is_message(record, physical_offset, queue_offset, commit_log.crc) else None
+
+
+def record_at(commit_log: CommitLog, physical_offset: int) -> Reading[bytes | None]:
+    """Read the record that begins at a CommitLog offset; None if none does, or it is damaged."""
+    if (record := record_at_hand(commit_log, physical_offset)) is not None:
+        return record
+    return (yield from commit_log.record_at(physical_offset))

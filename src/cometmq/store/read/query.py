@@ -1,0 +1,66 @@
+"""Finding records by key, through the index of an open store."""
+
+from typing import Final, NamedTuple
+
+from cometmq.errors import DamagedRecord
+from cometmq.format.checksum import Crc
+from cometmq.format.dispatch import KeyKind, has_key
+from cometmq.format.record import decode
+from cometmq.store.index.index import Index
+from cometmq.store.log.commit_log import CommitLog
+from cometmq.store.read.log_bytes import record_at
+from cometmq.store.read.reading import PAUSE, Reading
+
+COMPARED_AT_ONCE: Final = 64
+"""So many records are compared before others get their turn: each may have the hash and not the key."""
+
+
+class QueryResult(NamedTuple):
+    """What a query by key gave: raw records, oldest first, and how far the index goes."""
+
+    records: list[bytes]
+    index_last_update_time: int
+    index_last_update_offset: int
+
+
+def query_records(
+    log: CommitLog,
+    index: Index,
+    topic: str,
+    key: str,
+    *,
+    max_count: int,
+    begin_time: int,
+    end_time: int,
+    kind: KeyKind = KeyKind.ANY,
+) -> Reading[QueryResult]:
+    """Find the newest records of a topic with a key, stored within a time range (ms).
+
+    The index compares a hash of topic and key, so each record is compared with both; ``max_count`` is of
+    those that have them. A record that has the key twice is found once.
+
+    Args:
+        kind: which of a message's keys count.
+    """
+    compared: dict[int, bytes | None] = {}
+    asked = max_count
+    while True:
+        offsets = yield from index.find(topic, key, begin_time=begin_time, end_time=end_time, max_count=asked)
+        for offset in sorted(set(offsets).difference(compared), reverse=True):
+            record = yield from record_at(log, offset)
+            compared[offset] = record if record is not None and _has(record, topic, key, kind) else None
+            if len(compared) % COMPARED_AT_ONCE == 0:
+                yield PAUSE
+        found = sorted(offset for offset, record in compared.items() if record is not None)
+        if len(found) >= max_count or len(offsets) < asked:
+            break
+        asked *= 2  # others have the same hash, or a record has the key twice
+    records = [compared[offset] for offset in found[max(len(found) - max_count, 0) :]]
+    return QueryResult([record for record in records if record is not None], *index.last_update)
+
+
+def _has(data: bytes, topic: str, key: str, kind: KeyKind) -> bool:
+    try:
+        return has_key(decode(data, crc=Crc.NONE), topic, key, kind)
+    except DamagedRecord:
+        return False

@@ -1,0 +1,82 @@
+"""Checking each message as it is read: damaged ones are left out, reported and passed over."""
+
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cometmq.errors import DamagedRecord
+from cometmq.format.record_check import is_message
+from cometmq.format.scan import Stop, check
+from cometmq.kernels.pulls.plain_choice import ChosenRecord
+from cometmq.message import Buffer
+from cometmq.store.log.commit_log import CommitLog
+from cometmq.store.queue.consume_queue import ConsumeQueue
+
+log = logging.getLogger(__name__)
+
+
+class Checked(NamedTuple):
+    """What of the records read can be given.
+
+    Attributes:
+        runs: their bytes, ``sizes`` that of each.
+        looked_at: so many entries are done with.
+        damaged: why the first record is not given, if it is damaged.
+    """
+
+    runs: list[Buffer]
+    sizes: Sequence[int]
+    looked_at: int
+    damaged: DamagedRecord | None
+
+
+def sound_records(
+    commit_log: CommitLog,
+    queue: ConsumeQueue,
+    queue_offset: int,
+    chosen: Sequence[ChosenRecord],
+    runs: list[Buffer],
+    looked_at: int,
+) -> Checked:
+    """Leave a damaged message out of what a read gives: a read ends before it, the next passes over it.
+
+    Args:
+        queue_offset: where the read began.
+        runs: the bytes of the chosen records, side by side.
+    """
+    data, damaged = b"".join(runs), None
+    begin, at = 0, 0
+    for count, (number, offset, size) in enumerate(chosen):
+        if not is_message(data[at : at + size], offset, queue_offset + number, commit_log.crc):
+            if at > begin or damaged is not None:
+                sizes = _sizes(chosen[0 if damaged is None else 1 : count])
+                return Checked([data[begin:at]] if at > begin else [], sizes, number, damaged)
+            damaged = report(commit_log, queue, queue_offset + number, offset, size)
+            begin = at + size
+        at += size
+    if damaged is None:
+        return Checked(runs, _sizes(chosen), looked_at, None)
+    return Checked([data[begin:]] if at > begin else [], _sizes(chosen[1:]), looked_at, damaged)
+
+
+def _sizes(chosen: Sequence[ChosenRecord]) -> list[int]:
+    return [size for _, _, size in chosen]
+
+
+def report(
+    commit_log: CommitLog, queue: ConsumeQueue, queue_offset: int, physical_offset: int, size: int
+) -> DamagedRecord:
+    """Log and return what is wrong with a message that is not given out: file, place, what helps."""
+    start = commit_log.chain.start_of(physical_offset)
+    assert start is not None, "it was read there"
+    path, position = commit_log.chain.path(start), physical_offset - start
+    view = commit_log.chain.file(start).view()
+    found = check(view, position, commit_log.chain.file_size, base_offset=start, crc=commit_log.crc)
+    if isinstance(found, Stop):
+        why, remedy = found.detail or "zeros", "run `cometmq store verify` for all that is damaged"
+    else:
+        why = f"the record there has queue offset {found.queue_offset} and {found.size} bytes"
+        remedy = "run `cometmq store rebuild` if `cometmq store verify` says that the queue is damaged"
+    of = f"{queue.topic}-{queue.queue_id}, queue offset {queue_offset}"
+    log.error("%s, byte %d, %d bytes: %s cannot be read: %s; %s", path, position, size, of, why, remedy)
+    return DamagedRecord(physical_offset, why)

@@ -1,0 +1,143 @@
+"""What can be asked of an open store, as readings: see ``reading``."""
+
+from collections.abc import Callable, Container
+
+from cometmq.format.consume_queue_ext import ADDRESS_MAX
+from cometmq.format.dispatch import KeyKind
+from cometmq.format.queue_entry import QueueEntry, unpack_many, unpack_tuples
+from cometmq.store.parts import Parts
+from cometmq.store.read.bulk_finds import BulkFinds
+from cometmq.store.read.bulk_reads import BulkReads
+from cometmq.store.read.get import RecordFilter, get_messages
+from cometmq.store.read.get_result import GetResult
+from cometmq.store.read.limits import Limits
+from cometmq.store.read.log_bytes import record_at
+from cometmq.store.read.query import QueryResult, query_records
+from cometmq.store.read.reading import Reading
+from cometmq.store.read.seek import NEVER, offset_by_time, store_time_at
+from cometmq.store.settings import StoreSettings
+
+TIME_MAX = 2**63 - 1
+
+
+class Readings:
+    """Makes the readings of one store.
+
+    Args:
+        catch_up: brings the index up to what is dispatched.
+        confirm_offset: gives the CommitLog offset before which all may be given to readers.
+
+    Attributes:
+        bulk: answers many reads of queues at a time.
+        finds: answers many queries by id and key at a time.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        settings: StoreSettings,
+        catch_up: Callable[[], None],
+        confirm_offset: Callable[[], int],
+    ) -> None:
+        self._log = parts.log
+        self._queues = parts.queues
+        self._index = parts.index
+        self._settings = settings
+        self._limits = Limits.of(settings)
+        self.bulk = BulkReads(parts.log, parts.queues, self._limits, reads_later=settings.reads_later)
+        self._catch_up = catch_up
+        self._confirm_offset = confirm_offset
+        self.finds = BulkFinds(parts.log, parts.index, settings.max_msgs_num_batch, catch_up, confirm_offset)
+
+    def get(
+        self,
+        topic: str,
+        queue_id: int,
+        queue_offset: int,
+        max_count: int = 32,
+        max_bytes: int = TIME_MAX,
+        tags_codes: Container[int] | None = None,
+        record_filter: RecordFilter | None = None,
+    ) -> Reading[GetResult]:
+        """Read messages of one queue: see ``get.get_messages``."""
+        return (
+            yield from get_messages(
+                self._log,
+                self._queues.find(topic, queue_id),
+                queue_offset,
+                self._limits,
+                max_count=max_count,
+                max_bytes=max_bytes,
+                tags_codes=tags_codes,
+                record_filter=record_filter,
+            )
+        )
+
+    def entries(self, topic: str, queue_id: int, queue_offset: int, count: int) -> Reading[list[QueueEntry]]:
+        """Read ``count`` entries of a queue, fewer at its end, and none from before its beginning."""
+        queue = self._queues.find(topic, queue_id)
+        if queue is None or count <= 0 or queue_offset < queue.min_offset:
+            return []
+        return list(unpack_many((yield from queue.entries(queue_offset, count))))
+
+    def tags_codes(self, topic: str, queue_id: int, queue_offset: int, count: int) -> Reading[list[int]]:
+        """Read the tags codes of ``count`` entries of a queue, fewer at its end.
+
+        The address of a unit that is lost stays in the place of the code that it had.
+        """
+        queue = self._queues.find(topic, queue_id)
+        if queue is None or count <= 0:
+            return []
+        data = yield from queue.entries(queue_offset, count)
+        codes = [code for *_, code in unpack_tuples(data)]
+        addresses = [code for code in codes if code <= ADDRESS_MAX]
+        if queue.ext is None or not addresses:
+            return codes
+        units = yield from queue.ext.units(addresses)
+        return [units[code].tags_code if code in units else code for code in codes]
+
+    def record(self, physical_offset: int) -> Reading[bytes | None]:
+        """Read the record at a CommitLog offset, None if none that may be read begins there."""
+        if physical_offset >= self._confirm_offset():
+            return None
+        return (yield from record_at(self._log, physical_offset))
+
+    def query(
+        self,
+        topic: str,
+        key: str,
+        max_count: int = 32,
+        begin_time: int = 0,
+        end_time: int = TIME_MAX,
+        kind: KeyKind = KeyKind.ANY,
+    ) -> Reading[QueryResult]:
+        """Find messages of a topic by a key, stored within a time range (ms)."""
+        if self._index is None:
+            return QueryResult([], 0, 0)
+        self._catch_up()
+        return (
+            yield from query_records(
+                self._log,
+                self._index,
+                topic,
+                key,
+                max_count=min(max_count, self._settings.max_msgs_num_batch),
+                begin_time=begin_time,
+                end_time=end_time,
+                kind=kind,
+            )
+        )
+
+    def offset_by_time(self, topic: str, queue_id: int, time_ms: int, *, upper: bool = False) -> Reading[int]:
+        """Find a queue offset by store time: see ``seek.offset_by_time``; 0 for a queue without messages."""
+        queue = self._queues.find(topic, queue_id)
+        if queue is None:
+            return 0
+        return (yield from offset_by_time(self._log, queue, time_ms, upper=upper))
+
+    def store_time_at(self, topic: str, queue_id: int, queue_offset: int) -> Reading[int]:
+        """Find when a message was stored, ms; -1 if it is not there."""
+        queue = self._queues.find(topic, queue_id)
+        if queue is None:
+            return NEVER
+        return (yield from store_time_at(self._log, queue, queue_offset))

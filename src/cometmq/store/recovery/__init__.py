@@ -1,0 +1,1 @@
+"""Recovery: determine the state of a store that is opened, and rebuild what is derived."""

@@ -1,0 +1,202 @@
+"""Rebuilding ConsumeQueues and Index from the CommitLog alone.
+
+The new files are built in ``rebuild/`` inside the store, written to the disk, and swapped in by
+renaming: the old directory moves to ``rebuild/<name>.old``, the new one takes its place, for
+``consumequeue/`` and then for ``index/``; then ``rebuild/`` is removed. A crash leaves
+
+* while building: the old files, untouched;
+* between two renames: of each directory the old or the new one, whole, or none. A start finds a missing
+  one and dispatches the CommitLog from its beginning.
+
+What a crash leaves in ``rebuild/`` is removed by the next rebuild. CommitLog, checkpoint, ``abort`` and
+tables stay as they are: a store that was killed is recovered by its next start as it would have been.
+
+When a delayed message is due stands in its queue entry only: it is computed anew, by the
+``messageDelayLevel`` of the settings, and the result says which that was.
+
+Queue entries are made without extensions: which filters were known when a message was stored is not in the
+log. So ``consumequeue_ext/`` is removed; consumers get the same messages, only each is looked at.
+
+The result equals what a broker wrote, byte for byte, but for this: an index file is named by the store
+time of its first record (a broker names it by the time of its making, some ms later); records that a
+broker indexed twice around a restart are there once; and the queues of topics that a Java broker deleted
+come back as far as their messages are still in the log.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from cometmq import kernels
+from cometmq.errors import StoreDamaged, StoreLocked
+from cometmq.format import layout
+from cometmq.format.delay_level import SCHEDULE_TOPIC
+from cometmq.format.queue_entry import SIZE as QUEUE_ENTRY_SIZE
+from cometmq.io.clock import Clock, SystemClock
+from cometmq.io.files import Disk, FileLayer
+from cometmq.io.open_files import OpenFiles
+from cometmq.store.finding import Severity
+from cometmq.store.index.index import Index
+from cometmq.store.offline.directory import StoreDirectory, check_is_store
+from cometmq.store.progress import Progress
+from cometmq.store.queue.queues import Queues
+from cometmq.store.recovery.log_scan import Damage, LogScan
+from cometmq.store.recovery.replay import Gap, Replay
+from cometmq.store.settings import StoreSettings
+from cometmq.store.upkeep.sync_order import files_then_directories
+
+BUILD_DIRECTORY = "rebuild"
+OLD_SUFFIX = ".old"
+PENDING_MAX = 16 * 1024 * 1024
+"""Bytes of queue entries that may wait in memory for being written."""
+
+
+class Rebuilt(NamedTuple):
+    """What a rebuild did.
+
+    Attributes:
+        messages: records dispatched.
+        queues: queues made.
+        index_files: index files made.
+        bytes: length of the log that was read.
+        duration_ms: how long it took.
+        damages: stretches of the log that are no records.
+        gaps: stretches of queues whose messages are lost.
+        delayed: how many of the messages are in the queues of the schedule's topic.
+        delay_levels: the ``messageDelayLevel`` by which it was computed when those are due.
+    """
+
+    messages: int
+    queues: int
+    index_files: int
+    bytes: int
+    duration_ms: int
+    damages: list[Damage]
+    gaps: list[Gap]
+    delayed: int
+    delay_levels: str
+
+
+def rebuild(
+    directory: Path | str,
+    settings: StoreSettings | None = None,
+    *,
+    layer: FileLayer | None = None,
+    clock: Clock | None = None,
+    progress: Progress | None = None,
+) -> Rebuilt:
+    """Replace ``consumequeue/`` and ``index/`` of a closed store by what its CommitLog says.
+
+    Args:
+        settings: of the broker; by default the sizes are told from the files there are, and the delay levels
+            are RocketMQ's.
+        progress: told the bytes of the log that are done, and all of them.
+
+    Raises:
+        StoreLocked: a process has it open.
+        StoreDamaged: a file of the CommitLog is missing or of the wrong length.
+        SettingsError: there is no store, or its sizes cannot be told.
+        OSError: the disk refuses; the old files are there then.
+    """
+    root, layer, clock = Path(directory), layer or Disk(), clock or SystemClock()
+    check_is_store(layer, root)
+    token = layer.lock(layout.lock_path(root))
+    if token is None:
+        raise StoreLocked(f"{root} is open in another process: stop it first")
+    begin_ms = clock.monotonic_ms()
+    try:
+        with StoreDirectory(root, settings, layer) as store:
+            rebuilt = _build_andswap(store, layer, progress)
+    finally:
+        layer.unlock(token)
+    return rebuilt._replace(duration_ms=clock.monotonic_ms() - begin_ms)
+
+
+def _build_andswap(store: StoreDirectory, layer: FileLayer, progress: Progress | None) -> Rebuilt:
+    for finding in store.findings:
+        if finding.severity is Severity.DAMAGE:
+            raise StoreDamaged(str(finding))
+    building = store.root / BUILD_DIRECTORY
+    remove_tree(layer, building)
+    try:
+        rebuilt = _build(store, layer, building, progress)
+        swap(layer, layout.consume_queues_dir(building), layout.consume_queues_dir(store.root))
+        remove_tree(layer, layout.consume_queue_exts_dir(store.root))
+        if store.settings.message_index_enable:
+            swap(layer, layout.index_dir(building), layout.index_dir(store.root))
+    finally:
+        remove_tree(layer, building)
+    return rebuilt
+
+
+def _build(store: StoreDirectory, layer: FileLayer, building: Path, progress: Progress | None) -> Rebuilt:
+    """Build the new files under ``building``, on the disk on return."""
+    settings = store.settings
+    files = OpenFiles(layer, writable=True)
+    try:
+        queues = Queues(files, building, settings.queue_file_size)
+        layer.make_directory(layout.consume_queues_dir(building))
+        index = None
+        if settings.message_index_enable:
+            index = Index(files, building, settings.max_hash_slot_num, settings.max_index_num)
+        begin, total = store.log.min_offset, store.data_bytes()
+        kernels.load_for(total)
+        replay = Replay(queues, index, store.delay_levels, deleted=store.deleted)
+        scan = LogScan(store.log, begin, vouched_time=store.vouched_time)
+        pending = 0
+        for chunk in replay.walk(iter(scan)):
+            store.drop_pages()
+            pending += chunk.scan.count * QUEUE_ENTRY_SIZE
+            if pending > PENDING_MAX:
+                queues.write_back()
+                pending = 0
+            if progress is not None:
+                progress(chunk.end_offset - begin, total)
+        queues.write_back()
+        index_paths = _finish_index(index)
+        queue_paths = [queue.chain.path(start) for queue in queues for start in queue.chain.starts]
+        layer.sync_all(files_then_directories(queue_paths + index_paths, building))
+    finally:
+        files.close()
+    made = list(queues)
+    return Rebuilt(
+        messages=replay.messages,
+        queues=len(made),
+        index_files=len(index_paths),
+        bytes=scan.end_offset - begin,
+        duration_ms=0,
+        damages=scan.damages,
+        gaps=replay.gaps,
+        delayed=sum(queue.max_offset for queue in made if queue.topic == SCHEDULE_TOPIC),
+        delay_levels=settings.message_delay_level,
+    )
+
+
+def _finish_index(index: Index | None) -> list[Path]:
+    if index is None:
+        return []
+    index.write_back()
+    return index.paths()
+
+
+def swap(layer: FileLayer, built: Path, place: Path) -> None:
+    """Put directory ``built`` into ``place``; what was there goes to where ``built`` was, marked as old."""
+    old = built.with_name(built.name + OLD_SUFFIX)
+    existed = layer.exists(place)
+    if existed:
+        layer.rename(place, old)
+    try:
+        layer.rename(built, place)
+    except OSError:
+        if existed:
+            layer.rename(old, place)
+        raise
+
+
+def remove_tree(layer: FileLayer, path: Path) -> None:
+    """Remove a file, or a directory with all in it; no error if there is none."""
+    if not layer.is_directory(path):
+        layer.remove(path, durable=False)
+        return
+    for name in layer.names(path):
+        remove_tree(layer, path / name)
+    layer.remove_directory(path, durable=False)

@@ -1,0 +1,64 @@
+"""Finding the log's last records that hold some bytes, without walking all the others.
+
+Who has these bytes is found by a search for them, and where its record begins by a search backwards. That is
+for a start, when there are no kernels yet.
+"""
+
+import re
+from collections.abc import Iterator
+
+from cometmq.errors import DamagedRecord
+from cometmq.format.record import MAGIC_AT, MAGIC_V1, MAGIC_V2, RecordHead, read_head
+from cometmq.message import Buffer
+from cometmq.store.log.commit_log import CommitLog
+from cometmq.store.read.log_seek import log_offset_by_time
+
+_MAGICS = [magic.to_bytes(4, "big") for magic in (MAGIC_V1, MAGIC_V2)]
+_REACHES = [1 << 10, 1 << 16, 1 << 32]
+"""So far back a record's begin is looked for: most are short."""
+
+
+def recent_records(
+    log: CommitLog, since_ms: int, bytes_max: int, having: bytes
+) -> Iterator[tuple[Buffer, RecordHead]]:
+    """Go through the records that hold ``having``, oldest first; gives a file's bytes and the head in them.
+
+    Args:
+        since_ms: store time, ms, of the earliest record that is wanted.
+        bytes_max: how much of the log's end is searched.
+    """
+    begin = max(log_offset_by_time(log, since_ms), log.written_offset - bytes_max)
+    sought = re.compile(re.escape(having))
+    for start in list(log.chain.starts):
+        if begin >= start + log.chain.file_size or start >= log.written_offset:
+            continue
+        with log.chain.held(start) as file:  # a thread may be in here
+            view = file.view()
+            position, end = max(begin - start, 0), min(log.written_offset - start, len(view))
+            for found in sought.finditer(view, position, end):
+                if found.start() < position:
+                    continue  # in the record that was given last
+                head = _record_around(view, found.start(), position, end, start)
+                if head is not None:
+                    yield view, head
+                    position = head.position + head.size
+
+
+def _record_around(view: memoryview, place: int, begin: int, end: int, base_offset: int) -> RecordHead | None:
+    """Find the record that begins at ``begin`` or later and holds the byte at ``place``."""
+    behind = place
+    for reach in _REACHES:
+        low = max(place - reach, begin)
+        stretch = bytes(view[low:behind])
+        at = len(stretch)
+        while (at := max(stretch.rfind(magic, 0, at) for magic in _MAGICS)) >= MAGIC_AT:
+            position = low + at - MAGIC_AT
+            try:
+                head = read_head(view, position, end, physical_offset=base_offset + position)
+            except DamagedRecord:
+                continue  # bytes that only look like a begin
+            return head if position + head.size > place else None
+        if low == begin:
+            break
+        behind = min(low + 2 * MAGIC_AT, place)  # one may lie across the border
+    return None

@@ -1,0 +1,1 @@
+"""Timed messages: the timer wheel and its log."""

@@ -1,0 +1,322 @@
+"""The timer: which messages are due when. A wheel of slots, whose messages the timer log chains up.
+
+::
+
+    timer topic's queue   … 17 18 19          put     timer log    … unit ◄─ unit ◄─ unit
+                               └ queue_offset ───►    timer wheel  slot of a second: its last unit
+                                                                        └ due ───► given out
+
+All of it can be made again from the timer topic. Written are first the log, then the wheel, then the
+checkpoint; what the log holds behind the checkpoint is put into the wheel again at the next start. A slot
+whose messages have been given out is cleared, once they are on the disk.
+
+Source: RocketMQ ``store/timer/TimerMessageStore.java``.
+"""
+
+import heapq
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from cometmq.errors import FormatError
+from cometmq.format import layout
+from cometmq.format.java.java_hash import java_hash
+from cometmq.format.timer import wheel as timer_wheel
+from cometmq.format.timer.checkpoint import SIZE as CHECKPOINT_SIZE
+from cometmq.format.timer.checkpoint import TimerCheckpoint
+from cometmq.format.timer.log import DEFAULT, DELETE, NO_PREVIOUS, ROLL, Unit
+from cometmq.format.timer.log import SIZE as UNIT_SIZE
+from cometmq.format.timer.wheel import Slot
+from cometmq.io.files import File
+from cometmq.io.open_files import OpenFiles
+from cometmq.store.settings import StoreSettings
+from cometmq.store.timer.timer_log import TimerLog
+
+EMPTY: Final = Slot(0, NO_PREVIOUS, NO_PREVIOUS, 0)
+READ_TIME_LATE_MS: Final = 60_000
+"""While nothing waits, the checkpoint may say that it is so much earlier."""
+
+_log = logging.getLogger(__name__)
+
+
+class Timed(NamedTuple):
+    """A message that waits for its time.
+
+    Attributes:
+        time: when it is due, ms since the epoch.
+        physical_offset: of its record, as it waits, in the CommitLog.
+        topic: the one that it is for.
+        is_delete: whether it takes another one back.
+    """
+
+    time: int
+    physical_offset: int
+    record_size: int
+    topic: str
+    is_delete: bool
+
+
+class Changes(NamedTuple):
+    """What is to be written: see ``Timer.take_changes``."""
+
+    slots: dict[int, Slot]
+    log_paths: set[Path]
+    checkpoint: TimerCheckpoint
+
+
+class Timer:
+    """The timer of a store. One thread owns it; what is said to be safe from any thread is.
+
+    Args:
+        root: the store's directory.
+
+    Attributes:
+        queue_offset: of the timer topic's queue; messages before it have been put.
+    """
+
+    def __init__(self, files: OpenFiles, root: Path, settings: StoreSettings) -> None:
+        self._files = files
+        self._wheel_path = layout.timer_wheel_path(root)
+        self._checkpoint_path = layout.timer_checkpoint_path(root)
+        self._log = TimerLog(files, layout.timer_log_dir(root), settings.mapped_file_size_timer_log)
+        self._precision_ms = settings.timer_precision_ms
+        self._window = settings.timer_roll_window
+        self._slots: dict[int, Slot] = {}
+        self._times: list[int] = []
+        self._changed: set[int] = set()
+        self._taken: Slot | None = None
+        self._is_loaded = False
+        self._was_put = (0, 0)  # before which queue offset, and due before which time, when it began anew
+        self._saved = TimerCheckpoint()
+        self.queue_offset = 0
+
+    def load(self, log_end: int) -> Unit | None:
+        """Read what the files say of messages before ``log_end`` of the CommitLog.
+
+        Gives the log's last unit if it is behind the checkpoint: all messages up to its own have been put.
+        If the files do not fit together, all in the timer topic is to be put anew, from its begin on; what
+        has been given out is then passed over. Raises StoreDamaged or OSError.
+        """
+        self._log.load()
+        saved = self._load_checkpoint()
+        self._saved = saved or TimerCheckpoint()
+        self.queue_offset = self._saved.queue_offset
+        slots = self._load_slots()
+        self._slots = slots or {}
+        last = self._replay(log_end)
+        is_lost = saved is None or (slots is None and self.queue_offset > 0)
+        if is_lost or not all(map(self._is_in_log, self._slots.values())):
+            self._begin_anew()
+            last = None
+        self._times = sorted(self._slots)
+        self._files.drop_pages()
+        self._is_loaded = True
+        return last
+
+    def put(self, waiting: Sequence[Timed], next_queue_offset: int, now_ms: int) -> None:
+        """Take in messages, in their order in the timer topic, of which ``next_queue_offset`` comes next.
+
+        What is due already is so when this second has passed, or with others of its own that still wait: one
+        of them may be the one that it takes back. Raises OSError: then none is taken in.
+        """
+        now = now_ms // self._precision_ms
+        if self._taken is not None:
+            now = max(now, self._taken.time + 1)
+        put_before, given_out_before = self._was_put
+        if next_queue_offset <= put_before:
+            waiting = [message for message in waiting if message.time >= given_out_before]
+        slots: dict[int, Slot] = {}
+        units = []
+        positions = self._log.next_positions(len(waiting))
+        for message, position in zip(waiting, positions, strict=True):
+            unit = self._unit(message, now)
+            time = unit.time // self._precision_ms
+            slot = slots.get(time) or self._slots.get(time) or EMPTY
+            units.append(unit._replace(previous=slot.last))
+            slots[time] = _with(slot, time, position, unit)
+        if units:
+            self._log.append(positions, units)
+        for time in slots.keys() - self._slots.keys():
+            heapq.heappush(self._times, time)
+        self._slots |= slots
+        self._changed |= slots.keys()
+        self.queue_offset = next_queue_offset
+
+    def next_time(self) -> int | None:
+        """Give when messages are due next, ms since the epoch; None if none wait."""
+        return self._times[0] * self._precision_ms if self._times else None
+
+    def take(self, now_ms: int) -> Slot | None:
+        """Take the next slot whose time has passed, to be given out before another is taken; or None."""
+        assert self._taken is None, f"the slot of {self._taken} is not given out yet"
+        if not self._times or self._times[0] >= now_ms // self._precision_ms:
+            return None
+        self._taken = self._slots.pop(heapq.heappop(self._times))
+        return self._taken
+
+    def units(self, slot: Slot) -> list[Unit]:
+        """Give the units of a slot, in their order; waits for the disk. Safe from any thread.
+
+        Raises OSError.
+        """
+        return self._log.chained(slot.last)
+
+    def done(self) -> None:
+        """Note that the messages of the slot that was taken have been given out."""
+        assert self._taken is not None, "no slot was taken"
+        self._changed.add(self._taken.time)
+        self._taken = None
+
+    def take_changes(self, now_ms: int) -> Changes | None:
+        """Give what has changed since the last time, if anything has: to be saved, or given back.
+
+        It may be saved once all that has been given out till now is on the disk.
+        """
+        read_time = self._read_time(now_ms)
+        is_late = read_time - self._saved.read_time > READ_TIME_LATE_MS
+        if not self._is_loaded:
+            return None  # what the files say is not known: it must stay
+        if not self._changed and self.queue_offset == self._saved.queue_offset and not is_late:
+            return None
+        changed, self._changed = self._changed, set()
+        slots = {time: self._slots.get(time, EMPTY) for time in changed}
+        if self._taken is not None and self._taken.time in slots:
+            slots[self._taken.time] = self._taken
+        checkpoint = TimerCheckpoint(
+            read_time,
+            self._log.end,
+            self.queue_offset,
+            self.queue_offset,
+            timestamp=now_ms,
+            counter=self._saved.counter + 1,
+        )
+        return Changes(slots, self._log.take_unsynced(), checkpoint)
+
+    def save(self, changes: Changes) -> None:
+        """Write changes and wait for the disk. Safe from any thread. Raises OSError."""
+        layer = self._files.layer
+        layer.sync_all(changes.log_paths)
+        if changes.slots:
+            wheel = self._file(self._wheel_path, timer_wheel.SIZE)
+            for time, slot in changes.slots.items():
+                wheel.write(timer_wheel.position_of(time), slot.pack())
+            layer.sync(self._wheel_path)
+        self._file(self._checkpoint_path, CHECKPOINT_SIZE).write(0, changes.checkpoint.pack())
+        layer.sync(self._checkpoint_path)
+        self._saved = changes.checkpoint
+
+    def give_back(self, changes: Changes) -> None:
+        """Note that changes could not be saved."""
+        self._changed |= changes.slots.keys()
+        self._log.note_unsynced(changes.log_paths)
+
+    def expired(self, physical_offset: int) -> list[Path]:
+        """Give files of the timer log that name only messages before a CommitLog offset: to be removed."""
+        return self._log.expired(physical_offset)
+
+    def remove(self, paths: Sequence[Path]) -> None:
+        """Remove files that have expired. Safe from any thread. Raises OSError."""
+        for path in paths:
+            self._files.layer.remove(path)
+
+    def close(self) -> None:
+        """Close the files."""
+        self._files.close()
+
+    def _read_time(self, now_ms: int) -> int:
+        """Give before when all has been given out, ms since the epoch."""
+        if self._taken is not None:
+            return self._taken.time * self._precision_ms
+        now = now_ms // self._precision_ms
+        return min([now, *self._times[:1]]) * self._precision_ms
+
+    def _unit(self, message: Timed, now: int) -> Unit:
+        """Make the unit of a message, but for the one before it; ``now`` in units of the precision."""
+        time, magic = message.time // self._precision_ms, DEFAULT
+        if time in self._slots:
+            now = min(now, time)
+        time = max(time, now)
+        beyond = time - now - self._window
+        if beyond >= 0:  # it is put back later; not so late that little is left of its time then
+            magic |= ROLL
+            time = now + (self._window // 2 if beyond < self._window // 3 else self._window)
+        if message.is_delete:
+            magic |= DELETE
+        return Unit(
+            NO_PREVIOUS,
+            magic,
+            now * self._precision_ms,
+            (time - now) * self._precision_ms,
+            message.physical_offset,
+            message.record_size,
+            java_hash(message.topic),
+        )
+
+    def _replay(self, log_end: int) -> Unit | None:
+        """Put what the log holds behind the checkpoint into the wheel; give its last unit. Raises OSError."""
+        last, end = None, self._saved.log_position
+        for position, unit in self._log.units(end):
+            if unit.physical_offset >= log_end:
+                break
+            last, end = unit, position + UNIT_SIZE
+            time = unit.time // self._precision_ms
+            slot = self._slots.get(time, EMPTY)
+            if unit.time >= self._saved.read_time and slot.last < position:
+                self._slots[time] = _with(slot, time, position, unit)
+                self._changed.add(time)
+        self._log.cut(end)
+        return last
+
+    def _load_checkpoint(self) -> TimerCheckpoint | None:
+        path, layer = self._checkpoint_path, self._files.layer
+        if not layer.exists(path):
+            return None
+        try:
+            return TimerCheckpoint.unpack(layer.load(path))
+        except FormatError as error:
+            _log.warning("%s: %s; all that the timer topic holds is given out once more", path, error)
+            layer.remove(path)
+            return None
+
+    def _load_slots(self) -> dict[int, Slot] | None:
+        """Give slots whose time has not come; None if there are none of this precision. Raises OSError."""
+        path, layer = self._wheel_path, self._files.layer
+        if layer.exists(path) and layer.size(path) != timer_wheel.SIZE:
+            layer.remove(path)
+        if not layer.exists(path):
+            return None
+        read_time = self._saved.read_time // self._precision_ms
+        slots = timer_wheel.slots(self._files.get(path).view())
+        newest = max(slots, default=EMPTY)
+        if (unit := self._log.unit(newest.last)) and unit.time // self._precision_ms != newest.time:
+            return None
+        return {slot.time: slot for slot in slots if slot.time >= read_time}
+
+    def _begin_anew(self) -> None:
+        """Forget what waits: all of the timer topic is to be put once more."""
+        if self._slots or self.queue_offset:
+            _log.warning("%s does not fit the timer log: both are made anew", self._wheel_path)
+        self._log.clear()
+        self._changed |= self._slots.keys()
+        self._slots = {}
+        self._was_put = self.queue_offset, self._saved.read_time
+        self.queue_offset = 0
+
+    def _is_in_log(self, slot: Slot) -> bool:
+        """Tell whether the log holds what a slot names as its last unit."""
+        unit = self._log.unit(slot.last) if slot.last < self._log.end else None
+        return unit is not None and unit.time // self._precision_ms == slot.time
+
+    def _file(self, path: Path, size: int) -> File:
+        """Give a file, made if it is not there. Raises OSError."""
+        if self._files.layer.exists(path):
+            return self._files.get(path)
+        self._files.layer.make_directory(path.parent)
+        return self._files.create(path, size)
+
+
+def _with(slot: Slot, time: int, position: int, unit: Unit) -> Slot:
+    """Give a slot with one more unit."""
+    first = position if slot.first == NO_PREVIOUS else slot.first
+    return Slot(time, first, position, slot.unit_count + (-1 if unit.magic & DELETE else 1))

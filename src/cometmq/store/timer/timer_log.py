@@ -1,0 +1,129 @@
+"""The timer log: appended to for each timed message, read backwards from a slot's last unit.
+
+Source: RocketMQ ``store/timer/TimerLog.java``.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from cometmq.format.timer import log as timer_log
+from cometmq.format.timer.log import NO_PREVIOUS, Unit
+from cometmq.io.open_files import OpenFiles
+from cometmq.store.file_chain import FileChain
+
+SETTING: Final = "mappedFileSizeTimerLog"
+REMEDY: Final = "remove timerlog, timerwheel and config/timercheck: what waits is then given out once more"
+
+
+class TimerLog:
+    """The chain of its files.
+
+    Attributes:
+        end: where the next unit goes, if its file has room for it.
+    """
+
+    def __init__(self, files: OpenFiles, directory: Path, file_size: int) -> None:
+        self._chain = FileChain(files, directory, file_size, SETTING, REMEDY)
+        self._unsynced: set[Path] = set()
+        self.end = 0
+
+    def load(self) -> None:
+        """Find the files that are there. Raises StoreDamaged or OSError."""
+        self._chain.load()
+        self.end = self._chain.first_offset
+
+    def units(self, begin: int) -> Iterator[tuple[int, Unit]]:
+        """Give the units from position ``begin`` on, each with its position, up to the first that is none."""
+        file_size = self._chain.file_size
+        position = max(begin, self._chain.first_offset)
+        position -= position % file_size % timer_log.SIZE
+        while (start := self._chain.start_of(position)) is not None:
+            view = self._chain.file(start).view()
+            while (unit := timer_log.unpack(view, position - start)) is not None:
+                yield position, unit
+                position += timer_log.SIZE
+            if view[position - start :][: timer_log.BLANK_SIZE] != timer_log.blank(
+                start + file_size - position
+            ):
+                return
+            position = start + file_size
+
+    def cut(self, end: int) -> None:
+        """Go on at ``end``: what lies behind is none of it. Raises OSError."""
+        self._chain.clear_from(end)
+        self.end = end
+
+    def clear(self) -> None:
+        """Remove all files, and begin anew. Raises OSError."""
+        self._chain.remove_from(0)
+        self._unsynced.clear()
+        self.end = 0
+
+    def next_positions(self, count: int) -> list[int]:
+        """Give where the next so many units go."""
+        positions, end = [], self.end
+        for _ in range(count):
+            left = self._chain.file_size - end % self._chain.file_size
+            if not timer_log.has_room(left):
+                end += left
+            positions.append(end)
+            end += timer_log.SIZE
+        return positions
+
+    def append(self, positions: Sequence[int], units: Sequence[Unit]) -> None:
+        """Append units at the next positions. Raises OSError: then none is appended."""
+        data = bytearray()
+        for position, unit in zip(positions, units, strict=True):
+            if left := position - self.end - len(data):
+                data += timer_log.blank(left).ljust(left, b"\0")
+            data += unit.pack()
+        self._chain.write(self.end, data)
+        ends = (self._chain.start_of(self.end), self._chain.start_of(positions[-1]))
+        self._unsynced |= {self._chain.path(start) for start in ends if start is not None}
+        self.end += len(data)
+
+    def unit(self, position: int) -> Unit | None:
+        """Give the unit at a position; None if there is none. Safe from any thread. Raises OSError."""
+        start = self._chain.start_of(position)
+        if start is None:
+            return None
+        try:
+            with self._chain.held(start) as file:
+                return timer_log.unpack(file.read(position - start, timer_log.SIZE))
+        except FileNotFoundError:  # it expires now
+            return None
+
+    def chained(self, last: int) -> list[Unit]:
+        """Give the units of the slot whose last one is at ``last``, in their order; waits for the disk.
+
+        Ends where files have expired. Safe from any thread. Raises OSError.
+        """
+        units: list[Unit] = []
+        position = last
+        while position != NO_PREVIOUS and (unit := self.unit(position)) is not None:
+            units.append(unit)
+            if unit.previous >= position:  # damage: never around in a circle
+                break
+            position = unit.previous
+        return units[::-1]
+
+    def take_unsynced(self) -> set[Path]:
+        """Give the files that were written to since the last time: to be synced."""
+        taken, self._unsynced = self._unsynced, set()
+        return taken
+
+    def note_unsynced(self, paths: set[Path]) -> None:
+        """Note that files are not synced yet."""
+        self._unsynced |= paths
+
+    def expired(self, physical_offset: int) -> list[Path]:
+        """Take the files out of the chain whose messages all lie before a CommitLog offset: to be removed."""
+        at = timer_log.last_position(self._chain.file_size)
+        end = self._chain.first_offset
+        for start in self._chain.starts[:-1]:
+            unit = self.unit(start + at)
+            if unit is None or unit.physical_offset >= physical_offset:
+                break
+            end = start + self._chain.file_size
+        return self._chain.take_before(end)

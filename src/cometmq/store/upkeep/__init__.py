@@ -1,0 +1,1 @@
+"""Upkeep of an open store: dispatch, checkpoints, retention, the disk's space."""

@@ -1,0 +1,68 @@
+"""Which frames go to whom: reads of sends, of pulls, of queries, of several and of others."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+from tests.broker.desk import ROOT, desk
+from tests.broker.requests.test_pull_rows import heartbeat, pull, send
+from tests.kernels.querying import by_id, by_key
+
+from cometmq import kernels
+from cometmq.broker.requests.bulk import Bulk
+from cometmq.net.turn import Read
+from cometmq.testing.memory_disk import MemoryDisk
+from cometmq.wire.codes import RequestCode
+from cometmq.wire.frame import Command, encode
+
+OTHER = encode(Command(RequestCode.GET_BROKER_RUNTIME_INFO, 4))
+
+
+class Seen:
+    """Sees how often one of the bulk paths is asked."""
+
+    def __init__(self, bulk: Any) -> None:
+        self.calls = 0
+        self._bulk = bulk
+
+    def take(self, reads: Sequence[Read], *more: Any) -> Any:
+        self.calls += 1
+        return self._bulk.take(reads, *more)
+
+
+@pytest.mark.parametrize(
+    ("frames", "of_sends", "of_pulls", "of_queries"),
+    [
+        ([send(), send()], 1, 0, 0),
+        ([pull(1), pull(2)], 0, 1, 0),
+        ([by_id(0), by_key()], 0, 0, 1),
+        ([OTHER], 1, 1, 0),
+        ([send(), pull(1), pull(2)], 1, 1, 0),
+        ([pull(1), send(), send()], 1, 1, 0),
+        ([by_id(0), by_key(), send(), send(), by_key()], 1, 1, 1),
+    ],
+)
+async def test_each_kernel_looks_at_what_may_be_its_own(
+    frames: list[bytes], of_sends: int, of_pulls: int, of_queries: int
+) -> None:
+    kernels.load()
+    with desk(ROOT, bulk=True, files=MemoryDisk()) as made:
+        made.read(heartbeat("cg") + send() + pull(9))
+        bulk = made.parts.bulk
+        sends, pulls, queries = Seen(bulk._sends), Seen(bulk._pulls), Seen(bulk._queries)
+        made.server.bulk = Bulk(cast(Any, sends), cast(Any, pulls), cast(Any, queries))
+        made.read(b"".join(frames))
+        assert (sends.calls, pulls.calls, queries.calls) == (of_sends, of_pulls, of_queries)
+
+
+@pytest.mark.parametrize(("frames", "of_pulls"), [([send(), send()], 0), ([OTHER, pull(1)], 2)])
+async def test_frames_of_sends_that_no_kernel_takes_are_not_searched_for_pulls(
+    frames: list[bytes], of_pulls: int
+) -> None:
+    with desk(ROOT, bulk=False, files=MemoryDisk(), enable_consume_queue_ext=True) as made:
+        made.read(heartbeat("cg") + send() + pull(9))
+        bulk = made.parts.bulk
+        pulls = Seen(bulk._pulls)
+        made.server.bulk = Bulk(bulk._sends, cast(Any, pulls), bulk._queries)
+        made.read(b"".join(frames))
+        assert pulls.calls == of_pulls

@@ -1,0 +1,114 @@
+"""What pulls may be given: judged once, remembered, and judged anew when something changes."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from cometmq.broker.refused import Refused
+from cometmq.broker.requests import pull_targets
+from cometmq.broker.requests.pull_targets import NOBODY, PullTargets
+from cometmq.broker.state.subscriptions import Subscriptions, Wanted
+from cometmq.errors import CometMQError, HeaderError
+from cometmq.kernels.pulls.plain import key_of, row_of
+from cometmq.kernels.pulls.pull_table import hash_of
+from cometmq.kernels.pulls.rows import HASH, IS_FILTERED, NO_NUMBER, QUEUE_NUMBER, UNKNOWN_AT, UNKNOWN_END
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command, encode
+from cometmq.wire.headers import PullHeader, fields
+
+PULL = RequestCode.PULL_MESSAGE
+
+
+class Judge:
+    """Judges by the topic: ``No…`` is refused, ``Odd…`` has a filter that is none by tags."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.changed: Callable[[], object] = lambda: None
+
+    def when_changed(self, action: Callable[..., object]) -> None:
+        self.changed = action
+
+    def wanted(self, header: PullHeader) -> Wanted:
+        self.count += 1
+        if header.topic.startswith("No"):
+            raise Refused(ResponseCode.NO_PERMISSION, "no")
+        if header.topic.startswith("Odd"):
+            return Wanted(record_filter=cast(Any, object()))
+        return Wanted(frozenset({7}) if header.topic == "Tagged" else None)
+
+
+@pytest.fixture
+def judge() -> Judge:
+    return Judge()
+
+
+@pytest.fixture
+def targets(judge: Judge) -> PullTargets:
+    return PullTargets(cast(Subscriptions, judge), lite_pull=False)
+
+
+def header_of(topic: str) -> PullHeader:
+    return PullHeader("group", topic, 3, 0, 1, 0, 0, 0)
+
+
+def learn(targets: PullTargets, topic: str) -> int:
+    """Learn a target; give its number."""
+    header = header_of(topic)
+    request = Command(PULL, ext_fields=fields(header))
+    key = key_of(request.code, header)
+    assert key is not None
+    row = row_of(request, header)
+    row[HASH], row[UNKNOWN_AT], row[UNKNOWN_END] = hash_of(key), 0, len(key)
+    try:
+        targets.learn(encode(request), row, np.frombuffer(key, np.uint8))
+    except CometMQError:
+        assert topic.startswith("No")
+    return targets.table.find(key)
+
+
+def test_a_target_is_remembered_by_its_number(targets: PullTargets) -> None:
+    assert [learn(targets, topic) for topic in ("A", "Tagged", "A")] == [0, 1, 0]
+    assert [target.queue for target in targets.by_number] == [("A", 3), ("Tagged", 3)]
+    assert [target.tags_codes for target in targets.by_number] == [None, frozenset({7})]
+    assert targets.known[:2, QUEUE_NUMBER].tolist() == [NO_NUMBER, NO_NUMBER]
+    assert targets.known[:2, IS_FILTERED].tolist() == [False, True]
+
+
+def test_what_is_refused_or_rare_is_judged_each_time(targets: PullTargets) -> None:
+    assert [learn(targets, topic) for topic in ("No1", "Odd1")] == [0, 1]
+    assert targets.by_number == [NOBODY, NOBODY]
+    assert targets.judge(PULL, header_of("Odd1")).is_rare
+
+
+def test_there_is_room_for_any_number_of_targets(targets: PullTargets) -> None:
+    assert [learn(targets, f"T{n}") for n in range(300)] == list(range(300))
+    assert len(targets.known) >= 300 and len(targets.by_number) == 300
+
+
+def test_all_is_forgotten_when_something_changes_or_it_is_too_much(
+    targets: PullTargets, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learn(targets, "A")
+    judge.changed()
+    assert targets.by_number == [] and targets.table.count == 0
+    monkeypatch.setattr(pull_targets, "TARGETS_MAX", 3)
+    assert [learn(targets, f"T{n}") for n in range(5)] == [0, 1, 2, 0, 1]
+
+
+def test_pulls_are_refused_with_the_reason(targets: PullTargets, judge: Judge) -> None:
+    with pytest.raises(Refused, match="no"):
+        targets.judge(PULL, header_of("No1"))
+    with pytest.raises(Refused, match="LITE_PULL_MESSAGE is switched off here"):
+        targets.judge(RequestCode.LITE_PULL_MESSAGE, header_of("A"))
+    with pytest.raises(HeaderError):
+        targets.judge_frame(encode(Command(PULL)))
+    assert judge.count == 1
+
+
+def test_a_target_is_judged_anew_by_what_its_pull_said(targets: PullTargets, judge: Judge) -> None:
+    target = targets.judge(PULL, header_of("Tagged"))
+    again = targets.judge_anew(target)
+    assert again is not target and again.header == target.header and judge.count == 2

@@ -1,0 +1,71 @@
+from cometmq.broker.state.producers import SILENCE_MS_MAX, Member, Producers
+from cometmq.io.clock import ManualClock
+from cometmq.wire.codes import LanguageCode
+
+
+def member(clock: ManualClock, client_id: str = "c") -> Member:
+    return Member(client_id, LanguageCode.JAVA, 479, clock.monotonic_ms())
+
+
+def test_a_heartbeat_makes_a_member_and_a_goodbye_ends_it() -> None:
+    clock = ManualClock()
+    producers = Producers[str](clock)
+    producers.heartbeat("channel", "g", member(clock, "me"))
+    assert {channel: one.client_id for channel, one in producers.members("g").items()} == {"channel": "me"}
+    producers.unregister("channel", "g")
+    producers.unregister("channel", "g")
+    assert producers.members("g") == {}
+
+
+def test_a_lost_connection_leaves_all_its_groups() -> None:
+    clock = ManualClock()
+    producers = Producers[str](clock)
+    for group in ("g", "h"):
+        producers.heartbeat("gone", group, member(clock))
+        producers.heartbeat("here", group, member(clock))
+    producers.closed("gone")
+    assert list(producers.members("g")) == list(producers.members("h")) == ["here"]
+
+
+def test_who_is_silent_for_too_long_is_told_of() -> None:
+    clock = ManualClock()
+    producers = Producers[str](clock)
+    producers.heartbeat("quiet", "g", member(clock))
+    clock.advance(SILENCE_MS_MAX)
+    producers.heartbeat("lively", "g", member(clock))
+    assert producers.silent() == set()
+    clock.advance(1)
+    assert producers.silent() == {"quiet"}
+
+
+def test_a_client_is_found_by_its_id_while_it_is_in_a_group() -> None:
+    clock = ManualClock()
+    producers = Producers[str](clock)
+    assert producers.find("me") is None
+    for group in ("g", "h", "h"):
+        producers.heartbeat("channel", group, member(clock, "me"))
+    producers.unregister("channel", "g")
+    assert producers.find("me") == "channel"
+    producers.unregister("channel", "h")
+    assert producers.find("me") is None
+
+
+def test_of_several_connections_of_a_client_the_last_is_found() -> None:
+    clock = ManualClock()
+    producers = Producers[str](clock)
+    for channel in ("first", "second", "first"):
+        producers.heartbeat(channel, "g", member(clock, "me"))
+    assert producers.find("me") == "second"
+    producers.closed("second")
+    assert producers.find("me") == "first"
+    producers.closed("first")
+    assert producers.find("me") is None
+
+
+def test_a_connection_that_takes_another_name_is_not_found_by_the_old_one() -> None:
+    clock = ManualClock()
+    producers = Producers[str](clock)
+    producers.heartbeat("channel", "g", member(clock, "old"))
+    producers.heartbeat("channel", "g", member(clock, "new"))
+    assert (producers.find("old"), producers.find("new")) == (None, "channel")
+    assert [one.client_id for one in producers.members("g").values()] == ["new"]

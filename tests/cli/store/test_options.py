@@ -1,0 +1,62 @@
+import logging
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from cometmq.cli.store.options import load_settings, progress_bar, size_text
+from cometmq.errors import SettingsError
+from cometmq.io.clock import ManualClock
+
+
+class Terminal(StringIO):
+    """A standard error that a person watches."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_settings_come_from_either_kind_of_file_and_others_are_no_matter(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    conf, toml = tmp_path / "broker.conf", tmp_path / "broker.toml"
+    conf.write_text("mappedFileSizeCommitLog = 1048576\nfileReservedTime=48\n")
+    toml.write_text("maxHashSlotNum = 1000\n")
+    with caplog.at_level(logging.INFO):
+        settings = [load_settings(path) for path in (conf, toml)]
+    assert settings[0] is not None and settings[0].mapped_file_size_commit_log == 1_048_576
+    assert settings[1] is not None and settings[1].max_hash_slot_num == 1_000
+    assert load_settings(None) is None
+    assert caplog.records == []
+    with pytest.raises(SettingsError, match="cannot be read"):
+        load_settings(tmp_path / "nowhere")
+
+
+def test_a_person_sees_how_far_the_work_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress_bar("checking", as_json=False) as progress:
+        progress(5 << 20, 10 << 20)
+    assert "checking" in terminal.getvalue() and "10.0" in terminal.getvalue()
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_log_gets_lines_on_standard_error_when_it_takes_long(
+    capsys: pytest.CaptureFixture[str], *, as_json: bool
+) -> None:
+    clock = ManualClock()
+    with progress_bar("checking", as_json=as_json, clock=clock) as progress:
+        progress(1 << 20, 10 << 20)
+        clock.advance(2_500)
+        progress(4 << 20, 10 << 20)
+    assert capsys.readouterr() == ("", "checking: 40 % of 10 MiB, 00:02\n")
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 bytes"), (1_023, "1023 bytes"), (1_536, "1.5 KiB"), (1 << 30, "1.0 GiB"), (5 << 40, "5.0 TiB")],
+)
+def test_sizes_are_written_as_people_read_them(size: int, text: str) -> None:
+    assert size_text(size) == text

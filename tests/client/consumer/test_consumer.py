@@ -1,0 +1,222 @@
+"""What a push consumer refuses, and brokers that are away; the rest is in ``test_consumer_end_to_end``."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.consuming import Basket
+from tests.shop import shop
+
+from cometmq.client import Consumer, Model, Producer, Start
+from cometmq.client.group import membership
+from cometmq.client.idempotence import Deduplicator, MemoryClaims
+from cometmq.errors import FormatError, IllegalName, NetworkError, SettingsError
+from cometmq.message import Message, MessageQueue, StoredMessage
+from cometmq.net.server import Session
+from cometmq.testing import EmbeddedBroker
+from cometmq.wire.codes import RequestCode, ResponseCode
+from cometmq.wire.frame import Command
+from cometmq.wire.headers import PullFlag, PullHeader, UpdateConsumerOffsetHeader, parse
+
+NOBODY = "127.0.0.1:1"
+QUEUES = 4
+
+
+async def ignore(_: StoredMessage) -> None:
+    """Handle a message without anything to do."""
+
+
+def test_only_commits_commit_and_each_is_further_than_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(membership, "BREATH_S", 0.0)  # commit as often as can be
+    told: list[Command] = []
+
+    class Recorder:
+        def handle(self, session: Session, commands: list[Command]) -> None:
+            told.extend(commands)
+            sound.handle(session, commands)
+
+        def closed(self, session: Session) -> None:
+            sound.closed(session)
+
+    async def main(name_server: str) -> None:
+        basket = Basket()
+        consumer = Consumer(name_server, "readers", start=Start.FIRST)
+        consumer.on("Orders")(basket.put)
+        async with consumer, Producer(name_server) as producer:
+            for count in range(1, 100):
+                await producer.send(Message("Orders", b"x"))
+                await basket.has(count)
+
+    with EmbeddedBroker(sockets=False) as broker:
+        broker.create_topic("Orders", QUEUES)
+        sound, broker._faults.sound = broker._faults.sound, Recorder()
+        asyncio.run(main(broker.name_server))
+        ends = Counter(message.queue_id for message in broker.messages("Orders"))
+    pulls = [parse(PullHeader, one.ext_fields) for one in told if one.code == RequestCode.PULL_MESSAGE]
+    assert pulls and not any(pull.sys_flag & PullFlag.COMMIT_OFFSET for pull in pulls)
+    commits = [
+        parse(UpdateConsumerOffsetHeader, one.ext_fields)
+        for one in told
+        if one.code == RequestCode.UPDATE_CONSUMER_OFFSET
+    ]
+    for queue_id in range(QUEUES):
+        offsets = [one.commit_offset for one in commits if (one.topic, one.queue_id) == ("Orders", queue_id)]
+        assert offsets == sorted(set(offsets)) and offsets[-1] == ends[queue_id]
+
+
+async def test_a_consumer_goes_on_when_its_broker_was_away(tmp_path: Path) -> None:
+    basket = Basket()
+    async with shop(tmp_path / "store") as here:
+        namesrv_port, broker_port = (int(address.rpartition(":")[2]) for address in here.live)
+        consumer = here.consumer()
+        consumer.on("Orders")(basket.put)
+        await consumer.start()
+        await here.send(b"0")
+        await basket.has(1)
+    try:
+        async with shop(tmp_path / "store", namesrv_port=namesrv_port, listen_port=broker_port) as here:
+            await here.send(b"1")
+            assert (await basket.has(2))[-1] == b"1"
+            await consumer.stop()
+            assert await here.committed() == 2
+    finally:
+        await consumer.stop()
+
+
+async def test_what_cannot_be_consumed_is_refused() -> None:
+    consumer = Consumer(NOBODY, "readers")
+    with pytest.raises(IllegalName):
+        Consumer(NOBODY, "no group")
+    with pytest.raises(SettingsError):
+        Consumer(NOBODY, "readers", max_concurrency=0)
+    with pytest.raises(IllegalName):
+        consumer.subscribe("no topic", ignore)
+    with pytest.raises(FormatError):
+        consumer.subscribe("Orders", ignore, "||")
+    with pytest.raises(SettingsError):
+        consumer.subscribe("Orders", ignore, batch_size=0)
+    with pytest.raises(SettingsError, match="deduplicator="):
+        consumer.subscribe("Orders", ignore, idempotent_by="keys")
+    everywhere = Consumer(
+        NOBODY, "readers", model=Model.BROADCASTING, deduplicator=Deduplicator(MemoryClaims())
+    )
+    with pytest.raises(SettingsError, match="broadcasting"):
+        everywhere.subscribe("Orders", ignore, idempotent_by="keys")
+    consumer.subscribe("Orders", ignore)
+    with pytest.raises(SettingsError, match="already"):
+        consumer.subscribe("Orders", ignore)
+    with pytest.raises(SettingsError, match="no handler"):
+        consumer.unsubscribe("Others")
+    consumer.unsubscribe("Orders")
+    with pytest.raises(SettingsError, match="without subscriptions"):
+        await consumer.run()
+    with pytest.raises(SettingsError, match="without subscriptions"):
+        await Consumer(NOBODY, "readers").run()
+
+
+async def test_a_start_without_name_server_fails_and_can_be_tried_again() -> None:
+    consumer = Consumer(NOBODY, "readers", start_timeout_ms=0)
+    consumer.subscribe("Orders", ignore)
+    for _ in range(2):
+        with pytest.raises(NetworkError):
+            await consumer.start()
+    await consumer.stop()
+    assert (consumer.queues, consumer.twins, consumer.group) == ([], 0, "readers")
+
+
+def alone() -> bool:
+    """Tell whether nothing else goes on in this loop."""
+    return asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.parametrize("model", Model)
+def test_a_start_that_fails_leaves_nothing_behind(model: Model, tmp_path: Path) -> None:
+    def refuse(_: list[MessageQueue]) -> None:
+        raise ValueError("no")
+
+    async def main(name_server: str) -> None:
+        consumer = Consumer(
+            name_server, "readers", model=model, on_rebalance=refuse, offsets_directory=tmp_path
+        )
+        consumer.subscribe("Orders", ignore, ordered=model is Model.BROADCASTING)
+        with pytest.raises(ValueError, match="no"):
+            await consumer.start()
+        assert alone()
+
+    with EmbeddedBroker(sockets=False) as broker:
+        broker.create_topic("Orders", QUEUES)
+        asyncio.run(main(broker.name_server))
+
+
+@pytest.mark.parametrize("turns", [1, 100])
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_stop_that_is_cancelled_leaves_nothing_behind(turns: int, *, ordered: bool) -> None:
+    async def main(broker: EmbeddedBroker) -> None:
+        begun = asyncio.Event()
+
+        async def hang(_: StoredMessage) -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        consumer = Consumer(broker.name_server, "readers", start=Start.FIRST)
+        consumer.subscribe("Orders", hang, ordered=ordered)
+        await consumer.start()
+        await begun.wait()
+        stopping = asyncio.create_task(consumer.stop())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        stopping.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await stopping
+        assert alone()
+
+    with EmbeddedBroker(sockets=False) as broker:
+        broker.send(Message("Orders", b"x"))
+        asyncio.run(main(broker))
+
+
+@pytest.mark.parametrize(
+    ("request_code", "answer"),
+    [
+        (RequestCode.HEART_BEAT, ResponseCode.SYSTEM_BUSY),
+        (RequestCode.LOCK_BATCH_MQ, ResponseCode.SUCCESS),  # without the body that belongs to it
+    ],
+)
+def test_an_answer_that_is_of_no_use_is_asked_for_again_soon(
+    request_code: int, answer: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main(broker: EmbeddedBroker) -> None:
+        basket = Basket()
+        consumer = Consumer(broker.name_server, "readers", start=Start.FIRST)
+        consumer.subscribe("Orders", basket.put, ordered=True)
+        broker.fail_next(2, request=request_code, answer=answer)
+        async with asyncio.timeout(20), consumer:
+            assert await basket.has(1) == [b"x"]
+
+    monkeypatch.setattr(membership, "BEAT_AGAIN_S", 0.0)
+    with EmbeddedBroker(sockets=False) as broker:
+        broker.create_topic("Orders", 1)
+        broker.send(Message("Orders", b"x"))
+        asyncio.run(main(broker))
+
+
+def test_what_stands_still_for_a_failure_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    def fails_later(own: list[MessageQueue]) -> None:
+        if "Others" in {queue.topic for queue in own}:
+            raise ValueError("no")
+
+    async def main(name_server: str) -> None:
+        consumer = Consumer(name_server, "readers", on_rebalance=fails_later)
+        consumer.subscribe("Orders", ignore)
+        await consumer.start()
+        consumer.subscribe("Others", ignore)
+        with pytest.raises(ValueError, match="no"):
+            await consumer.wait()
+        await consumer.stop()
+
+    with EmbeddedBroker(sockets=False) as broker:
+        broker.create_topic("Orders", 1)
+        broker.create_topic("Others", 1)
+        asyncio.run(main(broker.name_server))
+    assert "the rebalance of" in caplog.text and "stands still" in caplog.text

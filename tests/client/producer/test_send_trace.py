@@ -1,0 +1,72 @@
+"""What is told of sends, and what is not."""
+
+import pytest
+
+from cometmq.client.producer import outgoing
+from cometmq.client.producer.hooks import Attempt
+from cometmq.client.producer.send_result import SendResult, SendStatus
+from cometmq.client.producer.send_trace import SendTracer, trace_of
+from cometmq.client.producer.transaction import half
+from cometmq.message import Message, MessageQueue
+from cometmq.wire.bodies.trace import MessageKind, decode
+from cometmq.wire.codes import ResponseCode
+from cometmq.wire.frame import Command
+
+QUEUE = MessageQueue("Orders", "broker-a", 0)
+
+
+def attempt(message: Message, unique_id: str = "ID", **ext_fields: str) -> Attempt:
+    return Attempt(
+        "shop",
+        outgoing.one(message, unique_id),
+        QUEUE,
+        "127.0.0.1:10911",
+        1_000,
+        cost_ms=7,
+        answer=Command(ResponseCode.SUCCESS, ext_fields=ext_fields),
+        result=SendResult(SendStatus.SEND_OK, unique_id, "OFFSET", QUEUE, 0),
+    )
+
+
+def test_a_send_that_was_answered_is_told_of() -> None:
+    message = Message("Orders", b"paid", "TagA", ("k1", "k2"), delay_level=3)
+    trace = trace_of(attempt(message, MSG_REGION="here"))
+    assert trace == (
+        *(1_000, "here", "shop", "Orders", "ID", "TagA", "k1 k2", "127.0.0.1:10911", 4, 7),
+        *(MessageKind.DELAYED, "OFFSET", True),
+    )
+
+
+@pytest.mark.parametrize("message", [Message("T", b"x", delay_ms=1), Message("T", b"x", deliver_time=1)])
+def test_a_timed_message_is_told_of_as_delayed(message: Message) -> None:
+    trace = trace_of(attempt(message))
+    assert trace is not None and trace.kind is MessageKind.DELAYED
+
+
+def test_a_half_message_is_told_of_as_one() -> None:
+    half_sent = attempt(Message("Orders", b"x"))
+    half_sent.ready = half(half_sent.ready, "shop")
+    trace = trace_of(half_sent)
+    assert trace is not None and trace.kind is MessageKind.HALF
+
+
+def test_a_broker_can_forbid_it_and_failures_are_not_told() -> None:
+    assert trace_of(attempt(Message("Orders", b"x"), TRACE_ON="false")) is None
+    failed = attempt(Message("Orders", b"x"))
+    failed.result = None
+    assert trace_of(failed) is None
+
+
+async def test_sends_are_told_of_when_the_producer_closes_at_the_latest() -> None:
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    tracer = SendTracer(send)
+    answered = attempt(Message("Orders", b"x"))
+    for one in (answered, attempt(Message("Orders", b"x"), TRACE_ON="false")):
+        tracer.before_send(one)
+        tracer.after_send(one)
+    await tracer.close()
+    assert [decode(message.body) for message in sent] == [[trace_of(answered)]]

@@ -1,0 +1,28 @@
+"""What a broker, a store and the leaf operations on pulls pass each other."""
+
+import mmap
+from itertools import pairwise
+
+import pytest
+
+from cometmq.kernels import plain
+from cometmq.kernels.ops import Ops
+from cometmq.kernels.pulls import rows as pulls
+from cometmq.wire.template import NumbersTemplate
+
+
+def test_pages_are_those_of_the_machine() -> None:
+    assert mmap.PAGESIZE == pulls.PAGE_SIZE
+
+
+def test_constants_are_the_pieces_side_by_side() -> None:
+    pieces = NumbersTemplate("FOUND", ("a", "b", "c", "d")).pieces()
+    constants = pulls.constants_of(pieces)
+    bounds = constants.bounds.tolist()
+    assert [constants.data[begin:end].tobytes() for begin, end in pairwise(bounds)] == pieces
+    with pytest.raises(AssertionError):
+        pulls.constants_of(pieces[1:])
+
+
+def test_each_body_of_the_operations_has_its_name(compiled: Ops) -> None:
+    assert (plain.pulls.body, compiled.pulls.body) == ("plain", "compiled")
