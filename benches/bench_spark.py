@@ -22,7 +22,7 @@ from cometmq.format import host, layout, properties, record
 from cometmq.spark import session
 from cometmq.spark.files.log_reader import LogReader
 from cometmq.spark.files.remote import Mapped
-from cometmq.spark.files.splits import Piece, log_files
+from cometmq.spark.files.splits import FilePiece, log_files
 from cometmq.spark.files.walk import scans
 from cometmq.spark.options import ReadOptions
 from cometmq.spark.schema import COLUMNS
@@ -70,7 +70,7 @@ def timed(read: Callable[[], int], count: int) -> float:
 def scan(store: Path) -> int:
     """Scan the log with the kernel; give the number of records."""
     (file,) = log_files(store)
-    whole = Piece(file, 0, file.written, more_follows=False)
+    whole = FilePiece(file, 0, file.written, more_follows=False)
     return sum(part.count for part in scans(Mapped(file.path), whole, kernels.load(), on_damage=print))
 
 

@@ -30,7 +30,7 @@ from tests.interop import jvm
 from cometmq.format import layout
 from cometmq.spark import session
 from cometmq.spark.jobs.memory import peak_bytes
-from cometmq.spark.jobs.rebuild.rebuild import Rebuilt, rebuild
+from cometmq.spark.jobs.rebuild.rebuild import RebuildReport, rebuild
 
 TOPICS: Final = 125
 MB: Final = 1e6
@@ -110,7 +110,7 @@ class BySpark(NamedTuple):
     """A rebuild by Spark; ``executors``: the most bytes resident of each one's Java, and of its Python."""
 
     seconds: float
-    rebuilt: Rebuilt
+    rebuilt: RebuildReport
     executors: list[tuple[int, int]]
 
 

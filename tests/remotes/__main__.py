@@ -38,7 +38,7 @@ from cometmq.spark.jobs.memory import peak_bytes
 from cometmq.spark.options import ReadOptions
 from cometmq.store import Message, MessageStore, StoreSettings
 from cometmq.store.offline.directory import StoreDirectory
-from cometmq.store.offline.find import Wanted, find
+from cometmq.store.offline.find import FindQuery, find
 from cometmq.store.verify import verify
 
 UNITS: Final = {"MIB": 1 << 20, "GIB": 1 << 30}
@@ -178,7 +178,7 @@ class Campaign:
         """Search the store by its index, and by walking its log."""
         there = await self._run("find", kills)
         with StoreDirectory(self._store) as store:
-            alone = [hit.record.physical_offset for hit in find(store, Wanted(key=self._key))]
+            alone = [hit.record.physical_offset for hit in find(store, FindQuery(key=self._key))]
         self._tell(f"find: {there}")
         return [] if there == [alone, alone] and alone else [f"find: {there}, not {alone} twice"]
 

@@ -20,7 +20,7 @@ from cometmq.spark.jobs.export.archive import archive
 from cometmq.spark.jobs.export.export import export
 from cometmq.spark.jobs.find.find import find
 from cometmq.spark.jobs.verify import verify
-from cometmq.store.offline.find import Wanted
+from cometmq.store.offline.find import FindQuery
 
 STORE: Final = "s3://lake/store"
 TARGET: Final = "s3://lake/{}"
@@ -41,7 +41,7 @@ def main(job: str, folder: Path, key: str) -> None:
         "find": lambda: [
             [hit.record.physical_offset for hit in hits.found]
             for use_index in (True, False)
-            for hits in find(spark, [STORE], Wanted(key=key), use_index=use_index)
+            for hits in find(spark, [STORE], FindQuery(key=key), use_index=use_index)
         ],
     }
     print(json.dumps(msgspec.to_builtins(jobs[job]())))

@@ -17,7 +17,7 @@ from cometmq.format.record import decode
 from cometmq.store import MessageStore, StoredMessage, StoreSettings
 from cometmq.store.inspect.summary import summarize
 from cometmq.store.offline.directory import StoreDirectory
-from cometmq.store.offline.find import Wanted, find
+from cometmq.store.offline.find import FindQuery, find
 from cometmq.store.offline.salvage import salvage
 from cometmq.store.recovery.rebuild import rebuild
 from cometmq.store.verify import State, verify
@@ -114,7 +114,7 @@ def test_a_start_rebuild_verify_and_salvage_take_it_for_any_other_damage(
     assert any("property CRC" in finding.what for finding in verified.findings)
     assert [gap.first for gap in rebuild(ROOT, ASKED, layer=disk).gaps] == [20]
     with StoreDirectory(ROOT, ASKED, disk) as directory:
-        assert [found.damage != "" for found in find(directory, Wanted(key="k21"))] == [False]
+        assert [found.damage != "" for found in find(directory, FindQuery(key="k21"))] == [False]
         assert summarize(directory).log_end > offsets[-1]
 
     salvaged = salvage(ROOT, TARGET, ASKED, layer=disk)

@@ -39,7 +39,7 @@ Make = Callable[[Command, Command | NoAnswer], Command]
 """Makes an answer to the first of what a client answered, whatever its code, or of why it has not."""
 
 
-class _Asked(NamedTuple):
+class _ClientRequest(NamedTuple):
     """A request to a client, and the command that is answered when it is."""
 
     asker: Session
@@ -58,7 +58,7 @@ class Asking:
     def __init__(self) -> None:
         self.waiting_count = 0
         self._opaque = count()
-        self._asked: dict[Session, dict[int, _Asked]] = {}
+        self._asked: dict[Session, dict[int, _ClientRequest]] = {}
 
     def ask(self, asker: Session, command: Command, client: Session, request: Command, make: Make) -> None:
         """Ask ``client``, then answer ``command`` of ``asker`` with what ``make`` gives.
@@ -78,7 +78,9 @@ class Asking:
         request.opaque = opaque = next(self._opaque) & OPAQUE_MAX
         frame = encode(request)
         timer = asyncio.get_running_loop().call_later(ANSWER_S_MAX, self._expire, client, opaque)
-        self._asked.setdefault(client, {})[opaque] = _Asked(asker, replace(command, body=b""), make, timer)
+        self._asked.setdefault(client, {})[opaque] = _ClientRequest(
+            asker, replace(command, body=b""), make, timer
+        )
         self.waiting_count += 1
         client.send(frame)
 
@@ -107,6 +109,6 @@ class Asking:
         attempt(asked.asker, (asked.command,), _send, asked, answer)
 
 
-def _send(asked: _Asked, answer: Command | NoAnswer) -> None:
+def _send(asked: _ClientRequest, answer: Command | NoAnswer) -> None:
     if not asked.command.is_oneway:
         asked.asker.send(asked.make(asked.command, answer))

@@ -8,7 +8,7 @@ from cometmq.broker.admin.broker import BrokerAdmin
 from cometmq.broker.admin.groups import GroupAdmin
 from cometmq.broker.admin.offsets import OffsetAdmin
 from cometmq.broker.admin.store import StoreAdmin
-from cometmq.broker.admin.topics import TopicAdmin
+from cometmq.broker.admin.topics import TopicRequests
 from cometmq.broker.asking import Asking
 from cometmq.broker.handlers import Requests, merged
 from cometmq.broker.reads import Reads
@@ -17,11 +17,11 @@ from cometmq.broker.requests.additions import Additions
 from cometmq.broker.requests.bulk import Bulk
 from cometmq.broker.requests.client_requests import ClientRequests
 from cometmq.broker.requests.lock_requests import LockRequests
-from cometmq.broker.requests.pull import Pulls
+from cometmq.broker.requests.pull import PullRequests
 from cometmq.broker.requests.query import Queries
 from cometmq.broker.requests.recalls import Recalls
 from cometmq.broker.requests.relay import Relay
-from cometmq.broker.requests.replies import Replies
+from cometmq.broker.requests.replies import ReplyRequests
 from cometmq.broker.requests.retry import Retries
 from cometmq.broker.requests.send import Sends
 from cometmq.broker.requests.targets import Targets
@@ -120,7 +120,7 @@ class Assembly:
             property_filter=own.enable_property_filter,
             filter_retry=own.filter_support_retry,
         )
-        self.pulls = Pulls(
+        self.pulls = PullRequests(
             store,
             self.reads,
             subscriptions,
@@ -168,7 +168,7 @@ class Assembly:
             self.pulls,
             self.clients,
             Relay(consumers, store, self.reads, asking, broker_name=own.broker_name),
-            Replies(
+            ReplyRequests(
                 store,
                 targets,
                 producers,
@@ -202,7 +202,7 @@ class Assembly:
                 permission=permission,
             ),
             Transactions(store, self.reads, self.ops, self.rates, delays, rules),
-            TopicAdmin(self.topics, store, self.reads, self.offsets, consumers, own),
+            TopicRequests(self.topics, store, self.reads, self.offsets, consumers, own),
             GroupAdmin(
                 groups,
                 consumers,

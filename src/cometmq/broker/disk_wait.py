@@ -14,7 +14,7 @@ from cometmq.store.store import MessageStore
 Done = Callable[[str | None], None]
 
 
-class _Waiting(NamedTuple):
+class _DiskWait(NamedTuple):
     """One who waits."""
 
     offset: int
@@ -37,7 +37,7 @@ class DiskWaits:
         self.count = 0
         self._store = store
         self._timeout_ms = store.settings.sync_flush_timeout
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[_DiskWait] = deque()
         self._timer: asyncio.TimerHandle | None = None
         store.on_synced = self._release
 
@@ -49,7 +49,7 @@ class DiskWaits:
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._timeout_ms / 1000
         self.count += count
-        self._waiting.append(_Waiting(self._store.written_offset, deadline_s, count, done))
+        self._waiting.append(_DiskWait(self._store.written_offset, deadline_s, count, done))
         if self._timer is None:
             self._timer = loop.call_at(deadline_s, self._expire)
         if self._waiting[0].offset <= self._store.flushed_offset:
@@ -71,7 +71,7 @@ class DiskWaits:
         next_s = self._waiting[0].deadline_s if self._waiting else None
         self._timer = None if next_s is None else loop.call_at(next_s, self._expire)
 
-    def _next(self) -> _Waiting:
+    def _next(self) -> _DiskWait:
         """Take the one that has waited longest."""
         waiting = self._waiting.popleft()
         self.count -= waiting.sends

@@ -38,7 +38,7 @@ async def read(store: MessageStore, reading: Reading[AnswerT]) -> AnswerT:
     return run.answer
 
 
-class _Waiting(NamedTuple):
+class _WaitingRead(NamedTuple):
     """A read that waits for the disk, or for its turn."""
 
     session: Session
@@ -54,7 +54,7 @@ class _Lane:
 
     def __init__(self) -> None:
         self.fetches: set[Future[Any]] = set()
-        self.waiting: deque[_Waiting] = deque()
+        self.waiting: deque[_WaitingRead] = deque()
 
     def __len__(self) -> int:
         return len(self.fetches) + len(self.waiting)
@@ -90,7 +90,7 @@ class Reads:
         if self.waiting_count >= WAITING_MAX:
             return response(command, ResponseCode.SYSTEM_BUSY, "too many reads wait for the disk: try again")
         self.waiting_count += 1
-        self._lanes.setdefault(session, _Lane()).waiting.append(_Waiting(session, command, run, make))
+        self._lanes.setdefault(session, _Lane()).waiting.append(_WaitingRead(session, command, run, make))
         self._next(session)
         return None
 
@@ -109,18 +109,18 @@ class Reads:
         if not len(lane):
             del self._lanes[session]
 
-    def _fetch(self, lane: _Lane, waiting: _Waiting) -> None:
+    def _fetch(self, lane: _Lane, waiting: _WaitingRead) -> None:
         loop = asyncio.get_running_loop()
         future = self._store.fetch(waiting.run.step)
         lane.fetches.add(future)
         future.add_done_callback(lambda done: loop.call_soon_threadsafe(self._fetched, lane, waiting, done))
 
-    def _fetched(self, lane: _Lane, waiting: _Waiting, future: "Future[Any]") -> None:
+    def _fetched(self, lane: _Lane, waiting: _WaitingRead, future: "Future[Any]") -> None:
         """Go on in the loop, unless the connection is gone."""
         if self._lanes.get(waiting.session) is lane:
             waiting.session.when_drained(partial(self._go_on, lane, waiting, future), waiting.command)
 
-    def _go_on(self, lane: _Lane, waiting: _Waiting, future: "Future[Any]") -> None:
+    def _go_on(self, lane: _Lane, waiting: _WaitingRead, future: "Future[Any]") -> None:
         session, command, run, make = waiting
         lane.fetches.remove(future)
         self.waiting_count -= 1

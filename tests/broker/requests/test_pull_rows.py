@@ -25,7 +25,7 @@ from tests.broker.desk import both as both_of
 from cometmq import kernels
 from cometmq.broker.requests.pull_rows import BYTES_MAX, IfNothing, PullRow
 from cometmq.broker.requests.pull_targets import PullTarget
-from cometmq.broker.state.subscriptions import Wanted
+from cometmq.broker.state.subscriptions import PullFilter
 from cometmq.format import layout
 from cometmq.format.record import PHYSICAL_OFFSET_AT
 from cometmq.kernels import plain
@@ -416,7 +416,7 @@ def made(**changes: int | None) -> PullRow:
     for name, value in changes.items():
         setattr(header, name, value)
     code, tags = RequestCode.PULL_MESSAGE, frozenset({7})
-    target = PullTarget(code, header, "T@group", ("T", 3), Wanted(tags), tags, is_rare=False)
+    target = PullTarget(code, header, "T@group", ("T", 3), PullFilter(tags), tags, is_rare=False)
     command = Command(code, 9, serialize_type=SerializeType.ROCKETMQ)
     return PullRow(Session(Server(Nobody())), target, row_of(command, header))
 

@@ -9,7 +9,7 @@ import pytest
 from cometmq.broker.refused import Refused
 from cometmq.broker.requests import pull_targets
 from cometmq.broker.requests.pull_targets import NOBODY, PullTargets
-from cometmq.broker.state.subscriptions import Subscriptions, Wanted
+from cometmq.broker.state.subscriptions import PullFilter, Subscriptions
 from cometmq.errors import CometMQError, HeaderError
 from cometmq.kernels.pulls.plain import key_of, row_of
 from cometmq.kernels.pulls.pull_table import hash_of
@@ -31,13 +31,13 @@ class Judge:
     def when_changed(self, action: Callable[..., object]) -> None:
         self.changed = action
 
-    def wanted(self, header: PullHeader) -> Wanted:
+    def wanted(self, header: PullHeader) -> PullFilter:
         self.count += 1
         if header.topic.startswith("No"):
             raise Refused(ResponseCode.NO_PERMISSION, "no")
         if header.topic.startswith("Odd"):
-            return Wanted(record_filter=cast(Any, object()))
-        return Wanted(frozenset({7}) if header.topic == "Tagged" else None)
+            return PullFilter(record_filter=cast(Any, object()))
+        return PullFilter(frozenset({7}) if header.topic == "Tagged" else None)
 
 
 @pytest.fixture

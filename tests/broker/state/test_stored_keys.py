@@ -1,11 +1,11 @@
-from cometmq.broker.state.stored_keys import Place, StoredKeys, digest
+from cometmq.broker.state.stored_keys import StoredKeys, StoredPlace, digest
 from cometmq.store.append import Appended
 
 WINDOW_MS = 1_000
 
 
-def place(store_time: int, number: int = 0) -> Place:
-    return Place(number % 4, Appended(number * 100, number, 100, store_time))
+def place(store_time: int, number: int = 0) -> StoredPlace:
+    return StoredPlace(number % 4, Appended(number * 100, number, 100, store_time))
 
 
 def test_a_key_is_known_for_the_window() -> None:

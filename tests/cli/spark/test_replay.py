@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.cli.conftest import Run
 
-from cometmq.spark.jobs.replay import Wanted
+from cometmq.spark.jobs.replay import ReplayFilter
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +26,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_all_is_replayed_unless_something_is_asked_for(cometmq: Run, asked: list[Any]) -> None:
     ran = cometmq("spark", "replay", "a/store", "--rate", "500", "--namesrv", "n:1")
     assert ran.out.splitlines() == ["a: 3 messages", "b: 4 messages", "a/store: 7 messages sent"]
-    assert asked == [(Path("a/store"), "n:1", {"rate": 500, "wanted": Wanted(), "topic": None}, True)]
+    assert asked == [(Path("a/store"), "n:1", {"rate": 500, "wanted": ReplayFilter(), "topic": None}, True)]
 
 
 def test_what_is_asked_for_arrives(cometmq: Run, asked: list[Any]) -> None:
@@ -34,6 +34,6 @@ def test_what_is_asked_for_arrives(cometmq: Run, asked: list[Any]) -> None:
     (value,) = cometmq("spark", "replay", "a/store", "--rate", "1", *filters, "--json").values
     assert value == {"path": "a/store", "messages": {"a": 3, "b": 4}}
     ((_, _, options, _),) = asked
-    wanted = Wanted(frozenset("ab"), frozenset({"paid"}), 5, 9)
+    wanted = ReplayFilter(frozenset("ab"), frozenset({"paid"}), 5, 9)
     assert options == {"rate": 1, "wanted": wanted, "topic": "c"}
     assert cometmq("spark", "replay", "a/store").failed(2, "--rate")

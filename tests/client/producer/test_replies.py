@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 from tests.client.producer.test_request import HEADER
 
-from cometmq.client.producer.replies import Replies
+from cometmq.client.producer.replies import PendingReplies
 from cometmq.errors import HeaderError, NetworkError, UndecodableBody
 from cometmq.format import properties
 from cometmq.format.compression import compress
@@ -36,7 +36,7 @@ def pushed(correlation_id: str, body: bytes = b"yes", flag: int = 0, sys_flag: i
     return Command(code, opaque=7, flag=flag, ext_fields=fields(header), body=body)
 
 
-def take(replies: Replies, command: Command) -> list[Command]:
+def take(replies: PendingReplies, command: Command) -> list[Command]:
     """Let a reply come; give what the broker is answered."""
     wire = Wire()
     replies.take(cast(Connection, wire), command)
@@ -44,7 +44,7 @@ def take(replies: Replies, command: Command) -> list[Command]:
 
 
 async def test_each_reply_goes_to_the_request_with_its_correlation_id() -> None:
-    replies = Replies(ManualClock())
+    replies = PendingReplies(ManualClock())
     with replies.expected() as (one, first), replies.expected() as (two, second):
         assert uuid.UUID(one) != uuid.UUID(two)
         for correlation_id in (two, one):
@@ -58,7 +58,7 @@ async def test_each_reply_goes_to_the_request_with_its_correlation_id() -> None:
 async def test_a_reply_that_nobody_waits_for_is_logged_and_answered(
     correlation_id: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    replies = Replies(ManualClock())
+    replies = PendingReplies(ManualClock())
     with replies.expected() as (past, _):
         pass
     with replies.expected() as (twice, reply):
@@ -72,7 +72,7 @@ async def test_a_reply_that_nobody_waits_for_is_logged_and_answered(
 
 
 async def test_a_reply_that_wants_no_answer_gets_none() -> None:
-    replies = Replies(ManualClock())
+    replies = PendingReplies(ManualClock())
     with replies.expected() as (correlation_id, reply):
         assert take(replies, pushed(correlation_id, flag=ONEWAY_FLAG)) == []
         assert (await reply).body == b"yes"
@@ -82,11 +82,11 @@ async def test_a_reply_without_its_fields_is_no_reply() -> None:
     command = pushed("42")
     del command.ext_fields["storeTimestamp"]
     with pytest.raises(HeaderError, match="storeTimestamp"):
-        take(Replies(ManualClock()), command)
+        take(PendingReplies(ManualClock()), command)
 
 
 async def test_who_has_given_up_waiting_does_not_get_it() -> None:
-    replies = Replies(ManualClock())
+    replies = PendingReplies(ManualClock())
     with replies.expected() as (correlation_id, reply):
         reply.cancel()
         (answer,) = take(replies, pushed(correlation_id))
@@ -94,7 +94,7 @@ async def test_who_has_given_up_waiting_does_not_get_it() -> None:
 
 
 async def test_closing_fails_what_waits_and_what_comes_later() -> None:
-    replies = Replies(ManualClock())
+    replies = PendingReplies(ManualClock())
     with (
         replies.expected() as (_, reply),
         replies.expected() as (_, unseen),
@@ -111,14 +111,14 @@ async def test_closing_fails_what_waits_and_what_comes_later() -> None:
 
 @pytest.mark.parametrize("kind", CompressionType)
 async def test_the_body_of_a_reply_is_decompressed_if_the_flag_says_so(kind: CompressionType) -> None:
-    replies, flag = Replies(ManualClock()), compressed_with(0, kind)
+    replies, flag = PendingReplies(ManualClock()), compressed_with(0, kind)
     with replies.expected() as (one, reply):
         take(replies, pushed(one, compress(b"42 EUR" * 99, kind), sys_flag=flag))
         assert (reply.result().body, reply.result().sys_flag) == (b"42 EUR" * 99, flag & ~1)
 
 
 async def test_a_reply_that_cannot_be_decompressed_is_an_error_and_not_what_came() -> None:
-    replies = Replies(ManualClock())
+    replies = PendingReplies(ManualClock())
     with replies.expected() as (one, reply):
         take(replies, pushed(one, b"no zlib", sys_flag=1))
         with pytest.raises(UndecodableBody) as caught:

@@ -11,7 +11,7 @@ from cometmq.kernels import plain
 from cometmq.spark.files.log_reader import LogReader
 from cometmq.spark.files.record_choice import RecordChoice
 from cometmq.spark.files.remote import opened, path_of
-from cometmq.spark.files.splits import Piece, log_files, splits
+from cometmq.spark.files.splits import FilePiece, log_files, splits
 from cometmq.spark.files.time_range import PROBE_BYTES, lies_outside
 from cometmq.spark.options import ReadOptions
 
@@ -38,11 +38,11 @@ def written(time_of: Callable[[int], int], files: int = 1, size: int = 16 * MIB)
     CountedFiles.start(made)
 
 
-def pieces(size: int = 4 * MIB) -> list[Piece]:
+def pieces(size: int = 4 * MIB) -> list[FilePiece]:
     return [piece for split in splits(log_files(STORE), size) for piece in split]
 
 
-def outside(piece: Piece, begin: int | None, end: int | None) -> bool:
+def outside(piece: FilePiece, begin: int | None, end: int | None) -> bool:
     CountedFiles.start(CountedFiles.files)
     found = opened(piece.file.path, piece.file.size, piece.end)
     return lies_outside(found, piece, plain, RecordChoice(begin_time=begin, end_time=end))

@@ -15,8 +15,8 @@ from cometmq.format.scan import check
 from cometmq.kernels import plain
 from cometmq.spark.files import log_end
 from cometmq.spark.files.log_end import BLANK_SIZE_MAX
-from cometmq.spark.files.splits import LogFile, Piece, log_files, splits
-from cometmq.spark.files.walk import Damage, scans
+from cometmq.spark.files.splits import FilePiece, LogFile, log_files, splits
+from cometmq.spark.files.walk import DamagedPart, scans
 
 BASE_OFFSET = 4096
 HOST = bytes([127, 0, 0, 1, 0, 0, 42, 159])
@@ -61,9 +61,9 @@ class Glimpse:
         return self._whole[begin:end]
 
 
-def read(file: LogFile, pieces: list[Piece], bytes_max: int = 1 << 20) -> list[int]:
+def read(file: LogFile, pieces: list[FilePiece], bytes_max: int = 1 << 20) -> list[int]:
     data = Glimpse(file.path)
-    passed_over: list[Damage] = []
+    passed_over: list[DamagedPart] = []
     return [
         position
         for piece in pieces
@@ -72,10 +72,10 @@ def read(file: LogFile, pieces: list[Piece], bytes_max: int = 1 << 20) -> list[i
     ]
 
 
-def damages(file: LogFile, *, more_follows: bool) -> list[Damage]:
-    found: list[Damage] = []
+def damages(file: LogFile, *, more_follows: bool) -> list[DamagedPart]:
+    found: list[DamagedPart] = []
     data = Glimpse(file.path)
-    for _ in scans(data, Piece(file, 0, file.written, more_follows), plain, on_damage=found.append):
+    for _ in scans(data, FilePiece(file, 0, file.written, more_follows), plain, on_damage=found.append):
         pass
     return found
 
@@ -127,7 +127,7 @@ def test_any_pieces_give_the_records_of_the_whole(
         patched.setattr(log_end, "BLANK_SIZE_MAX", blank_size_max)
         file = made(Path(folder), data)
         bounds = sorted({0, file.written, *(cut for cut in cuts if cut < file.written)})
-        pieces = [Piece(file, start, end, False) for start, end in pairwise(bounds)]
+        pieces = [FilePiece(file, start, end, False) for start, end in pairwise(bounds)]
         assert read(file, pieces, bytes_max) == whole_records(data, BASE_OFFSET)
 
 
@@ -158,7 +158,7 @@ def test_any_number_of_splits_gives_every_record_of_a_real_store_once(
 def test_a_record_larger_than_a_window_is_read_alone(tmp_path: Path) -> None:
     first = record(BASE_OFFSET, bytes(100))
     file = made(tmp_path, first + record(BASE_OFFSET + len(first), bytes(5000)))
-    pieces = [Piece(file, 0, file.written, False)]
+    pieces = [FilePiece(file, 0, file.written, False)]
     assert read(file, pieces, bytes_max=1000) == [0, len(first)]
 
 
@@ -167,10 +167,10 @@ def test_scans_are_as_small_as_asked(tmp_path: Path) -> None:
     for _ in range(20):
         data += record(BASE_OFFSET + len(data), b"x")
     file = made(tmp_path, data)
-    damaged: list[Damage] = []
+    damaged: list[DamagedPart] = []
     found = scans(
         Glimpse(file.path),
-        Piece(file, 0, file.written, False),
+        FilePiece(file, 0, file.written, False),
         plain,
         on_damage=damaged.append,
         bytes_max=8 * len(data) // 20 + 1,
@@ -198,9 +198,9 @@ def test_a_torn_end_is_damage_only_where_more_follows(tmp_path: Path) -> None:
 def test_damage_is_told_by_the_piece_in_which_it_begins(tmp_path: Path) -> None:
     first = record(BASE_OFFSET, b"first")
     file = made(tmp_path, first + bytes(500) + record(BASE_OFFSET + len(first) + 500, b"second"))
-    found: list[Damage] = []
+    found: list[DamagedPart] = []
     data = Glimpse(file.path)
     for start, end in ((0, 200), (200, 400), (400, file.written)):
-        for _ in scans(data, Piece(file, start, end, False), plain, on_damage=found.append):
+        for _ in scans(data, FilePiece(file, start, end, False), plain, on_damage=found.append):
             pass
     assert [(damage.start, damage.end) for damage in found] == [(len(first), len(first) + 500)]

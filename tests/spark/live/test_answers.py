@@ -6,9 +6,9 @@ from cometmq.format.host import pack_host
 from cometmq.format.record import Record, encode
 from cometmq.kernels import plain
 from cometmq.message import MessageQueue
-from cometmq.spark.live.answers import Answers, Wanted
-from cometmq.spark.live.pulls import Piece
-from cometmq.spark.live.ranges import Range
+from cometmq.spark.live.answers import Answers, RowFilter
+from cometmq.spark.live.pulls import PulledPiece
+from cometmq.spark.live.ranges import QueueRange
 
 FIRST, SECOND = (MessageQueue("orders", "b", number) for number in range(2))
 
@@ -32,8 +32,8 @@ def record(queue: MessageQueue, offset: int, tags: bytes = b"paid", store_time: 
     )
 
 
-def piece(queue: MessageQueue, start: int, end: int, *bodies: bytes) -> Piece:
-    return Piece(Range(queue, start, end), list(bodies), [])
+def piece(queue: MessageQueue, start: int, end: int, *bodies: bytes) -> PulledPiece:
+    return PulledPiece(QueueRange(queue, start, end), list(bodies), [])
 
 
 def found(answers: Answers) -> list[tuple[int, int]]:
@@ -71,10 +71,10 @@ def test_holes_are_named() -> None:
     answers = Answers(plain, pieces)
     found(answers)
     assert answers.missing() == [
-        Range(FIRST, 0, 1),
-        Range(FIRST, 2, 4),
-        Range(FIRST, 5, 6),
-        Range(SECOND, 0, 2),
+        QueueRange(FIRST, 0, 1),
+        QueueRange(FIRST, 2, 4),
+        QueueRange(FIRST, 5, 6),
+        QueueRange(SECOND, 0, 2),
     ]
 
 
@@ -88,7 +88,7 @@ def test_a_damaged_record_is_passed_over_and_missing(caplog: pytest.LogCaptureFi
     ]
     answers = Answers(plain, pieces)
     assert found(answers) == [(0, 0), (0, 2), (1, 1)]
-    assert answers.missing() == [Range(FIRST, 1, 2), Range(SECOND, 0, 1)]
+    assert answers.missing() == [QueueRange(FIRST, 1, 2), QueueRange(SECOND, 0, 1)]
     assert caplog.text.count("a record in a broker's answer is damaged") == 2
 
 
@@ -101,8 +101,8 @@ def test_tags_and_times_choose_records() -> None:
     ]
     answers = Answers(kernels.load(), [piece(FIRST, 0, 4, *data)])
     ((scan, rows),) = answers.scans()
-    assert answers.choose(scan, rows, Wanted()).tolist() == [0, 1, 2, 3]
-    assert answers.choose(scan, rows, Wanted(frozenset({"paid", "x"}))).tolist() == [0, 2, 3]
-    assert answers.choose(scan, rows, Wanted(None, 5, 9)).tolist() == [3]
-    assert answers.choose(scan, rows, Wanted(None, 0, None)).tolist() == [0, 1, 2, 3]
-    assert answers.choose(scan, np.array([1]), Wanted(frozenset({"paid"}))).tolist() == []
+    assert answers.choose(scan, rows, RowFilter()).tolist() == [0, 1, 2, 3]
+    assert answers.choose(scan, rows, RowFilter(frozenset({"paid", "x"}))).tolist() == [0, 2, 3]
+    assert answers.choose(scan, rows, RowFilter(None, 5, 9)).tolist() == [3]
+    assert answers.choose(scan, rows, RowFilter(None, 0, None)).tolist() == [0, 1, 2, 3]
+    assert answers.choose(scan, np.array([1]), RowFilter(frozenset({"paid"}))).tolist() == []

@@ -9,13 +9,13 @@ from cometmq.spark.live import batch
 from cometmq.spark.live.batch import FilteringReader, LiveReader
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.options import LiveOptions
-from cometmq.spark.live.ranges import Range
+from cometmq.spark.live.ranges import QueueRange
 from cometmq.wire.codes import RequestCode
 
 PAID, NEW = queue("orders", 0), queue("orders", 1)
 
 
-def planned(options: LiveOptions) -> list[list[Range]]:
+def planned(options: LiveOptions) -> list[list[QueueRange]]:
     return [partition.value for partition in LiveReader(options, ("body",)).partitions()]
 
 
@@ -25,7 +25,7 @@ def bodies(reader: LiveReader) -> list[bytes]:
 
 
 def test_a_read_of_everything_is_one_task_when_it_is_small(orders: Topics) -> None:
-    assert planned(orders.options(subscribe="orders")) == [[Range(PAID, 0, 100), Range(NEW, 0, 40)]]
+    assert planned(orders.options(subscribe="orders")) == [[QueueRange(PAID, 0, 100), QueueRange(NEW, 0, 40)]]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_clauses_choose_what_is_pulled(orders: Topics) -> None:
         GreaterThanOrEqual(("queue_offset",), 98),
     ]
     assert reader.pushFilters([*clauses]) == []
-    assert [part.value for part in reader.partitions()] == [[Range(PAID, 98, 100)]]
+    assert [part.value for part in reader.partitions()] == [[QueueRange(PAID, 98, 100)]]
     assert bodies(reader) == [b"paid 98", b"paid 99"]
     contradiction = FilteringReader(orders.options(subscribe="orders", tags="new"), ("body",))
     contradiction.pushFilters([EqualTo(("tags",), "paid")])
@@ -117,7 +117,7 @@ def test_offsets_that_brokers_do_not_have_are_lost(orders: Topics) -> None:
     with pytest.raises(StoreDamaged, match="queue 1, offsets 40 to 59"):
         planned(orders.options(**only_new, endingOffsets=far))
     patient = orders.options(**only_new, endingOffsets=far, failOnDataLoss="false")
-    assert planned(patient) == [[Range(NEW, 0, 40)]]
+    assert planned(patient) == [[QueueRange(NEW, 0, 40)]]
     with pytest.raises(SettingsError, match="queue 1 is to be read up to offset 5, before its start at 60"):
         planned(orders.options(**only_new, startingOffsets=far, endingOffsets=far.replace("60", "5")))
 
@@ -188,6 +188,6 @@ def test_clauses_that_spark_does_not_push_give_the_same(spark: SparkSession, ord
 
 
 def test_queues_may_be_assigned_for_each_broker(orders: Topics) -> None:
-    assert planned(orders.options(assign='{"orders": [1]}')) == [[Range(NEW, 0, 40)]]
+    assert planned(orders.options(assign='{"orders": [1]}')) == [[QueueRange(NEW, 0, 40)]]
     with pytest.raises(NoRoute, match="queue_id=7"):
         planned(orders.options(assign='{"orders": [0, 7]}'))

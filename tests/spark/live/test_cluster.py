@@ -18,7 +18,7 @@ from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.first_messages import UNKNOWN, FirstMessage
 from cometmq.spark.live.options import LiveOptions, parse
 from cometmq.spark.live.positions import At, Committed, Earliest, Latest, Since, Until
-from cometmq.spark.live.ranges import Range
+from cometmq.spark.live.ranges import QueueRange
 from cometmq.wire.bodies import GroupConfig
 from cometmq.wire.codes import RequestCode, ResponseCode
 
@@ -78,7 +78,9 @@ def test_a_group_is_where_it_has_committed_or_at_the_beginning(cluster: Cluster,
 
 def test_sizes_of_records_are_judged_by_samples(cluster: Cluster) -> None:
     with counted() as traffic:
-        sizes = cluster.record_sizes([Range(PAID, 0, 100), Range(NEW, 40, 40), Range(NEW, 8, 40)])
+        sizes = cluster.record_sizes(
+            [QueueRange(PAID, 0, 100), QueueRange(NEW, 40, 40), QueueRange(NEW, 8, 40)]
+        )
     assert sizes.keys() == {PAID, NEW} and all(150 < size < 300 for size in sizes.values())
     assert traffic.requests[RequestCode.QUERY_CONSUME_QUEUE] == 3, "at two places where there are many"
     assert not traffic.requests[RequestCode.PULL_MESSAGE]
@@ -96,7 +98,7 @@ def test_where_entries_are_not_listed_samples_are_pulled(
         topics.create("plain", queues=1)
         topics.send("plain", [bytes(1_000)] * 3)
         with Cluster(topics.options(subscribe="plain", retrySeconds="600")) as cluster:
-            assert 1_100 < cluster.record_sizes([Range(queue("plain"), 0, 3)])[queue("plain")] < 1_300
+            assert 1_100 < cluster.record_sizes([QueueRange(queue("plain"), 0, 3)])[queue("plain")] < 1_300
 
 
 def test_a_pull_of_each_topic_and_broker_shows_what_brokers_refuse(orders: Topics) -> None:
@@ -105,7 +107,7 @@ def test_a_pull_of_each_topic_and_broker_shows_what_brokers_refuse(orders: Topic
             await groups.create(admin, GroupConfig(group="barred", consume_enable=False))
 
     asyncio.run(bar())
-    some = [Range(PAID, 3, 5), Range(NEW, 8, 9)]
+    some = [QueueRange(PAID, 3, 5), QueueRange(NEW, 8, 9)]
     options = orders.options(subscribe="orders", group="barred", retrySeconds="600")
     said = (
         "code 16: topic orders, broker broker-a, queue 0, offset 3: a pull for group barred: "

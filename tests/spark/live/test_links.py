@@ -15,7 +15,7 @@ from cometmq.spark.live import links
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.links import LINKS, Link, Links
 from cometmq.spark.live.positions import Latest
-from cometmq.spark.live.ranges import Range
+from cometmq.spark.live.ranges import QueueRange
 from cometmq.spark.live.reading import read
 from cometmq.wire.codes import RequestCode
 
@@ -56,7 +56,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def rows(topics: Topics, topic: str, end: int) -> int:
     """Run a task, and return how many rows it has read."""
     options = topics.options(subscribe=topic, retrySeconds="60")
-    return sum(batch.num_rows for batch in read(options, ("body",), [Range(queue(topic), 0, end)]))
+    return sum(batch.num_rows for batch in read(options, ("body",), [QueueRange(queue(topic), 0, end)]))
 
 
 @pytest.mark.usefixtures("worker")

@@ -16,7 +16,7 @@ from cometmq.spark.live.loss import joined, report_recreated, tell_loss
 from cometmq.spark.live.offsets import Written
 from cometmq.spark.live.options import parse
 from cometmq.spark.live.positions import Earliest
-from cometmq.spark.live.ranges import Range
+from cometmq.spark.live.ranges import QueueRange
 from cometmq.spark.live.stream import LiveStreamReader
 from cometmq.testing.clock import MovableClock
 
@@ -38,7 +38,7 @@ def test_a_loss_is_an_error_that_names_it_and_the_remedy() -> None:
     with pytest.raises(
         StoreDamaged, match="topic t, broker b, queue 0, offsets 3 to 8: nobody knows; with failOn"
     ):
-        tell_loss(parse(OPTIONS), [Range(FIRST, 3, 5), Range(FIRST, 5, 9)], "nobody knows")
+        tell_loss(parse(OPTIONS), [QueueRange(FIRST, 3, 5), QueueRange(FIRST, 5, 9)], "nobody knows")
 
 
 def test_a_topic_that_was_created_again_is_a_loss_that_names_it() -> None:
@@ -49,16 +49,18 @@ def test_a_topic_that_was_created_again_is_a_loss_that_names_it() -> None:
 
 
 def test_without_fail_on_data_loss_the_same_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    lost = [Range(FIRST, 10 * number, 10 * number + 1) for number in range(30)]
+    lost = [QueueRange(FIRST, 10 * number, 10 * number + 1) for number in range(30)]
     tell_loss(parse(OPTIONS | {"failOnDataLoss": "false"}), lost, "nobody knows")
     assert "queue 0, offset 190; and 10 more: nobody knows" in caplog.text
 
 
 def test_ranges_of_a_queue_that_follow_on_each_other_are_joined() -> None:
-    assert joined([Range(SECOND, 4, 5), Range(FIRST, 2, 4), Range(FIRST, 0, 2), Range(FIRST, 6, 7)]) == [
-        Range(FIRST, 0, 4),
-        Range(FIRST, 6, 7),
-        Range(SECOND, 4, 5),
+    assert joined(
+        [QueueRange(SECOND, 4, 5), QueueRange(FIRST, 2, 4), QueueRange(FIRST, 0, 2), QueueRange(FIRST, 6, 7)]
+    ) == [
+        QueueRange(FIRST, 0, 4),
+        QueueRange(FIRST, 6, 7),
+        QueueRange(SECOND, 4, 5),
     ]
 
 

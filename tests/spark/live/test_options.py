@@ -5,7 +5,7 @@ import pytest
 from cometmq.errors import SettingsError
 from cometmq.message import MessageQueue
 from cometmq.spark.live import options
-from cometmq.spark.live.options import OPTIONS, READER_GROUP, Subscription, parse
+from cometmq.spark.live.options import OPTIONS, READER_GROUP, TopicChoice, parse
 from cometmq.spark.live.positions import At, Committed, Earliest, Latest, Since, Until
 
 LEAST = {"namesrv": "127.0.0.1:9876", "subscribe": "orders"}
@@ -14,7 +14,7 @@ LEAST = {"namesrv": "127.0.0.1:9876", "subscribe": "orders"}
 def test_name_servers_and_a_topic_are_enough() -> None:
     parsed = parse(LEAST)
     assert parsed.name_servers == ("127.0.0.1:9876",)
-    assert parsed.subscription == Subscription(frozenset({"orders"}))
+    assert parsed.subscription == TopicChoice(frozenset({"orders"}))
     assert (parsed.start, parsed.end) == (None, Latest())
     assert parsed.fail_on_data_loss
 

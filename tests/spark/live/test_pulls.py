@@ -10,16 +10,16 @@ from cometmq.format.record import decode_many
 from cometmq.spark.live import pulls
 from cometmq.spark.live.links import linked
 from cometmq.spark.live.options import LiveOptions
-from cometmq.spark.live.pulls import Piece, Pulls
-from cometmq.spark.live.ranges import Range
+from cometmq.spark.live.pulls import PulledPiece, RangePulls
+from cometmq.spark.live.ranges import QueueRange
 
 PAID, NEW = queue("orders", 0), queue("orders", 1)
 
 
-def pull(options: LiveOptions, *ranges: Range, bytes_max: int = 1_000_000) -> list[list[Piece]]:
+def pull(options: LiveOptions, *ranges: QueueRange, bytes_max: int = 1_000_000) -> list[list[PulledPiece]]:
     found = []
     with linked(options.name_servers) as link:
-        pulling = Pulls(options, link)
+        pulling = RangePulls(options, link)
         pulling.begin(ranges)
         while pieces := link.run(pulling.next(bytes_max)):
             found.append(pieces)
@@ -27,13 +27,13 @@ def pull(options: LiveOptions, *ranges: Range, bytes_max: int = 1_000_000) -> li
     return found
 
 
-def bodies(pieces: list[Piece]) -> list[bytes]:
+def bodies(pieces: list[PulledPiece]) -> list[bytes]:
     return [record.body for piece in pieces for body in piece.bodies for record in decode_many(body)]
 
 
 def test_ranges_come_in_order_and_in_parts(orders: Topics) -> None:
     options = orders.options(subscribe="orders")
-    parts = pull(options, Range(PAID, 10, 95), Range(NEW, 5, 6), bytes_max=5_000)
+    parts = pull(options, QueueRange(PAID, 10, 95), QueueRange(NEW, 5, 6), bytes_max=5_000)
     assert len(parts) > 1
     assert bodies([piece for part in parts for piece in part]) == [
         *(b"paid %d" % n for n in range(10, 95)),
@@ -47,7 +47,7 @@ def test_slices_grow_to_what_a_broker_gives_at_once(tmp_path: Path) -> None:
         topics = Topics(live.name_server)
         topics.create("many", queues=1)
         topics.send("many", [b"%d" % n for n in range(4_000)])
-        (pieces,) = pull(topics.options(subscribe="many"), Range(queue("many"), 3, 3_990))
+        (pieces,) = pull(topics.options(subscribe="many"), QueueRange(queue("many"), 3, 3_990))
     assert bodies(pieces) == [b"%d" % n for n in range(3, 3_990)]
     at_once = [len(list(decode_many(body))) for piece in pieces for body in piece.bodies]
     assert at_once[0] == 32 and max(at_once) == 200
@@ -56,9 +56,9 @@ def test_slices_grow_to_what_a_broker_gives_at_once(tmp_path: Path) -> None:
 def test_ranges_of_a_message_each_are_asked_for_together_but_not_all_at_once(
     scattered: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask, under_way, most = Pulls._ask, 0, 0
+    ask, under_way, most = RangePulls._ask, 0, 0
 
-    async def count(self: Pulls, left: Range) -> PulledRecords:
+    async def count(self: RangePulls, left: QueueRange) -> PulledRecords:
         nonlocal under_way, most
         under_way += 1
         most = max(most, under_way)
@@ -67,8 +67,8 @@ def test_ranges_of_a_message_each_are_asked_for_together_but_not_all_at_once(
         finally:
             under_way -= 1
 
-    monkeypatch.setattr(Pulls, "_ask", count)
-    singles = [Range(queue("scattered", 3 * (number % 20)), 0, 1) for number in range(100)]
+    monkeypatch.setattr(RangePulls, "_ask", count)
+    singles = [QueueRange(queue("scattered", 3 * (number % 20)), 0, 1) for number in range(100)]
     (pieces,) = pull(scattered.options(subscribe="scattered"), *singles)
     assert bodies(pieces) == [b"%d" % (3 * (number % 20)) for number in range(100)]
     assert most == pulls.SLICES_MAX
@@ -76,19 +76,21 @@ def test_ranges_of_a_message_each_are_asked_for_together_but_not_all_at_once(
 
 def test_brokers_filter(orders: Topics) -> None:
     (pieces,) = pull(
-        orders.options(subscribe="orders", tags="paid || other"), Range(PAID, 0, 9), Range(NEW, 0, 9)
+        orders.options(subscribe="orders", tags="paid || other"),
+        QueueRange(PAID, 0, 9),
+        QueueRange(NEW, 0, 9),
     )
     assert set(bodies(pieces)) >= {b"paid %d" % n for n in range(9)}
     assert not any(body.startswith(b"new") for body in bodies(pieces))
 
 
 def test_what_is_behind_the_end_is_said_to_be_gone(orders: Topics) -> None:
-    (pieces,) = pull(orders.options(subscribe="orders"), Range(NEW, 38, 45))
+    (pieces,) = pull(orders.options(subscribe="orders"), QueueRange(NEW, 38, 45))
     assert bodies(pieces) == [b"new 38", b"new 39"]
-    assert pieces[0].gone == [Range(NEW, 40, 45)]
+    assert pieces[0].gone == [QueueRange(NEW, 40, 45)]
 
 
 def test_a_broker_that_is_not_there_is_named(orders: Topics) -> None:
     missing = NEW._replace(broker_name="broker-x")
     with pytest.raises(NetworkError, match=r"broker broker-x, queue 1, offsets 0 to 1: no success in 1 s"):
-        pull(orders.options(subscribe="orders"), Range(missing, 0, 2))
+        pull(orders.options(subscribe="orders"), QueueRange(missing, 0, 2))

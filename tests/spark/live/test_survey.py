@@ -10,7 +10,7 @@ import pytest
 from tests.live import in_thread
 from tests.spark.live.conftest import Topics, counted, queue
 
-from cometmq.broker.admin.topics import TopicAdmin
+from cometmq.broker.admin.topics import TopicRequests
 from cometmq.broker.refused import Refused
 from cometmq.errors import RemoteError
 from cometmq.message import MessageQueue
@@ -18,7 +18,7 @@ from cometmq.net.address import free_port
 from cometmq.spark.live import survey
 from cometmq.spark.live.batch import LiveReader
 from cometmq.spark.live.cluster import Cluster
-from cometmq.spark.live.options import LiveOptions, Subscription, parse
+from cometmq.spark.live.options import LiveOptions, TopicChoice, parse
 from cometmq.spark.live.survey import EMPTY, Extent, Survey, covers, is_users
 from cometmq.wire.codes import RequestCode, ResponseCode
 
@@ -41,13 +41,13 @@ def test_topics_that_nobody_made_are_in_no_pattern() -> None:
 def test_a_subscription_covers_what_it_names() -> None:
     other = MessageQueue("other", "broker-a", 0)
     for subscription in (
-        Subscription(topics=frozenset({"orders"})),
-        Subscription(queues=frozenset({PAID})),
-        Subscription(pattern=re.compile("ord.*")),
+        TopicChoice(topics=frozenset({"orders"})),
+        TopicChoice(queues=frozenset({PAID})),
+        TopicChoice(pattern=re.compile("ord.*")),
     ):
         assert covers(subscription, PAID) and not covers(subscription, other)
-    assert not covers(Subscription(queues=frozenset({PAID})), NEW)
-    assert not covers(Subscription(pattern=re.compile(".*")), MessageQueue("%RETRY%g", "b", 0))
+    assert not covers(TopicChoice(queues=frozenset({PAID})), NEW)
+    assert not covers(TopicChoice(pattern=re.compile(".*")), MessageQueue("%RETRY%g", "b", 0))
 
 
 def test_a_look_finds_all_queues_with_their_ends(orders: Topics) -> None:
@@ -103,7 +103,7 @@ def refuse(code: ResponseCode) -> NoReturn:
 def test_who_does_not_know_the_request_is_asked_about_each_queue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: ResponseCode
 ) -> None:
-    monkeypatch.setattr(TopicAdmin, "stats", lambda *_: refuse(code))
+    monkeypatch.setattr(TopicRequests, "stats", lambda *_: refuse(code))
     with in_thread(tmp_path) as live:
         topics = Topics(live.name_server)
         topics.create("plain")

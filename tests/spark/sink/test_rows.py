@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 
 from cometmq.errors import SettingsError
 from cometmq.message import Message
-from cometmq.spark.sink.rows import Row, check_columns, rows_of
+from cometmq.spark.sink.rows import MessageRow, check_columns, rows_of
 
 KINDS: dict[str, DataType] = {
     "string": StringType(),
@@ -70,7 +70,7 @@ def test_every_column_becomes_what_it_means() -> None:
     )
     properties = {"size": "3", "IDEMPOTENCE_KEY": "k"}
     message = Message("orders", b"1", "paid", ("a", "b"), properties, 7, 2, "ann")
-    assert rows_of(batch, None, named_k) == [Row(message, None)]
+    assert rows_of(batch, None, named_k) == [MessageRow(message, None)]
 
 
 def test_times_are_ms_since_the_epoch() -> None:
@@ -95,7 +95,7 @@ def test_what_is_null_is_left_out_and_the_option_names_the_topic() -> None:
         [{"body": "text", "queue_id": 3, "properties": [("shoe", None)]}], pa.schema(kinds)
     )
     message = Message("orders", b"text", properties={"IDEMPOTENCE_KEY": "k"})
-    assert rows_of(batch, "orders", named_k) == rows_of(nulls, "orders", named_k) == [Row(message, 3)]
+    assert rows_of(batch, "orders", named_k) == rows_of(nulls, "orders", named_k) == [MessageRow(message, 3)]
 
 
 def test_rows_that_make_no_message_are_handed_over_with_the_reason() -> None:

@@ -8,7 +8,7 @@ from cometmq.format.host import host_text, pack_host
 from cometmq.format.record import Record, decode, encode, encode_blank
 from cometmq.format.sys_flag import COMPRESSED, TRANSACTION_COMMIT
 from cometmq.store.inspect.records import record_position, record_rows
-from cometmq.store.inspect.row import DAMAGED, UNUSED, Row
+from cometmq.store.inspect.row import DAMAGED, UNUSED, InspectRow
 
 RECORD = Record(
     topic="Orders",
@@ -30,7 +30,7 @@ FILE_SIZE = 4_096
 SIZE = len(encode(RECORD))
 
 
-def rows_of(data: bytes, base_offset: int = 1_000_000, position: int = 0) -> list[Row]:
+def rows_of(data: bytes, base_offset: int = 1_000_000, position: int = 0) -> list[InspectRow]:
     return list(record_rows(memoryview(data), base_offset, position, len(data.rstrip(b"\0"))))
 
 

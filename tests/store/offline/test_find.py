@@ -13,7 +13,7 @@ from cometmq.format.message_id import offset_message_id
 from cometmq.format.properties import decode, encode
 from cometmq.io.clock import ManualClock
 from cometmq.store.offline.directory import StoreDirectory
-from cometmq.store.offline.find import Found, Wanted, find
+from cometmq.store.offline.find import FindQuery, Found, find
 from cometmq.testing.memory_disk import MemoryDisk
 
 BEGIN = 1_700_000_000_000
@@ -42,7 +42,7 @@ def filled(open_store: OpenStore, disk: MemoryDisk, clock: ManualClock) -> Memor
 def search(disk: MemoryDisk, *, use_index: bool = True, **asked: Any) -> list[int]:
     """The numbers of the messages found."""
     with StoreDirectory(ROOT, SMALL, disk) as store:
-        return [number(found) for found in find(store, Wanted(**asked), use_index=use_index)]
+        return [number(found) for found in find(store, FindQuery(**asked), use_index=use_index)]
 
 
 def number(found: Found) -> int:
@@ -78,7 +78,7 @@ def test_all_that_is_asked_for_holds(
 
 def test_an_offset_id_names_its_message(filled: MemoryDisk) -> None:
     with StoreDirectory(ROOT, SMALL, filled) as store:
-        (found,) = find(store, Wanted(key="k66"))
+        (found,) = find(store, FindQuery(key="k66"))
     offset_id = offset_message_id(HOST, found.record.physical_offset)
     assert search(filled, message_id=offset_id) == [66]
     assert search(filled, message_id=offset_id.lower()) == [66]
@@ -127,7 +127,7 @@ def test_unique_ids_keys_and_offset_ids_of_a_real_broker_lead_to_their_messages(
     assert acked and dump
     with StoreDirectory(golden["store-killed"]) as store:
         for send in acked:
-            for wanted in (Wanted(message_id=send["msgId"]), Wanted(key=send["keys"].split()[0])):
+            for wanted in (FindQuery(message_id=send["msgId"]), FindQuery(key=send["keys"].split()[0])):
                 (found,) = islice(find(store, wanted), 2)
                 assert decode(found.record.properties)["UNIQ_KEY"] == send["msgId"]
 
@@ -135,7 +135,7 @@ def test_unique_ids_keys_and_offset_ids_of_a_real_broker_lead_to_their_messages(
 def test_a_message_with_a_damaged_body_is_given_with_what_is_wrong(filled: MemoryDisk) -> None:
     filled.open(layout.commitlog_path(ROOT, 0), writable=True).write(120, b"\xff")
     with StoreDirectory(ROOT, SMALL, filled) as store:
-        (found,) = find(store, Wanted(key="k0"))
+        (found,) = find(store, FindQuery(key="k0"))
     assert "BODYCRC" in found.damage
 
 
@@ -180,6 +180,6 @@ def test_nothing_is_written(filled: MemoryDisk) -> None:
 def test_progress_is_told_while_scanning(filled: MemoryDisk) -> None:
     steps: list[tuple[int, int]] = []
     with StoreDirectory(ROOT, SMALL, filled) as store:
-        list(find(store, Wanted(topic="Orders"), progress=lambda *step: steps.append(step)))
+        list(find(store, FindQuery(topic="Orders"), progress=lambda *step: steps.append(step)))
     assert steps == sorted(steps)
     assert steps[-1][0] <= steps[-1][1]

@@ -28,7 +28,7 @@ from cometmq.store.queue.queues import Queues
 from cometmq.store.read import get
 from cometmq.store.read.get import FILTER_WORK_MAX, RecordFilter, get_messages
 from cometmq.store.read.get_result import GetResult, GetStatus
-from cometmq.store.read.limits import Limits
+from cometmq.store.read.limits import GetLimits
 from cometmq.store.read.reading import run
 from cometmq.store.settings import StoreSettings
 from cometmq.testing.memory_disk import MemoryDisk
@@ -64,7 +64,7 @@ class Shelf:
         tags: set[str] | None = None,
         settings: StoreSettings = SMALL,
         record_filter: RecordFilter | None = None,
-        limits: Limits | None = None,
+        limits: GetLimits | None = None,
     ) -> GetResult:
         codes = None if tags is None else {tags_code(tag) for tag in tags}
         return run(
@@ -72,7 +72,7 @@ class Shelf:
                 self.log,
                 self.queue,
                 queue_offset,
-                limits or Limits.of(settings),
+                limits or GetLimits.of(settings),
                 max_count=count,
                 max_bytes=size,
                 tags_codes=codes,
@@ -92,7 +92,7 @@ def shelf() -> Shelf:
 
 def test_a_queue_that_never_was_has_no_messages() -> None:
     log = Shelf().log
-    result = run(get_messages(log, None, 7, Limits.of(SMALL), max_count=1, max_bytes=1, tags_codes=None))
+    result = run(get_messages(log, None, 7, GetLimits.of(SMALL), max_count=1, max_bytes=1, tags_codes=None))
     assert result == GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0, [])
 
 
@@ -314,8 +314,8 @@ NEAR = 10 * RECORD_SIZE
 """So much of the log's end counts as being in memory in the tests below."""
 
 
-def near(**limits: int) -> Limits:
-    return Limits.of(SMALL)._replace(memory_bytes=NEAR, **limits)
+def near(**limits: int) -> GetLimits:
+    return GetLimits.of(SMALL)._replace(memory_bytes=NEAR, **limits)
 
 
 def test_what_lies_far_behind_the_end_has_limits_of_its_own(shelf: Shelf) -> None:
@@ -419,7 +419,7 @@ class Wish(NamedTuple):
 class Shelves:
     """A log and some queues."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: GetLimits) -> None:
         self.disk = MemoryDisk()
         files = OpenFiles(self.disk, writable=True)
         self.log = CommitLog(files, layout.commitlog_dir(ROOT), 16_384)
@@ -506,7 +506,7 @@ def test_a_read_by_leaf_operations_gives_what_one_step_by_step_gives(
     tight = replace(
         SMALL, max_transfer_bytes_on_message_in_memory=2_500, max_transfer_count_on_message_in_disk=3
     )
-    shelves = Shelves(Limits.of(tight)._replace(memory_bytes=memory_bytes))
+    shelves = Shelves(GetLimits.of(tight)._replace(memory_bytes=memory_bytes))
     for message in stored:
         shelves.add(message)
     for queue in shelves.queues if written_back else ():
@@ -522,7 +522,7 @@ def test_a_read_by_leaf_operations_gives_what_one_step_by_step_gives(
 @pytest.fixture
 def shelves(pull_ops: PullOps) -> Shelves:
     assert pull_ops is kernels.pulls_for(Crc.BODY)
-    shelves = Shelves(Limits.of(SMALL))
+    shelves = Shelves(GetLimits.of(SMALL))
     for n in range(60):
         shelves.add(Message(n % QUEUES, TAGS[n // QUEUES % 3], 10))
     return shelves

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cometmq.io.open_files import OpenFiles
-from cometmq.store.read.reading import GAP_MAX, Bytes, Look, Reading, Run, Stretch, run
+from cometmq.store.read.reading import GAP_MAX, Look, Reading, ReadStep, Run, Stretch, run
 from cometmq.testing.memory_disk import MemoryDisk
 
 PATH = Path("/file")
@@ -21,7 +21,7 @@ def files(disk: MemoryDisk) -> OpenFiles:
 
 
 def two_steps(files: OpenFiles) -> Reading[str]:
-    (first,) = yield Bytes(files, PATH, [(0, 1)])
+    (first,) = yield ReadStep(files, PATH, [(0, 1)])
     second = yield Look(files, PATH, lambda file: file.read(first[0], 1))
     return f"{first[0]} {second[0]}"
 
@@ -37,7 +37,7 @@ def test_a_reading_goes_on_until_a_step_must_be_fetched(files: OpenFiles, disk: 
         disk.cold = cold
         reading = Run(two_steps(files))
         assert not reading.go_on()
-        assert isinstance(reading.step, Bytes) is cold
+        assert isinstance(reading.step, ReadStep) is cold
         if cold:
             assert not reading.go_on(reading.step.fetch())
         assert isinstance(reading.step, Look)
@@ -58,7 +58,7 @@ def test_a_reading_that_needs_no_file_is_over_at_once() -> None:
 def test_stretches_come_in_their_order_however_near_they_are(stretches: list[Stretch]) -> None:
     disk = MemoryDisk()
     disk.put(PATH, DATA)
-    step = Bytes(OpenFiles(disk, writable=False), PATH, stretches)
+    step = ReadStep(OpenFiles(disk, writable=False), PATH, stretches)
     expected = [DATA[begin : begin + size] for begin, size in stretches]
     for found in (step.ready(), step.fetch()):
         assert found is not None
@@ -69,5 +69,5 @@ def test_stretches_come_in_their_order_however_near_they_are(stretches: list[Str
 
 def test_a_file_that_is_gone_gives_nothing(files: OpenFiles, disk: MemoryDisk) -> None:
     disk.remove(PATH)
-    assert Bytes(files, PATH, [(0, 1)]).fetch() is None
+    assert ReadStep(files, PATH, [(0, 1)]).fetch() is None
     assert Look(files, PATH, lambda file: file.size).fetch() is None

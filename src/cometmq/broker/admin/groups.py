@@ -14,7 +14,7 @@ from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.consumers import ConsumerGroup, Consumers
 from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.offsets import Offsets
-from cometmq.broker.state.producers import Member, Producers
+from cometmq.broker.state.producers import ProducerMember, Producers
 from cometmq.broker.state.topics import QUEUE_COUNT_MAX, Topics
 from cometmq.errors import IllegalName, StoreNotWritable
 from cometmq.format.java import fastjson
@@ -244,12 +244,12 @@ def _consuming(group: ConsumerGroup[Session]) -> Reading[bytes]:
     return (yield from encoded(answer, len(connections) + len(group.subscriptions)))
 
 
-def _producing(members: Mapping[Session, Member]) -> Reading[bytes]:
+def _producing(members: Mapping[Session, ProducerMember]) -> Reading[bytes]:
     connections = yield from _connections(members)
     return (yield from encoded(ProducerConnections(connections), len(connections)))
 
 
-def _connections(members: Mapping[Session, Member]) -> Reading[list[ClientConnection]]:
+def _connections(members: Mapping[Session, ProducerMember]) -> Reading[list[ClientConnection]]:
     """Describe some members in each turn of the loop: those that are there now."""
     connections: list[ClientConnection] = []
     for session, member in list(members.items()):

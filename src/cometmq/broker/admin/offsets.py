@@ -9,7 +9,7 @@ from cometmq.broker.handlers import Handlers
 from cometmq.broker.large_answers import TURN_MAX, encoded, with_body
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
-from cometmq.broker.requests.pull import Pulls
+from cometmq.broker.requests.pull import PullRequests
 from cometmq.broker.state.consumers import Consumers
 from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.offsets import Offsets
@@ -40,7 +40,7 @@ class OffsetAdmin:
         consumers: Consumers[Session],
         topics: Topics,
         offsets: Offsets,
-        pulls: Pulls,
+        pulls: PullRequests,
         store: MessageStore,
         reads: Reads,
         *,

@@ -54,7 +54,7 @@ ATTRIBUTES: Final = {
 """The attributes that a topic can have here, with their values."""
 
 
-class TopicAdmin:
+class TopicRequests:
     """Carries out what operators want of topics."""
 
     def __init__(

@@ -5,7 +5,7 @@ from typing import Final
 
 from cometmq.broker.requests.bulk_queries import BulkQueries
 from cometmq.broker.requests.bulk_sends import BulkSends
-from cometmq.broker.requests.pull import Pulls
+from cometmq.broker.requests.pull import PullRequests
 from cometmq.net.turn import Read
 from cometmq.wire.codes import RequestCode
 from cometmq.wire.frame import PREFIX_SIZE
@@ -29,7 +29,7 @@ class Bulk:
     that.
     """
 
-    def __init__(self, sends: BulkSends, pulls: Pulls, queries: BulkQueries) -> None:
+    def __init__(self, sends: BulkSends, pulls: PullRequests, queries: BulkQueries) -> None:
         self._sends = sends
         self._pulls = pulls
         self._queries = queries

@@ -30,7 +30,7 @@ from cometmq.store.read.bulk_finds import BulkFinds
 from cometmq.wire.template import NumbersTemplate
 
 
-class _Asked(NamedTuple):
+class _ReadQueries(NamedTuple):
     """The queries of one read: its rows, and where the last one's frame ends."""
 
     read: Read
@@ -75,7 +75,7 @@ class BulkQueries:
             self._offsets = np.empty((QUERIES_MAX, FOUND_MAX), np.int64)
             self._texts = np.empty(QUERIES_MAX * TEXTS_SIZE, np.uint8)
         others: list[Read] = []
-        asked: list[_Asked] = []
+        asked: list[_ReadQueries] = []
         count = 0
         for read in reads:
             if count >= QUERIES_MAX:
@@ -91,15 +91,15 @@ class BulkQueries:
             self._answer(ops, asked, self._rows[:count], self._offsets[:count])
         return others
 
-    def _read(self, ops: QueryOps, read: Read, begin: int) -> _Asked:
+    def _read(self, ops: QueryOps, read: Read, begin: int) -> _ReadQueries:
         """Read the queries that a read begins with, into the rows from ``begin`` on."""
         count, frames_end, read.commands_end = ops.read(
             *(read.data, read.position, len(read.data), self._unique_count),
             *(self._rows[begin:], self._offsets[begin:], self._texts[begin * TEXTS_SIZE :], self._places),
         )
-        return _Asked(read, begin, begin + count, frames_end)
+        return _ReadQueries(read, begin, begin + count, frames_end)
 
-    def _answer(self, ops: QueryOps, asked: Sequence[_Asked], rows: Longs, offsets: Longs) -> None:
+    def _answer(self, ops: QueryOps, asked: Sequence[_ReadQueries], rows: Longs, offsets: Longs) -> None:
         if rows[:, IS_BY_KEY].any():
             last_update = self._finds.look_up(ops, rows, offsets)
             if last_update != self._last_update:
@@ -115,7 +115,7 @@ class BulkQueries:
                     break  # there was no room for its other answers
                 at += 1
 
-    def _send(self, asked: _Asked, begin: int, done: list[list[int]]) -> None:
+    def _send(self, asked: _ReadQueries, begin: int, done: list[list[int]]) -> None:
         """Send a read's answers, up to the first query that is not answered: that and the rest are commands.
 
         Args:

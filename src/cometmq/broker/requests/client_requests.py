@@ -16,7 +16,7 @@ from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.consumer_filters import ConsumerFilters
 from cometmq.broker.state.consumers import Consumers, Notify
 from cometmq.broker.state.groups import Groups
-from cometmq.broker.state.producers import Member, Producers
+from cometmq.broker.state.producers import ProducerMember, Producers
 from cometmq.broker.state.saved_entries import Change, when_all_known
 from cometmq.broker.state.subscriptions import Subscriptions
 from cometmq.broker.state.topics import Topics
@@ -100,7 +100,7 @@ class ClientRequests:
             self._bodies.check_count(
                 f"subscriptions of group {consumer.group}", consumer.subscriptions, command
             )
-        member = Member(beat.client_id, command.language, command.version, self._clock.monotonic_ms())
+        member = ProducerMember(beat.client_id, command.language, command.version, self._clock.monotonic_ms())
         for producer in beat.producers:
             self._producers.heartbeat(session, producer.group, member)
         weights = [GROUP_WEIGHT + len(consumer.subscriptions) for consumer in beat.consumers]
@@ -111,7 +111,7 @@ class ClientRequests:
         self,
         session: Session,
         command: Command,
-        member: Member,
+        member: ProducerMember,
         parts: list[list[ConsumerData]],
         creations: list[Change[TopicConfig]],
     ) -> Command | None:
@@ -133,7 +133,7 @@ class ClientRequests:
         self,
         session: Session,
         command: Command,
-        member: Member,
+        member: ProducerMember,
         parts: list[list[ConsumerData]],
         creations: list[Change[TopicConfig]],
     ) -> None:
@@ -179,7 +179,7 @@ class ClientRequests:
         self._consumers.forget_empty()
 
     def _take_consumer(
-        self, session: Session, data: ConsumerData, member: Member
+        self, session: Session, data: ConsumerData, member: ProducerMember
     ) -> Change[TopicConfig] | None:
         """Register a consumer; return what creates its retry topic, if that is not known everywhere yet."""
         try:

@@ -81,7 +81,7 @@ _UNSURE: Final = (int(PullState.OUTSIDE), int(PullState.RARE))
 _EMPTY: Final = (GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE)
 
 
-class Pulls:
+class PullRequests:
     """Answers pulls and holds those that wait.
 
     Args:

@@ -11,7 +11,7 @@ import numpy as np
 
 from cometmq.broker.refused import Refused
 from cometmq.broker.state.offsets import key_of
-from cometmq.broker.state.subscriptions import Subscriptions, Wanted
+from cometmq.broker.state.subscriptions import PullFilter, Subscriptions
 from cometmq.kernels.ops import Bytes, Longs
 from cometmq.kernels.pulls.pull_table import PullTable
 from cometmq.kernels.pulls.rows import (
@@ -51,12 +51,14 @@ class PullTarget:
     header: PullHeader
     key: str
     queue: tuple[str, int]
-    wanted: Wanted
+    wanted: PullFilter
     tags_codes: frozenset[int] | None
     is_rare: bool
 
 
-NOBODY: Final = PullTarget(0, PullHeader("", "", 0, 0, 0, 0, 0, 0), "", ("", 0), Wanted(), None, is_rare=True)
+NOBODY: Final = PullTarget(
+    0, PullHeader("", "", 0, 0, 0, 0, 0, 0), "", ("", 0), PullFilter(), None, is_rare=True
+)
 """The target of pulls that are refused, and in place of those that are judged each time."""
 
 

@@ -39,7 +39,7 @@ NOT_STORED: Final = {"msgId": "0", "queueOffset": "0"}
 _log = logging.getLogger(__name__)
 
 
-class Replies:
+class ReplyRequests:
     """Takes replies, passes them on and answers.
 
     Args:

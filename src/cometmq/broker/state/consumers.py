@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple
 
 from cometmq.broker.state.member_subscriptions import Differing, MemberSubscriptions, as_text
-from cometmq.broker.state.producers import SILENCE_MS_MAX, ChannelT, Member
+from cometmq.broker.state.producers import SILENCE_MS_MAX, ChannelT, ProducerMember
 from cometmq.errors import FormatError
 from cometmq.filter import tag
 from cometmq.format.java import fastjson
@@ -36,7 +36,7 @@ WARNINGS_MAX: Final = 20
 _log = logging.getLogger(__name__)
 
 
-class Subscription(NamedTuple):
+class TopicSubscription(NamedTuple):
     """What a group wants of a topic; ``tags_codes`` None stands for any."""
 
     data: SubscriptionData
@@ -66,9 +66,9 @@ class ConsumerGroup(Generic[ChannelT]):
     consume_type: ConsumeType = ConsumeType.CONSUME_PASSIVELY
     message_model: MessageModel = MessageModel.CLUSTERING
     consume_from_where: ConsumeFromWhere = ConsumeFromWhere.LAST_OFFSET
-    members: dict[ChannelT, Member] = field(default_factory=dict)
+    members: dict[ChannelT, ProducerMember] = field(default_factory=dict)
     ids: dict[ChannelT, str] = field(default_factory=dict)
-    subscriptions: dict[str, Subscription] = field(default_factory=dict)
+    subscriptions: dict[str, TopicSubscription] = field(default_factory=dict)
     of_members: MemberSubscriptions[ChannelT] = field(default_factory=MemberSubscriptions)
     differing: Differing = frozenset()
     empty_since_ms: int | None = None
@@ -78,7 +78,7 @@ class ConsumerGroup(Generic[ChannelT]):
         """Whether each member gets all messages."""
         return self.message_model is MessageModel.BROADCASTING
 
-    def join(self, channel: ChannelT, member: Member) -> bool:
+    def join(self, channel: ChannelT, member: ProducerMember) -> bool:
         """Register a member, or what its heartbeat says now; return whether its connection is new."""
         known = self.members.get(channel)
         if known is None or known.client_id != member.client_id:
@@ -123,7 +123,9 @@ class Consumers(Generic[ChannelT]):
         self._warnings_left = WARNINGS_MAX
         self._warnings_since_ms = clock.monotonic_ms()
 
-    def heartbeat(self, channel: ChannelT, data: ConsumerData, member: Member) -> Notify[ChannelT] | None:
+    def heartbeat(
+        self, channel: ChannelT, data: ConsumerData, member: ProducerMember
+    ) -> Notify[ChannelT] | None:
         """Note that a client is in a group and what it subscribes to."""
         group = self._groups.setdefault(data.group, ConsumerGroup())
         before = group.message_model, group.subscriptions.copy()
@@ -242,9 +244,9 @@ class Consumers(Generic[ChannelT]):
         return Notify(name, tuple(group.members))
 
 
-def subscription_of(data: SubscriptionData) -> Subscription:
+def subscription_of(data: SubscriptionData) -> TopicSubscription:
     """Give a subscription with the tags codes to look for."""
     try:
-        return Subscription(data, tag.codes(tag.parse(data.expression)))
+        return TopicSubscription(data, tag.codes(tag.parse(data.expression)))
     except FormatError:
-        return Subscription(data, frozenset(data.codes))
+        return TopicSubscription(data, frozenset(data.codes))

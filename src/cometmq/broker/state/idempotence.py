@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from cometmq.broker.settings import BrokerSettings
-from cometmq.broker.state.stored_keys import Place, StoredKeys, digest
+from cometmq.broker.state.stored_keys import StoredKeys, StoredPlace, digest
 from cometmq.broker.state.topics import TIMER_TOPIC
 from cometmq.errors import StoreNotWritable
 from cometmq.format import properties
@@ -78,7 +78,7 @@ class Idempotence:
         queue_id: int,
         messages: Sequence[NewMessage],
         append: Callable[[Sequence[NewMessage]], list[Appended]],
-    ) -> list[Place]:
+    ) -> list[StoredPlace]:
         """Append those of a send's messages whose keys are not known, all or none.
 
         Raises like ``append``, and StoreNotWritable if the table cannot be written.
@@ -101,7 +101,7 @@ class Idempotence:
         if new:
             self._mark()
             for number, one in zip(new, append([messages[number] for number in new]), strict=True):
-                places[number] = place = Place(queue_id, one)
+                places[number] = place = StoredPlace(queue_id, one)
                 if (key := keys[number]) is not None:
                     self.known.add(key, place)
         for number, key in enumerate(keys):
@@ -137,4 +137,4 @@ class Idempotence:
         for key in self.keys_of(topic, [named]):
             if key is not None and self.known.find(key, head.store_time) is None:
                 appended = Appended(head.physical_offset, head.queue_offset, head.size, head.store_time)
-                self.known.add(key, Place(queue_id, appended))
+                self.known.add(key, StoredPlace(queue_id, appended))

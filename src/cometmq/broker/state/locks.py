@@ -42,7 +42,7 @@ class QueueLocks(ChangingTable[str, dict[MessageQueue, _Lock]]):
 
     def load(self) -> None:
         """Read the table. Raises StoreDamaged if the file holds something else than locks."""
-        content = saved.load(self._table, _Table)
+        content = saved.load(self._table, _LockTable)
         now = self._clock.monotonic_ms()
         for group, by_client in ({} if content is None else content.locks).items():
             self._groups[group] = {
@@ -116,5 +116,5 @@ class QueueLocks(ChangingTable[str, dict[MessageQueue, _Lock]]):
         return now - lock.taken_ms > LOCK_LIFETIME_MS
 
 
-class _Table(Body):
+class _LockTable(Body):
     locks: dict[str, dict[str, list[MessageQueue]]] = field(default_factory=dict, name="lockTable")

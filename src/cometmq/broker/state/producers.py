@@ -14,7 +14,7 @@ ChannelT = TypeVar("ChannelT", bound=Hashable)
 
 
 @dataclass(slots=True)
-class Member:
+class ProducerMember:
     """A client in a group.
 
     Attributes:
@@ -34,10 +34,10 @@ class Producers(Generic[ChannelT]):
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._groups: dict[str, dict[ChannelT, Member]] = {}
+        self._groups: dict[str, dict[ChannelT, ProducerMember]] = {}
         self._clients: dict[str, dict[ChannelT, set[str]]] = {}
 
-    def heartbeat(self, channel: ChannelT, group: str, member: Member) -> None:
+    def heartbeat(self, channel: ChannelT, group: str, member: ProducerMember) -> None:
         """Note that a client is in ``group``."""
         known = self._groups.get(group, {}).get(channel)
         if known is not None and known.client_id != member.client_id:
@@ -59,7 +59,7 @@ class Producers(Generic[ChannelT]):
         for group in [group for group, members in self._groups.items() if channel in members]:
             self.unregister(channel, group)
 
-    def members(self, group: str) -> dict[ChannelT, Member]:
+    def members(self, group: str) -> dict[ChannelT, ProducerMember]:
         """Give the members of ``group`` by connection; none if nobody knows it."""
         return self._groups.get(group, {})
 

@@ -15,7 +15,7 @@ _PLACE: Final = Struct(">iqqiq")
 _DIGEST_SIZE: Final = 16
 
 
-class Place(NamedTuple):
+class StoredPlace(NamedTuple):
     """Where the first message of a key is, as its producer was told."""
 
     queue_id: int
@@ -47,7 +47,9 @@ class StoredKeys:
         """How many are held."""
         return len(self._young) + len(self._old)
 
-    def find(self, key: bytes, now_ms: int, set_since: Callable[[int], int] = lambda _: 0) -> Place | None:
+    def find(
+        self, key: bytes, now_ms: int, set_since: Callable[[int], int] = lambda _: 0
+    ) -> StoredPlace | None:
         """Return where the message with a key is, None if none was stored inside the window.
 
         Args:
@@ -57,12 +59,12 @@ class StoredKeys:
         if packed is None:
             return None
         queue_id, *fields = _PLACE.unpack(packed)
-        place = Place(queue_id, Appended(*fields))
+        place = StoredPlace(queue_id, Appended(*fields))
         appended = place.appended
         passed_ms = now_ms - set_since(appended.physical_offset) - appended.store_time
         return place if passed_ms < self._window_ms else None
 
-    def add(self, key: bytes, place: Place) -> None:
+    def add(self, key: bytes, place: StoredPlace) -> None:
         """Know a key from now on; they are added in the order of their store times."""
         store_time = place.appended.store_time
         if len(self._young) >= self._half or store_time - self._young_since_ms >= self._window_ms:

@@ -23,7 +23,7 @@ from cometmq.wire.codes import ResponseCode
 from cometmq.wire.headers import PullFlag, PullHeader
 
 
-class Wanted(NamedTuple):
+class PullFilter(NamedTuple):
     """Which messages a pull may be answered with: all that pass both; None lets any pass.
 
     Attributes:
@@ -80,7 +80,7 @@ class Subscriptions:
         except FormatError as error:
             raise Refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from None
 
-    def wanted(self, header: PullHeader) -> Wanted:
+    def wanted(self, header: PullHeader) -> PullFilter:
         """Give what a pull may be answered with. Raises Refused, IllegalName."""
         if not self._permission & PERM_READ:
             raise Refused(
@@ -94,7 +94,7 @@ class Subscriptions:
         wanted = self._sent_along(header) if is_sent_along else self._registered(header, group)
         return wanted._replace(judged=self._changes)
 
-    def is_out_of_date(self, wanted: Wanted) -> bool:
+    def is_out_of_date(self, wanted: PullFilter) -> bool:
         """Tell whether something has changed since a pull was judged."""
         return wanted.judged != self._changes
 
@@ -129,15 +129,15 @@ class Subscriptions:
                 f"topicConfig.readQueueNums:[{topic.read_queue_count}]",
             )
 
-    def _sent_along(self, header: PullHeader) -> Wanted:
+    def _sent_along(self, header: PullHeader) -> PullFilter:
         if (compiled := self.check(header.expression_type, header.subscription)) is not None:
             return self._by_sql(header, SqlFilter(compiled))
         try:
-            return Wanted(tag.codes(tag.parse(header.subscription)))
+            return PullFilter(tag.codes(tag.parse(header.subscription)))
         except FormatError as error:
             raise Refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from None
 
-    def _registered(self, header: PullHeader, config: GroupConfig) -> Wanted:
+    def _registered(self, header: PullHeader, config: GroupConfig) -> PullFilter:
         name = header.consumer_group
         group = self._consumers.find(name)
         if group is None:
@@ -162,7 +162,7 @@ class Subscriptions:
                 f"the pull is of {header.sub_version}",
             )
         if is_tag(subscription.data.expression_type):
-            return Wanted(subscription.tags_codes)
+            return PullFilter(subscription.tags_codes)
         known = self._filters.find(header.topic, name)
         if known is None:
             raise Refused(
@@ -178,11 +178,11 @@ class Subscriptions:
         self._check_allowed(subscription.data.expression_type)
         return self._by_sql(header, SqlFilter(known.compiled, known))
 
-    def _by_sql(self, header: PullHeader, own: SqlFilter) -> Wanted:
+    def _by_sql(self, header: PullHeader, own: SqlFilter) -> PullFilter:
         if self._filter_retry and header.topic.startswith(RETRY_PREFIX):
             group = header.topic.removeprefix(RETRY_PREFIX)
-            return Wanted(record_filter=RetryFilter(self._filters, group))
-        return Wanted(record_filter=own)
+            return PullFilter(record_filter=RetryFilter(self._filters, group))
+        return PullFilter(record_filter=own)
 
     def _check_allowed(self, expression_type: str | None) -> None:
         """Refuse what is no TAG expression unless that is allowed."""

@@ -43,10 +43,10 @@ def replay(
     times = parse_range(time_range) if time_range is not None else ()
     spark = start_spark(master)
     from cometmq.spark.files.remote import path_of  # noqa: PLC0415 - as above
-    from cometmq.spark.jobs.replay import Wanted  # noqa: PLC0415 - needs the extra
+    from cometmq.spark.jobs.replay import ReplayFilter  # noqa: PLC0415 - needs the extra
     from cometmq.spark.jobs.replay import replay as replay_messages  # noqa: PLC0415 - as above
 
-    wanted = Wanted(frozenset(topics) or None, frozenset(tags) or None, *times)
+    wanted = ReplayFilter(frozenset(topics) or None, frozenset(tags) or None, *times)
     with task_bar(as_json=as_json) as progress:
         sent = replay_messages(spark, path, namesrv, rate=rate, wanted=wanted, topic=to, progress=progress)
     if as_json:

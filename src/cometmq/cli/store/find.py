@@ -19,7 +19,7 @@ from cometmq.format.sys_flag import COMPRESSED
 from cometmq.message import StoredMessage
 from cometmq.store.finding import Severity
 from cometmq.store.offline.directory import StoreDirectory
-from cometmq.store.offline.find import Found, Wanted
+from cometmq.store.offline.find import FindQuery, Found
 from cometmq.store.offline.find import find as find_messages
 
 LIMIT: Final = 32
@@ -44,11 +44,11 @@ _WANTED: Final = (
 
 def wanted_of(
     message_id: str | None, key: str | None, topic: str | None, tag: str | None, time_range: str | None
-) -> Wanted:
+) -> FindQuery:
     """Build the conditions from the options. Raises SettingsError if there are none."""
     times = parse_range(time_range) if time_range is not None else ()
-    wanted = Wanted(message_id, key, topic, tag, *times)
-    if wanted == Wanted():
+    wanted = FindQuery(message_id, key, topic, tag, *times)
+    if wanted == FindQuery():
         raise SettingsError("no condition: give --id, --key, --topic, --tag or --time")
     return wanted
 

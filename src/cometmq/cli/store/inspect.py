@@ -17,7 +17,7 @@ from cometmq.cli.store.options import (
 from cometmq.errors import SettingsError
 from cometmq.format.java import fastjson
 from cometmq.io.files import Disk
-from cometmq.store.inspect import FileView, Kind, Row, Summary, open_file, summarize
+from cometmq.store.inspect import FileView, InspectRow, Kind, Summary, open_file, summarize
 from cometmq.store.offline.directory import StoreDirectory
 
 LIMIT: Final = 20
@@ -75,12 +75,12 @@ class _Limited:
         following: the first row beyond the limit; None if there is none.
     """
 
-    def __init__(self, rows: Iterator[Row], limit: int) -> None:
-        self.following: Row | None = None
+    def __init__(self, rows: Iterator[InspectRow], limit: int) -> None:
+        self.following: InspectRow | None = None
         self._rows = rows
         self._limit = limit
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[InspectRow]:
         left = self._limit
         for row in self._rows:
             if row.what not in NOT_COUNTED:
@@ -93,7 +93,7 @@ class _Limited:
 
 def _print_rows(rows: _Limited, base_offset: int) -> None:
     """Print entries as tables, and other rows as blocks."""
-    table: list[Row] = []
+    table: list[InspectRow] = []
     for row in rows:
         if table and (row.what not in TABULAR or _columns(row) != _columns(table[0])):
             _print_table(table)
@@ -106,11 +106,11 @@ def _print_rows(rows: _Limited, base_offset: int) -> None:
         _print_table(table)
 
 
-def _columns(row: Row) -> list[str]:
+def _columns(row: InspectRow) -> list[str]:
     return [field.name for field in row.fields]
 
 
-def _print_table(rows: list[Row]) -> None:
+def _print_table(rows: list[InspectRow]) -> None:
     columns = ["position", *_columns(rows[0]), "note"]
     print_table(
         columns,
@@ -118,7 +118,7 @@ def _print_table(rows: list[Row]) -> None:
     )
 
 
-def _print_block(row: Row, base_offset: int) -> None:
+def _print_block(row: InspectRow, base_offset: int) -> None:
     if row.what == "table":
         click.echo(row.fields[0].text)
         return
@@ -129,11 +129,11 @@ def _print_block(row: Row, base_offset: int) -> None:
         click.echo(f"{field.position:>14}  {field.name:<28} {printable(field.text or str(field.value))}")
 
 
-def _note(row: Row) -> str:
+def _note(row: InspectRow) -> str:
     return row.note if row.what in ("entry", "slot") else f"{row.what}: {row.note}"
 
 
-def _row_fields(row: Row) -> dict[str, Any]:
+def _row_fields(row: InspectRow) -> dict[str, Any]:
     fields = [
         {"position": field.position, "name": field.name, "value": _plain(field.value)} for field in row.fields
     ]
@@ -150,7 +150,7 @@ def _plain(value: Any) -> Any:
     return [_plain(member) for member in value] if isinstance(value, list) else value
 
 
-def _place(file: FileView, row: Row) -> int | None:
+def _place(file: FileView, row: InspectRow) -> int | None:
     """Return the value of --at for beginning at ``row``."""
     if file.kind is Kind.COMMIT_LOG:
         return file.base_offset + row.position

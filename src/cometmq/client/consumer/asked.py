@@ -25,7 +25,7 @@ ConsumeDirectly = Callable[[StoredMessage], Awaitable[ConsumedDirectly]]
 """Handles a message out of its turn; what comes of it changes no offset."""
 
 
-class Member(NamedTuple):
+class MemberFacts(NamedTuple):
     """What does not change of a member while its subscriptions stay as they are.
 
     Attributes:
@@ -54,7 +54,7 @@ class Asked:
 
     def __init__(
         self,
-        member: Member,
+        member: MemberFacts,
         queues: Mapping[MessageQueue, ConsumedQueue],
         holds: Callable[[MessageQueue], bool],
         consume: ConsumeDirectly | None,

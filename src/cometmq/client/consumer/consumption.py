@@ -19,7 +19,7 @@ from cometmq.client.consumer.pulling import Pulling, PullOptions
 from cometmq.client.consumer.send_back import SendBack
 from cometmq.client.consumer.start import Start
 from cometmq.client.consumer.subscription import Subscription, unhandled
-from cometmq.client.group.membership import MemberSettings, Membership, Wanted
+from cometmq.client.group.membership import MemberSettings, Membership, TopicInterest
 from cometmq.client.trace import send_of
 from cometmq.format.layout import RETRY_PREFIX
 from cometmq.format.properties import RETRY_TOPIC
@@ -118,17 +118,17 @@ class Consumption:
             await self._tracer.close()
         await self._member.leave()
 
-    def _all_wanted(self) -> dict[str, Wanted]:
+    def _all_wanted(self) -> dict[str, TopicInterest]:
         """Give what is subscribed to, with the group's retries, which are ordered if all the rest is."""
         now_ms = self._settings.member.clock.now_ms()
         wanted = {
-            topic: Wanted(subscription.data(now_ms), subscription.ordered)
+            topic: TopicInterest(subscription.data(now_ms), subscription.ordered)
             for topic, subscription in self._subscriptions.items()
         }
         if not self._is_broadcasting:
             retries = tag_subscription(RETRY_PREFIX + self._settings.member.group, "*", now_ms)
             is_ordered = bool(wanted) and all(one.ordered for one in wanted.values())
-            wanted[retries.topic] = Wanted(retries, is_ordered)
+            wanted[retries.topic] = TopicInterest(retries, is_ordered)
         return wanted
 
     def _consume(self, queue: MessageQueue) -> ConsumedQueue:

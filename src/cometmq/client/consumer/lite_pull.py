@@ -23,7 +23,7 @@ from cometmq.client.consumer.consumed import ConsumedQueue
 from cometmq.client.consumer.pulling import Pulling, PullOptions, check_options
 from cometmq.client.consumer.start import Start
 from cometmq.client.consumer.subscription import Subscription
-from cometmq.client.group.membership import MemberSettings, Membership, Wanted
+from cometmq.client.group.membership import MemberSettings, Membership, TopicInterest
 from cometmq.client.identity import client_id
 from cometmq.client.routes import parse_name_servers
 from cometmq.client.waiting import wait_within
@@ -215,7 +215,7 @@ class LitePullConsumer:
             await _end(self._member)
         self._settings = self._settings.of_this_process()
         now_ms = self._settings.clock.now_ms()
-        wanted = {topic: Wanted(one.data(now_ms), False) for topic, one in self._subscriptions.items()}
+        wanted = {topic: TopicInterest(one.data(now_ms), False) for topic, one in self._subscriptions.items()}
         member = Membership(self._settings, wanted, self._consume)
         self._member = member
         try:

@@ -83,20 +83,20 @@ class LocalOffsets:
 
     def _load(self) -> dict[MessageQueue, int]:
         if not self._path.exists():  # a crash between two renames leaves the file of before
-            return decode(_Table, self._backup.read_bytes()).offsets if self._backup.exists() else {}
+            return decode(_OffsetTable, self._backup.read_bytes()).offsets if self._backup.exists() else {}
         try:
-            return decode(_Table, self._path.read_bytes()).offsets
+            return decode(_OffsetTable, self._path.read_bytes()).offsets
         except FormatError as error:
             if not self._backup.exists():
                 raise
             _log.error("%s: %s; the offsets of before are used: %s", self._path, error, self._backup)
-            return decode(_Table, self._backup.read_bytes()).offsets
+            return decode(_OffsetTable, self._backup.read_bytes()).offsets
 
     def _save(self, offsets: dict[MessageQueue, int]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         new = self._path.with_name(f"{self._path.name}.new")
         with new.open("wb") as file:
-            file.write(encode(_Table(offsets)))
+            file.write(encode(_OffsetTable(offsets)))
             file.flush()
             os.fsync(file.fileno())
         if self._path.exists():
@@ -104,5 +104,5 @@ class LocalOffsets:
         new.replace(self._path)
 
 
-class _Table(Body):
+class _OffsetTable(Body):
     offsets: dict[MessageQueue, Long] = field(default_factory=dict, name="offsetTable")

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from cometmq.client.consumer.asked import Asked, ConsumeDirectly, Member
+from cometmq.client.consumer.asked import Asked, ConsumeDirectly, MemberFacts
 from cometmq.client.consumer.consumed import ConsumedQueue
 from cometmq.client.consumer.offset_store import LocalOffsets, OffsetStore, RemoteOffsets
 from cometmq.client.consumer.queue_requests import QueueRequests
@@ -88,7 +88,7 @@ class MemberSettings(NamedTuple):
         return self._replace(client_id=client_id(), made_by=os.getpid())
 
 
-class Wanted(NamedTuple):
+class TopicInterest(NamedTuple):
     """What is wanted of a topic: as the broker is told, and whether in order."""
 
     data: SubscriptionData
@@ -107,7 +107,7 @@ class Membership:
     def __init__(
         self,
         settings: MemberSettings,
-        wanted: Mapping[str, Wanted],
+        wanted: Mapping[str, TopicInterest],
         consume: Callable[[MessageQueue], ConsumedQueue],
         consume_directly: ConsumeDirectly | None = None,
     ) -> None:
@@ -172,7 +172,7 @@ class Membership:
         if self._settings.commit_ms is not None:
             self._run(self._commit_forever(self._settings.commit_ms / 1000), "commit")
 
-    def subscribe(self, wanted: Mapping[str, Wanted]) -> None:
+    def subscribe(self, wanted: Mapping[str, TopicInterest]) -> None:
         """Want this and nothing else from now on: the brokers hear of it at once."""
         self._wanted = wanted
         self._asked.member = self._described(self._asked.member.started_time)
@@ -216,9 +216,9 @@ class Membership:
         await asyncio.gather(*(queue.pulling.stop() for queue in queues))
         await self.connections.close()
 
-    def _described(self, started_time: int) -> Member:
+    def _described(self, started_time: int) -> MemberFacts:
         """Say what operators are told of it."""
-        return Member(
+        return MemberFacts(
             self._settings.name_servers,
             self._settings.consume_type,
             frozenset(topic for topic, one in self._wanted.items() if one.ordered),

@@ -40,7 +40,7 @@ class Accumulator:
         self._linger_s = linger_ms / 1000
         self._batch_bytes = batch_bytes
         self._loop = asyncio.get_running_loop()
-        self._gathered: dict[str, _Batch] = {}
+        self._gathered: dict[str, _Gathering] = {}
         self._sending: set[asyncio.Task[None]] = set()
 
     def add(self, message: Message) -> "asyncio.Future[SendResult]":
@@ -56,7 +56,7 @@ class Accumulator:
             batch = None
         if batch is None:
             timer = self._loop.call_later(self._linger_s, self._flush, message.topic)
-            batch = self._gathered[message.topic] = _Batch(timer, message)
+            batch = self._gathered[message.topic] = _Gathering(timer, message)
         answer: asyncio.Future[SendResult] = self._loop.create_future()
         batch.ids.append(unique_id)
         batch.members.append(member)
@@ -79,7 +79,7 @@ class Accumulator:
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
 
-    async def _send_batch(self, batch: "_Batch") -> None:
+    async def _send_batch(self, batch: "_Gathering") -> None:
         try:
             result = await self._send(self._ready(batch))
         except asyncio.CancelledError:
@@ -92,14 +92,14 @@ class Accumulator:
             if not answer.done():
                 answer.set_result(own)
 
-    def _ready(self, batch: "_Batch") -> Outgoing:
+    def _ready(self, batch: "_Gathering") -> Outgoing:
         if len(batch.ids) == 1:
             return self._single(batch.first, batch.ids[0])
         return outgoing.together(batch.first.topic, batch.members, batch.ids, self._new_id())
 
 
 @dataclass(slots=True)
-class _Batch:
+class _Gathering:
     """Messages that wait, as the batch will have them, and who waits for their answers."""
 
     timer: asyncio.TimerHandle

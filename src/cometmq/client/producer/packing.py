@@ -19,7 +19,7 @@ BATCH_COUNT: Final = 4_096
 """The answer names each message of a batch by 33 bytes in its header."""
 
 
-class Part(NamedTuple):
+class PackedRequest(NamedTuple):
     """One request.
 
     Attributes:
@@ -37,7 +37,7 @@ class Lane(NamedTuple):
     """Parts that are sent one after the other, to keep their order; ``queue`` is None if any will do."""
 
     queue: MessageQueue | None
-    parts: list[Part]
+    parts: list[PackedRequest]
 
 
 def pack(
@@ -65,8 +65,8 @@ def pack(
         else:
             groups[message.topic, queue_of and queue_of(message)].append(place)
 
-    def single(place: int, unique_id: str) -> Part:
-        return Part(compress(messages[place], unique_id), [place], [unique_id])
+    def single(place: int, unique_id: str) -> PackedRequest:
+        return PackedRequest(compress(messages[place], unique_id), [place], [unique_id])
 
     def batch_of(topic: str, some: list[int], ids: list[str], members: list[bytes]) -> Outgoing:
         key = outgoing.common_idempotence_key(messages[place] for place in some)
@@ -80,7 +80,7 @@ def pack(
         parts = [
             single(some[0], ids[0])
             if len(some) == 1
-            else Part(batch_of(topic, some, ids, members), some, ids)
+            else PackedRequest(batch_of(topic, some, ids, members), some, ids)
             for some, ids, members in _cut(messages, places, new_ids, batch_bytes)
         ]
         lanes += [Lane(None, [one]) for one in parts] if queue is None else [Lane(queue, parts)]

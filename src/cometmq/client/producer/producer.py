@@ -22,7 +22,7 @@ from cometmq.client.producer.outgoing import Outgoing
 from cometmq.client.producer.packing import Lane
 from cometmq.client.producer.presence import Presence
 from cometmq.client.producer.recalls import recall_request, recalled, wanted
-from cometmq.client.producer.replies import Replies
+from cometmq.client.producer.replies import PendingReplies
 from cometmq.client.producer.request import reply_of, reply_topic, request_of
 from cometmq.client.producer.send_arguments import TEXT_OR_FUNCTION, WHERE, check_sent, listed
 from cometmq.client.producer.send_result import SendResult, of_each
@@ -131,7 +131,7 @@ class Producer:
             hooks.add(self._tracer)
         self._client_id = client_id()
         self._presence = Presence(self._connections, self._client_id, self.group)
-        self._replies = Replies(self._clock)
+        self._replies = PendingReplies(self._clock)
         self._sender = Sender(
             self._connections, routes, self._settings, self._clock, self._faults, hooks, self._presence
         )

@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 Reply = asyncio.Future[StoredMessage]
 
 
-class Replies:
+class PendingReplies:
     """Gives replies to who waits for them."""
 
     def __init__(self, clock: Clock) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from cometmq.format.record import MAGIC_AT, MAGIC_BLANK, START_SIZE
 from cometmq.message import Buffer
-from cometmq.spark.files.remote import Bytes
+from cometmq.spark.files.remote import RemoteBytes
 from cometmq.spark.files.splits import LogFile
 
 BLANK_SIZE_MAX: Final = 8 * 1024 * 1024
@@ -22,7 +22,7 @@ _BLANK: Final = re.compile(re.escape(MAGIC_BLANK.to_bytes(4, "big")), re.DOTALL)
 class LogEnd:
     """Where the records of one file end, looked up as soon as bytes near the file's end are needed."""
 
-    def __init__(self, found: Bytes, file: LogFile) -> None:
+    def __init__(self, found: RemoteBytes, file: LogFile) -> None:
         self._found = found
         self._size = file.size
         self._written = min(file.written, found.written)
@@ -39,7 +39,7 @@ class LogEnd:
         return min(end, self._written if end <= self._tail else self.position)
 
     def need(self, begin: int, end: int) -> int:
-        """See that a stretch can be looked at, as ``Bytes.need``, as far as records go; return how far."""
+        """Fetch a stretch as ``RemoteBytes.need`` does, as far as records go; return how far."""
         limit = self._end
         if limit is None:
             limit = end if end <= self._tail else self._look_up(min(begin, self._tail))

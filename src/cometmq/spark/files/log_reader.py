@@ -15,9 +15,9 @@ from cometmq.spark.files.gathering import gather
 from cometmq.spark.files.patterns import matching
 from cometmq.spark.files.record_choice import RecordChoice
 from cometmq.spark.files.remote import Listed, opened
-from cometmq.spark.files.splits import LogFile, Piece, gaps, log_file, log_files, splits
+from cometmq.spark.files.splits import FilePiece, LogFile, gaps, log_file, log_files, splits
 from cometmq.spark.files.time_range import lies_outside
-from cometmq.spark.files.walk import Damage, scans
+from cometmq.spark.files.walk import DamagedPart, scans
 from cometmq.spark.filters import FILES, Pushed, push, spark_pushes
 from cometmq.spark.options import ReadOptions
 from cometmq.spark.worker import settle
@@ -59,7 +59,7 @@ class LogReader(DataSourceReader):
             StoreDamaged: bytes before other records are no record (FAILFAST).
             OSError: a file is gone, or cannot be read.
         """
-        pieces: list[Piece] = (partition and partition.value) or []  # a read without partitions gets None
+        pieces: list[FilePiece] = (partition and partition.value) or []  # a read without partitions gets None
         ops = kernels.load_if_possible()
         left = self._options.limit or sys.maxsize
         for piece in pieces:
@@ -89,7 +89,7 @@ class LogReader(DataSourceReader):
             return iter((batch,))
         return whole_bodies(batch, scan.sys_flag[rows], on_damage=self._tell)
 
-    def _tell(self, damage: Damage | str) -> None:
+    def _tell(self, damage: DamagedPart | str) -> None:
         if self._options.fail_on_damage:
             raise StoreDamaged(f"{damage}; mode PERMISSIVE passes over it")
         log.warning("%s", damage)

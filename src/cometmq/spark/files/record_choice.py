@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cometmq.kernels.ops import Flags, Longs, Ops, Scan
-from cometmq.spark.files.splits import Piece, within
+from cometmq.spark.files.splits import FilePiece, within
 from cometmq.spark.filters import OFFSET_MAX, Pushed, both
 from cometmq.spark.options import ReadOptions
 
@@ -58,7 +58,7 @@ class RecordChoice(NamedTuple):
             key=options.key,
         )
 
-    def pieces(self, split: Sequence[Piece]) -> list[Piece]:
+    def pieces(self, split: Sequence[FilePiece]) -> list[FilePiece]:
         """Return what of a split is to be read."""
         return [] if self._is_empty() else within(split, self.physical_begin, self.physical_end)
 

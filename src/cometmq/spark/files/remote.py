@@ -218,7 +218,7 @@ def written_end(path: Path) -> int:
         return file.data_end(0)
 
 
-class Bytes(Protocol):
+class RemoteBytes(Protocol):
     """The bytes of a file at the places where they lie in it."""
 
     @property
@@ -311,7 +311,7 @@ class Window:
             self._begin += pages
 
 
-def opened(path: Path, size: int, end: int) -> Bytes:
+def opened(path: Path, size: int, end: int) -> RemoteBytes:
     """Return the bytes of a file that is not empty, and is to be read up to ``end``, or a little further.
 
     Raises OSError if it is gone.

@@ -38,7 +38,7 @@ class LogFile(NamedTuple):
     written: int
 
 
-class Piece(NamedTuple):
+class FilePiece(NamedTuple):
     """Part of a file: the records that begin from ``start`` on and before ``end``.
 
     Attributes:
@@ -76,9 +76,9 @@ def log_file(listed: Listed) -> LogFile:
     return _without_holes([_planned(listed)])[0]
 
 
-def splits(files: Sequence[LogFile], bytes_per_split: int) -> list[list[Piece]]:
+def splits(files: Sequence[LogFile], bytes_per_split: int) -> list[list[FilePiece]]:
     """Cut the files into splits of at most ``bytes_per_split`` bytes, all but the last of just so many."""
-    made: list[list[Piece]] = []
+    made: list[list[FilePiece]] = []
     room = 0
     last = max((number for number, file in enumerate(files) if file.written), default=0)
     for number, file in enumerate(files):
@@ -88,13 +88,13 @@ def splits(files: Sequence[LogFile], bytes_per_split: int) -> list[list[Piece]]:
                 made.append([])
                 room = bytes_per_split
             end = min(start + room, file.written)
-            made[-1].append(Piece(file, start, end, number < last))
+            made[-1].append(FilePiece(file, start, end, number < last))
             room -= end - start
             start = end
     return made
 
 
-def within(split: Iterable[Piece], begin: int, end: int = sys.maxsize) -> list[Piece]:
+def within(split: Iterable[FilePiece], begin: int, end: int = sys.maxsize) -> list[FilePiece]:
     """Return what of a split lies from one CommitLog offset on and before another."""
     cut = []
     for piece in split:

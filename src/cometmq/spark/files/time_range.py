@@ -12,8 +12,8 @@ from cometmq.kernels.ops import Longs, Ops
 from cometmq.message import Buffer
 from cometmq.spark.files.log_end import LogEnd
 from cometmq.spark.files.record_choice import RecordChoice
-from cometmq.spark.files.remote import Bytes
-from cometmq.spark.files.splits import Piece
+from cometmq.spark.files.remote import RemoteBytes
+from cometmq.spark.files.splits import FilePiece
 from cometmq.spark.values import CLOCK_SLACK_MS
 
 PROBE_BYTES: Final = 256 * 1024
@@ -22,7 +22,7 @@ PROBES_MIN: Final = 8
 """Parts of fewer bytes than so many probes are read without a look at their ends."""
 
 
-def lies_outside(found: Bytes, piece: Piece, ops: Ops, choice: RecordChoice) -> bool:
+def lies_outside(found: RemoteBytes, piece: FilePiece, ops: Ops, choice: RecordChoice) -> bool:
     """Return whether no record of a piece can have been stored in the times that are asked for."""
     is_small = piece.end - piece.start < PROBES_MIN * PROBE_BYTES
     if is_small or (choice.begin_time is None and choice.end_time is None):
@@ -34,7 +34,7 @@ def lies_outside(found: Bytes, piece: Piece, ops: Ops, choice: RecordChoice) -> 
     return bool(sides & _sides(found, piece, ops, choice, max(end - PROBE_BYTES, piece.start)))
 
 
-def _sides(found: Bytes, piece: Piece, ops: Ops, choice: RecordChoice, position: int) -> set[str]:
+def _sides(found: RemoteBytes, piece: FilePiece, ops: Ops, choice: RecordChoice, position: int) -> set[str]:
     """Return on which side of the times asked for all records are that begin behind a position."""
     times = _times(found.peek(position, position + PROBE_BYTES), piece.file.base_offset + position, ops)
     if not len(times):

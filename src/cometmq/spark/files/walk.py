@@ -18,21 +18,21 @@ from cometmq.format.record import HEAD_MAX_SIZE, MAGIC_AT, RecordHead
 from cometmq.format.scan import Stop, StopReason, check, find_next_record
 from cometmq.kernels.ops import Ops, Scan
 from cometmq.spark.files.log_end import LogEnd
-from cometmq.spark.files.remote import Bytes
-from cometmq.spark.files.splits import Piece
+from cometmq.spark.files.remote import RemoteBytes
+from cometmq.spark.files.splits import FilePiece
 
 BYTES_MAX: Final = 4 * 1024 * 1024
 """Of one scan, unless a single record is larger; at most 46,091 records. More would not stay in caches."""
 
 
-class Damage(NamedTuple):
+class DamagedPart(NamedTuple):
     """Bytes of a file that are no record, and have records after them.
 
     Attributes:
         is_last: whether no record follows in this file, but some in a later one.
     """
 
-    piece: Piece
+    piece: FilePiece
     start: int
     end: int
     is_last: bool
@@ -45,11 +45,11 @@ class Damage(NamedTuple):
 
 
 def scans(
-    found: Bytes,
-    piece: Piece,
+    found: RemoteBytes,
+    piece: FilePiece,
     ops: Ops,
     *,
-    on_damage: Callable[[Damage], None],
+    on_damage: Callable[[DamagedPart], None],
     bytes_max: int = BYTES_MAX,
     crc: Crc = Crc.BODY,
 ) -> Iterator[Scan]:
@@ -86,19 +86,19 @@ class PieceWalk:
         log: where the records of the file end.
     """
 
-    def __init__(self, found: Bytes, piece: Piece, crc: Crc) -> None:
+    def __init__(self, found: RemoteBytes, piece: FilePiece, crc: Crc) -> None:
         self.base_offset = piece.file.base_offset
         self.log = LogEnd(found, piece.file)
         self._data = found.data
         self._piece = piece
         self._crc = crc
 
-    def after_damage(self, position: int, on_damage: Callable[[Damage], None]) -> int | None:
+    def after_damage(self, position: int, on_damage: Callable[[DamagedPart], None]) -> int | None:
         """Return the next record after the bad bytes at ``position``, having told of the damage."""
         following = self.next_record(position + 1, self._piece.file.size)
         if following is not None or self._piece.more_follows:
             end = self.log.position if following is None else following
-            on_damage(Damage(self._piece, position, end, is_last=following is None))
+            on_damage(DamagedPart(self._piece, position, end, is_last=following is None))
         return following
 
     def next_record(self, start: int, limit: int) -> int | None:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import InputPartition
 
 from cometmq.spark.files.log_reader import LogReader
-from cometmq.spark.files.splits import LogFile, Piece, gaps, splits, within
+from cometmq.spark.files.splits import FilePiece, LogFile, gaps, splits, within
 from cometmq.spark.jobs.parts import on_parts
 from cometmq.spark.options import BYTES_PER_PARTITION, ReadOptions
 from cometmq.spark.schema import spark_schema
@@ -18,7 +18,7 @@ from cometmq.spark.schema import spark_schema
 log = logging.getLogger(__name__)
 
 
-class Range(NamedTuple):
+class LogRange(NamedTuple):
     """CommitLog offsets from ``begin`` to before ``end``: the records that begin there."""
 
     begin: int = 0
@@ -29,7 +29,7 @@ def records(
     spark: SparkSession,
     files: Sequence[LogFile],
     columns: Sequence[str],
-    stretch: Range,
+    stretch: LogRange,
     *,
     topics: frozenset[str] | None = None,
     broker: str | None = None,
@@ -47,7 +47,7 @@ def records(
     parts = [part for part in parts if part]
     reader = LogReader(ReadOptions((), topics, broker=broker), tuple(columns))
 
-    def read(part: list[Piece]) -> Iterator[pa.RecordBatch]:
+    def read(part: list[FilePiece]) -> Iterator[pa.RecordBatch]:
         return reader.read(InputPartition(part))
 
     return on_parts(spark, parts, read, spark_schema(columns))

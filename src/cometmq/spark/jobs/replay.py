@@ -52,7 +52,7 @@ _WITH_BORN_TIME: Final = (
 )
 
 
-class Wanted(NamedTuple):
+class ReplayFilter(NamedTuple):
     """Which messages are replayed; all of it must hold.
 
     Attributes:
@@ -96,7 +96,7 @@ def replay(
     namesrv: str,
     *,
     rate: int,
-    wanted: Wanted = Wanted(),  # noqa: B008  an immutable value
+    wanted: ReplayFilter = ReplayFilter(),  # noqa: B008  an immutable value
     topic: str | None = None,
     retry_s: int = RETRY_SECONDS,
     progress: Progress | None = None,
@@ -124,7 +124,7 @@ def replay(
     options = SinkOptions(name_servers("namesrv", namesrv), target, GROUP, retry_s)
     tasks = spark.sparkContext.defaultParallelism
 
-    def chosen(columns: tuple[str, ...], wanted: Wanted) -> DataFrame:
+    def chosen(columns: tuple[str, ...], wanted: ReplayFilter) -> DataFrame:
         found = _messages(spark, path_of(source).absolute(), columns, wanted, bytes_per_task)
         owner = f.pmod(f.hash("topic", "queue_id", "store_host"), f.lit(tasks))
         return found.withColumn("task", owner)
@@ -191,7 +191,7 @@ async def queue_like(producer: Producer, topic: str, queue_id: int) -> MessageQu
 
 
 def _messages(
-    spark: SparkSession, source: Path, columns: tuple[str, ...], wanted: Wanted, bytes_per_task: int
+    spark: SparkSession, source: Path, columns: tuple[str, ...], wanted: ReplayFilter, bytes_per_task: int
 ) -> DataFrame:
     found = stored(spark, source, columns, topics=wanted.topics, bytes_per_task=bytes_per_task)
     conditions = [f.expr("unix_millis(store_time)").between(wanted.begin_time, wanted.end_time)]

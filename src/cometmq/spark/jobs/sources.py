@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cometmq.spark.files.splits import log_files
 from cometmq.spark.jobs.export.filled import filled
-from cometmq.spark.jobs.ranges import Range, records
+from cometmq.spark.jobs.ranges import LogRange, records
 from cometmq.spark.options import BYTES_PER_PARTITION
 
 
@@ -30,4 +30,6 @@ def stored(
     found = filled(spark, source, columns, topics=topics)
     if found is not None:
         return found
-    return records(spark, log_files(source), columns, Range(), topics=topics, bytes_per_task=bytes_per_task)
+    return records(
+        spark, log_files(source), columns, LogRange(), topics=topics, bytes_per_task=bytes_per_task
+    )

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from cometmq import kernels
 from cometmq.spark.files.remote import RemotePath, opened
-from cometmq.spark.files.splits import LogFile, Piece, splits, within
+from cometmq.spark.files.splits import FilePiece, LogFile, splits, within
 from cometmq.spark.files.walk import scans
 from cometmq.spark.jobs.parts import on_parts
 
@@ -37,17 +37,17 @@ def records_end(spark: SparkSession, files: Sequence[LogFile], begin: int, bytes
     return None
 
 
-def _ends(spark: SparkSession, parts: list[list[Piece]]) -> list[int]:
+def _ends(spark: SparkSession, parts: list[list[FilePiece]]) -> list[int]:
     """Return the CommitLog offsets behind the last record of each part that has one."""
 
-    def look(part: list[Piece]) -> Iterator[pa.RecordBatch]:
+    def look(part: list[FilePiece]) -> Iterator[pa.RecordBatch]:
         ends = [end for piece in part for end in _scanned(piece)]
         yield pa.RecordBatch.from_pydict({"end": pa.array(ends[-1:], pa.int64())})
 
     return [row["end"] for row in on_parts(spark, parts, look, "end bigint").collect()]
 
 
-def _scanned(piece: Piece) -> Iterator[int]:
+def _scanned(piece: FilePiece) -> Iterator[int]:
     """Go through the records of a piece; give the CommitLog offset behind each bunch of them."""
     found, ops = opened(piece.file.path, piece.file.size, piece.end), kernels.load_if_possible()
     for scan in scans(found, piece, ops, on_damage=lambda _: None):

@@ -12,15 +12,15 @@ import pyarrow.compute as pc
 from cometmq.format.scan import Stop, check
 from cometmq.kernels.ops import Flags, Longs, Ops, Scan
 from cometmq.spark.files.gathering import Names, gather
-from cometmq.spark.live.pulls import Piece
-from cometmq.spark.live.ranges import Range
+from cometmq.spark.live.pulls import PulledPiece
+from cometmq.spark.live.ranges import QueueRange
 
 _SIZE: Final = Struct(">i")
 
 log = logging.getLogger(__name__)
 
 
-class Wanted(NamedTuple):
+class RowFilter(NamedTuple):
     """What a message must be like.
 
     Attributes:
@@ -40,7 +40,7 @@ class Answers:
         data: their bytes, back to back.
     """
 
-    def __init__(self, ops: Ops, pieces: Sequence[Piece]) -> None:
+    def __init__(self, ops: Ops, pieces: Sequence[PulledPiece]) -> None:
         self.data = b"".join(body for piece in pieces for body in piece.bodies)
         self._ops = ops
         self._pieces = pieces
@@ -68,7 +68,7 @@ class Answers:
             if position < len(self.data):
                 position = self._behind_damage(position)
 
-    def choose(self, scan: Scan, rows: Longs, wanted: Wanted) -> Longs:
+    def choose(self, scan: Scan, rows: Longs, wanted: RowFilter) -> Longs:
         """Give those of some rows that are wanted."""
         if wanted.begin_time is not None:
             rows = rows[scan.store_time[rows] >= wanted.begin_time]
@@ -90,11 +90,11 @@ class Answers:
 
         return gather(self._ops, self.data, scan, rows, columns, brokers)
 
-    def missing(self) -> list[Range]:
+    def missing(self) -> list[QueueRange]:
         """Give what of the ranges no scan has found, where brokers did not filter."""
         numbers = np.concatenate([number for number, _ in self._found] or [np.empty(0, np.int64)])
         counts = np.bincount(numbers, minlength=len(self._pieces))
-        missing: list[Range] = []
+        missing: list[QueueRange] = []
         for number in np.flatnonzero(counts != self._ends - self._begins).tolist():
             found = np.concatenate([offsets[which == number] for which, offsets in self._found] or [[]])
             missing += _gaps(self._pieces[number].range, sorted(found.tolist()))
@@ -115,12 +115,12 @@ class Answers:
         return position + size if 0 < size < end - position else end
 
 
-def _gaps(whole: Range, offsets: Sequence[int]) -> list[Range]:
+def _gaps(whole: QueueRange, offsets: Sequence[int]) -> list[QueueRange]:
     """Give the parts of a range between offsets."""
     gaps = []
     start = whole.start
     for offset in [*offsets, whole.end]:
         if start < offset:
-            gaps.append(Range(whole.queue, start, offset))
+            gaps.append(QueueRange(whole.queue, start, offset))
         start = offset + 1
     return gaps

@@ -14,9 +14,9 @@ from cometmq.spark.filters import LIVE, Pushed, both, push, spark_pushes
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.loss import SHOWN_MAX, tell_loss
 from cometmq.spark.live.offsets import EARLIEST, LATEST, Offsets
-from cometmq.spark.live.options import LiveOptions, Subscription
+from cometmq.spark.live.options import LiveOptions, TopicChoice
 from cometmq.spark.live.positions import At, ByTime, Committed, Earliest, Latest, Since, Until
-from cometmq.spark.live.ranges import Range, split
+from cometmq.spark.live.ranges import QueueRange, split
 from cometmq.spark.worker import settle
 
 RECORDS_PER_PARTITION_MAX: Final = 100_000
@@ -54,10 +54,12 @@ class LiveReader(DataSourceReader):
         """Give the messages of a task, in batches. Raises like ``reading.read``."""
         from cometmq.spark.live.reading import read  # noqa: PLC0415  numpy and more, for tasks alone
 
-        ranges: list[Range] = (partition and partition.value) or []  # a read without partitions gets None
+        ranges: list[QueueRange] = (
+            partition and partition.value
+        ) or []  # a read without partitions gets None
         return read(self._options, self._columns, ranges)
 
-    def _ranges(self, cluster: Cluster) -> list[Range]:
+    def _ranges(self, cluster: Cluster) -> list[QueueRange]:
         queues = cluster.subscribed()
         check_there(self._options.subscription, queues)
         start = self._options.start
@@ -66,10 +68,10 @@ class LiveReader(DataSourceReader):
         if isinstance(self._options.start, At | ByTime) and isinstance(self._options.end, At | ByTime):
             _check_order(begins, ends)
         check_begins(self._options, cluster, begins, "nothing is read of them")
-        ranges = [Range(queue, begins[queue], ends[queue]) for queue in sorted(queues)]
+        ranges = [QueueRange(queue, begins[queue], ends[queue]) for queue in sorted(queues)]
         return self._narrowed(cluster, readable(self._options, cluster, ranges))
 
-    def _narrowed(self, cluster: Cluster, ranges: list[Range]) -> list[Range]:
+    def _narrowed(self, cluster: Cluster, ranges: list[QueueRange]) -> list[QueueRange]:
         """Give what pushed filters leave of the ranges."""
         pushed = self._pushed
         if self._options.tags == frozenset():  # nothing can have two tags
@@ -83,7 +85,7 @@ class LiveReader(DataSourceReader):
             by_time = cluster.resolve(Until(pushed.end_time), queues, "")
             ends = {queue: min(end, by_time[queue]) for queue, end in ends.items()}
         cut = [
-            Range(queue, max(start, begins[queue]), min(end, ends[queue]))
+            QueueRange(queue, max(start, begins[queue]), min(end, ends[queue]))
             for queue, start, end in ranges
             if queue in begins
         ]
@@ -111,7 +113,7 @@ def reader_of(options: LiveOptions, columns: tuple[str, ...]) -> LiveReader:
     return FilteringReader(options, columns) if takes else LiveReader(options, columns)
 
 
-def parts(options: LiveOptions, cluster: Cluster, ranges: list[Range]) -> list[InputPartition]:
+def parts(options: LiveOptions, cluster: Cluster, ranges: list[QueueRange]) -> list[InputPartition]:
     """Give the tasks that read ranges."""
     total = sum(one.size for one in ranges)
     most = min(options.records_per_partition or _even_share(total), max(total // options.min_partitions, 1))
@@ -123,7 +125,7 @@ def parts(options: LiveOptions, cluster: Cluster, ranges: list[Range]) -> list[I
     return [InputPartition(part) for part in by_size]
 
 
-def readable(options: LiveOptions, cluster: Cluster, ranges: Iterable[Range]) -> list[Range]:
+def readable(options: LiveOptions, cluster: Cluster, ranges: Iterable[QueueRange]) -> list[QueueRange]:
     """Return what of the ranges brokers have, having reported what they have not.
 
     Raises StoreDamaged for what is gone (``failOnDataLoss``), and RemoteError if a broker refuses any pull.
@@ -143,7 +145,7 @@ def readable(options: LiveOptions, cluster: Cluster, ranges: Iterable[Range]) ->
     return left
 
 
-def check_there(subscription: Subscription, queues: Iterable[MessageQueue]) -> None:
+def check_there(subscription: TopicChoice, queues: Iterable[MessageQueue]) -> None:
     """Raise NoRoute if what is subscribed to by name is not there; a pattern may find nothing."""
     missing: Iterable[str] = ()
     if subscription.topics is not None:

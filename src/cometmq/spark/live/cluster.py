@@ -18,7 +18,7 @@ from cometmq.spark.live.offsets import EARLIEST, LATEST, Offsets
 from cometmq.spark.live.options import LiveOptions
 from cometmq.spark.live.patience import ask_each, is_doubtful, is_retriable, patiently
 from cometmq.spark.live.positions import At, ByTime, Committed, Earliest, Latest, Position, Since, Until
-from cometmq.spark.live.ranges import Range
+from cometmq.spark.live.ranges import QueueRange
 from cometmq.spark.live.survey import Extents, Survey, TopicOnBroker
 from cometmq.spark.live.times import of_queues, refuse_late
 from cometmq.spark.values import CLOCK_SLACK_MS, NUMBER_MAX
@@ -99,13 +99,13 @@ class Cluster:
         """
         return self._link.run(self._resolve(position, sorted(queues), what))
 
-    def record_sizes(self, ranges: Iterable[Range]) -> dict[MessageQueue, int]:
+    def record_sizes(self, ranges: Iterable[QueueRange]) -> dict[MessageQueue, int]:
         """Return about how many bytes a record of each range takes, by entries at its start and middle."""
         some = [one for one in ranges if one.size]
         sizes = self._link.run(ask_each(self._record_size, some))
         return {one.queue: size for one, size in sizes.items()}
 
-    def check_pulls(self, ranges: Iterable[Range]) -> None:
+    def check_pulls(self, ranges: Iterable[QueueRange]) -> None:
         """Pull a message of each topic and broker that has not been pulled from yet.
 
         So what brokers refuse to any pull, for want of a permission or for its filter, ends a plan and not a
@@ -250,12 +250,12 @@ class Cluster:
             resolved |= await self._resolve(where, some, what)
         return resolved
 
-    async def _record_size(self, one: Range) -> int:
+    async def _record_size(self, one: QueueRange) -> int:
         places = {one.start, (one.start + one.end) // 2} if one.size > SAMPLE else {one.start}
         sizes = [size for offset in places for size in await self._sample(one, offset)]
         return max(sum(sizes) // max(len(sizes), 1), 1)
 
-    async def _sample(self, one: Range, offset: int) -> list[int]:
+    async def _sample(self, one: QueueRange, offset: int) -> list[int]:
         """Return the sizes of some records of a range; of a server that lists no entries, by pulling them."""
         ask, count = partial(self._ask, "a sample", one.queue), min(SAMPLE, one.end - offset)
         if self._lists_entries:
@@ -268,15 +268,15 @@ class Cluster:
         pulled = await ask(self._requests.pull_records, one.queue, offset)
         return [len(pulled.body) // (pulled.next_offset - offset)] if pulled.body else []
 
-    async def _check_pulls(self, ranges: Iterable[Range]) -> None:
-        firsts: dict[TopicOnBroker, Range] = {}
+    async def _check_pulls(self, ranges: Iterable[QueueRange]) -> None:
+        firsts: dict[TopicOnBroker, QueueRange] = {}
         for one in ranges:
             firsts.setdefault((one.queue.topic, one.queue.broker_name), one)
         new = {place: one for place, one in firsts.items() if place not in self._pulled}
         await ask_each(self._check_pull, list(new.values()))
         self._pulled |= new.keys()
 
-    async def _check_pull(self, one: Range) -> None:
+    async def _check_pull(self, one: QueueRange) -> None:
         await patiently(
             f"{one._replace(end=one.start + 1)}: a pull for group {self._requests.group}",
             self._options.retry_s,

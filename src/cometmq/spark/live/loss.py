@@ -6,7 +6,7 @@ from typing import Final
 
 from cometmq.errors import StoreDamaged
 from cometmq.spark.live.options import LiveOptions
-from cometmq.spark.live.ranges import Range
+from cometmq.spark.live.ranges import QueueRange
 from cometmq.spark.live.survey import TopicOnBroker
 
 SHOWN_MAX: Final = 20
@@ -14,7 +14,7 @@ SHOWN_MAX: Final = 20
 log = logging.getLogger(__name__)
 
 
-def tell_loss(options: LiveOptions, lost: Sequence[Range], reason: str) -> None:
+def tell_loss(options: LiveOptions, lost: Sequence[QueueRange], reason: str) -> None:
     """Name what is lost, if anything is. Raises StoreDamaged unless ``failOnDataLoss`` is false."""
     if lost:
         _report(options, f"messages are lost: {_named(joined(lost))}: {reason}")
@@ -41,9 +41,9 @@ def _report(options: LiveOptions, said: str) -> None:
     log.warning("%s", said)
 
 
-def joined(ranges: Sequence[Range]) -> list[Range]:
+def joined(ranges: Sequence[QueueRange]) -> list[QueueRange]:
     """Join ranges of a queue that follow on each other."""
-    joined: list[Range] = []
+    joined: list[QueueRange] = []
     for one in sorted(ranges):
         if joined and joined[-1].queue == one.queue and joined[-1].end >= one.start:
             joined[-1] = joined[-1]._replace(end=max(one.end, joined[-1].end))

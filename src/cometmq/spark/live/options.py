@@ -130,7 +130,7 @@ OPTIONS: Final = (
 )
 
 
-class Subscription(NamedTuple):
+class TopicChoice(NamedTuple):
     """What is read: topics by name, by pattern, or queues. One of the three is there.
 
     Attributes:
@@ -161,7 +161,7 @@ class LiveOptions:
     """
 
     name_servers: tuple[str, ...]
-    subscription: Subscription
+    subscription: TopicChoice
     group: str | None = None
     reader_group: str = READER_GROUP
     start: Position | None = None
@@ -275,8 +275,8 @@ def _reader_group(given: Given) -> str:
     return values.group_name("groupIdPrefix", f"{given['groupIdPrefix']}-{zlib.crc32(read.encode()):08x}")
 
 
-def _subscription(given: Given) -> Subscription:
-    return Subscription(
+def _subscription(given: Given) -> TopicChoice:
+    return TopicChoice(
         given.read("subscribe", values.topics, None),
         given.read("subscribePattern", _pattern, None),
         given.read("assign", _assigned, None),

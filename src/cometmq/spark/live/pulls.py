@@ -18,7 +18,7 @@ from cometmq.errors import NetworkError
 from cometmq.spark.live.links import Link
 from cometmq.spark.live.options import LiveOptions
 from cometmq.spark.live.patience import patiently
-from cometmq.spark.live.ranges import Range
+from cometmq.spark.live.ranges import QueueRange
 
 UNDER_WAY: Final = 512
 """Messages that one task has asked for: more bring nothing, as its own core is busy then …"""
@@ -34,7 +34,7 @@ BYTES_MAX: Final = 1024 * 1024
 """Most that is asked for at once; the brokers' own limit is a quarter of a MiB unless it was raised."""
 
 
-class Piece(NamedTuple):
+class PulledPiece(NamedTuple):
     """Part of a range, pulled.
 
     Attributes:
@@ -42,12 +42,12 @@ class Piece(NamedTuple):
         gone: what the broker said that it has no more.
     """
 
-    range: Range
+    range: QueueRange
     bodies: list[bytes]
-    gone: list[Range]
+    gone: list[QueueRange]
 
 
-class Pulls:
+class RangePulls:
     """Pulls ranges over a link."""
 
     def __init__(self, options: LiveOptions, link: Link) -> None:
@@ -58,22 +58,22 @@ class Pulls:
         self._requests = QueueRequests(
             link.connections, self._routes, options.reader_group, REQUEST_TIMEOUT_MS
         )
-        self._under_way: deque[asyncio.Task[Piece]] = deque()
+        self._under_way: deque[asyncio.Task[PulledPiece]] = deque()
         self._shares: deque[float] = deque()  # of each slice under way: how large it is, beside a whole one
-        self._to_ask: deque[Range] = deque()
+        self._to_ask: deque[QueueRange] = deque()
 
-    def begin(self, ranges: Iterable[Range]) -> None:
+    def begin(self, ranges: Iterable[QueueRange]) -> None:
         """Say what is to be pulled, in this order."""
         self._to_ask += (one for one in ranges if one.size)
 
-    async def next(self, bytes_max: int) -> list[Piece]:
+    async def next(self, bytes_max: int) -> list[PulledPiece]:
         """Give the next pieces, in order, of about so many bytes; none at the end.
 
         Raises:
             NetworkError: a broker does not answer for ``retrySeconds``: names it.
             RemoteError: it refuses.
         """
-        pieces: list[Piece] = []
+        pieces: list[PulledPiece] = []
         size = 0
         while size < bytes_max and (self._to_ask or self._under_way):
             at_once = PULL_COUNT if self._is_filtered else self._slice
@@ -97,7 +97,7 @@ class Pulls:
         whole_max = max(UNDER_WAY // at_once, UNDER_WAY_MIN)
         return len(self._under_way) < SLICES_MAX and sum(self._shares) < whole_max
 
-    def _cut(self) -> Range:
+    def _cut(self) -> QueueRange:
         """Take the next slice of what is to be asked for."""
         whole = self._to_ask.popleft()
         first = whole._replace(end=min(whole.start + self._slice, whole.end))
@@ -112,8 +112,8 @@ class Pulls:
         elif asked >= self._slice:
             self._slice = min(2 * self._slice, SLICE_MAX)
 
-    async def _pull(self, one: Range) -> Piece:
-        piece = Piece(one, [], [])
+    async def _pull(self, one: QueueRange) -> PulledPiece:
+        piece = PulledPiece(one, [], [])
         offset = one.start
         while offset < one.end:
             left = one._replace(start=offset)
@@ -132,7 +132,7 @@ class Pulls:
                 piece.gone.append(left._replace(end=min(offset, one.end)))
         return piece
 
-    async def _ask(self, left: Range) -> PulledRecords:
+    async def _ask(self, left: QueueRange) -> PulledRecords:
         """Pull from where ``left`` begins; the answer leads on, or says that the queue ends before."""
         pulled = await self._requests.pull_records(
             left.queue,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from cometmq.message import MessageQueue
 
 
-class Range(NamedTuple):
+class QueueRange(NamedTuple):
     """The messages of a queue from queue offset ``start`` on, before ``end``."""
 
     queue: MessageQueue
@@ -24,13 +24,13 @@ class Range(NamedTuple):
         return self.end - self.start
 
 
-def split(ranges: Iterable[Range], records_max: Callable[[MessageQueue], int]) -> list[list[Range]]:
+def split(ranges: Iterable[QueueRange], records_max: Callable[[MessageQueue], int]) -> list[list[QueueRange]]:
     """Cut ranges into parts for one task each; what is small shares a part.
 
     Args:
         records_max: how many records of a queue make a full part.
     """
-    parts: list[list[Range]] = []
+    parts: list[list[QueueRange]] = []
     room = 0.0  # of the last part, of 1
     for one in ranges:
         most = records_max(one.queue)

@@ -10,12 +10,12 @@ import pyarrow as pa
 from cometmq import kernels
 from cometmq.errors import StoreDamaged
 from cometmq.spark.files.bodies import whole_bodies
-from cometmq.spark.live.answers import Answers, Wanted
+from cometmq.spark.live.answers import Answers, RowFilter
 from cometmq.spark.live.links import linked
 from cometmq.spark.live.loss import tell_loss
 from cometmq.spark.live.options import LiveOptions
-from cometmq.spark.live.pulls import Piece, Pulls
-from cometmq.spark.live.ranges import Range
+from cometmq.spark.live.pulls import PulledPiece, RangePulls
+from cometmq.spark.live.ranges import QueueRange
 from cometmq.spark.worker import settle
 
 BATCH_BYTES: Final = 4 * 1024 * 1024
@@ -24,7 +24,9 @@ BATCH_BYTES: Final = 4 * 1024 * 1024
 log = logging.getLogger(__name__)
 
 
-def read(options: LiveOptions, columns: Sequence[str], ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
+def read(
+    options: LiveOptions, columns: Sequence[str], ranges: Sequence[QueueRange]
+) -> Iterator[pa.RecordBatch]:
     """Give the messages of ranges that are wanted, in batches of ``columns``.
 
     Raises:
@@ -35,7 +37,7 @@ def read(options: LiveOptions, columns: Sequence[str], ranges: Sequence[Range]) 
     """
     left = options.limit or sys.maxsize
     with linked(options.name_servers) as link:
-        pulls = Pulls(options, link)
+        pulls = RangePulls(options, link)
         try:
             pulls.begin(ranges)
             while left and (pieces := link.run(pulls.next(BATCH_BYTES))):
@@ -49,11 +51,11 @@ def read(options: LiveOptions, columns: Sequence[str], ranges: Sequence[Range]) 
 
 
 def _batches(
-    options: LiveOptions, columns: Sequence[str], pieces: Sequence[Piece]
+    options: LiveOptions, columns: Sequence[str], pieces: Sequence[PulledPiece]
 ) -> Iterator[pa.RecordBatch]:
     ops = kernels.load_if_possible()
     answers = Answers(ops, pieces)
-    wanted = Wanted(options.tags, options.starting_time, options.ending_time)
+    wanted = RowFilter(options.tags, options.starting_time, options.ending_time)
 
     def tell(damage: str) -> None:
         if options.fail_on_damage:

@@ -34,7 +34,7 @@ from cometmq.spark.live.loss import SHOWN_MAX, report_recreated, tell_loss
 from cometmq.spark.live.offsets import Offsets, Written
 from cometmq.spark.live.options import LiveOptions
 from cometmq.spark.live.positions import Latest
-from cometmq.spark.live.ranges import Range
+from cometmq.spark.live.ranges import QueueRange
 from cometmq.spark.live.survey import Extents, TopicOnBroker, covers, topics_on_brokers
 
 CHECKPOINT: Final = "the offsets in the checkpoint"
@@ -121,14 +121,16 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Give the tasks of a micro-batch."""
         begins, ends = offsets.read(CHECKPOINT, start), offsets.read(CHECKPOINT, end)
-        ranges = [Range(queue, begins.get(queue, offset), offset) for queue, offset in sorted(ends.items())]
+        ranges = [
+            QueueRange(queue, begins.get(queue, offset), offset) for queue, offset in sorted(ends.items())
+        ]
         return parts(self._options, self._cluster, readable(self._options, self._cluster, ranges))
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Give the messages of a task, in batches. Raises like ``reading.read``."""
         from cometmq.spark.live.reading import read  # noqa: PLC0415  numpy and more, for tasks alone
 
-        ranges: list[Range] = (partition and partition.value) or []
+        ranges: list[QueueRange] = (partition and partition.value) or []
         return read(self._options, self._columns, ranges)
 
     def commit(self, end: dict[str, Any]) -> None:
@@ -200,7 +202,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         remade = [queue for queue in extents if (queue.topic, queue.broker_name) in recreated]
         shorter = [queue for queue, extent in extents.items() if extent.end < begins[queue]]
         if shorter:
-            lost = [Range(queue, extents[queue].end, begins[queue]) for queue in shorter]
+            lost = [QueueRange(queue, extents[queue].end, begins[queue]) for queue in shorter]
             why = "they were read, and the queue is shorter now, as if it had been made anew"
             tell_loss(self._options, lost, why)
         ends = {queue: extent.end for queue, extent in extents.items()}
@@ -219,7 +221,9 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._options.offsets_per_trigger is not None:
             ends = self._limits.admit(begins, ends, self._options.offsets_per_trigger)
         if self._options.bytes_per_trigger is not None:
-            ranges = [Range(queue, begins[queue], end) for queue, end in ends.items() if end > begins[queue]]
+            ranges = [
+                QueueRange(queue, begins[queue], end) for queue, end in ends.items() if end > begins[queue]
+            ]
             sizes = self._cluster.record_sizes(ranges)
             ends = self._limits.admit(
                 begins, ends, self._options.bytes_per_trigger, lambda queue: sizes[queue]

@@ -18,7 +18,7 @@ from cometmq.cluster.route import READ, QueueCounts, Route
 from cometmq.errors import CometMQError, NoRoute, RemoteError
 from cometmq.format.layout import DLQ_PREFIX, RETRY_PREFIX
 from cometmq.message import MessageQueue
-from cometmq.spark.live.options import LiveOptions, Subscription
+from cometmq.spark.live.options import LiveOptions, TopicChoice
 from cometmq.spark.live.patience import ask_each, is_retriable, patiently
 from cometmq.wire.bodies import ClusterInfo, decode
 from cometmq.wire.codes import RequestCode, ResponseCode
@@ -218,7 +218,7 @@ def topics_on_brokers(queues: Iterable[MessageQueue]) -> set[TopicOnBroker]:
     return {(queue.topic, queue.broker_name) for queue in queues}
 
 
-def covers(subscription: Subscription, queue: MessageQueue) -> bool:
+def covers(subscription: TopicChoice, queue: MessageQueue) -> bool:
     """Check whether a queue is one of those that are subscribed to."""
     if subscription.queues is not None:
         return bool(subscription.assigned(queue))
@@ -227,7 +227,7 @@ def covers(subscription: Subscription, queue: MessageQueue) -> bool:
     return subscription.pattern is not None and is_matched(subscription.pattern.fullmatch, queue.topic)
 
 
-def is_lacking(subscription: Subscription, found: Collection[MessageQueue]) -> bool:
+def is_lacking(subscription: TopicChoice, found: Collection[MessageQueue]) -> bool:
     """Check whether something that is named is not there; a pattern wants at least one queue."""
     if subscription.queues is not None:
         there = {assigned for queue in found for assigned in subscription.assigned(queue)}

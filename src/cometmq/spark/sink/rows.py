@@ -54,7 +54,7 @@ UNIQUE_ID: Final = "0" * 32
 """Stands for the one that the producer makes, where a message is only checked."""
 
 
-class Row(NamedTuple):
+class MessageRow(NamedTuple):
     """A message to be sent; ``queue_id`` is None where any queue will do."""
 
     message: Message
@@ -92,7 +92,7 @@ def check_columns(schema: StructType, topic: str | None, key_column: str | None 
 
 def rows_of(
     batch: pa.RecordBatch, topic: str | None, key_of: KeyOf, on_bad: OnBad | None = None
-) -> list[Row]:
+) -> list[MessageRow]:
     """Build the messages of a batch.
 
     Args:
@@ -115,7 +115,7 @@ def rows_of(
     return rows
 
 
-def _row(row: Mapping[str, Any], topic: str | None, key_of: KeyOf) -> Row:
+def _row(row: Mapping[str, Any], topic: str | None, key_of: KeyOf) -> MessageRow:
     body, queue_id = row["body"], row.get("queue_id")
     properties = {
         name: value
@@ -135,7 +135,7 @@ def _row(row: Mapping[str, Any], topic: str | None, key_of: KeyOf) -> Row:
         deliver_time=_ms(row.get("deliver_time")),
     )
     properties[IDEMPOTENCE_KEY] = key_of(row, (queue_id, *_content(message)))
-    return Row(message, queue_id)
+    return MessageRow(message, queue_id)
 
 
 def _content(message: Message) -> tuple[Any, ...]:

@@ -38,7 +38,7 @@ from cometmq.spark.live.options import RETRY_SECONDS, name_servers
 from cometmq.spark.live.patience import is_retriable, patiently
 from cometmq.spark.sink.bad_rows import BadRows, OnBadRow
 from cometmq.spark.sink.row_keys import RowKeys
-from cometmq.spark.sink.rows import Row, rows_of
+from cometmq.spark.sink.rows import MessageRow, rows_of
 from cometmq.spark.values import Given
 
 OPTIONS: Final = (
@@ -180,7 +180,7 @@ async def _send(options: SinkOptions, write: str, batches: Iterator[pa.RecordBat
     async with Producer(";".join(options.name_servers), options.group) as producer:
         for batch in batches:
             rows = rows_of(batch, options.topic, keys.key, on_bad)
-            letters = [Row(letter, None) for letter in bad.take_letters()]
+            letters = [MessageRow(letter, None) for letter in bad.take_letters()]
             await send_rows(producer, [*rows, *letters], options.retry_s)
             sent += len(rows)
     return Sent(sent, bad.count)
@@ -198,7 +198,7 @@ async def the_queue(producer: Producer, topic: str, queue_id: int) -> MessageQue
 
 
 async def send_rows(
-    producer: Producer, rows: Sequence[Row], retry_s: int, find_queue: FindQueue = the_queue
+    producer: Producer, rows: Sequence[MessageRow], retry_s: int, find_queue: FindQueue = the_queue
 ) -> None:
     """Send rows, and again those that could not be sent: their order within a sharding key, or queue, stays.
 

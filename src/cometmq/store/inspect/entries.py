@@ -18,12 +18,12 @@ from cometmq.format.index import (
 )
 from cometmq.format.queue_entry import SIZE, QueueEntry, unpack
 from cometmq.store.index.index_view import IndexView
-from cometmq.store.inspect.row import DAMAGED, UNUSED, Field, Row, time_field
+from cometmq.store.inspect.row import DAMAGED, UNUSED, Field, InspectRow, time_field
 
 SLOTS_SHOWN_MAX = 20
 
 
-def queue_rows(view: memoryview, base_offset: int, position: int) -> Iterator[Row]:
+def queue_rows(view: memoryview, base_offset: int, position: int) -> Iterator[InspectRow]:
     """Give the entries of a ConsumeQueue file from ``position`` on.
 
     ``base_offset`` is that of the file's first byte in its queue.
@@ -32,10 +32,10 @@ def queue_rows(view: memoryview, base_offset: int, position: int) -> Iterator[Ro
     last = -1
     while position < len(view):
         if position >= used:
-            yield Row(UNUSED, position, len(view) - position, [], "zeros")
+            yield InspectRow(UNUSED, position, len(view) - position, [], "zeros")
             return
         if position + SIZE > len(view):
-            yield Row(DAMAGED, position, len(view) - position, [], "the file ends within an entry")
+            yield InspectRow(DAMAGED, position, len(view) - position, [], "the file ends within an entry")
             return
         entry = unpack(view, position)
         what, note = _judge(entry, last)
@@ -45,13 +45,13 @@ def queue_rows(view: memoryview, base_offset: int, position: int) -> Iterator[Ro
             Field(position + 8, "size", entry.size),
             _tags_code(position + 12, entry.tags_code),
         ]
-        yield Row(what, position, SIZE, fields, note)
+        yield InspectRow(what, position, SIZE, fields, note)
         if what == "entry":
             last = entry.physical_offset
         position += SIZE
 
 
-def ext_rows(view: memoryview, base_offset: int, position: int) -> Iterator[Row]:
+def ext_rows(view: memoryview, base_offset: int, position: int) -> Iterator[InspectRow]:
     """Give the units of a ConsumeQueueExt file from ``position`` on, where one must begin.
 
     ``base_offset`` is that of the file's first byte in its chain.
@@ -63,19 +63,19 @@ def ext_rows(view: memoryview, base_offset: int, position: int) -> Iterator[Row]
             time_field(position + 10, "store_time", unit.store_time),
             Field(position + 20, "bitmap", unit.bitmap.hex(), unit.bitmap.hex() or "none"),
         ]
-        yield Row("unit", position, unit.size, fields)
+        yield InspectRow("unit", position, unit.size, fields)
         position += unit.size
     rest = bytes(view[position:])
     if rest.startswith(consume_queue_ext.BLANK):
-        yield Row("blank", position, len(rest), [], "goes on in the next file")
+        yield InspectRow("blank", position, len(rest), [], "goes on in the next file")
     elif rest:
         is_unused = not rest.strip(b"\0")
-        yield Row(
+        yield InspectRow(
             UNUSED if is_unused else DAMAGED, position, len(rest), [], "zeros" if is_unused else "no unit"
         )
 
 
-def index_rows(index: IndexView, number: int | None) -> Iterator[Row]:
+def index_rows(index: IndexView, number: int | None) -> Iterator[InspectRow]:
     """Give header, slots and entries of an index file; from entry ``number`` on, if given, only entries."""
     header = index.header
     if number is None:
@@ -93,17 +93,17 @@ def index_rows(index: IndexView, number: int | None) -> Iterator[Row]:
         ]
         wrong = not NO_ENTRY <= previous < at or key_hash < 0
         note = "previous must be less than its own number, the hash not negative" if wrong else ""
-        yield Row(DAMAGED if wrong else "entry", position, ENTRY_SIZE, fields, note)
+        yield InspectRow(DAMAGED if wrong else "entry", position, ENTRY_SIZE, fields, note)
 
 
-def checkpoint_rows(data: memoryview) -> Iterator[Row]:
+def checkpoint_rows(data: memoryview) -> Iterator[InspectRow]:
     """Give what a checkpoint says. Raises FormatError if it is too short."""
     checkpoint = Checkpoint.unpack(data)
     fields = [
         time_field(place * 8, name, value) if name.endswith("timestamp") else Field(place * 8, name, value)
         for place, (name, value) in enumerate(checkpoint._asdict().items())
     ]
-    yield Row("checkpoint", 0, len(data), fields)
+    yield InspectRow("checkpoint", 0, len(data), fields)
 
 
 def _tags_code(position: int, code: int) -> Field:
@@ -124,7 +124,7 @@ def _judge(entry: QueueEntry, last: int) -> tuple[str, str]:
     return "entry", ""
 
 
-def _header(header: IndexHeader, index: IndexView) -> Row:
+def _header(header: IndexHeader, index: IndexView) -> InspectRow:
     fields = [
         time_field(0, "begin_time", header.begin_time),
         time_field(8, "end_time", header.end_time),
@@ -134,19 +134,25 @@ def _header(header: IndexHeader, index: IndexView) -> Row:
         Field(36, "next_entry", header.next_entry, f"{header.next_entry} of {index.entry_count}"),
     ]
     wrong = header.next_entry > index.entry_count
-    return Row(DAMAGED if wrong else "header", 0, HEADER_SIZE, fields, "too many entries" if wrong else "")
+    return InspectRow(
+        DAMAGED if wrong else "header", 0, HEADER_SIZE, fields, "too many entries" if wrong else ""
+    )
 
 
-def _slots(index: IndexView) -> Iterator[Row]:
+def _slots(index: IndexView) -> Iterator[InspectRow]:
     used = np.flatnonzero(index.slots)
     for slot in used[:SLOTS_SHOWN_MAX].tolist():
         position, newest = slot_position(slot), int(index.slots[slot])
         fields = [Field(position, "slot", slot), Field(position, "newest_entry", newest)]
         wrong = not NO_ENTRY < newest < index.header.next_entry
-        yield Row(DAMAGED if wrong else "slot", position, SLOT_SIZE, fields, "no such entry" if wrong else "")
+        yield InspectRow(
+            DAMAGED if wrong else "slot", position, SLOT_SIZE, fields, "no such entry" if wrong else ""
+        )
     if len(used) > SLOTS_SHOWN_MAX:
         first, last = slot_position(int(used[SLOTS_SHOWN_MAX])), slot_position(index.slot_count)
-        yield Row("slots", first, last - first, [], f"{len(used) - SLOTS_SHOWN_MAX} more slots are used")
+        yield InspectRow(
+            "slots", first, last - first, [], f"{len(used) - SLOTS_SHOWN_MAX} more slots are used"
+        )
 
 
 def _data_end(view: memoryview) -> int:

@@ -22,7 +22,7 @@ from cometmq.io.files import File, FileLayer
 from cometmq.store.index.index_view import IndexView
 from cometmq.store.inspect.entries import checkpoint_rows, ext_rows, index_rows, queue_rows
 from cometmq.store.inspect.records import record_position, record_rows
-from cometmq.store.inspect.row import DAMAGED, Field, Row
+from cometmq.store.inspect.row import DAMAGED, Field, InspectRow
 from cometmq.store.offline.sizes import IndexSizes, tell_index_sizes
 from cometmq.store.settings import StoreSettings
 
@@ -72,7 +72,7 @@ class FileView:
         """Its length in bytes."""
         return self._file.size
 
-    def rows(self, at: int | None = None) -> Iterator[Row]:
+    def rows(self, at: int | None = None) -> Iterator[InspectRow]:
         """Give what is in it.
 
         Args:
@@ -110,7 +110,7 @@ class FileView:
             case Kind.TABLE:
                 return _table_rows(bytes(view))
             case _:
-                return iter([Row(self.kind.value, 0, self.size, [_text(bytes(view))])])
+                return iter([InspectRow(self.kind.value, 0, self.size, [_text(bytes(view))])])
 
     def _position(self, position: int, at: int, unit: str, unit_size: int) -> int:
         if not 0 <= position < self.size:
@@ -205,13 +205,13 @@ def _by_content(file: File) -> _Identity | None:
     return None
 
 
-def _table_rows(data: bytes) -> Iterator[Row]:
+def _table_rows(data: bytes) -> Iterator[InspectRow]:
     try:
         value = fastjson.loads(data)
     except FormatError as error:
-        yield Row(DAMAGED, 0, len(data), [_text(data)], str(error))
+        yield InspectRow(DAMAGED, 0, len(data), [_text(data)], str(error))
         return
-    yield Row("table", 0, len(data), [Field(0, "value", value, fastjson.dumps(value, pretty=True))])
+    yield InspectRow("table", 0, len(data), [Field(0, "value", value, fastjson.dumps(value, pretty=True))])
 
 
 def _text(data: bytes) -> Field:

@@ -29,7 +29,7 @@ from cometmq.format.sys_flag import (
     is_compressed,
     transaction_type,
 )
-from cometmq.store.inspect.row import DAMAGED, UNUSED, Field, Row, time_field
+from cometmq.store.inspect.row import DAMAGED, UNUSED, Field, InspectRow, time_field
 
 SHOWN_BODY_MAX = 256
 """So many bytes of a body are shown."""
@@ -45,7 +45,7 @@ _TRANSACTIONS = {
 
 def record_rows(
     view: memoryview, base_offset: int, position: int, data_end: int, crc: Crc = Crc.BODY
-) -> Iterator[Row]:
+) -> Iterator[InspectRow]:
     """Give what lies in a CommitLog file from ``position`` on.
 
     Args:
@@ -66,9 +66,11 @@ def record_rows(
         following = find_next_record(view, position + 1, base_offset=base_offset, end=data_end, crc=crc)
         end = size if following is None else following
         if found.reason is StopReason.END and not any(view[position : min(end, data_end)]):
-            yield Row(UNUSED, position, end - position, [], "zeros")
+            yield InspectRow(UNUSED, position, end - position, [], "zeros")
         else:
-            yield Row(DAMAGED, position, end - position, [], found.detail or "zeros, then bytes of no record")
+            yield InspectRow(
+                DAMAGED, position, end - position, [], found.detail or "zeros, then bytes of no record"
+            )
         position = end
 
 
@@ -82,7 +84,7 @@ def record_position(
     return len(view) if found is None else found
 
 
-def _record(view: memoryview, head: RecordHead) -> Row:
+def _record(view: memoryview, head: RecordHead) -> InspectRow:
     at = head.position
     store_time_at = at + BORN_AT + 8 + len(head.born_host)
     behind_hosts = store_time_at + 8 + len(head.store_host)
@@ -114,10 +116,10 @@ def _record(view: memoryview, head: RecordHead) -> Row:
         Field(head.properties_position - 2, "properties_length", head.properties_length),
         Field(head.properties_position, "properties", by_name, _properties_text(by_name)),
     ]
-    return Row("record", at, head.size, fields)
+    return InspectRow("record", at, head.size, fields)
 
 
-def _blank(view: memoryview, position: int) -> Row:
+def _blank(view: memoryview, position: int) -> InspectRow:
     size = int.from_bytes(view[position : position + MAGIC_AT], "big")
     magic = int.from_bytes(view[position + MAGIC_AT : position + START_SIZE], "big")
     left = len(view) - position
@@ -125,7 +127,9 @@ def _blank(view: memoryview, position: int) -> Row:
         Field(position, "size", size),
         Field(position + MAGIC_AT, "magic", magic, f"{magic:#010x} (blank)"),
     ]
-    return Row("blank", position, left, fields, "" if size == left else f"{left} bytes are left in the file")
+    return InspectRow(
+        "blank", position, left, fields, "" if size == left else f"{left} bytes are left in the file"
+    )
 
 
 def _body(position: int, body: bytes) -> Field:

@@ -26,7 +26,7 @@ class Field(NamedTuple):
     text: str = ""
 
 
-class Row(NamedTuple):
+class InspectRow(NamedTuple):
     """One thing in a file.
 
     Attributes:

@@ -29,7 +29,7 @@ from cometmq.message import Buffer
 from cometmq.store.append import Appended, NewMessage
 from cometmq.store.file_chain import FileChain
 from cometmq.store.log import write_path
-from cometmq.store.read.reading import Bytes, Reading
+from cometmq.store.read.reading import Reading, ReadStep
 from cometmq.store.recovery.full_disk import FULL
 from cometmq.store.settings import StoreSettings
 
@@ -158,7 +158,7 @@ class CommitLog:
         if stretch is None or physical_offset + size > stretch[1]:
             return None
         path = self.chain.path(stretch[0])
-        found = yield Bytes(self.chain.files, path, [(physical_offset - stretch[0], size)])
+        found = yield ReadStep(self.chain.files, path, [(physical_offset - stretch[0], size)])
         return found[0] if found else None
 
     def read_record(self, physical_offset: int, *, damaged: bool = False) -> bytes | None:

@@ -46,7 +46,7 @@ class Found(NamedTuple):
     damage: str = ""
 
 
-class Wanted(NamedTuple):
+class FindQuery(NamedTuple):
     """What is asked for; all of it must hold.
 
     Attributes:
@@ -85,7 +85,7 @@ class Wanted(NamedTuple):
 
 
 def find(
-    store: StoreDirectory, wanted: Wanted, *, use_index: bool = True, progress: Progress | None = None
+    store: StoreDirectory, wanted: FindQuery, *, use_index: bool = True, progress: Progress | None = None
 ) -> Iterator[Found]:
     """Give the messages asked for, in the order of the log.
 
@@ -99,7 +99,7 @@ def find(
 class _Search:
     """One search."""
 
-    def __init__(self, store: StoreDirectory, wanted: Wanted, progress: Progress | None) -> None:
+    def __init__(self, store: StoreDirectory, wanted: FindQuery, progress: Progress | None) -> None:
         self._store = store
         self._wanted = wanted
         self._progress = progress
@@ -191,7 +191,7 @@ class _Search:
         return log.chain.end_offset if log.read_record(offset, damaged=True) is None else offset
 
 
-def candidates(buffer: Bytes, scan: Scan, wanted: Wanted, delay_levels: DelayLevels) -> Longs:
+def candidates(buffer: Bytes, scan: Scan, wanted: FindQuery, delay_levels: DelayLevels) -> Longs:
     """Return the places of the records that may be asked for, by what the kernels know of them."""
     chosen = (scan.store_time >= wanted.begin_time) & (scan.store_time <= wanted.end_time)
     if not chosen.any():

@@ -27,7 +27,7 @@ from cometmq.format.consume_queue_ext import (
     unpack,
 )
 from cometmq.store.file_chain import FileChain
-from cometmq.store.read.reading import Bytes, Reading, Stretch
+from cometmq.store.read.reading import Reading, ReadStep, Stretch
 
 CLEAR_BYTES = 1024 * 1024
 _NOTHING = 2**63
@@ -88,7 +88,7 @@ class ConsumeQueueExt:
                 size = min(room, UNIT_SIZE_MAX, max(following - offset, HEAD_SIZE))
                 places.setdefault(start, []).append((offset - start, size))
         for start, stretches in places.items():
-            units = yield Bytes(self.chain.files, self.chain.path(start), stretches)
+            units = yield ReadStep(self.chain.files, self.chain.path(start), stretches)
             for (position, _), data in zip(stretches, units or (), strict=False):
                 if (unit := unpack(data)) is not None:
                     found[address_of(start + position)] = unit

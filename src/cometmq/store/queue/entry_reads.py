@@ -7,7 +7,7 @@ those from ``begin`` to before ``end`` are wanted, 20 bytes each.
 from cometmq.format.queue_entry import SIZE
 from cometmq.message import Buffer
 from cometmq.store.file_chain import FileChain
-from cometmq.store.read.reading import Bytes, Reading
+from cometmq.store.read.reading import Reading, ReadStep
 
 
 def at_hand(chain: FileChain, tail: bytearray, tail_start: int, begin: int, end: int) -> Buffer | None:
@@ -27,7 +27,7 @@ def entries(chain: FileChain, tail: bytearray, tail_start: int, begin: int, end:
     parts: list[Buffer] = []
     while position < written_end and (start := chain.start_of(position)) is not None:
         size = min(written_end, start + chain.file_size) - position
-        found = yield Bytes(chain.files, chain.path(start), [(position - start, size)])
+        found = yield ReadStep(chain.files, chain.path(start), [(position - start, size)])
         if found is None:
             break
         parts += found

@@ -42,7 +42,7 @@ from cometmq.message import Buffer
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.queue.queues import Queues
 from cometmq.store.read.get import entries_at_hand
-from cometmq.store.read.limits import Limits
+from cometmq.store.read.limits import GetLimits
 from cometmq.store.read.log_bytes import NOWHERE, bytes_at
 from cometmq.store.read.residency import are_ready
 
@@ -87,7 +87,9 @@ class BulkReads:
         reads_later: whether what is appended can be read only some time later.
     """
 
-    def __init__(self, commit_log: CommitLog, queues: Queues, limits: Limits, *, reads_later: bool) -> None:
+    def __init__(
+        self, commit_log: CommitLog, queues: Queues, limits: GetLimits, *, reads_later: bool
+    ) -> None:
         self._log = commit_log
         self._queues = queues
         self._limits = limits

@@ -47,10 +47,10 @@ from cometmq.message import Buffer
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.queue.consume_queue import ConsumeQueue
 from cometmq.store.read.get_result import GetResult, GetStatus, split
-from cometmq.store.read.limits import Limits
+from cometmq.store.read.limits import GetLimits
 from cometmq.store.read.log_bytes import bytes_at
 from cometmq.store.read.read_check import sound_records
-from cometmq.store.read.reading import Bytes, Reading
+from cometmq.store.read.reading import Reading, ReadStep
 from cometmq.store.read.residency import are_ready
 
 FILTER_WORK_MAX: Final = 4_000_000
@@ -74,7 +74,7 @@ def get_messages(
     commit_log: CommitLog,
     queue: ConsumeQueue | None,
     queue_offset: int,
-    limits: Limits,
+    limits: GetLimits,
     *,
     max_count: int,
     max_bytes: int,
@@ -95,7 +95,7 @@ def get_messages(
     wish = _Wish(max_count, max_bytes, tags_codes)
     if record_filter is None:
         found = _choose_at_hand(commit_log, queue, queue_offset, limits, wish)
-        if isinstance(found, Bytes):
+        if isinstance(found, ReadStep):
             yield found
             found = _choose_at_hand(commit_log, queue, queue_offset, limits, wish)
         if isinstance(found, GetResult):
@@ -112,8 +112,8 @@ class _Wish(NamedTuple):
 
 
 def _choose_at_hand(
-    commit_log: CommitLog, queue: ConsumeQueue, queue_offset: int, limits: Limits, wish: _Wish
-) -> GetResult | Bytes | None:
+    commit_log: CommitLog, queue: ConsumeQueue, queue_offset: int, limits: GetLimits, wish: _Wish
+) -> GetResult | ReadStep | None:
     """Read what nearly all reads give: sound records in memory, of plain entries, of one file of the log.
 
     Returns the step that brings what is missing into memory; None if the choice is not for a leaf operation.
@@ -139,7 +139,7 @@ def _choose_at_hand(
         if not are_ready(mapped, places, sizes):
             chain = commit_log.chain
             stretches = list(zip(places.tolist(), sizes.tolist(), strict=True))
-            return Bytes(chain.files, chain.path(file.begin), stretches)
+            return ReadStep(chain.files, chain.path(file.begin), stretches)
         choice = ops.choose(entries, codes, file, within, queue_offset, chosen)
     if choice.outcome in (ReadOutcome.LEFT, ReadOutcome.MISSING):
         return None
@@ -164,7 +164,7 @@ def _read_step_by_step(
     commit_log: CommitLog,
     queue: ConsumeQueue,
     queue_offset: int,
-    limits: Limits,
+    limits: GetLimits,
     wish: _Wish,
     record_filter: RecordFilter | None,
 ) -> Reading[GetResult]:
@@ -207,7 +207,7 @@ def _read_step_by_step(
 
 
 def entries_at_hand(
-    queue: ConsumeQueue, queue_offset: int, limits: Limits, max_count: int, *, is_filtered: bool
+    queue: ConsumeQueue, queue_offset: int, limits: GetLimits, max_count: int, *, is_filtered: bool
 ) -> Buffer | None:
     """Return the entries that a read has to look at, if they are in memory and in one file; or None."""
     if not 0 < max_count <= limits.memory_count:
@@ -232,7 +232,7 @@ class _Choice(EntryChoice):
     def __init__(
         self,
         commit_log: CommitLog,
-        limits: Limits,
+        limits: GetLimits,
         max_count: int,
         max_bytes: int,
         tags_codes: Container[int] | None,
@@ -275,7 +275,7 @@ def _read(choice: _Choice, data: Buffer) -> Reading[list[Buffer]]:
     stretches = runs_of(choice.chosen[before:], choice.begin)
     if not stretches:
         return []
-    runs: list[Buffer] | None = yield Bytes(chain.files, chain.path(choice.begin), stretches)
+    runs: list[Buffer] | None = yield ReadStep(chain.files, chain.path(choice.begin), stretches)
     if runs is None:  # removed since
         del choice.chosen[before:]
         choice.is_last_gone = True

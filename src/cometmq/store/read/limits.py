@@ -11,7 +11,7 @@ from cometmq.kernels.pulls.rows import CHOSEN_SIZE, LogBytes
 from cometmq.store.settings import StoreSettings
 
 
-class Limits(NamedTuple):
+class GetLimits(NamedTuple):
     """How much a read gives at most; the tighter limits are for what counts as on the disk."""
 
     scan_count: int

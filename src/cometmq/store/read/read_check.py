@@ -15,7 +15,7 @@ from cometmq.store.queue.consume_queue import ConsumeQueue
 log = logging.getLogger(__name__)
 
 
-class Checked(NamedTuple):
+class CheckedRecords(NamedTuple):
     """What of the records read can be given.
 
     Attributes:
@@ -37,7 +37,7 @@ def sound_records(
     chosen: Sequence[ChosenRecord],
     runs: list[Buffer],
     looked_at: int,
-) -> Checked:
+) -> CheckedRecords:
     """Leave a damaged message out of what a read gives: a read ends before it, the next passes over it.
 
     Args:
@@ -50,13 +50,13 @@ def sound_records(
         if not is_message(data[at : at + size], offset, queue_offset + number, commit_log.crc):
             if at > begin or damaged is not None:
                 sizes = _sizes(chosen[0 if damaged is None else 1 : count])
-                return Checked([data[begin:at]] if at > begin else [], sizes, number, damaged)
+                return CheckedRecords([data[begin:at]] if at > begin else [], sizes, number, damaged)
             damaged = report(commit_log, queue, queue_offset + number, offset, size)
             begin = at + size
         at += size
     if damaged is None:
-        return Checked(runs, _sizes(chosen), looked_at, None)
-    return Checked([data[begin:]] if at > begin else [], _sizes(chosen[1:]), looked_at, damaged)
+        return CheckedRecords(runs, _sizes(chosen), looked_at, None)
+    return CheckedRecords([data[begin:]] if at > begin else [], _sizes(chosen[1:]), looked_at, damaged)
 
 
 def _sizes(chosen: Sequence[ChosenRecord]) -> list[int]:

@@ -28,7 +28,7 @@ GAP_MAX = 4096
 """So many bytes between two stretches are rather read and thrown away than cost a system call more."""
 
 
-class Bytes(NamedTuple):
+class ReadStep(NamedTuple):
     """A step that gives some stretches of a file, or None if that is no longer there."""
 
     files: OpenFiles
@@ -85,7 +85,7 @@ class InThread(NamedTuple):
 PAUSE = InThread(tuple)
 """A step that lets the loop go on before the reading does."""
 
-Step: TypeAlias = Bytes | Look | InThread
+Step: TypeAlias = ReadStep | Look | InThread
 Reading: TypeAlias = Generator[Step, Any, AnswerT]
 
 

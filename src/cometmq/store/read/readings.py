@@ -10,7 +10,7 @@ from cometmq.store.read.bulk_finds import BulkFinds
 from cometmq.store.read.bulk_reads import BulkReads
 from cometmq.store.read.get import RecordFilter, get_messages
 from cometmq.store.read.get_result import GetResult
-from cometmq.store.read.limits import Limits
+from cometmq.store.read.limits import GetLimits
 from cometmq.store.read.log_bytes import record_at
 from cometmq.store.read.query import QueryResult, query_records
 from cometmq.store.read.reading import Reading
@@ -43,7 +43,7 @@ class Readings:
         self._queues = parts.queues
         self._index = parts.index
         self._settings = settings
-        self._limits = Limits.of(settings)
+        self._limits = GetLimits.of(settings)
         self.bulk = BulkReads(parts.log, parts.queues, self._limits, reads_later=settings.reads_later)
         self._catch_up = catch_up
         self._confirm_offset = confirm_offset

@@ -43,7 +43,7 @@ class Chunk(NamedTuple):
         return self.base_offset + self.scan.stop_position
 
 
-class Damage(NamedTuple):
+class LogDamage(NamedTuple):
     """Bytes of the log that are no records.
 
     Attributes:
@@ -89,7 +89,7 @@ class LogScan:
     ) -> None:
         self.end_offset = begin
         self.last_time = 0
-        self.damages: list[Damage] = []
+        self.damages: list[LogDamage] = []
         self._chain = commit_log.chain
         self._end = commit_log.chain.end_offset if end is None else end
         self._vouched_time = vouched_time
@@ -154,4 +154,4 @@ class LogScan:
     def _report(self, file: File, start: int, position: int, end: int) -> None:
         stop = check(file.view(), position, self._chain.file_size, base_offset=start, crc=self._crc)
         reason = getattr(stop, "detail", "") or NO_RECORD
-        self.damages.append(Damage(file.path, position, end - position, reason))
+        self.damages.append(LogDamage(file.path, position, end - position, reason))

@@ -39,7 +39,7 @@ from cometmq.store.index.index import Index
 from cometmq.store.offline.directory import StoreDirectory, check_is_store
 from cometmq.store.progress import Progress
 from cometmq.store.queue.queues import Queues
-from cometmq.store.recovery.log_scan import Damage, LogScan
+from cometmq.store.recovery.log_scan import LogDamage, LogScan
 from cometmq.store.recovery.replay import Gap, Replay
 from cometmq.store.settings import StoreSettings
 from cometmq.store.upkeep.sync_order import files_then_directories
@@ -70,7 +70,7 @@ class Rebuilt(NamedTuple):
     index_files: int
     bytes: int
     duration_ms: int
-    damages: list[Damage]
+    damages: list[LogDamage]
     gaps: list[Gap]
     delayed: int
     delay_levels: str

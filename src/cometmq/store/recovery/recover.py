@@ -50,7 +50,7 @@ from cometmq.store.queue.consume_queue import ConsumeQueue
 from cometmq.store.queue.ledger import Ledger
 from cometmq.store.queue.queues import Queues
 from cometmq.store.read.seek import record_store_time
-from cometmq.store.recovery.log_scan import Damage, LogScan
+from cometmq.store.recovery.log_scan import LogDamage, LogScan
 from cometmq.store.recovery.replay import Gap, Replay
 from cometmq.store.recovery.torn import stored_without_crc
 from cometmq.store.recovery.vouched import mark_open, vouched_start, vouched_time, was_closed
@@ -82,7 +82,7 @@ class Recovered(NamedTuple):
     begin: int
     end: int
     messages: int
-    damages: list[Damage]
+    damages: list[LogDamage]
     gaps: list[Gap]
     set_aside: Path | None
 
@@ -328,7 +328,7 @@ def _sync_log(commit_log: CommitLog, begin: int, layer: FileLayer) -> None:
             layer.sync(commit_log.chain.path(start))
 
 
-def _put_blank(commit_log: CommitLog, damage: Damage) -> None:
+def _put_blank(commit_log: CommitLog, damage: LogDamage) -> None:
     """Close a file that ends in zeros though the log goes on: so a loss of power leaves it at times.
 
     Without its blank a Java broker would read no further, and every start would call it damaged.

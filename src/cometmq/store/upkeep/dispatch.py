@@ -50,7 +50,7 @@ class Arrival(NamedTuple):
     tags_code: int
 
 
-class _Batch(NamedTuple):
+class _AppendedBatch(NamedTuple):
     """Messages that were appended together, and the numbers of their queues."""
 
     end_offset: int
@@ -106,7 +106,7 @@ class Dispatcher:
         self._delay_levels = delay_levels
         self._replay = Replay(None, index, delay_levels)
         self._tags_codes: dict[str | None, int] = {None: 0}
-        self._waiting: deque[_Batch | _Sends] = deque()
+        self._waiting: deque[_AppendedBatch | _Sends] = deque()
 
     def take(
         self,
@@ -121,7 +121,7 @@ class Dispatcher:
             queues: the numbers of the messages' queues, NO_QUEUE for one that goes to none.
         """
         time = self._log.written_time
-        self._waiting.append(_Batch(self._log.written_offset, time, queues, messages, appended))
+        self._waiting.append(_AppendedBatch(self._log.written_offset, time, queues, messages, appended))
         self.dispatch(readable_offset)
 
     def take_sends(self, count: int, readable_offset: int) -> None:
@@ -188,7 +188,7 @@ class Dispatcher:
             if (queue := staged.queues.get(number)) is not None
         ]
 
-    def _put(self, batch: _Batch) -> list[Arrival]:
+    def _put(self, batch: _AppendedBatch) -> list[Arrival]:
         """Stage the queue entries of messages; give what can be read now."""
         arrivals, rows, codes, watched = [], [], self._tags_codes, set()
         for number, message, at in zip(batch.queues, batch.messages, batch.appended, strict=True):

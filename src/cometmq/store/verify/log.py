@@ -25,7 +25,7 @@ from cometmq.format.scan import Stop, check
 from cometmq.store.finding import Finding, Severity
 from cometmq.store.offline.directory import REBUILD, StoreDirectory
 from cometmq.store.read.seek import record_store_time
-from cometmq.store.recovery.log_scan import Chunk, Damage, LogScan
+from cometmq.store.recovery.log_scan import Chunk, LogDamage, LogScan
 from cometmq.store.verify.findings import Findings
 
 LOST = f"what is there is lost, the rest can be read; {REBUILD} if a queue or the index is damaged too"
@@ -92,7 +92,7 @@ class LogWalk:
                 assert start is not None
                 position = scan.end_offset - start
                 path = self._chain.path(start)
-                self._report([Damage(path, position, end - scan.end_offset, TO_MISSING_FILE)])
+                self._report([LogDamage(path, position, end - scan.end_offset, TO_MISSING_FILE)])
         self._check_blanks()
 
     def judge_end(self, claimed_end: int) -> None:
@@ -113,7 +113,7 @@ class LogWalk:
             if first < last
         ]
 
-    def _report(self, damages: list[Damage]) -> None:
+    def _report(self, damages: list[LogDamage]) -> None:
         """Report damages, and take them off the list."""
         for damage in damages:
             begin = layout.parse_offset_name(damage.path.name) + damage.position

@@ -15,7 +15,7 @@ from cometmq.spark.files.remote import path_of
 from cometmq.spark.files.splits import splits, within
 from cometmq.spark.jobs.find.find_parts import WalkedPart, look_up, walk
 from cometmq.store.offline.directory import StoreDirectory
-from cometmq.store.offline.find import TIME_MAX, TIME_MIN, Wanted, find
+from cometmq.store.offline.find import TIME_MAX, TIME_MIN, FindQuery, find
 
 LIMIT = 10**9
 
@@ -26,7 +26,7 @@ def rows(golden: Mapping[str, Path]) -> list[Row]:
     return list(plain_rows(golden["store-clean"]))
 
 
-def found_in_parts(store: Path, wanted: Wanted, bytes_per_task: int, *, use_index: bool) -> list[int]:
+def found_in_parts(store: Path, wanted: FindQuery, bytes_per_task: int, *, use_index: bool) -> list[int]:
     """Find messages as the job does, with all parts walked; return where they are in the log."""
     found = look_up(store, wanted, LIMIT, use_index=use_index)
     offsets = list(found.found)
@@ -41,16 +41,16 @@ def found_in_parts(store: Path, wanted: Wanted, bytes_per_task: int, *, use_inde
     return sorted(offsets)
 
 
-def found_alone(store: Path, wanted: Wanted, *, use_index: bool) -> list[int]:
+def found_alone(store: Path, wanted: FindQuery, *, use_index: bool) -> list[int]:
     with StoreDirectory(store) as opened:
         return [found.record.physical_offset for found in find(opened, wanted, use_index=use_index)]
 
 
-def asked(rows: list[Row], number: int, mask: int) -> Wanted:
+def asked(rows: list[Row], number: int, mask: int) -> FindQuery:
     """Return what is asked for: some of what is known of a message."""
     row = rows[number % len(rows)]
     key = next(iter(row["keys"]), None)
-    return Wanted(
+    return FindQuery(
         message_id=(row["unique_id"] if mask & 1 else row["offset_id"]) if mask & 2 else None,
         key=key if mask & 4 else None,
         topic=row["topic"] if mask & 8 else None,
@@ -91,7 +91,7 @@ def test_of_a_remote_store_an_index_leads_to_a_message_without_the_log_being_wal
     monkeypatch.setattr(remote_files, "NEAR_BYTES", 512)
     row = next(row for row in rows if row["keys"])
     topic = row["topic"]
-    for wanted in (Wanted(key=row["keys"][0], topic=topic), Wanted(message_id=row["offset_id"])):
+    for wanted in (FindQuery(key=row["keys"][0], topic=topic), FindQuery(message_id=row["offset_id"])):
         CountedFiles.fetched.clear()
         offsets = found_in_parts(path_of("counted://lake/a"), wanted, 1 << 30, use_index=True)
         assert row["physical_offset"] in offsets
@@ -106,17 +106,17 @@ def test_a_time_leads_to_its_files(golden: Mapping[str, Path], rows: list[Row]) 
     store = golden["store-clean"]
     second = next(row for row in rows if row["physical_offset"] >= 1 << 20)
     for wanted, ranges in (
-        (Wanted(end_time=rows[0]["store_time"]), [(0, 1 << 20)]),
-        (Wanted(begin_time=second["store_time"] + 1), [(1 << 20, 2 << 20)]),
-        (Wanted(begin_time=0), [(0, 2 << 20)]),
+        (FindQuery(end_time=rows[0]["store_time"]), [(0, 1 << 20)]),
+        (FindQuery(begin_time=second["store_time"] + 1), [(1 << 20, 2 << 20)]),
+        (FindQuery(begin_time=0), [(0, 2 << 20)]),
     ):
         assert look_up(store, wanted, LIMIT, use_index=True).ranges == ranges
 
 
 def test_a_part_that_cannot_be_read_says_why(golden: Mapping[str, Path], tmp_path: Path) -> None:
-    found = look_up(golden["store-clean"], Wanted(), LIMIT, use_index=True)
+    found = look_up(golden["store-clean"], FindQuery(), LIMIT, use_index=True)
     (split,) = splits(found.files, 1 << 30)
     gone = split[0]._replace(file=split[0].file._replace(path=layout.commitlog_path(tmp_path, 0)))
-    (batch,) = walk(WalkedPart(5, [gone], Wanted(), found.crc, found.delay_levels, LIMIT))
+    (batch,) = walk(WalkedPart(5, [gone], FindQuery(), found.crc, found.delay_levels, LIMIT))
     (row,) = batch.to_pylist()
     assert row["store"] == 5 and "No such file" in row["error"]

@@ -10,19 +10,19 @@ from cometmq.format.queue_entry import SIZE
 from cometmq.io.files import Disk
 from cometmq.spark.jobs.rebuild import queue_files
 from cometmq.spark.jobs.rebuild.entries import QUEUE_ROW
-from cometmq.spark.jobs.rebuild.queue_files import Part, load_gaps, write_queues
+from cometmq.spark.jobs.rebuild.queue_files import QueuePart, load_gaps, write_queues
 from cometmq.store.recovery.replay import Gap
 
 FILE_SIZE = 10 * SIZE
 
 
-def part(topic: str, queue_id: int, first: int, count: int, begin: int = 0) -> Part:
+def part(topic: str, queue_id: int, first: int, count: int, begin: int = 0) -> QueuePart:
     """Entries of consecutive messages, 1,000 bytes each, from a CommitLog offset on."""
     rows = np.zeros(count, QUEUE_ROW)
     rows["queue_offset"] = np.arange(first, first + count)
     rows["entry"]["physical_offset"] = begin + np.arange(count) * 1_000
     rows["entry"]["size"] = 1_000
-    return Part((topic, queue_id), rows.tobytes())
+    return QueuePart((topic, queue_id), rows.tobytes())
 
 
 def lengths(building: Path) -> dict[str, int]:
@@ -74,7 +74,7 @@ def test_a_task_that_dies_leaves_whole_queues_and_no_others(
 ) -> None:
     monkeypatch.setattr(queue_files, "TOGETHER", 1)
 
-    def dying() -> Iterator[Part]:
+    def dying() -> Iterator[QueuePart]:
         yield from (part("A", 0, 0, 3), part("A", 1, 0, 3))
         raise ConnectionError
 

@@ -29,8 +29,8 @@ from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_MASK, TRANSA
 from cometmq.io.files import Disk
 from cometmq.spark.files.log_reader import LogReader
 from cometmq.spark.files.remote import RemotePath, path_of
-from cometmq.spark.files.splits import LogFile, Piece, log_files, splits
-from cometmq.spark.files.walk import Damage
+from cometmq.spark.files.splits import FilePiece, LogFile, log_files, splits
+from cometmq.spark.files.walk import DamagedPart
 from cometmq.spark.jobs.export.parquet_files import ParquetFile
 from cometmq.spark.jobs.export.rounds import DoneRounds, RoundDone, RoundPlan, cores, round_end, rounds
 from cometmq.spark.jobs.export.targets import JobTarget, target_of
@@ -103,13 +103,13 @@ class ArchiveDone(RoundDone, frozen=True, kw_only=True):
     queues: list[tuple[str, int, int]]
 
 
-class Part(NamedTuple):
+class ArchivePart(NamedTuple):
     """What one task archives: pieces of one CommitLog file, between two offsets."""
 
     file: LogFile
     begin: int
     end: int
-    pieces: list[Piece]
+    pieces: list[FilePiece]
 
     @property
     def name(self) -> str:
@@ -206,7 +206,7 @@ def _write(spark: SparkSession, files: list[LogFile], target: JobTarget, plan: A
     """Write the Parquet files of a round that are not there yet; return the notes of all in order."""
     parts = [part for file in files for part in parts_of(file, plan.bytes_per_task)]
 
-    def write(part: Part) -> Iterator[pa.RecordBatch]:
+    def write(part: ArchivePart) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict(
             {"note": [msgspec.json.encode(write_part(part, target, plan.broker))]}
         )
@@ -220,17 +220,17 @@ def _write(spark: SparkSession, files: list[LogFile], target: JobTarget, plan: A
     return sorted(notes, key=lambda note: note.begin)
 
 
-def parts_of(file: LogFile, bytes_per_task: int) -> Iterator[Part]:
+def parts_of(file: LogFile, bytes_per_task: int) -> Iterator[ArchivePart]:
     """Cut a closed file into what tasks archive; the last part goes up to the next file."""
     begin = file.base_offset
     for pieces in splits([file], bytes_per_task) or [[]]:
         is_last = not pieces or pieces[-1].end == file.written
         end = file.base_offset + (file.size if is_last else pieces[-1].end)
-        yield Part(file, begin, end, [piece._replace(more_follows=True) for piece in pieces])
+        yield ArchivePart(file, begin, end, [piece._replace(more_follows=True) for piece in pieces])
         begin = end
 
 
-def write_part(part: Part, target: JobTarget, broker: str | None = None) -> Note:
+def write_part(part: ArchivePart, target: JobTarget, broker: str | None = None) -> Note:
     """Write a part's Parquet file, unless it is there; return what it holds."""
     known = _noted(target, part.name)
     if known is not None and (known.begin, known.end) == (part.begin, part.end):
@@ -271,7 +271,7 @@ class _Reader(LogReader):
         super().__init__(ReadOptions((), broker=broker), tuple(COLUMNS))
         self.damages = 0
 
-    def _tell(self, damage: Damage | str) -> None:
+    def _tell(self, damage: DamagedPart | str) -> None:
         self.damages += 1
         super()._tell(damage)
 

@@ -20,7 +20,7 @@ from cometmq.spark.files.splits import log_files
 from cometmq.spark.jobs.export.archive import IN_QUEUE, STATE, archive_end
 from cometmq.spark.jobs.export.filled import archived
 from cometmq.spark.jobs.export.targets import target_of
-from cometmq.spark.jobs.ranges import Range, records
+from cometmq.spark.jobs.ranges import LogRange, records
 from cometmq.spark.live import options as live_options
 from cometmq.spark.live.cluster import Cluster
 from cometmq.spark.live.offsets import EARLIEST, written
@@ -50,7 +50,7 @@ def with_files(
     if first > end > 0:
         log.warning("%s: %d bytes of log from %d on are in no archive and no file", root, first - end, end)
     asked = None if topics is None else frozenset(topics)
-    newer = records(spark, files, chosen, Range(end), topics=asked, broker=broker)
+    newer = records(spark, files, chosen, LogRange(end), topics=asked, broker=broker)
     return archived(spark, place, end, chosen, asked).unionByName(newer)
 
 

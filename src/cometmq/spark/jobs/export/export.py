@@ -38,7 +38,7 @@ from cometmq.spark.jobs.export.export_files import (
 from cometmq.spark.jobs.export.rounds import DONE, DoneRounds, RoundDone, RoundPlan, cores, round_end, rounds
 from cometmq.spark.jobs.export.targets import JobTarget, target_of
 from cometmq.spark.jobs.paths import DELTA_LOG, check_delta_package
-from cometmq.spark.jobs.ranges import Range, records
+from cometmq.spark.jobs.ranges import LogRange, records
 from cometmq.spark.jobs.tail import records_end
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.options import BYTES_PER_PARTITION
@@ -200,7 +200,7 @@ class _Run:
             self._spark,
             self._files,
             names,
-            Range(plan.begin, plan.end),
+            LogRange(plan.begin, plan.end),
             topics=None if plan.topics is None else frozenset(plan.topics),
             broker=plan.broker,
             bytes_per_task=self._bytes_per_task,

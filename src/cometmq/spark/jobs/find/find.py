@@ -20,7 +20,7 @@ from cometmq.spark.jobs.parts import on_parts
 from cometmq.spark.jobs.stores import on_each
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.options import BYTES_PER_PARTITION
-from cometmq.store.offline.find import Found, Wanted
+from cometmq.store.offline.find import FindQuery, Found
 
 LIMIT: Final = 32
 MORE: Final = 4
@@ -38,7 +38,7 @@ class Hits(NamedTuple):
 def find(
     spark: SparkSession,
     stores: Sequence[Path | str],
-    wanted: Wanted,
+    wanted: FindQuery,
     *,
     limit: int = LIMIT,
     use_index: bool = True,
@@ -83,7 +83,13 @@ class _StoreSearch:
     """
 
     def __init__(
-        self, number: int, answers: list[bytes], error: str, wanted: Wanted, limit: int, bytes_per_task: int
+        self,
+        number: int,
+        answers: list[bytes],
+        error: str,
+        wanted: FindQuery,
+        limit: int,
+        bytes_per_task: int,
     ) -> None:
         self.error = error
         self._limit = limit

@@ -24,14 +24,14 @@ from cometmq.format.message_id import parse_offset_message_id
 from cometmq.format.record import BODY_AT, encode
 from cometmq.spark.files.remote import RemotePath, opened, path_of
 from cometmq.spark.files.remote_files import layer_of
-from cometmq.spark.files.splits import LogFile, Piece
+from cometmq.spark.files.splits import FilePiece, LogFile
 from cometmq.spark.files.walk import PieceWalk, scans
 from cometmq.spark.jobs.verify.index import IndexByReads
 from cometmq.store.finding import Finding
 from cometmq.store.folders import topics_in
 from cometmq.store.log.commit_log import RECORD_START_SIZE, size_of_record
 from cometmq.store.offline.directory import StoreDirectory
-from cometmq.store.offline.find import TIME_MAX, TIME_MIN, Found, Wanted, candidates, found_in
+from cometmq.store.offline.find import TIME_MAX, TIME_MIN, FindQuery, Found, candidates, found_in
 from cometmq.store.read.seek import AFTER_ALL, record_store_time
 
 NEAR_BYTES: Final = 64 * 1024
@@ -72,14 +72,14 @@ class WalkedPart(NamedTuple):
     """
 
     store: int
-    pieces: list[Piece]
-    wanted: Wanted
+    pieces: list[FilePiece]
+    wanted: FindQuery
     crc: Crc
     delay_levels: DelayLevels
     limit: int
 
 
-def look_up(root: Path, wanted: Wanted, limit: int, *, use_index: bool) -> LookedUp:
+def look_up(root: Path, wanted: FindQuery, limit: int, *, use_index: bool) -> LookedUp:
     """Look messages up, at most ``limit``. Raises SettingsError, OSError."""
     with StoreDirectory(root, layer=layer_of(root)) as store:
         return _LookUp(store, wanted).run(limit, use_index=use_index)
@@ -121,7 +121,7 @@ def _walked(part: WalkedPart) -> Iterator[tuple[int, Found]]:
 class _LookUp:
     """One look at a store."""
 
-    def __init__(self, store: StoreDirectory, wanted: Wanted) -> None:
+    def __init__(self, store: StoreDirectory, wanted: FindQuery) -> None:
         self._store = store
         self._wanted = wanted
         self._chain = store.log.chain
@@ -182,7 +182,7 @@ class _LookUp:
         path, size = path_of(self._chain.path(start)), self._chain.file_size
         file = LogFile(path, start, size, size)
         found = opened(path, size, NEAR_BYTES)
-        piece = Piece(file, 0, size, more_follows=False)
+        piece = FilePiece(file, 0, size, more_follows=False)
         position = PieceWalk(found, piece, self._store.log.crc).next_record(0, size)
         return AFTER_ALL if position is None else record_store_time(found.data[position : position + BODY_AT])
 

@@ -23,8 +23,8 @@ from cometmq.format.checksum import Crc
 from cometmq.format.delay_level import DelayLevels
 from cometmq.kernels.ops import Dispatch
 from cometmq.spark.files.remote import Mapped
-from cometmq.spark.files.splits import Piece
-from cometmq.spark.files.walk import Damage, scans
+from cometmq.spark.files.splits import FilePiece
+from cometmq.spark.files.walk import DamagedPart, scans
 from cometmq.spark.jobs.memory import peak_bytes
 from cometmq.store.queue.consume_queue import ENTRY_DTYPE
 from cometmq.store.queue.queues import QueueKey
@@ -74,7 +74,7 @@ class Rules(NamedTuple):
     indexed: bool
 
 
-def scanned(split: Iterable[Piece], rules: Rules) -> Iterator[Row]:
+def scanned(split: Iterable[FilePiece], rules: Rules) -> Iterator[Row]:
     """Return the rows of a split, stretch by stretch. Raises OSError if a file is gone."""
     kernels.load_if_possible()
     for piece in split:
@@ -103,9 +103,9 @@ def queue_key(topic: bytes, queue_id: int) -> QueueKey:
     return topic.decode("utf-8", "surrogateescape"), queue_id
 
 
-def _piece_rows(piece: Piece, rules: Rules) -> Iterator[Row]:
+def _piece_rows(piece: FilePiece, rules: Rules) -> Iterator[Row]:
     ops = kernels.current()
-    damages: list[Damage] = []
+    damages: list[DamagedPart] = []
     count, end, end_time = 0, -1, 0
     mapped = Mapped(piece.file.path)
     data = mapped.data

@@ -31,7 +31,7 @@ TOGETHER: Final = 64
 """So many queues are synced and renamed at once."""
 
 
-class Part(NamedTuple):
+class QueuePart(NamedTuple):
     """Entries of one queue (of QUEUE_ROW), in the order of the log."""
 
     key: QueueKey
@@ -39,7 +39,7 @@ class Part(NamedTuple):
 
 
 def write_queues(
-    parts: Iterable[Part], building: Path, file_size: int, deleted: dict[str, int]
+    parts: Iterable[QueuePart], building: Path, file_size: int, deleted: dict[str, int]
 ) -> Iterator[QueueKey]:
     """Write the queues of ``parts``, those of a queue one behind the other; give each that is complete.
 
@@ -89,7 +89,7 @@ def put_into_place(layer: FileLayer, made: Path, place: Path) -> None:
             raise
 
 
-def _put(replay: Replay, queues: Queues, parts: Iterable[Part]) -> None:
+def _put(replay: Replay, queues: Queues, parts: Iterable[QueuePart]) -> None:
     pending = 0
     for part in parts:
         rows = np.frombuffer(part.data, QUEUE_ROW)

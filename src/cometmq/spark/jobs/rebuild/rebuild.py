@@ -35,20 +35,20 @@ from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.io.clock import SystemClock
 from cometmq.io.files import Disk
 from cometmq.spark.files.remote import RemotePath, path_of
-from cometmq.spark.files.splits import Piece, log_files, splits, within
+from cometmq.spark.files.splits import FilePiece, log_files, splits, within
 from cometmq.spark.jobs.memory import peak_bytes
 from cometmq.spark.jobs.parts import on_parts
 from cometmq.spark.jobs.paths import spark_path
 from cometmq.spark.jobs.rebuild import entries, index_files, queue_files
 from cometmq.spark.jobs.rebuild.entries import Row, Rules
 from cometmq.spark.jobs.rebuild.index_files import Keys, blocks_of, ranked
-from cometmq.spark.jobs.rebuild.queue_files import Part
+from cometmq.spark.jobs.rebuild.queue_files import QueuePart
 from cometmq.spark.jobs.watch import Progress, watched
 from cometmq.spark.options import BYTES_PER_PARTITION
 from cometmq.store.finding import Severity
 from cometmq.store.folders import queues_in, topics_in
 from cometmq.store.offline.directory import StoreDirectory, check_is_store
-from cometmq.store.recovery.log_scan import Damage, LogScan
+from cometmq.store.recovery.log_scan import LogDamage, LogScan
 from cometmq.store.recovery.rebuild import BUILD_DIRECTORY, OLD_SUFFIX, remove_tree, swap
 from cometmq.store.recovery.replay import Gap
 from cometmq.store.recovery.vouched import ALL, vouched_start
@@ -62,7 +62,7 @@ MADE: Final = "made bigint, peak_bytes bigint"
 TASKS_PER_CORE: Final = 3
 
 
-class Rebuilt(NamedTuple):
+class RebuildReport(NamedTuple):
     """What a rebuild did: as ``cometmq.store.recovery.rebuild.Rebuilt``, and a worker's memory."""
 
     messages: int
@@ -70,7 +70,7 @@ class Rebuilt(NamedTuple):
     index_files: int
     bytes: int
     duration_ms: int
-    damages: list[Damage]
+    damages: list[LogDamage]
     gaps: list[Gap]
     delayed: int
     delay_levels: str
@@ -84,7 +84,7 @@ def rebuild(
     *,
     progress: Progress | None = None,
     bytes_per_task: int = BYTES_PER_PARTITION,
-) -> Rebuilt:
+) -> RebuildReport:
     """Replace ``consumequeue/`` and ``index/`` of a closed store by what its CommitLog says.
 
     A checkpoint is made if there is none: then a broker that opens the store believes the new files.
@@ -137,7 +137,7 @@ class _Job:
         self._tasks = spark.sparkContext.defaultParallelism * TASKS_PER_CORE
         self._peaks = [0]
 
-    def run(self, bytes_per_task: int) -> Rebuilt:
+    def run(self, bytes_per_task: int) -> RebuildReport:
         """Do it all; the duration is left to the caller."""
         self._take_up()
         pieces, damages = self._scan_all(bytes_per_task)
@@ -150,7 +150,7 @@ class _Job:
         if self._store.checkpoint is None:
             self._vouch(max((piece["end_time"] for piece in pieces), default=0))
         end = max((piece["end"] for piece in pieces), default=0)
-        return Rebuilt(
+        return RebuildReport(
             messages=sum(piece["count"] for piece in pieces),
             queues=made,
             index_files=index_count,
@@ -187,9 +187,9 @@ class _Job:
             remove_tree(layer, directory.with_name(directory.name + OLD_SUFFIX))
         layer.make_directory(layout.consume_queues_dir(building))
 
-    def _scan_all(self, bytes_per_task: int) -> tuple[list[Row], list[Damage]]:
+    def _scan_all(self, bytes_per_task: int) -> tuple[list[Row], list[LogDamage]]:
         """Scan the log up to where it ends; give what was found in each piece, and the damage."""
-        log, end, damages = self._store.log, sys.maxsize, list[Damage]()
+        log, end, damages = self._store.log, sys.maxsize, list[LogDamage]()
         if self._store.vouched_time != ALL and self._store.checkpoint is not None:
             end, _ = self._walk(vouched_start(log, self._store.checkpoint))
         pieces = self._scan(end, bytes_per_task)
@@ -200,7 +200,7 @@ class _Job:
                 pieces = self._scan(end, bytes_per_task)
         return pieces, damages
 
-    def _walk(self, begin: int) -> tuple[int, list[Damage]]:
+    def _walk(self, begin: int) -> tuple[int, list[LogDamage]]:
         """Find where the log ends, and the damage in it from ``begin`` on, as recovery does."""
         scan = LogScan(self._store.log, begin, vouched_time=self._store.vouched_time)
         for _ in scan:
@@ -215,7 +215,7 @@ class _Job:
             parts = [within(split, 0, end) for split in splits(files, bytes_per_task)]
             rules = Rules(store.settings.crc, store.delay_levels, store.settings.message_index_enable)
 
-            def scan(split: list[Piece]) -> Iterator[pa.RecordBatch]:
+            def scan(split: list[FilePiece]) -> Iterator[pa.RecordBatch]:
                 return entries.batches(entries.scanned(split, rules))
 
             scanned = on_parts(self._spark, parts, scan, entries.SCHEMA)
@@ -235,7 +235,7 @@ class _Job:
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             parts = (
-                Part(entries.queue_key(topic, queue_id), data)
+                QueuePart(entries.queue_key(topic, queue_id), data)
                 for topic, queue_id, data in _rows(batches, "topic", "queue_id", "data")
             )
             made = queue_files.write_queues(parts, building, file_size, deleted)

@@ -48,8 +48,8 @@ def lags(
 
 def load_committed(layer: FileLayer, root: Path) -> dict[str, dict[int, int]]:
     """Return what groups have committed by ``topic@group`` and queue id; nothing if no table can be read."""
-    return load_table(layer, root, TABLE, _Table).offsets
+    return load_table(layer, root, TABLE, _OffsetsFile).offsets
 
 
-class _Table(msgspec.Struct):
+class _OffsetsFile(msgspec.Struct):
     offsets: dict[str, dict[int, int]] = msgspec.field(name="offsetTable", default_factory=dict)

@@ -13,8 +13,8 @@ from cometmq import kernels
 from cometmq.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_MASK, TRANSACTION_NOT
 from cometmq.kernels.ops import Ops, Scan
 from cometmq.spark.files.remote import opened, path_of
-from cometmq.spark.files.splits import Piece, log_files, splits
-from cometmq.spark.files.walk import Damage, scans
+from cometmq.spark.files.splits import FilePiece, log_files, splits
+from cometmq.spark.files.walk import DamagedPart, scans
 from cometmq.spark.jobs.parts import on_parts
 from cometmq.spark.options import BYTES_PER_PARTITION
 
@@ -48,7 +48,7 @@ def measures(
     return on_parts(spark, parts, lambda part: measured(*part), SCHEMA)
 
 
-def measured(store: str, pieces: Iterable[Piece]) -> Iterator[pa.RecordBatch]:
+def measured(store: str, pieces: Iterable[FilePiece]) -> Iterator[pa.RecordBatch]:
     """Give the rows of some pieces of a store's log. Raises OSError if a file is gone."""
     ops = kernels.load_if_possible()
     for piece in pieces:
@@ -72,5 +72,5 @@ def _rows(ops: Ops, store: str, data: memoryview, scan: Scan) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _tell(damage: Damage) -> None:
+def _tell(damage: DamagedPart) -> None:
     log.warning("%s", damage)

@@ -1,5 +1,5 @@
 """Checking stores, many and of any size: every byte of each, as ``cometmq.store.verify`` does on one."""
 
-from cometmq.spark.jobs.verify.whole import UNREADABLE, Checked, Place, verify
+from cometmq.spark.jobs.verify.whole import UNREADABLE, FindingRow, StoreCheck, verify
 
-__all__ = ["UNREADABLE", "Checked", "Place", "verify"]
+__all__ = ["UNREADABLE", "FindingRow", "StoreCheck", "verify"]

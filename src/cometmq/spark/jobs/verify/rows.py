@@ -28,8 +28,8 @@ from cometmq.errors import CometMQError
 from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.record import MAGIC_AT, MAGIC_BLANK, START_SIZE
 from cometmq.kernels.ops import Scan
-from cometmq.spark.files.remote import Bytes, Mapped, opened
-from cometmq.spark.files.splits import Piece
+from cometmq.spark.files.remote import Mapped, RemoteBytes, opened
+from cometmq.spark.files.splits import FilePiece
 from cometmq.spark.files.walk import BYTES_MAX, PieceWalk
 from cometmq.spark.jobs.rebuild.entries import QUEUE_ROW, Rules, topic_bytes
 from cometmq.spark.jobs.verify.log import Blank, PieceSeen, Segment
@@ -105,7 +105,7 @@ class LogPart(NamedTuple):
     """
 
     store: int
-    pieces: list[Piece]
+    pieces: list[FilePiece]
     rules: Rules
     vouched_time: int
 
@@ -118,10 +118,10 @@ class LogPart(NamedTuple):
 class _PieceRows:
     """Walks one piece."""
 
-    def __init__(self, part: LogPart, piece: Piece) -> None:
+    def __init__(self, part: LogPart, piece: FilePiece) -> None:
         self._part = part
         self._piece = piece
-        self._found: Bytes = opened(piece.file.path, piece.file.size, piece.end)
+        self._found: RemoteBytes = opened(piece.file.path, piece.file.size, piece.end)
         self._walk = PieceWalk(self._found, piece, part.rules.crc)
         self._segments: list[Segment] = []
 

@@ -74,7 +74,7 @@ LOOKED, JUDGED, CHECKED = range(3)
 """In this order findings are kept, as long as there are few of a file: first why others are there."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class FindingRow(msgspec.Struct, frozen=True):
     """One thing found in a store: see ``cometmq.store.finding.Finding``."""
 
     severity: str
@@ -85,7 +85,7 @@ class Place(msgspec.Struct, frozen=True):
     remedy: str
 
 
-class Checked(msgspec.Struct, frozen=True):
+class StoreCheck(msgspec.Struct, frozen=True):
     """What the check of one store came to.
 
     Attributes:
@@ -99,7 +99,7 @@ class Checked(msgspec.Struct, frozen=True):
     bytes: int = 0
     queues: int = 0
     index_entries: int = 0
-    findings: list[Place] = []
+    findings: list[FindingRow] = []
     error: str = ""
 
     @property
@@ -120,7 +120,7 @@ def verify(
     *,
     progress: Progress | None = None,
     bytes_per_task: int = BYTES_PER_PARTITION,
-) -> list[Checked]:
+) -> list[StoreCheck]:
     """Check stores; nothing is written. Returns what came of it, in their order.
 
     Args:
@@ -144,7 +144,7 @@ class _Check:
         self._looked: dict[int, Looked] = {}
         self._reported: defaultdict[int, list[tuple[int, Reported]]] = defaultdict(list)
 
-    def run(self, settings: StoreSettings | None, bytes_per_task: int) -> list[Checked]:
+    def run(self, settings: StoreSettings | None, bytes_per_task: int) -> list[StoreCheck]:
         """Run all steps; return what came of each store."""
         kernels.load_if_possible()  # once, before many workers do: they find it in the cache
         self._look(settings)
@@ -285,15 +285,15 @@ class _Check:
             for answer in answers:
                 self._report(number, JUDGED, pickle.loads(answer))  # noqa: S301  as above
 
-    def _checked(self, number: int, seen: StoreSeen | None) -> Checked:
+    def _checked(self, number: int, seen: StoreSeen | None) -> StoreCheck:
         store = str(self._given[number])
         if number in self._errors or seen is None:
-            return Checked(store, UNREADABLE, error=self._errors[number])
+            return StoreCheck(store, UNREADABLE, error=self._errors[number])
         findings = Findings()
         for _, reported in sorted(self._reported[number], key=itemgetter(0)):
             findings.add_reported(reported)
-        places = [Place(one.severity.value, str(path_of(one.path)), *one[2:]) for one in findings]
-        return Checked(
+        places = [FindingRow(one.severity.value, str(path_of(one.path)), *one[2:]) for one in findings]
+        return StoreCheck(
             store=store,
             state=state_of(findings).value,
             messages=seen.log.messages,
