@@ -101,25 +101,25 @@ class Bench:
     def sends(self) -> float:
         """Send a message to each queue."""
         self._end += 1
-        frames = [frame_of(topic, queue, self._number()) for topic, queue in ALL]
+        frames = [frame_of(topic, queue, self.number()) for topic, queue in ALL]
         self._last = self._sent
         return self._timed(frames)
 
     def behind(self, count: int, per_read: int) -> float:
         """Pull from each queue what is there."""
         offset, self._offset = self._offset, (self._offset + count) % (DEPTH - COUNT)
-        frames = [self._pull(topic, queue, offset, count) for topic, queue in ALL]
+        frames = [self.pull(topic, queue, offset, count) for topic, queue in ALL]
         return self._timed(frames, per_read)
 
     def hold(self) -> None:
         """Have a pull held for each queue."""
-        self._timed([self._pull(topic, queue, self._end) for topic, queue in ALL])
+        self._timed([self.pull(topic, queue, self._end) for topic, queue in ALL])
 
     async def woken(self) -> float:
         """Wake the pulls by a message each, and have the next ones held."""
         end = self._end + 1
-        sends = cut([frame_of(topic, queue, self._number()) for topic, queue in ALL])
-        pulls = cut([self._pull(topic, queue, end) for topic, queue in ALL])
+        sends = cut([frame_of(topic, queue, self.number()) for topic, queue in ALL])
+        pulls = cut([self.pull(topic, queue, end) for topic, queue in ALL])
         self._end = end
         began = time.thread_time_ns()
         for some, others in zip(sends, pulls, strict=True):
@@ -144,7 +144,8 @@ class Bench:
         )
         return self._timed([frame] * len(ALL))
 
-    def _pull(self, topic: int, queue: int, offset: int, count: int = COUNT) -> bytes:
+    def pull(self, topic: int, queue: int, offset: int, count: int = COUNT) -> bytes:
+        """Build a pull's frame."""
         return self._command(
             RequestCode.PULL_MESSAGE,
             queueId=str(queue),
@@ -163,9 +164,10 @@ class Bench:
         )
 
     def _command(self, code: RequestCode, **fields: str) -> bytes:
-        return encode(Command(code, self._number(), ext_fields=fields, serialize_type=self._kind))
+        return encode(Command(code, self.number(), ext_fields=fields, serialize_type=self._kind))
 
-    def _number(self) -> int:
+    def number(self) -> int:
+        """Return a number that no request has yet."""
         self._sent += 1
         return self._sent
 
