@@ -37,7 +37,7 @@ async def test_an_action_says_when_it_has_to_be_called_again() -> None:
             return waits_ms.pop(0)
 
         periodic = Periodic()
-        periodic.follow(1, act)
+        periodic.every(1, act)
         await asyncio.wait_for(done.wait(), 10)
         periodic.stop()
         return len(waits_ms)
@@ -56,7 +56,7 @@ async def test_an_action_may_stop_everything() -> None:
             return 0
 
         periodic = Periodic()
-        periodic.follow(0, act)
+        periodic.every(0, act)
         for _ in range(10):
             await asyncio.sleep(0)
         return calls

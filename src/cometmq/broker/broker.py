@@ -136,7 +136,7 @@ class Broker:
             stack.callback(parts.schedule.stop)
             stack.callback(parts.timed_messages.stop)
             stack.callback(parts.transaction_check.stop)
-            stack.callback(self._begin_periodic(store, parts).stop)
+            stack.callback(self._begin_periodic(parts).stop)
             stack.callback(self._set_alarms(store, parts).close)
             if self._load_kernels:
                 stack.push_async_callback(asyncio.to_thread, kernels.load_in_background().stop)
@@ -177,13 +177,11 @@ class Broker:
             run_soon=run_soon,
         )
 
-    def _begin_periodic(self, store: MessageStore, parts: Assembly) -> Periodic:
+    def _begin_periodic(self, parts: Assembly) -> Periodic:
         periodic = Periodic()
-        periodic.every(TICK_MS, parts.pulls.expire)
-        periodic.every(TICK_MS, parts.rates.sample)
-        periodic.follow(UPKEEP_MS, lambda: self._tick(store))
-        periodic.every(TICK_MS, lambda: self._remove_expired(store))
-        periodic.every(TICK_MS, lambda: self._remove_deleted(store))
+        for action in (parts.pulls.expire, parts.rates.sample, self._remove_expired, self._remove_deleted):
+            periodic.every(TICK_MS, action)
+        periodic.every(UPKEEP_MS, self._tick)
         periodic.every(SILENCE_CHECK_MS, parts.clients.close_silent)
         interval_ms = self._settings.broker.flush_consumer_offset_interval
         periodic.every(interval_ms, lambda: self._write("offsets", parts.offsets))
@@ -215,8 +213,9 @@ class Broker:
         for alarm in self._alarms:
             alarm.ring()
 
-    def _tick(self, store: MessageStore) -> int:
+    def _tick(self) -> int:
         """Let the store keep up; its files go to the disk in a thread. Say when to do it again, ms."""
+        store = self.store
         if paths := store.tick(begins_round="sync" not in self._tasks):
             dispatched_time = store.dispatched_time
 
@@ -228,25 +227,27 @@ class Broker:
             self._begin("sync", sync())
         return BEHIND_MS if store.is_behind else UPKEEP_MS
 
-    def _remove_expired(self, store: MessageStore) -> None:
+    def _remove_expired(self) -> None:
         """Let the store remove what has expired, file by file, in a thread."""
-        if "retention" in self._tasks or not store.retention.is_due():
+        retention = self.store.retention
+        if "retention" in self._tasks or not retention.is_due():
             return
 
         async def remove() -> None:
-            for removal in store.retention.round():
+            for removal in retention.round():
                 if removal.paths:
-                    await asyncio.to_thread(store.retention.remove, removal.paths)
+                    await asyncio.to_thread(retention.remove, removal.paths)
                 if self._stopping:
                     return
                 await asyncio.sleep(removal.pause_ms / 1000)
 
         self._begin("retention", remove())
 
-    def _remove_deleted(self, store: MessageStore) -> None:
+    def _remove_deleted(self) -> None:
         """Remove the files of deleted queues, in a thread."""
-        if store.deletions.has_files:
-            self._begin_alone("deleted files", partial(asyncio.to_thread, store.deletions.remove_files))
+        deletions = self.store.deletions
+        if deletions.has_files:
+            self._begin_alone("deleted files", partial(asyncio.to_thread, deletions.remove_files))
 
     def _deliver(self, schedule: Schedule) -> int | None:
         """Deliver delayed messages that are due; return after how many ms to do it again, others between."""

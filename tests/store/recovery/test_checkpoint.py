@@ -78,3 +78,14 @@ def test_a_full_disk_leaves_what_was_noted(disk: MemoryDisk) -> None:
     with pytest.raises(OSError, match="No space"):
         checkpoint.renew(flushed_time=TIME)
     assert checkpoint.value == Checkpoint()
+
+
+def test_what_the_file_holds_since_this_start_is_not_written_again(disk: MemoryDisk) -> None:
+    checkpoint_on(disk).renew(flushed_time=TIME)
+    checkpoint = checkpoint_on(disk)
+    written: list[int] = []
+    for flushed_time in (TIME, TIME, TIME + 1, TIME - 1):
+        checkpoint._files.get(PATH).write(0, bytes(SIZE))
+        checkpoint.renew(flushed_time=flushed_time)
+        written.append(len(disk.load(PATH).strip(b"\0")))
+    assert [bool(size) for size in written] == [True, False, True, False]

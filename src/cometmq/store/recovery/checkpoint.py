@@ -26,6 +26,7 @@ class CheckpointFile:
         self.is_known = False
         self.vouched_time = 0
         self._files = files
+        self._written: Checkpoint | None = None  # what the file holds, since it was written last
         self.path = path
 
     def load(self) -> None:
@@ -62,10 +63,13 @@ class CheckpointFile:
             logics_msg_timestamp=max(dispatched_time, self.value.logics_msg_timestamp),
         )
         if self._files.layer.exists(self.path):
+            if value == self._written:
+                return
             file = self._files.get(self.path)
         else:
             file = self._files.create(self.path, SIZE)
         file.write(0, value.pack_with_copy())
+        self._written = value
         self._set(value)
 
     def go_back(self, time_ms: int) -> None:
@@ -74,6 +78,7 @@ class CheckpointFile:
             physic_msg_timestamp=min(time_ms, self.value.physic_msg_timestamp),
             logics_msg_timestamp=min(time_ms, self.value.logics_msg_timestamp),
         )
+        self._written = None  # until it is known to be on the disk
         self._files.get(self.path).write(0, value.pack_with_copy())
         self.sync()
         self._set(value)
