@@ -201,7 +201,7 @@ def test_what_is_compiled_for_a_copy_is_compiled_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "one_kernel.py").write_text(
-        "from cometmq.kernels import jit\n"
+        "from cometmq.kernels.compiling import jit\n"
         "@jit.kernel(jit.long(jit.longs_in))\n"
         "def first(array):\n"
         "    return array[0]\n"

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("compiled")
 def doubled(directory: Path, *, is_complete: bool) -> Any:
     """Compile a kernel, or load it."""
     jit, machine_code = (
-        importlib.import_module(f"cometmq.kernels.{name}") for name in ("jit", "machine_code")
+        importlib.import_module(f"cometmq.kernels.compiling.{name}") for name in ("jit", "machine_code")
     )
 
     with machine_code.kept_in(directory, is_complete=is_complete):
