@@ -133,7 +133,7 @@ class Desk:
             {(queue.topic, queue.queue_id): queue.read(0, 10_000) for queue in self.store._queues},
             {(queue.topic, queue.queue_id): queue.next_offset for queue in self.store._queues},
             self.store.query("TopicA", "k1", 1000).records,
-            (rates.stored.total, rates.found.total, rates.missed.total, rates.given.total),
+            (rates.stored.total, rates.found.total, rates.missed.total, rates.delivered.total),
             self.parts.offsets.copies(self.parts.offsets.keys()),
             self.parts.offsets._pulled,
             self.parts.pulls.held_count,

@@ -118,7 +118,7 @@ async def test_a_name_server_that_is_away_holds_up_nobody_and_is_found_when_it_c
         await wait_for_route(there.address, "T")
         async with name_server(port=int(away.rpartition(":")[2])):
             await wait_for_route(away, "T")
-    assert len([record for record in caplog.records if "takes no registration" in record.message]) == 1
+    assert len([record for record in caplog.records if "accepts no registration" in record.message]) == 1
 
 
 async def test_a_broker_without_name_servers_starts_and_stops(tmp_path: Path) -> None:

@@ -266,7 +266,7 @@ def fill(bench: Bench, code: int) -> None:
 
     if not bench.store.max_queue_offset("T", 0):
         append(("T", queue_id) for queue_id in range(2 * MANY))
-    bench.parts.offsets.note_pulls((f"{topic}@{group}", 0, 1, 1) for topic, group in pairs())
+    bench.parts.offsets.record_pulls((f"{topic}@{group}", 0, 1, 1) for topic, group in pairs())
     if code == RequestCode.CLEAN_UNUSED_TOPIC:
         append((f"u{n}", 0) for n in range(MANY))
     bench.store._upkeep.catch_up()  # plain operations index a message at the price of sixty calls

@@ -18,6 +18,36 @@ PLAIN: Final = {
     "admin",
     "arguments.py",
     "blocking.py",
+    "broker/__init__.py",
+    "broker/admin",
+    "broker/alarm.py",
+    "broker/assembly.py",
+    "broker/broker.py",
+    "broker/client_calls.py",
+    "broker/disk_wait.py",
+    "broker/fast_failure.py",
+    "broker/handlers.py",
+    "broker/large_answers.py",
+    "broker/own_address.py",
+    "broker/periodic.py",
+    "broker/reads.py",
+    "broker/refused.py",
+    "broker/registration.py",
+    "broker/request_body.py",
+    "broker/requests/__init__.py",
+    "broker/requests/client_requests.py",
+    "broker/requests/lock_requests.py",
+    "broker/requests/pull.py",
+    "broker/requests/pull_rows.py",
+    "broker/requests/pull_targets.py",
+    "broker/requests/recalls.py",
+    "broker/requests/relay.py",
+    "broker/requests/replies.py",
+    "broker/requests/retry.py",
+    "broker/requests/transactions.py",
+    "broker/settings.py",
+    "broker/state",
+    "broker/timed",
     "cli",
     "cluster",
     "errors.py",
@@ -92,7 +122,7 @@ class Definition(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        return self.module.partition("/")[0] in PLAIN
+        return any(self.module == name or self.module.startswith(name + "/") for name in PLAIN)
 
 
 def definitions(module: str, node: ast.AST, within: str = "") -> Iterator[Definition]:

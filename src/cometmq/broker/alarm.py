@@ -1,4 +1,4 @@
-"""Work that is done when there is some: once its time comes, or somebody says that there is."""
+"""An action that is called when its time comes, or earlier when it is rung."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,11 +8,11 @@ AGAIN_MS: Final = 1_000
 
 
 class Alarm:
-    """Calls an action when it is due; while nothing is due, and nobody rings, nothing runs.
+    """Calls an action when it is due or ``ring`` is called; otherwise nothing runs.
 
     Args:
-        action: does what is due; says after how many ms to call it again, None if not before it is rung. One
-            that raises is reported by the loop, and called again after AGAIN_MS.
+        action: returns after how many ms to call it again, None for not before the next ``ring``. If it
+            raises, the loop reports that, and it is called again after AGAIN_MS.
     """
 
     def __init__(self, action: Callable[[], int | None]) -> None:
@@ -23,7 +23,7 @@ class Alarm:
         self._stopped = False
 
     def ring(self) -> None:
-        """Call the action in the loop's next turn; once, however often this is called until then."""
+        """Call the action once in the loop's next turn, however often this is called before."""
         if self._is_rung or self._stopped:
             return
         self._cancel()

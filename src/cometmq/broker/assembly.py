@@ -1,4 +1,4 @@
-"""The parts that answer requests, put together: each gets the few others that it needs, nobody the whole."""
+"""The construction of the parts that answer requests: each gets only the few others that it needs."""
 
 import os
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from cometmq.broker.admin.groups import GroupAdmin
 from cometmq.broker.admin.offsets import OffsetAdmin
 from cometmq.broker.admin.store import StoreAdmin
 from cometmq.broker.admin.topics import TopicRequests
-from cometmq.broker.asking import Asking
+from cometmq.broker.client_calls import ClientCalls
 from cometmq.broker.handlers import Requests, merged
 from cometmq.broker.reads import Reads
 from cometmq.broker.request_body import RequestBodies
@@ -64,12 +64,11 @@ class Assembly:
     """One broker's parts over its open store.
 
     Args:
-        ip: under which clients reach the broker.
-        port: under which clients reach the broker.
-        peers_clock: measures how long peers are silent and their locks hold; by default the same clock.
+        ip: the address for clients, as is ``port``.
+        peers_clock: measures the silence of peers and the age of their locks; by default the same clock.
 
     Raises:
-        StoreDamaged: a table of the broker holds something else than it should.
+        StoreDamaged: a table of the broker holds content of another type.
     """
 
     def __init__(
@@ -163,18 +162,17 @@ class Assembly:
             store, self.topics, producers, self.ops, rules, broker_name=own.broker_name
         )
         queries = Queries(store, self.reads, self.topics, groups, self.offsets)
-        self.asking = asking = Asking()
+        self.calls = calls = ClientCalls()
         parts = (
             self.pulls,
             self.clients,
-            Relay(consumers, store, self.reads, asking, broker_name=own.broker_name),
+            Relay(consumers, store, self.reads, calls, broker_name=own.broker_name),
             ReplyRequests(
                 store,
                 targets,
                 producers,
-                asking,
+                calls,
                 self.rates,
-                clock,
                 store_host=host,
                 constants=constants,
                 stores=own.store_reply_message_enable,
@@ -231,12 +229,12 @@ class Assembly:
         self.requests = Requests(
             sends.handle,
             merged(part.handlers() for part in parts),
-            asking.answered,
-            [self.pulls.closed, self.reads.closed, self.clients.closed, asking.closed],
+            calls.answered,
+            [self.pulls.closed, self.reads.closed, self.clients.closed, calls.closed],
         )
 
     async def stop_saving(self) -> None:
-        """Save what topics and groups have changed to."""
+        """Save all changes of topics and groups, and stop retries."""
         await self.topics.stop()
         await self.groups.stop()
 

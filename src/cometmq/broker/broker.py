@@ -1,4 +1,4 @@
-"""The broker: what starts in which order, what happens again and again, what stops in which order."""
+"""The broker: its start, its periodic work and its stop, each in order."""
 
 import asyncio
 import logging
@@ -32,13 +32,13 @@ from cometmq.store.settings import StoreSettings
 from cometmq.store.store import MessageStore
 
 VIP_PORT_BELOW: Final = 2
-"""The VIP port is the listen port less so many."""
+"""Distance of the VIP port below the listen port."""
 
 TICK_MS: Final = 1_000
 UPKEEP_MS: Final = 200
-"""How often the store writes back a little of what it has in memory …"""
+"""Interval at which the store writes back a part of its memory."""
 BEHIND_MS: Final = 10
-"""… and how often while more is due than it has done in one go."""
+"""The same interval while more is due than one call writes."""
 SILENCE_CHECK_MS: Final = 10_000
 FILTERS_SAVE_MS: Final = 10_000
 
@@ -51,18 +51,18 @@ class Broker:
     """One broker: a store, and the requests that it answers from it.
 
     Args:
-        clock: gives the time to the store and to all that expires.
-        peers_clock: measures how long peers are silent and their locks hold; by default the same clock.
-        files: how the store gets at its files.
+        clock: the time of the store and of all that expires.
+        peers_clock: measures the silence of peers and the age of their locks; by default the same clock.
+        files: the file layer of the store.
         load_kernels: whether to load the compiled operations in the background.
 
     Attributes:
-        port: where it listens, once started.
-        vip_port: where it listens, too, if it does, once started.
-        address: where clients reach it, ``ip:port``, once started.
-        store: its open store, once started.
-        server: hands what peers ask to ``parts``, once started.
-        parts: what answers, once started: who embeds a broker may look, and ask in its loop.
+        port: the listen port; valid, as the other attributes, once the broker is started.
+        vip_port: the VIP port, None if it does not listen there.
+        address: the address for clients, ``ip:port``.
+        store: its open store.
+        server: passes requests of peers to ``parts``.
+        parts: the handlers and their state: code that embeds a broker may use them in its loop.
     """
 
     store: MessageStore
@@ -146,27 +146,27 @@ class Broker:
         _log.info("broker %s serves at %s", settings.broker_name, self.address)
 
     async def _listen_at_vip_port(self, server: Server) -> None:
-        """Listen below the listen port, too; if that cannot be, the log says so and the start goes on."""
+        """Listen at the VIP port, too; if that fails, log it and continue the start."""
         port = self.port - VIP_PORT_BELOW
         try:
             if port < 1:
-                raise SettingsError(f"there is no port {port}")  # noqa: TRY301  handled as one in use is
+                raise SettingsError(f"there is no port {port}")  # noqa: TRY301  handled like a port in use
             self.vip_port = await server.start(self._settings.broker.bind_address, port)
         except SettingsError as error:
             _log.warning(
                 "no VIP port (listenPort - %d): %s. Clients that use it, as the dashboard and Java clients "
-                "up to 4.4 do, cannot reach this broker by it; vipChannelEnable=false makes it do without",
+                "up to 4.4 do, cannot reach this broker by it; vipChannelEnable=false switches it off",
                 VIP_PORT_BELOW,
                 error,
             )
 
     async def stop(self) -> None:
-        """Leave the name servers, close the connections, save all and close the store."""
+        """Unregister, close the connections, save all tables and close the store."""
         self._stopping = True
         await self._started.aclose()
 
     async def _open_store(self) -> MessageStore:
-        """Open the store in a thread: recovery may take long, and others share this loop."""
+        """Open the store in a thread: recovery may take long, and the loop must not block."""
         run_soon = asyncio.get_running_loop().call_soon_threadsafe
         return await asyncio.to_thread(
             MessageStore.open,
@@ -195,9 +195,9 @@ class Broker:
         return periodic
 
     def _set_alarms(self, store: MessageStore, parts: Assembly) -> ExitStack:
-        """Watch for delayed and timed messages that come, or are due; return what ends that."""
-        delayed = Alarm(lambda: self._deliver(parts.schedule))
-        timed = Alarm(lambda: self._give_out(parts.timed_messages, timed))
+        """Set alarms for delayed and timed messages that arrive or are due; return what stops them."""
+        delayed = Alarm(lambda: self._deliver_delayed(parts.schedule))
+        timed = Alarm(lambda: self._deliver_timed(parts.timed_messages, timed))
         parts.schedule.on_change = delayed.ring
         store.on_arrival_of(SCHEDULE_TOPIC, delayed.ring)
         store.on_arrival_of(TIMER_TOPIC, timed.ring)
@@ -209,12 +209,12 @@ class Broker:
         return stack
 
     def look_again(self) -> None:
-        """Deliver what is due by now: the clock was moved by hand."""
+        """Deliver the messages that are due by now, after the clock was set by hand."""
         for alarm in self._alarms:
             alarm.ring()
 
     def _tick(self) -> int:
-        """Let the store keep up; its files go to the disk in a thread. Say when to do it again, ms."""
+        """Run the store's upkeep, with syncs of its files in a thread; return when to call it again, ms."""
         store = self.store
         if paths := store.tick(begins_round="sync" not in self._tasks):
             dispatched_time = store.dispatched_time
@@ -222,13 +222,13 @@ class Broker:
             async def sync() -> None:
                 await asyncio.to_thread(store.sync_files, paths)
                 store.vouch(dispatched_time)
-                memory.trim_heap()  # of what was in memory only nearly nothing is now
+                memory.trim_heap()  # after a round hardly anything is in memory only
 
             self._begin("sync", sync())
         return BEHIND_MS if store.is_behind else UPKEEP_MS
 
     def _remove_expired(self) -> None:
-        """Let the store remove what has expired, file by file, in a thread."""
+        """Remove the store's expired files, one by one, in a thread."""
         retention = self.store.retention
         if "retention" in self._tasks or not retention.is_due():
             return
@@ -249,12 +249,12 @@ class Broker:
         if deletions.has_files:
             self._begin_alone("deleted files", partial(asyncio.to_thread, deletions.remove_files))
 
-    def _deliver(self, schedule: Schedule) -> int | None:
-        """Deliver delayed messages that are due; return after how many ms to do it again, others between."""
+    def _deliver_delayed(self, schedule: Schedule) -> int | None:
+        """Deliver delayed messages that are due; return when to call it again, ms."""
         return 0 if schedule.deliver() else schedule.wait_ms()
 
-    def _give_out(self, timed_messages: TimedMessages, again: Alarm) -> int | None:
-        """Start a round of timed messages if one is due; return after how many ms to look again."""
+    def _deliver_timed(self, timed_messages: TimedMessages, again: Alarm) -> int | None:
+        """Start a round of timed messages if one is due; return when to call it again, ms."""
         wait_ms = timed_messages.wait_ms()
         if wait_ms != 0:
             return wait_ms
@@ -265,12 +265,12 @@ class Broker:
         return None
 
     def _write(self, name: str, table: ChangingTable[Any, Any]) -> None:
-        """Write a table that changes all the time, in a thread."""
+        """Write a changing table in a thread, unless a write is under way."""
         if name not in self._tasks and (changes := table.take_changed()) is not None:
             self._begin(name, asyncio.to_thread(table.write, changes))
 
     def _save_tables(self, parts: Assembly) -> None:
-        """Write what changes all the time here and now: the broker stops."""
+        """Write the changing tables when the broker stops, blocking."""
         parts.ops.write()
         for save in (
             parts.offsets.save,
@@ -282,22 +282,22 @@ class Broker:
             try:
                 save()
             except (OSError, StoreNotWritable) as error:
-                _log.error("what changed in the last seconds is not all saved: %s", error)
+                _log.error("changes of the last seconds are not all saved: %s", error)
 
     def _begin_alone(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Do work in the background, unless it is being done."""
+        """Start work in the background, unless work of this name runs."""
         if name not in self._tasks:
             self._begin(name, work())
 
     def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> None:
-        """Do work in the background; of each name there is one at a time."""
+        """Start work in the background; no other work of this name may run."""
         self._tasks[name] = task = asyncio.create_task(work, name=name)
         task.add_done_callback(self._end)
 
     def _end(self, task: "asyncio.Task[None]") -> None:
         del self._tasks[task.get_name()]
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("work in the background failed, it will be tried again: %s", error)
+            _log.error("background task %s failed, it will be retried: %s", task.get_name(), error)
 
     async def _finish_tasks(self) -> None:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)

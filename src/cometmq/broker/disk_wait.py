@@ -1,7 +1,7 @@
-"""Answers that wait for the disk, without holding up the loop.
+"""Responses that wait for the disk, without blocking the loop.
 
-Under SYNC_FLUSH one sync answers all who wait for what it brought to the disk: the store says in the loop
-that a sync is over, and nothing is done per waiting answer until then.
+Under SYNC_FLUSH one sync releases all responses that wait for its bytes: the store calls back in the loop
+when a sync is over, and a waiting response costs nothing until then.
 """
 
 import asyncio
@@ -12,10 +12,11 @@ from typing import NamedTuple
 from cometmq.store.store import MessageStore
 
 Done = Callable[[str | None], None]
+"""Called with None once the bytes are on the disk, else with the reason why that is not sure."""
 
 
 class _DiskWait(NamedTuple):
-    """One who waits."""
+    """A response that waits until the log up to ``offset`` is on the disk."""
 
     offset: int
     deadline_s: float
@@ -24,13 +25,13 @@ class _DiskWait(NamedTuple):
 
 
 class DiskWaits:
-    """Who waits for the disk, oldest first.
+    """The responses that wait for the disk, oldest first.
 
     Args:
-        store: one that was opened with ``run_soon``; its ``on_synced`` is taken.
+        store: one that was opened with ``run_soon``; its ``on_synced`` is set here.
 
     Attributes:
-        count: how many sends wait.
+        count: the number of sends that wait.
     """
 
     def __init__(self, store: MessageStore) -> None:
@@ -42,10 +43,7 @@ class DiskWaits:
         store.on_synced = self._release
 
     def add(self, done: Done, count: int = 1) -> None:
-        """Call ``done``, for ``count`` sends, once all that is written now is on the disk, or takes too long.
-
-        It gets None if the bytes are on the disk, else why that is not sure.
-        """
+        """Call ``done`` once the bytes written by now are on the disk, or on a timeout; ``count`` sends wait."""
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._timeout_ms / 1000
         self.count += count
@@ -56,14 +54,14 @@ class DiskWaits:
             self._release()
 
     def _release(self) -> None:
-        """Answer those whose bytes are on the disk; all, if no sync will come any more."""
+        """Call ``done`` of those whose bytes are on the disk; of all if syncs have failed for good."""
         flushed_offset, failed = self._store.flushed_offset, self._store.flusher.failed
         while self._waiting and (self._waiting[0].offset <= flushed_offset or failed):
             waiting = self._next()
             waiting.done(None if waiting.offset <= flushed_offset else str(failed))
 
     def _expire(self) -> None:
-        """Answer those who have waited too long; look again when the next one has."""
+        """Call ``done`` of those that have timed out, and set the timer for the next one."""
         loop = asyncio.get_running_loop()
         late = f"stored, but not yet on the disk after {self._timeout_ms} ms (syncFlushTimeout)"
         while self._waiting and self._waiting[0].deadline_s <= loop.time():
@@ -72,7 +70,7 @@ class DiskWaits:
         self._timer = None if next_s is None else loop.call_at(next_s, self._expire)
 
     def _next(self) -> _DiskWait:
-        """Take the one that has waited longest."""
+        """Remove and return the one that has waited longest."""
         waiting = self._waiting.popleft()
         self.count -= waiting.sends
         return waiting

@@ -1,18 +1,18 @@
-"""Sends that are refused because the broker cannot keep up: SYSTEM_BUSY, so that clients try again.
+"""Sends that are refused because the broker cannot keep up: SYSTEM_BUSY, so that clients retry.
 
-Whoever sends too much is slowed down first, by leaving his bytes unread (``net/turn.py``). A send is refused
-only where it has waited long all the same, or would:
+A peer that sends too much is slowed down first, by leaving its bytes unread (``net/turn.py``). A send is
+refused only if it has waited long all the same, or would:
 
 ==================================== ===============================================================
 the remark begins with               when
 ==================================== ===============================================================
-``[TIMEOUT_CLEAN_QUEUE]broker busy`` it has waited for its turn for ``waitTimeMillsInSendQueue``
+``[TIMEOUT_CLEAN_QUEUE]broker busy`` it has waited to be handled for ``waitTimeMillsInSendQueue``
 ``[PCBUSY_CLEAN_QUEUE]broker busy``  it came while an append took ``osPageCacheBusyTimeOutMills``
 ``[PC_SYNCHRONIZED]broker busy``     the same, without ``brokerFastFailureEnable``
 ``[OVERLOAD]system busy``            ``sendThreadPoolQueueCapacity`` sends wait for the disk already
 ==================================== ===============================================================
 
-Nothing of a send that is refused is stored.
+Nothing of a refused send is stored.
 
 Source: RocketMQ ``broker/latency/BrokerFastFailure.java``, ``remoting/netty/NettyRemotingAbstract.java``,
 ``store/DefaultMessageStore.java`` (isOSPageCacheBusy).
@@ -28,11 +28,11 @@ from cometmq.net.server import Session
 FLOW_CONTROL: Final = "start flow control for a while"
 
 TURNS_UNTIL_HANDLED: Final = 3
-"""Of the loop: what came while it stood still is read in the next one, and handled at the end of that."""
+"""Turns of the loop: data that came during an append is read in the next turn, and handled at its end."""
 
 
 class FastFailure:
-    """Says which sends are refused, and why.
+    """Decides which sends are refused, and why.
 
     Args:
         page_cache_busy_ms: an append that takes longer shows that the page cache is busy.
@@ -46,33 +46,33 @@ class FastFailure:
         self._slow_append_ms = 0
 
     def note_append(self, took_ms: int) -> None:
-        """Note how long an append took: if it was too long, what came meanwhile is refused."""
+        """Record the time of an append: if it was too long, sends that came meanwhile are refused."""
         if took_ms > self._page_cache_busy_ms:
             self._slow_append_ms = took_ms
-            asyncio.get_running_loop().call_soon(self._forget, TURNS_UNTIL_HANDLED)
+            asyncio.get_running_loop().call_soon(self._clear_slow_append, TURNS_UNTIL_HANDLED)
 
     def takes_all(self) -> bool:
-        """Tell whether no send is refused, unless it is late itself."""
+        """Return whether no send is refused, except one that has waited too long itself."""
         return not self._slow_append_ms and self._disk_waits.count < self._capacity
 
     def refusal(self, session: Session, count: int) -> str | None:
-        """Say why a session's next ``count`` sends are refused; None if they are taken."""
+        """Return the remark that refuses a session's next ``count`` sends; None if they are accepted."""
         if self._disk_waits.count >= self._capacity:
             return f"[OVERLOAD]system busy, {FLOW_CONTROL}"
         if self._slow_append_ms and not self._is_enabled:
             return f"[PC_SYNCHRONIZED]broker busy, {FLOW_CONTROL}"
         if self._slow_append_ms:
-            return _cleaned("PCBUSY_CLEAN_QUEUE", self._slow_append_ms, count)
+            return _remark("PCBUSY_CLEAN_QUEUE", self._slow_append_ms, count)
         if session.waited_ms and self._is_enabled:
-            return _cleaned("TIMEOUT_CLEAN_QUEUE", session.waited_ms, count)
+            return _remark("TIMEOUT_CLEAN_QUEUE", session.waited_ms, count)
         return None
 
-    def _forget(self, turns: int) -> None:
+    def _clear_slow_append(self, turns: int) -> None:
         if turns:
-            asyncio.get_running_loop().call_soon(self._forget, turns - 1)
+            asyncio.get_running_loop().call_soon(self._clear_slow_append, turns - 1)
         else:
             self._slow_append_ms = 0
 
 
-def _cleaned(why: str, waited_ms: int, count: int) -> str:
+def _remark(why: str, waited_ms: int, count: int) -> str:
     return f"[{why}]broker busy, {FLOW_CONTROL}, period in queue: {waited_ms}ms, size of queue: {count}"

@@ -1,4 +1,4 @@
-"""From the commands of one socket read to the handlers that answer them."""
+"""The dispatch of the commands of one socket read to the handlers that answer them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -15,7 +15,7 @@ from cometmq.wire.requests import SENDS, TO_BROKERS
 Handler: TypeAlias = Callable[[Session, Command, Any], Command | None]
 """Answers a request whose header is parsed as the type that ``wire.requests`` has for its code.
 
-Returns the answer, or None if it has answered or will. Raises CometMQError: see ``refused.code_of``.
+Returns the response, or None if it has sent it or will. Raises CometMQError: see ``refused.code_of``.
 """
 
 Handlers: TypeAlias = Mapping[RequestCode, Handler]
@@ -27,14 +27,14 @@ SendsHandler = Callable[[Session, Sequence[Command]], None]
 class Requests:
     """The broker's side of every connection (a ``net.server.RequestHandler``).
 
-    Sends that follow each other in one socket read are handled together, anything else by itself, and all
-    in the order in which they came. A command that fails harms no other.
+    Consecutive sends of one socket read are handled together, other commands one by one, all in the order in
+    which they came. A command that fails affects no other.
 
     Args:
-        sends: takes the sends.
-        handlers: takes the others, by request code.
-        answered: takes the answers of clients to what the broker asked them.
-        on_closed: called with each session that is gone.
+        sends: handles sends.
+        handlers: handle other requests, by request code.
+        answered: handles clients' answers to requests of the broker.
+        on_closed: called with each closed session.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Requests:
         self._on_closed = on_closed
 
     def handle(self, session: Session, commands: list[Command]) -> None:
-        """Answer, now or later, the commands that one socket read completed."""
+        """Answer, now or later, the commands of one socket read."""
         run: list[Command] = []
         for command in commands:
             if command.code in SENDS and not command.is_response:
@@ -65,9 +65,9 @@ class Requests:
             attempt(session, run, self._sends, session, run)
 
     def closed(self, session: Session) -> None:
-        """Forget a session: its connection is gone."""
-        for forget in self._on_closed:
-            attempt(session, (), forget, session)
+        """Drop the state of a session whose connection is closed."""
+        for action in self._on_closed:
+            attempt(session, (), action, session)
 
     def _handle_one(self, session: Session, command: Command) -> None:
         try:
@@ -90,20 +90,20 @@ class Requests:
 
 
 class Starting:
-    """Stands in while the broker's parts are put together: for the blink between listening and serving."""
+    """The request handler between listening and serving, while the broker's parts are assembled."""
 
     def handle(self, session: Session, commands: list[Command]) -> None:
-        """Ask the peer to come again."""
+        """Answer SYSTEM_BUSY: clients retry."""
         for command in commands:
             if not command.is_oneway and not command.is_response:
                 session.send(response(command, ResponseCode.SYSTEM_BUSY, "the broker is starting: try again"))
 
     def closed(self, session: Session) -> None:
-        """Do nothing: nothing is known of the session."""
+        """Do nothing: there is no state of the session."""
 
 
 def merged(parts: Iterable[Handlers]) -> Handlers:
-    """Return the handlers of all parts; each request has one."""
+    """Return the handlers of all parts in one table; each request has one."""
     handlers: dict[RequestCode, Handler] = {}
     for part in parts:
         assert handlers.keys().isdisjoint(part), handlers.keys() & part.keys()

@@ -1,7 +1,7 @@
-"""Answers about very many topics, groups or queues: looked up in parts, written in a thread.
+"""Answers about very many topics, groups or queues: collected in parts, encoded in a thread.
 
-They are readings (``store/read/reading.py``), so what holds of answers that wait for the disk holds of
-them, too: of each connection a few are under way, and none is made before its peer has room for it.
+They are readings (``store/read/reading.py``), with the same limits as answers that wait for the disk: a few
+of each connection are under way, and none is built before its peer has room for it.
 """
 
 from collections.abc import Callable
@@ -13,16 +13,16 @@ from cometmq.wire.bodies import Body, encode
 from cometmq.wire.frame import Command, response
 
 TURN_MAX: Final = 500
-"""So many entries are looked up within one turn of the loop, and are written there; more in a thread."""
+"""Most entries that one turn of the loop collects; answers with more are encoded in a thread."""
 
 
 def encoded(body: Body, count: int) -> Reading[bytes]:
-    """Return a body of so many entries as bytes; nobody may change it meanwhile."""
+    """Encode a body with ``count`` entries; it must not be changed meanwhile."""
     return made(partial(encode, body), count)
 
 
 def made(make: Callable[[], bytes], count: int) -> Reading[bytes]:
-    """Return what is made of so many entries, in a thread if they are many."""
+    """Return the bytes of ``make``, which encodes ``count`` entries: in a thread if they are many."""
     if count <= TURN_MAX:
         return make()
     data: bytes = yield InThread(make)
@@ -30,5 +30,5 @@ def made(make: Callable[[], bytes], count: int) -> Reading[bytes]:
 
 
 def with_body(command: Command, body: bytes, ext_fields: dict[str, str] | None = None) -> Command:
-    """Return the answer to a request that has this body."""
+    """Return the response to a request with a body."""
     return response(command, ext_fields=ext_fields, body=body)

@@ -1,4 +1,4 @@
-"""Under which IP address others reach this broker."""
+"""The IP address under which clients reach this broker."""
 
 import ipaddress
 import socket
@@ -16,9 +16,9 @@ _SOMEWHERE: Final = ("192.0.2.1", 9)
 
 
 def own_ip(settings: BrokerSettings) -> str:
-    """Give brokerIP1 if it is set; else the address listened at; else the one that name servers see.
+    """Return brokerIP1; if that is not set bindAddress; if that is unspecified the address for name servers.
 
-    Raises SettingsError if brokerIP1 is no address and no known name.
+    Raises SettingsError if brokerIP1 or bindAddress is no address and no known name.
     """
     if settings.broker_ip:
         return _resolved(settings.broker_ip, "brokerIP1")
@@ -26,8 +26,8 @@ def own_ip(settings: BrokerSettings) -> str:
     if not bound.is_unspecified:
         return str(bound)
     name_servers = [parse_address(address) for address in settings.name_servers]
-    # A name server of this very process may be given as all addresses: that names none.
-    return _towards([*(peer for peer in name_servers if peer[0] not in _ALL), _SOMEWHERE])
+    # A name server of this process may have the address of all interfaces, which has no route.
+    return _source_address([*(peer for peer in name_servers if peer[0] not in _ALL), _SOMEWHERE])
 
 
 def _resolved(host: str, setting: str) -> str:
@@ -38,8 +38,8 @@ def _resolved(host: str, setting: str) -> str:
     return str(found[0][4][0]).partition("%")[0]
 
 
-def _towards(peers: list[tuple[str, int]]) -> str:
-    """Give the address that the machine would send from to the first peer that it has a route to."""
+def _source_address(peers: list[tuple[str, int]]) -> str:
+    """Return the machine's source address for the first peer that it has a route to; 127.0.0.1 if none."""
     for host, port in peers:
         try:
             family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]

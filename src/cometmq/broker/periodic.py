@@ -1,17 +1,17 @@
-"""Things that the loop does again and again."""
+"""Functions that the loop calls at intervals."""
 
 import asyncio
 from collections.abc import Callable
 
 
 class Periodic:
-    """Calls functions at intervals; one that raises is reported by the loop and called again all the same."""
+    """Calls functions at intervals; the loop reports one that raises, and it is called again all the same."""
 
     def __init__(self) -> None:
         self._timers: dict[Callable[[], int | None], asyncio.TimerHandle] = {}
 
     def every(self, interval_ms: int, action: Callable[[], int | None]) -> None:
-        """Call ``action`` each ``interval_ms`` from now on; if it returns other ms, after those once."""
+        """Call ``action`` every ``interval_ms``; if it returns another interval, the next time after that."""
 
         def fire() -> None:
             next_ms = interval_ms

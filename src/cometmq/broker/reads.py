@@ -1,9 +1,8 @@
-"""Answers that are read from the store: at once from memory, or once a thread has fetched the rest.
+"""Answers that are read from the store: at once from memory, or by a thread if they are on the disk only.
 
-No read of the disk holds up the loop. What must wait for one is fetched by the store's few threads; of each
-connection a few fetches are under way, and its others wait their turn. So a peer that asks for much old data
-holds up nobody else, and what is fetched does not pile up before a peer that does not take it. Answers to
-different requests of a connection may change places.
+No read of the disk blocks the loop. The store's few threads do them; each connection has a limit of fetches
+under way, and its others wait. So a peer that requests much old data delays no other, and fetched data is not
+buffered for a peer that does not read. Answers to different requests of a connection may change their order.
 """
 
 import asyncio
@@ -22,16 +21,16 @@ from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command, response
 
 FETCHES_MAX: Final = 4
-"""So many fetches of one connection are under way at once, or done and not answered yet."""
+"""Most fetches of one connection that are under way, or done and not answered yet."""
 
 WAITING_MAX: Final = 10_000
-"""So many reads wait in all; more are refused."""
+"""Most reads that wait in all; more are refused."""
 
 AnswerT = TypeVar("AnswerT")
 
 
 async def read(store: MessageStore, reading: Reading[AnswerT]) -> AnswerT:
-    """Give what is read, for no connection. Raises what the reading raises, and OSError."""
+    """Carry out a reading for no connection; return its answer. Raises like the reading, and OSError."""
     run, fetched = Run(reading), None
     while not run.go_on(fetched):
         fetched = await asyncio.wrap_future(store.fetch(run.step))
@@ -39,7 +38,7 @@ async def read(store: MessageStore, reading: Reading[AnswerT]) -> AnswerT:
 
 
 class _WaitingRead(NamedTuple):
-    """A read that waits for the disk, or for its turn."""
+    """A read that waits for the disk, or for its connection's other fetches."""
 
     session: Session
     command: Command
@@ -48,7 +47,7 @@ class _WaitingRead(NamedTuple):
 
 
 class _Lane:
-    """What one connection waits for."""
+    """The reads that one connection waits for."""
 
     __slots__ = ("fetches", "waiting")
 
@@ -61,10 +60,10 @@ class _Lane:
 
 
 class Reads:
-    """Carries out the readings whose answers connections wait for.
+    """Carries out the readings of requests.
 
     Attributes:
-        waiting_count: how many wait for the disk, or for their turn.
+        waiting_count: the reads that wait for the disk, or for their connection's other fetches.
     """
 
     def __init__(self, store: MessageStore) -> None:
@@ -79,10 +78,10 @@ class Reads:
         reading: Reading[AnswerT],
         make: Callable[[AnswerT], Command | None],
     ) -> Command | None:
-        """Give the answer that ``make`` makes of what is read; None if it gives none, or if that is to come.
+        """Return the response that ``make`` builds from a reading's answer; None if it has none or waits.
 
-        What comes later is sent here, once the peer has room for it; never, if the peer goes before. What
-        reading or ``make`` raise is raised, or answered later like a handler's.
+        A response that waits for the disk is sent later, once the peer has room for it, unless the connection
+        is closed. Errors of the reading or ``make`` are raised, or sent later like a handler's.
         """
         run = Run(reading)
         if run.go_on():
@@ -95,14 +94,14 @@ class Reads:
         return None
 
     def closed(self, session: Session) -> None:
-        """Forget what a connection that is gone waited for."""
+        """Drop the reads of a closed connection."""
         if lane := self._lanes.pop(session, None):
             self.waiting_count -= len(lane)
             for future in list(lane.fetches):
-                future.cancel()  # what is under way is fetched for nobody
+                future.cancel()  # a fetch under way ends unused
 
     def _next(self, session: Session) -> None:
-        """Begin the connection's next fetches, as many as it may have."""
+        """Start the connection's next fetches, up to FETCHES_MAX."""
         lane = self._lanes[session]
         while lane.waiting and len(lane.fetches) < FETCHES_MAX:
             self._fetch(lane, lane.waiting.popleft())
@@ -116,11 +115,12 @@ class Reads:
         future.add_done_callback(lambda done: loop.call_soon_threadsafe(self._fetched, lane, waiting, done))
 
     def _fetched(self, lane: _Lane, waiting: _WaitingRead, future: "Future[Any]") -> None:
-        """Go on in the loop, unless the connection is gone."""
+        """Continue in the loop when the peer has room, unless the connection is closed."""
         if self._lanes.get(waiting.session) is lane:
             waiting.session.when_drained(partial(self._go_on, lane, waiting, future), waiting.command)
 
     def _go_on(self, lane: _Lane, waiting: _WaitingRead, future: "Future[Any]") -> None:
+        """Continue a reading with fetched data; send its response, or wait for the next fetch."""
         session, command, run, make = waiting
         lane.fetches.remove(future)
         self.waiting_count -= 1

@@ -6,7 +6,7 @@ from cometmq.wire.frame import Command, response
 
 
 class Refused(CometMQError):
-    """Raised by a handler, answered to the peer as it is; the connection lives on.
+    """Raised by a handler; the peer gets its code and remark, and the connection stays open.
 
     Attributes:
         code: RocketMQ's response code.
@@ -20,7 +20,7 @@ class Refused(CometMQError):
 
 
 def code_of(error: CometMQError) -> ResponseCode:
-    """Give the response code that tells a peer of ``error``; the remark is the error's text."""
+    """Return the response code of an error; the response's remark is the error's text."""
     if isinstance(error, Refused):
         return error.code
     if isinstance(error, MessageIllegal):
@@ -31,5 +31,5 @@ def code_of(error: CometMQError) -> ResponseCode:
 
 
 def outcome(command: Command, error: CometMQError | None) -> Command:
-    """Return the answer to a request that was carried out, or failed: which error it was, and why."""
+    """Return the response to a request: SUCCESS, or the code and text of its error."""
     return response(command) if error is None else response(command, code_of(error), str(error))

@@ -1,19 +1,19 @@
-"""Keeping every name server informed: who this broker is and which topics it has.
+"""The registration of the broker and its topics with every name server.
 
-Each name server has a task of its own, so that one that is away delays nobody. A task registers at the
+Each name server has its own task, so that one that does not answer delays no other. A task registers at the
 start, as soon as a change of topics is saved (many changes in one turn of the loop are one registration), and
 otherwise at intervals.
 
 A registration holds all topics, or only those that have changed since the last one that the name server
-took over the same connection: else each of thousands of topics would be told again for each one that is
-made. A name server forgets a broker when it loses their connection, and some drop a topic that a broker no
-longer tells of (``deleteTopicWithBrokerRegistration``): so a new connection, a deletion, a failure and the
-interval each bring all topics. (RocketMQ: BrokerController.registerBrokerAll, registerIncrementBrokerData,
-BrokerOuterAPI.java.)
+accepted over the same connection: else each new topic would register thousands of others again. A name
+server removes a broker when it loses the connection, and some remove a topic that is missing in a
+registration (``deleteTopicWithBrokerRegistration``): so a new connection, a deletion, a failure and the
+interval each cause a registration of all topics.
+(RocketMQ: BrokerController.registerBrokerAll, registerIncrementBrokerData, BrokerOuterAPI.java.)
 
-Who is to be answered when the name servers know of a change (``NameServers.when_informed``) waits until each
-has taken a registration that began after it, 3 s at most. One that did not take the last registration, or let
-somebody wait so long, is away: nobody waits for it until it has taken one again.
+Callbacks that wait until the name servers know of a change (``NameServers.when_informed``) are called when
+each has accepted a registration that began after it, or after 3 s. A name server that refused the last
+registration, or caused such a timeout, is not waited for until it has accepted one again.
 """
 
 import asyncio
@@ -39,14 +39,14 @@ from cometmq.wire.frame import Command
 from cometmq.wire.headers import BrokerHeader, RegisterBrokerHeader, fields
 
 INFORM_WAIT_S: Final = 3.0
-"""How long a start, or the answer to who makes a topic, waits for the name servers to know of it."""
+"""Timeout of a start, and of responses about new topics, for the name servers' registrations."""
 
 RETRY_MS: Final = 1_000
-"""Until the next try with a name server that did not take the registration."""
+"""Wait before the next try with a name server that did not accept a registration."""
 
 UNREGISTER_TIMEOUT_MS: Final = 1_000
 IN_LOOP_MAX: Final = 50
-"""The texts of so many topics are made in the loop; those of more in a thread."""
+"""Most topics that are encoded in the loop; more are encoded in a thread."""
 
 TABLE: Final = wire_name(Registration, "table")
 TOPICS: Final = wire_name(TopicTable, "topics")
@@ -61,7 +61,7 @@ class NameServers:
         address: where clients reach this broker, ``ip:port``.
 
     Raises:
-        SettingsError: the settings name a name server by what is no address.
+        SettingsError: the address of a name server in the settings is not one.
     """
 
     def __init__(self, topics: Topics, settings: BrokerSettings, address: str) -> None:
@@ -76,50 +76,50 @@ class NameServers:
         self._changes = 0  # of topics so far
         self._waits: deque[_Wait] = deque()
         self._texts: dict[str, tuple[TopicConfig, fastjson.Written]] = {}
-        topics.on_change.append(self._tell)
+        topics.on_change.append(self._count_change)
         topics.when_informed = self.when_informed
         topics.inform_again = self.inform_again
 
     async def wait_known(self) -> None:
-        """Wait until the name servers know the topics as they are now, or for a moment."""
+        """Wait until the name servers know the present topics, at most INFORM_WAIT_S."""
         known = asyncio.Event()
         self.when_informed(known.set)
         await known.wait()
 
     def begin(self) -> None:
-        """Begin to register; until the name servers know the topics, nobody is answered who relies on one."""
+        """Start to register; until the name servers know the topics, responses that rely on one wait."""
         for server in self._servers:
             self._begin(self._keep_registered(server))
         self._changes += 1
         self._topics.publish_all()
 
     def when_informed(self, action: Callable[[], None]) -> None:
-        """Call ``action`` once the name servers know the topics as they are now, or after a moment."""
+        """Call ``action`` once the name servers know the present topics, or after INFORM_WAIT_S."""
         count = self._changes
         for server in self._servers:
-            if server.taken < count:
+            if server.known_changes < count:
                 server.due.set()
-        timer = asyncio.get_running_loop().call_later(INFORM_WAIT_S, self._give_up, count)
+        timer = asyncio.get_running_loop().call_later(INFORM_WAIT_S, self._time_out, count)
         self._waits.append(_Wait(count, action, timer))
         self._release()
 
     def inform_again(self, action: Callable[[], None]) -> None:
-        """Register all topics once more; call ``action`` as ``when_informed`` does."""
+        """Register all topics again; call ``action`` as ``when_informed`` does."""
         self._changes += 1
         for server in self._servers:
-            server.untold = None
+            server.unregistered = None
         self.when_informed(action)
 
     async def stop(self) -> None:
-        """Unregister from those who can be reached; from now on nobody waits for any of them."""
+        """Unregister from the name servers that answer; no callback waits for any of them any more."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for server in self._servers:
-            server.is_awaited = False
+            server.is_responsive = False
         self._release()
-        await asyncio.gather(*(self._unregister(server) for server in self._servers if server.reached))
+        await asyncio.gather(*(self._unregister(server) for server in self._servers if server.is_reached))
         await self._connections.close()
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
@@ -127,66 +127,65 @@ class NameServers:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _tell(self, names: Collection[str]) -> None:
-        """Count a change of topics; they are registered once it is saved."""
+    def _count_change(self, names: Collection[str]) -> None:
+        """Count a change of topics; it is registered once it is saved."""
         self._changes += 1
         deleted = [name for name in names if self._topics.find(name) is None]
         for name in deleted:
             self._texts.pop(name, None)
         for server in self._servers:
             if deleted:
-                server.untold = None
-            elif server.untold is not None:
-                server.untold.update(names)
+                server.unregistered = None
+            elif server.unregistered is not None:
+                server.unregistered.update(names)
 
     def _release(self) -> None:
-        """Call those whose change is known to all name servers that are there; the oldest is known first."""
+        """Call the callbacks whose change all responsive name servers know, the oldest first."""
         while self._waits and all(
-            server.taken >= self._waits[0].changes for server in self._servers if server.is_awaited
+            server.known_changes >= self._waits[0].changes for server in self._servers if server.is_responsive
         ):
             wait = self._waits.popleft()
             wait.timer.cancel()
             wait.action()
 
-    def _give_up(self, count: int) -> None:
-        """Wait no longer for those that have not taken a change in time."""
+    def _time_out(self, count: int) -> None:
+        """Mark the name servers that have not accepted a change in time as unresponsive."""
         for server in self._servers:
-            if server.is_awaited and server.taken < count:
-                server.is_awaited = False
-                _log.warning("name server %s is slow to take a registration", server.address)
+            if server.is_responsive and server.known_changes < count:
+                server.is_responsive = False
+                _log.warning("name server %s is slow to accept a registration", server.address)
         self._release()
 
     async def _keep_registered(self, server: "_NameServer") -> None:
         while True:
             server.due.clear()
-            taken = await self._register(server)
-            server.is_awaited = taken
+            server.is_responsive = is_registered = await self._register(server)
             self._release()
-            wait_ms = self._settings.register_name_server_period if taken else RETRY_MS
+            wait_ms = self._settings.register_name_server_period if is_registered else RETRY_MS
             try:
-                async with asyncio.timeout(wait_ms / 1000):  # wait_for, woken too, forgets to be cancelled
+                async with asyncio.timeout(wait_ms / 1000):  # wait_for may lose a cancellation when woken
                     await server.due.wait()
             except TimeoutError:
-                server.untold = None
+                server.unregistered = None
 
     async def _register(self, server: "_NameServer") -> bool:
-        """Register once; tell whether the name server has taken it."""
+        """Register once; return whether the name server has accepted it."""
         try:
             connection = await self._connections.connect(server.address)
             if connection is not server.connection:
-                server.connection, server.untold = connection, None
-            untold, server.untold = server.untold, set()
+                server.connection, server.unregistered = connection, None
+            names, server.unregistered = server.unregistered, set()
             count = self._changes
             timeout_ms = self._settings.register_broker_timeout_mills
-            _check(await connection.request(await self._registration(untold), timeout_ms))
+            _check(await connection.request(await self._registration(names), timeout_ms))
         except CometMQError as error:
-            level = logging.DEBUG if server.reached is False else logging.WARNING
-            _log.log(level, "name server %s takes no registration, trying again: %s", server.address, error)
-            server.untold, server.reached = None, False
+            level = logging.DEBUG if server.is_reached is False else logging.WARNING
+            _log.log(level, "name server %s accepts no registration, trying again: %s", server.address, error)
+            server.unregistered, server.is_reached = None, False
             return False
-        if not server.reached:
+        if not server.is_reached:
             _log.info("name server %s knows this broker, %s", server.address, self._address)
-        server.reached, server.taken = True, count
+        server.is_reached, server.known_changes = True, count
         return True
 
     async def _unregister(self, server: "_NameServer") -> None:
@@ -195,10 +194,10 @@ class NameServers:
         try:
             _check(await self._connections.request(server.address, command, UNREGISTER_TIMEOUT_MS))
         except CometMQError as error:
-            _log.info("name server %s was not told that the broker stops: %s", server.address, error)
+            _log.info("name server %s: the broker is not unregistered: %s", server.address, error)
 
     async def _registration(self, names: Collection[str] | None) -> Command:
-        """Return the request that registers the topics of these names; all if there are none."""
+        """Build the request that registers the topics of these names; all topics if there are no names."""
         topics = tuple(filter(None, map(self._topics.find, names)) if names else self._topics)
         version = self._topics.data_version
         if len(topics) > IN_LOOP_MAX:
@@ -212,7 +211,7 @@ class NameServers:
         return Command(RequestCode.REGISTER_BROKER, ext_fields=fields(header), body=body)
 
     def _body(self, topics: Sequence[TopicConfig], version: DataVersion) -> bytes:
-        """Return what is registered of topics. Safe from any thread."""
+        """Encode the registration of topics. Safe from any thread."""
         table = TopicTable(
             version, mapping_version=DataVersion(), topics={}, mapping_details={}, mapping_infos={}
         )
@@ -225,7 +224,7 @@ class NameServers:
         return settings.broker_name, self._address, settings.broker_cluster_name, settings.broker_id
 
     def _text_of(self, topic: TopicConfig) -> fastjson.Written:
-        """Return a topic as JSON, without what of its perm the broker does not permit at all."""
+        """Encode a topic as JSON, its perm limited to the broker's permission; texts are cached."""
         known = self._texts.get(topic.topic)
         if known is not None and known[0] is topic:
             return known[1]
@@ -239,7 +238,7 @@ class NameServers:
 
 
 class _Wait(NamedTuple):
-    """One who waits until the name servers know of so many changes."""
+    """A callback that waits until the name servers know a number of changes."""
 
     changes: int
     action: Callable[[], None]
@@ -247,28 +246,29 @@ class _Wait(NamedTuple):
 
 
 class _NameServer:
-    """One name server, and what it knows.
+    """One name server, and the state of its registrations.
 
     Attributes:
-        due: to be registered with before the interval is over.
-        reached: whether the last try was taken; None before there was one.
-        is_awaited: it may be waited for: it is not away.
-        taken: so many changes of topics it knows of.
-        connection: over which ``untold`` counts.
-        untold: the names of topics that have changed since it took the others; None for all.
+        due: set to register before the interval is over.
+        is_reached: whether the last registration was accepted; None before the first one.
+        is_responsive: whether callbacks wait for it.
+        known_changes: the number of changes of topics that it knows.
+        connection: the connection over which the topics not in ``unregistered`` were registered.
+        unregistered: the names of topics that have changed since the last registration; None for all topics.
     """
 
     def __init__(self, address: str) -> None:
         self.address = address
         self.due = asyncio.Event()
-        self.reached: bool | None = None
-        self.is_awaited = True
-        self.taken = -1
+        self.is_reached: bool | None = None
+        self.is_responsive = True
+        self.known_changes = -1
         self.connection: Connection | None = None
-        self.untold: set[str] | None = None
+        self.unregistered: set[str] | None = None
 
 
 def _check(answer: Command) -> None:
+    """Check that a name server has accepted a request. Raises RemoteError."""
     if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
         raise WrongServer(answer.code, "it is a broker or another server, no name server: see namesrvAddr")
     if answer.code != ResponseCode.SUCCESS:

@@ -1,8 +1,7 @@
-"""What a request may bring in its body: so much that answering it holds up the loop for a blink only.
+"""Limits of request bodies, so that no request blocks the loop for long.
 
-Messages have limits of their own. Of what else a client can send, heartbeats and lists of topics are the
-largest; they are handled a slice at a time. ``docs/back-pressure.md`` has what the largest request of each
-code costs.
+Messages have their own limits. Of other requests, heartbeats and lists of topics are the largest; they are
+handled in slices. ``docs/back-pressure.md`` lists the time that the largest request of each code takes.
 """
 
 from collections.abc import Sequence, Sized
@@ -15,7 +14,7 @@ from cometmq.wire.frame import Command
 
 
 class RequestBodies:
-    """Decodes the bodies of requests within limits, each of which is a setting."""
+    """Decodes request bodies within limits, each of which is a setting."""
 
     def __init__(self, limits: BodyLimits) -> None:
         self._limits = limits
@@ -24,7 +23,7 @@ class RequestBodies:
         """Decode the body of a request.
 
         Args:
-            is_list: whether it is a heartbeat or a list of topics, which may be larger than others.
+            is_list: whether it is a heartbeat or a list of topics, whose limit is larger.
 
         Raises FormatError, or Refused if it is too large.
         """
@@ -56,7 +55,7 @@ class RequestBodies:
 
 
 def slices(weights: Sequence[int], weight_max: int) -> list[slice]:
-    """Divide a list whose items weigh so much into slices that weigh no more, or are one item."""
+    """Divide a list into slices of at most ``weight_max``, or of one item, by the weights of its items."""
     found, begin, weight = [], 0, 0
     for at, own in enumerate(weights):
         if at > begin and weight + own > weight_max:

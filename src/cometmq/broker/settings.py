@@ -1,8 +1,8 @@
-"""What can be set of a broker: RocketMQ's names and defaults, read from TOML or from its ``broker.conf``.
+"""The settings of a broker, with RocketMQ's names and defaults, read from TOML or from its ``broker.conf``.
 
-One file holds the broker's settings and the store's. A real ``broker.conf`` has many names that this
-broker has no use for: they are listed in one warning and otherwise passed over. A name that is known
-and a value that cannot be used stop the start.
+One file holds the broker's settings and the store's. A real ``broker.conf`` has many names that have no
+effect here: they are listed in one warning and otherwise ignored. A known name with an illegal value stops
+the start.
 """
 
 import logging
@@ -47,73 +47,76 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The broker's settings; intervals in ms (RocketMQ: ``BrokerConfig``, ``NettyServerConfig``).
 
     Attributes:
-        broker_name: what name servers and queues call this broker.
-        broker_cluster_name: the cluster that it belongs to.
-        broker_id: 0, a master: slaves are not offered.
-        broker_ip: the address that clients reach it by; by default what the name server sees.
-        bind_address: the address to listen at; anything but loopback opens it to the network.
-        listen_port: its port; 0 for any free one.
-        vip_channel_enable: listen at ``listen_port - 2`` too, where the dashboard and clients up to 4.4 go
-            first; if that port is in use the broker starts without. A Java broker always listens there.
+        broker_name: the broker's name for name servers and in queues.
+        broker_cluster_name: the cluster of the broker.
+        broker_id: 0, a master: slaves are not supported.
+        broker_ip: the address that clients connect to; by default the one that name servers see.
+        bind_address: the address to listen at; any address but loopback opens the broker to the network.
+        listen_port: the port to listen at; 0 for any free one.
+        vip_channel_enable: whether to listen at ``listen_port - 2`` too, where the dashboard and clients up
+            to 4.4 connect first; if that port is in use the broker starts without. A Java broker always
+            listens there.
         namesrv_addr: the name servers to register with, ``host:port;host:port``.
-        broker_permission: 4 read + 2 write.
+        broker_permission: the permission of the broker: 4 read + 2 write.
         store_path_root_dir: the store's directory.
-        default_topic_queue_nums: queues of the topic ``TBW102``, the pattern of auto-created ones.
+        default_topic_queue_nums: queues of the topic ``TBW102``, the pattern of auto-created topics.
         auto_create_topic_enable: whether a send may create its topic.
         auto_create_subscription_group: whether heartbeats, pulls and messages sent back may create groups.
-        cluster_topic_enable: whether a topic named like the cluster is a pattern too.
-        broker_topic_enable: whether a topic named like the broker is a pattern too.
+        cluster_topic_enable: whether the topic named like the cluster is a pattern too.
+        broker_topic_enable: whether the topic named like the broker is a pattern too.
         region_id: the property ``MSG_REGION`` of messages.
         trace_on: the property ``TRACE_ON`` of messages.
-        long_polling_enable: hold pulls as long as they ask for …
-        short_polling_time_mills: … or else this long.
+        long_polling_enable: whether pulls are held for the time that they request.
+        short_polling_time_mills: how long pulls are held without ``long_polling_enable``.
         lite_pull_message_enable: whether LITE_PULL_MESSAGE is answered.
         enable_property_filter: whether consumers may filter by SQL92.
-        filter_support_retry: whether messages of a retry topic are filtered by what the group wants of the
-            topic that they came from.
-        enable_calc_filter_bit_map: note with each message which filters it passes, in the store's extended
-            queues (``enableConsumeQueueExt``).
-        expect_consumer_num_use_filter: for how many groups with filters on a topic …
-        max_error_rate_of_bloom_filter: … that note shall be wrong for this percentage at most.
-        filter_data_clean_time_span: how long the filter of a group without members is remembered.
-        notify_consumer_ids_changed_enable: tell consumers of a group that its members changed.
-        flush_consumer_offset_interval: how often committed offsets are saved.
-        flush_delay_offset_interval: how often is saved how far delayed messages have been given out.
+        filter_support_retry: whether messages of a retry topic are filtered by the group's filter on their
+            original topic.
+        enable_calc_filter_bit_map: whether a bitmap of the filters that a message passes is stored with it,
+            in the store's extended queues (``enableConsumeQueueExt``).
+        expect_consumer_num_use_filter: groups with filters on a topic for which the bitmaps are sized.
+        max_error_rate_of_bloom_filter: highest error rate of these bitmaps, in percent.
+        filter_data_clean_time_span: how long the filter of a group without members is kept.
+        notify_consumer_ids_changed_enable: whether consumers are notified when the members of their group
+            change.
+        flush_consumer_offset_interval: interval at which committed offsets are saved.
+        flush_delay_offset_interval: interval at which the offsets of delivered delayed messages are saved.
         idempotence_window_ms: for how long a message with the same IDEMPOTENCE_KEY as one of its topic is not
             stored; 0 for not at all. Not RocketMQ's, as are the next two.
-        idempotence_keys_max: so many keys are known at most; each takes 200 bytes of memory.
-        idempotence_read_back_bytes: how much of the log's end is searched for keys when the broker starts,
-            which takes a second if it is full of them.
-        store_reply_message_enable: store replies to requests, besides passing them on to who asked.
-        recall_message_enable: let producers take back timed messages …
-        allow_recall_when_broker_not_writeable: … also where ``broker_permission`` has no write.
-        reject_transaction_message: refuse messages in transactions.
-        transaction_time_out: how old a half message must be before its producer is asked for it …
-        transaction_check_interval: … which is done so often …
-        transaction_check_max: … and for each message so many times, before it is given up.
-        transaction_op_msg_max_size: so many bytes say at most which half messages are ended, at once.
-        register_name_server_period: how often the broker registers.
-        register_broker_timeout_mills: how long a name server may take to answer.
-        broker_fast_failure_enable: whether sends are refused that cannot be handled soon …
-        wait_time_mills_in_send_queue: … because they have waited for so long.
-        send_thread_pool_queue_capacity: while so many sends wait for the disk no more are taken; not
-            RocketMQ's 10,000, which its threads empty without waiting for the disk.
-        write_buffer_high_water_mark: a peer that leaves so many bytes unread is neither read nor given more …
-        write_buffer_low_water_mark: … before it has read all but so many; of both 0 means the default.
-        unsent_bytes_max: a peer that leaves more bytes unread loses its connection.
-        unhandled_bytes_max: a connection that has so many bytes unhandled is not read …
-        unhandled_bytes_total_max: … nor is any while all have so many together.
-        turn_bytes_max: of more unhandled bytes each connection has its share handled in turn.
-        unfinished_bytes_total_max: so many bytes may frames have together that are arriving; others wait.
-        early_bytes_total_max: so many bytes may sends have together that wait for new topics to be saved;
-            more are refused.
-        request_body_bytes_max: so many bytes may a request bring in its body, if that is no message; with
-            larger limits here a single request can hold up all others for longer.
-        request_list_bytes_max: so many may a heartbeat bring, or a list of topics …
-        request_list_items_max: … with so many groups, or subscriptions of a group, or topics.
-        nonstandard_body_bytes_max: so many of what is not standard JSON.
-        max_connections: so many connections are accepted, and others closed at once; 0 for as many as the
-            process's descriptors allow, half of which (8,192 at most) are for files and a part is kept back.
+        idempotence_keys_max: most keys that are held; each takes 200 bytes of memory.
+        idempotence_read_back_bytes: bytes at the log's end that are searched for keys when the broker starts;
+            it takes a second if they are full of keys.
+        store_reply_message_enable: whether replies to requests are stored, besides pushing them to the
+            producers of the requests.
+        recall_message_enable: whether producers may recall timed messages.
+        allow_recall_when_broker_not_writeable: whether they may even if ``broker_permission`` has no write.
+        reject_transaction_message: whether messages in transactions are refused.
+        transaction_time_out: age of a half message from which its producer is asked for it.
+        transaction_check_interval: interval of such checks.
+        transaction_check_max: most checks of a half message, before it is given up.
+        transaction_op_msg_max_size: bytes from which a message that ends half messages is full.
+        register_name_server_period: interval of registrations.
+        register_broker_timeout_mills: timeout of a registration.
+        broker_fast_failure_enable: whether sends are refused that have waited too long to be handled.
+        wait_time_mills_in_send_queue: the wait after which such sends are refused.
+        send_thread_pool_queue_capacity: most sends that wait for the disk; more are refused. Not RocketMQ's
+            10,000, which its threads empty without waiting for the disk.
+        write_buffer_high_water_mark: unread response bytes from which a peer is neither read nor sent more; 0
+            for the default, as for the next one.
+        write_buffer_low_water_mark: unread response bytes at which it is read and sent more again.
+        unsent_bytes_max: unread response bytes beyond which a peer loses its connection.
+        unhandled_bytes_max: unhandled bytes from which a connection is not read.
+        unhandled_bytes_total_max: unhandled bytes of all connections from which none is read.
+        turn_bytes_max: unhandled bytes beyond which each connection has an equal share handled in a turn.
+        unfinished_bytes_total_max: most bytes of all frames that are arriving; further frames wait.
+        early_bytes_total_max: most bytes of sends that wait for new topics to be saved; more are refused.
+        request_body_bytes_max: most bytes of a request's body other than a message; with larger limits a
+            single request can delay all others for longer.
+        request_list_bytes_max: most bytes of a heartbeat or a list of topics.
+        request_list_items_max: most groups, subscriptions of a group, or topics in these.
+        nonstandard_body_bytes_max: most bytes of a body that is not standard JSON.
+        max_connections: most connections; others are closed at once. 0 for as many as the process's
+            descriptors allow, half of which (8,192 at most) are for files and a part is kept back.
     """
 
     broker_name: Annotated[str, Meta(min_length=1, max_length=127)] = msgspec.field(
@@ -178,7 +181,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     max_connections: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot go together."""
+        """Check settings that limit each other. Raises SettingsError."""
         low, high, most, *_ = self.limits
         if not low <= high <= most:
             raise SettingsError(
@@ -188,7 +191,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def limits(self) -> FlowLimits:
-        """How many bytes of its connections the broker holds."""
+        """The byte limits of the broker's connections."""
         return FlowLimits(
             self.write_buffer_low_water_mark or LOW_WATER,
             self.write_buffer_high_water_mark or HIGH_WATER,
@@ -201,7 +204,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def body_limits(self) -> BodyLimits:
-        """How much is read of requests' bodies."""
+        """The limits of requests' bodies."""
         return BodyLimits(
             self.request_body_bytes_max,
             self.request_list_bytes_max,
@@ -216,7 +219,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Settings(NamedTuple):
-    """What one settings file says."""
+    """The settings of one file."""
 
     broker: BrokerSettings
     store: StoreSettings
@@ -231,7 +234,7 @@ def load(
     """Read ``path`` (TOML by its suffix, else ``key=value`` lines), then apply ``overrides`` by name.
 
     Args:
-        defaults: values of settings that neither names.
+        defaults: values of settings that neither contains.
 
     Raises SettingsError if the file cannot be read, or a setting in it cannot be used.
     """
@@ -245,7 +248,7 @@ def load(
 
 
 def from_properties(values: Mapping[str, Any]) -> BrokerSettings:
-    """Make the broker's settings from names and values as a file holds them; others are left.
+    """Build the broker's settings from names and values as in a file; other names are ignored.
 
     Raises SettingsError that names the setting, its value and its limit.
     """
@@ -256,17 +259,17 @@ def from_properties(values: Mapping[str, Any]) -> BrokerSettings:
         name = str(error).rpartition("$.")[2].rstrip("`")
         raise SettingsError(f"setting {name} = {mine.get(name)!r}: {error}") from None
     for address in settings.name_servers:
-        parse_address(address)  # or else the broker would try to reach it for ever
+        parse_address(address)  # an illegal one would be retried for ever
     return settings
 
 
 def known_names() -> frozenset[str]:
-    """Give the names that settings of broker and store have in files."""
+    """Return the names of all settings of broker and store in files."""
     return frozenset(BrokerSettings.__struct_encode_fields__) | store_settings.known_names()
 
 
 def as_properties(settings: Settings) -> dict[str, str]:
-    """Give all settings by their names in files, as text, sorted: what GET_BROKER_CONFIG shows."""
+    """Return all settings by their names in files, as text, sorted, for GET_BROKER_CONFIG."""
     values = msgspec.to_builtins(settings.broker) | msgspec.to_builtins(settings.store)
     return {name: _text(value) for name, value in sorted(values.items()) if value is not None}
 

@@ -119,7 +119,7 @@ async def test_what_the_java_clients_ask_goes_as_rows(
     ]
     commands, rows, taken = await both(reads)
     assert commands == rows
-    assert taken == sum(map(len, reads)), "each is judged once, and then remembered"
+    assert taken == sum(map(len, reads)), "each is checked once, and then cached"
     assert commands.held == sum(read // 3 for read in (1, 3, 26, 64)), (
         "a third begins behind the last message"
     )
@@ -320,7 +320,7 @@ def answers(made: Desk) -> list[Command]:
     return FrameReader().receive_data(data)
 
 
-async def test_what_a_pull_may_be_given_is_judged_anew_when_something_changes() -> None:
+async def test_a_pull_is_checked_again_when_the_state_changes() -> None:
     kernels.load()
     with desk(ROOT, bulk=True, files=MemoryDisk(), **LARGE) as made:
 
@@ -349,7 +349,7 @@ async def test_what_a_pull_may_be_given_is_judged_anew_when_something_changes() 
         assert code_of(asked) == ResponseCode.NO_PERMISSION
 
 
-async def test_a_pull_that_is_held_is_judged_anew_by_its_own_filter() -> None:
+async def test_a_held_pull_is_checked_again_by_its_own_filter() -> None:
     def sent_along(opaque: int, tags: str) -> bytes:
         return pull(opaque, queueOffset="1", sysFlag="6", subscription=tags, subVersion="0")
 

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from tests.broker.conftest import BROKER, Bench, Client, serving
 
-from cometmq.broker import asking
+from cometmq.broker import client_calls
 from cometmq.format.record import decode as decode_record
 from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
@@ -85,7 +85,7 @@ async def test_who_waits_for_a_client_that_goes_is_told(tmp_path: Path) -> None:
 async def test_a_client_that_does_not_answer_is_not_waited_for_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "ANSWER_S_MAX", 0.01)
+    monkeypatch.setattr(client_calls, "ANSWER_S_MAX", 0.01)
 
     async with serving(tmp_path) as bench:
         client = await member(bench)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.broker.conftest import Bench, Client, send_header, serving
 from tests.broker.halves import records
 
-from cometmq.broker import asking
+from cometmq.broker import client_calls
 from cometmq.errors import MessageIllegal, StoreNotWritable
 from cometmq.format import properties
 from cometmq.format.host import host_text
@@ -124,7 +124,7 @@ async def test_each_of_many_replies_goes_to_its_own_producer(tmp_path: Path) -> 
             for command in pushed:
                 client.connection.send(response(command))
         assert [(await answer).code for answer in told] == [OK] * 10
-        assert bench.parts.asking.waiting_count == 0
+        assert bench.parts.calls.waiting_count == 0
 
 
 async def test_a_reply_that_nobody_can_take_is_told_of_and_stored(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ async def test_a_producer_that_goes_or_is_silent_leaves_nobody_waiting(
         await asker.told.get()
         await asker.connection.close()
         assert "asker fail: it is gone" in ((await told).remark or "")
-        monkeypatch.setattr(asking, "ANSWER_S_MAX", 0.01)
+        monkeypatch.setattr(client_calls, "ANSWER_S_MAX", 0.01)
         async with producer(bench):
             assert "asker fail: it has not answered within" in ((await reply(bench)).remark or "")
 
@@ -234,7 +234,7 @@ async def test_what_cannot_be_stored_is_passed_on(
 async def test_too_many_replies_on_their_way_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "WAITING_MAX", 0)
+    monkeypatch.setattr(client_calls, "WAITING_MAX", 0)
 
     async with serving(tmp_path) as bench, producer(bench):
         answer = await reply(bench)

@@ -65,13 +65,13 @@ def test_who_leaves_or_is_lost_is_told_to_those_who_stay() -> None:
 def test_topics_concern_a_group_unless_its_members_subscribe_to_others_only() -> None:
     clock = ManualClock()
     consumers = Consumers[str](clock)
-    assert consumers.concerns("g", "U")
+    assert consumers.may_consume("g", "U")
     consumers.heartbeat("a", data(), member(clock))
-    assert consumers.concerns("g", "U")
+    assert consumers.may_consume("g", "U")
     consumers.heartbeat("a", data(ALL_OF_T), member(clock))
-    assert (consumers.concerns("g", "T"), consumers.concerns("g", "U")) == (True, False)
+    assert (consumers.may_consume("g", "T"), consumers.concerns("g", "U")) == (True, False)
     consumers.closed("a")
-    assert consumers.concerns("g", "U")
+    assert consumers.may_consume("g", "U")
 
 
 def test_members_of_a_broadcasting_group_are_told_nothing() -> None:
@@ -87,12 +87,12 @@ def test_the_subscriptions_of_an_empty_group_are_kept_for_a_while() -> None:
     consumers.heartbeat("a", data(ALL_OF_T), member(clock))
     consumers.closed("a")
     clock.advance(EMPTY_GROUP_MS_MAX)
-    consumers.forget_empty()
+    consumers.remove_empty()
     group = consumers.find("g")
     assert group is not None and "T" in group.subscriptions
     assert consumers.groups_of("T") == set()
     clock.advance(1)
-    consumers.forget_empty()
+    consumers.remove_empty()
     assert consumers.find("g") is None
 
 
@@ -103,7 +103,7 @@ def test_a_group_that_has_members_again_is_not_forgotten() -> None:
     consumers.closed("a")
     consumers.heartbeat("b", data(ALL_OF_T), member(clock))
     clock.advance(EMPTY_GROUP_MS_MAX + 1)
-    consumers.forget_empty()
+    consumers.remove_empty()
     assert consumers.find("g") is not None
 
 
@@ -153,7 +153,7 @@ def test_a_change_of_what_a_group_wants_is_told_and_nothing_else_is() -> None:
         consumers.unregister(channel, "g")
     assert len(told) == 4
     clock.advance(EMPTY_GROUP_MS_MAX + 1)
-    consumers.forget_empty()
+    consumers.remove_empty()
     assert len(told) == 5
 
 

@@ -20,7 +20,7 @@ async def test_what_waits_belongs_to_the_topic_of_its_time(
         await bench.send("T", b"new", DELAY="1")
         topics = DeletedTopics(bench.store)
         waiting = records(bench, SCHEDULE)
-        assert [(one.body, topics.had(one)) for one in waiting] == [
+        assert [(one.body, topics.has_topic_of(one)) for one in waiting] == [
             (b"old", True),
             (b"old", True),
             (b"other", False),

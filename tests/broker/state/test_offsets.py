@@ -83,7 +83,7 @@ def test_topics_and_groups_are_found_from_each_other_and_deleted(tmp_path: Path)
     offsets = load(tmp_path)
     for group, topic in (("g", "T"), ("g", "TT"), ("gg", "T")):
         offsets.commit(group, topic, 0, 1)
-        offsets.note_pulled(group, topic, 0, 2)
+        offsets.record_pulled(group, topic, 0, 2)
     assert offsets.groups_of("T") == {"g", "gg"} and offsets.topics_of("g") == {"T", "TT"}
     offsets.delete_topics(["T"])
     assert offsets.topics_of("g") == {"TT"} and offsets.topics_of("gg") == set()
@@ -96,7 +96,7 @@ def test_offsets_in_one_queue_are_forgotten(tmp_path: Path) -> None:
     offsets = load(tmp_path)
     for group, topic, queue_id in (("g", "T", 0), ("g", "T", 1), ("gg", "T", 0), ("g", "TT", 0)):
         offsets.commit(group, topic, queue_id, 1)
-        offsets.note_pulled(group, topic, queue_id, 2)
+        offsets.record_pulled(group, topic, queue_id, 2)
     offsets.delete_queue("T", 0)
     left = {(g, t, q) for g in ("g", "gg") for t in ("T", "TT") for q in (0, 1) if offsets.committed(g, t, q)}
     assert left == {("g", "T", 1), ("g", "TT", 0)}
@@ -112,8 +112,8 @@ def test_after_a_reset_no_commit_counts_until_the_group_has_heard_of_it(tmp_path
     offsets.commit("g", "T", 1, 8)
     assert (offsets.committed("g", "T", 0), offsets.committed("g", "T", 1)) == (3, 8)
     offsets.reset("g", "T", 0, 5)
-    assert offsets.take_reset("g", "T", 1) is None
-    assert (offsets.take_reset("g", "T", 0), offsets.take_reset("g", "T", 0)) == (5, None)
+    assert offsets.pop_reset("g", "T", 1) is None
+    assert (offsets.pop_reset("g", "T", 0), offsets.take_reset("g", "T", 0)) == (5, None)
     offsets.commit("g", "T", 0, 6)
     assert offsets.committed("g", "T", 0) == 6
 
@@ -122,7 +122,7 @@ def test_a_reset_of_a_topic_that_is_gone_is_forgotten(tmp_path: Path) -> None:
     offsets = load(tmp_path)
     offsets.reset("g", "T", 0, 3)
     offsets.delete_topics(["T"])
-    assert offsets.take_reset("g", "T", 0) is None
+    assert offsets.pop_reset("g", "T", 0) is None
 
 
 def test_a_clone_goes_its_own_way(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_clone_goes_its_own_way(tmp_path: Path) -> None:
 def test_many_pulls_are_noted_as_one_by_one(tmp_path: Path) -> None:
     offsets, others = load(tmp_path), load(tmp_path)
     key = key_of("g", "T")
-    offsets.note_pulls([(key, 0, 5, 8), (key, 1, -1, 3), (key, 2, 7, -1), (key, 0, 6, 9)])
+    offsets.record_pulls([(key, 0, 5, 8), (key, 1, -1, 3), (key, 2, 7, -1), (key, 0, 6, 9)])
     for queue_id, offset in [(0, 5), (2, 7), (0, 6)]:
         others.commit("g", "T", queue_id, offset)
     assert offsets.copies(offsets.keys()) == others.copies(others.keys()) != {}
@@ -150,7 +150,7 @@ def test_who_has_not_heard_of_a_reset_is_known(tmp_path: Path) -> None:
     assert not offsets.awaits_reset(key)
     offsets.reset("g", "T", 1, 5)
     assert offsets.awaits_reset(key) and not offsets.awaits_reset(key_of("h", "T"))
-    assert offsets.take_reset("g", "T", 1) == 5
+    assert offsets.pop_reset("g", "T", 1) == 5
     assert not offsets.awaits_reset(key)
 
 
@@ -182,7 +182,7 @@ def test_a_negative_offset_in_the_table_is_none(tmp_path: Path, caplog: pytest.L
     path.write_text('{"offsetTable":{"T@g":{0:-1,1:2}}}')
     offsets = load(tmp_path)
     assert (offsets.committed("g", "T", 0), offsets.committed("g", "T", 1)) == (None, 2)
-    assert "T@g queue 0: committed -1, forgotten" in caplog.text
+    assert "T@g queue 0: committed offset -1 is negative and dropped" in caplog.text
     offsets.save()
     assert "-1" not in path.read_text()
 

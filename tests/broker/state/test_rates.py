@@ -52,10 +52,10 @@ def test_all_counts_are_sampled_together() -> None:
     rates = Rates(clock)
     for _ in range(2):
         rates.stored.total += 1
-        rates.given.total += 3
+        rates.delivered.total += 3
         rates.sample()
         clock.advance(1000)
-    assert rates.stored.per_second()[0] == 1.0 and rates.given.per_second()[0] == 3.0
+    assert rates.stored.per_second()[0] == 1.0 and rates.delivered.per_second()[0] == 3.0
 
 
 def test_at_midnight_the_totals_are_noted_as_those_of_the_morning() -> None:
@@ -69,4 +69,4 @@ def test_at_midnight_the_totals_are_noted_as_those_of_the_morning() -> None:
         clock.advance(24 * 3600 * 1000)
         rates.sample()
         rates.sample()
-    assert rates.given.this_morning == 0
+    assert rates.delivered.this_morning == 0

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from tests.broker.conftest import WAIT_S
 
-from cometmq.broker.state import saved, saved_entries
-from cometmq.broker.state.saved import EntryFile
+from cometmq.broker.state import saved_entries, table_files
 from cometmq.broker.state.saved_entries import Change, SavedEntries, when_all_known
+from cometmq.broker.state.table_files import EntryFile, load
 from cometmq.errors import StoreNotWritable
 from cometmq.io.files import Disk
 from cometmq.store.tables import JsonTable
@@ -52,8 +52,8 @@ def topic(name: str, perm: int = 6) -> TopicConfig:
 
 
 def on_disk(disk: MemoryDisk | Disk, path: Path = PATH) -> dict[str, int]:
-    """Give the topics in the file, with their perm."""
-    content = saved.load(JsonTable(disk, path), TopicTable)
+    """Return the topics in the file, with their perm."""
+    content = load(JsonTable(disk, path), TopicTable)
     return {} if content is None else {name: entry.perm for name, entry in content.topics.items()}
 
 
@@ -105,13 +105,13 @@ async def test_a_write_makes_text_of_what_has_changed_only(monkeypatch: pytest.M
         entries.change({f"T{n}": topic(f"T{n}")})
     await entries.settled()
     made: list[str] = []
-    text_of = saved._text_of
+    text_of = table_files._text_of
 
     def listen(name: str, entry: Body) -> str:
         made.append(name)
         return text_of(name, entry)
 
-    monkeypatch.setattr(saved, "_text_of", listen)
+    monkeypatch.setattr(table_files, "_text_of", listen)
     entries.change({"T5": topic("T5", 4), "T6": None})
     await entries.settled()
     assert made == ["T5"]
@@ -231,7 +231,7 @@ async def test_who_waits_until_others_know_waits_for_the_disk_before() -> None:
     assert not published
     await entries.settled()
     assert told == ["saved"] and published == [change] and entries.unfinished("A") is change
-    entries.note_known(change)
+    entries.set_known(change)
     assert told == ["saved", "known"] and entries.unfinished("A") is None
     when_all_known([change], lambda: told.append("known before"))
     assert told[2:] == ["known before"]

@@ -38,7 +38,7 @@ def test_who_sends_in_no_group_is_refused() -> None:
 
 
 def test_the_whole_message_is_as_it_was_sent_committed_and_says_where_its_half_is() -> None:
-    whole = half_message.whole(waiting())
+    whole = half_message.committed(waiting())
     named = properties.encode(NAMED | {"__transactionId__": "u1"})
     assert whole == SENT._replace(properties=named, sys_flag=8, prepared_transaction_offset=3_400)
 
@@ -46,7 +46,7 @@ def test_the_whole_message_is_as_it_was_sent_committed_and_says_where_its_half_i
 @pytest.mark.parametrize("queue_id", ["", "-1", "x"])
 def test_a_half_message_that_says_not_where_to_is_told(queue_id: str) -> None:
     with pytest.raises(MessageIllegal, match="at 3400 of the CommitLog does not say for which queue"):
-        half_message.whole(waiting(REAL_QID=queue_id))
+        half_message.committed(waiting(REAL_QID=queue_id))
 
 
 def test_what_is_put_back_counts_and_is_otherwise_the_same() -> None:
@@ -69,7 +69,7 @@ def test_what_wants_to_be_asked_for_later_says_where_it_was_first() -> None:
 
 def test_a_producer_is_shown_its_message_with_the_place_of_the_one_put_back() -> None:
     back = half_message.put_back(waiting(), is_asked=True)
-    shown = decode(half_message.asked_for(back, waiting(), 9_000, 13))
+    shown = decode(half_message.check_record(back, waiting(), 9_000, 13))
     assert (shown.topic, shown.queue_id, shown.body, shown.properties) == (
         "Orders", 3, b"paid", back.properties,
     )  # fmt: skip

@@ -136,7 +136,7 @@ def test_after_a_restart_an_end_by_a_former_place_is_refused_and_the_producer_as
             await produce(bench)
             answer = await end(bench, half)
             assert (answer.code, committed(bench)) == (ResponseCode.SYSTEM_ERROR, [])
-            assert "at 0 of the half queue is done with" in str(answer.remark)
+            assert "at 0 of the half queue is settled" in str(answer.remark)
             await check(bench, 2 * IMMUNITY_MS)
             assert (await end(bench, (await asked(bench))[0])).code == ResponseCode.SUCCESS
             assert committed(bench) == [b"x"]

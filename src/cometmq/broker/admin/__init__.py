@@ -1,1 +1,1 @@
-"""Handlers for the requests of operators and their tools."""
+"""Handlers of operators' requests."""

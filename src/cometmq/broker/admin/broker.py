@@ -1,4 +1,4 @@
-"""What operators ask about the broker itself. (RocketMQ: AdminBrokerProcessor.java.)"""
+"""Operators' requests about the broker: settings and runtime info. (RocketMQ: AdminBrokerProcessor.java.)"""
 
 from itertools import islice
 from typing import Final
@@ -27,9 +27,8 @@ from cometmq.wire.headers import GetBrokerConfigResponseHeader, NoFields, fields
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
-
 NO_POOL: Final = 2**31 - 1
-"""Free buffers of a store without a transient store pool, as RocketMQ counts them."""
+"""Number of free buffers that RocketMQ shows of a store without a transient store pool."""
 _POOLS: Final = ("send", "pull", "litePull", "query", "ack")
 _NOT_HERE: Final = dict.fromkeys(
     (
@@ -51,15 +50,14 @@ _NOT_HERE: Final = dict.fromkeys(
     ),
     "0",
 )
-"""What operators' tools read and this broker has nothing to tell of: it has no thread pools, no timer."""
-
+"""Keys that operators' tools read, of parts that this broker does not have or measure."""
 
 GROUPS_SHOWN: Final = 20
-"""Of so many groups whose members subscribe differently is told."""
+"""Most groups whose members subscribe differently that are shown."""
 
 
 class BrokerAdmin:
-    """Tells operators of the broker."""
+    """Answers operators' requests about the broker."""
 
     def __init__(
         self,
@@ -82,7 +80,7 @@ class BrokerAdmin:
         self._started_monotonic_ms = clock.monotonic_ms()
 
     def handlers(self) -> Handlers:
-        """Return what answers which request."""
+        """Return the handler of each request code."""
         return {
             RequestCode.GET_BROKER_CONFIG: self.settings,
             RequestCode.UPDATE_BROKER_CONFIG: self.change_settings,
@@ -96,14 +94,14 @@ class BrokerAdmin:
         return response(command, ext_fields=fields(header), body=body)
 
     def change_settings(self, _session: Session, _command: Command, _header: NoFields) -> Command:
-        """UPDATE_BROKER_CONFIG: refused, nothing can be changed from afar."""
+        """UPDATE_BROKER_CONFIG: refused, since no setting can be changed while the broker runs."""
         raise Refused(
             ResponseCode.NO_PERMISSION,
             "no setting of this broker can be changed while it runs: change its file and restart it",
         )
 
     def runtime_info(self, session: Session, command: Command, _header: NoFields) -> Command | None:
-        """GET_BROKER_RUNTIME_INFO: how it is doing, by RocketMQ's keys."""
+        """GET_BROKER_RUNTIME_INFO: state and counters, by RocketMQ's keys and some of our own."""
 
         def make(oldest: bytes | None) -> Command:
             table = self._versions() | self._disk() | self._pointers() | self._traffic()
@@ -130,7 +128,7 @@ class BrokerAdmin:
         }
 
     def _warnings(self) -> dict[str, str]:
-        """Return what is wrong with the groups, if anything: a key of our own."""
+        """Return the groups whose members subscribe differently, if any, under a key of our own."""
         found = islice(self._consumers.differences(), GROUPS_SHOWN)
         text = ". ".join(
             f"group {name}: {as_text(difference)}"
@@ -152,7 +150,7 @@ class BrokerAdmin:
         }
 
     def _pointers(self) -> dict[str, str]:
-        """How far the store has come: RocketMQ's keys, and some of our own for what it has none."""
+        """Return the store's offsets, by RocketMQ's keys and some of our own."""
         pointers, free_buffers = self._store.pointers, self._store.free_buffers
         return {
             "commitLogMinOffset": str(pointers.begin),
@@ -173,13 +171,13 @@ class BrokerAdmin:
 
     def _traffic(self) -> dict[str, str]:
         rates = self._rates
-        stored, given = rates.stored.total, rates.given.total
+        stored, delivered = rates.stored.total, rates.delivered.total
         return _NOT_HERE | {
             "putTps": rates.stored.text(),
             "getFoundTps": rates.found.text(),
             "getMissTps": rates.missed.text(),
             "getTotalTps": sum_text(rates.found, rates.missed),
-            "getTransferredTps": rates.given.text(),
+            "getTransferredTps": rates.delivered.text(),
             "putMessageTimesTotal": str(stored),
             "putMessageSizeTotal": str(rates.stored_bytes.total),
             "putMessageAverageSize": str(rates.stored_bytes.total / stored if stored else 0.0),
@@ -191,9 +189,9 @@ class BrokerAdmin:
             "msgPutTotalYesterdayMorning": str(rates.stored.yesterday_morning),
             "msgPutTotalTodayMorning": str(rates.stored.this_morning),
             "msgPutTotalTodayNow": str(stored),
-            "msgGetTotalYesterdayMorning": str(rates.given.yesterday_morning),
-            "msgGetTotalTodayMorning": str(rates.given.this_morning),
-            "msgGetTotalTodayNow": str(given),
+            "msgGetTotalYesterdayMorning": str(rates.delivered.yesterday_morning),
+            "msgGetTotalTodayMorning": str(rates.delivered.this_morning),
+            "msgGetTotalTodayNow": str(delivered),
             "pullRowsCompiled": str(rates.pull_rows["compiled"]),
             "pullRowsPlain": str(rates.pull_rows["plain"]),
             "pullsAsCommands": str(rates.pull_commands),
@@ -202,7 +200,7 @@ class BrokerAdmin:
 
 
 def _connections(server: Server) -> dict[str, str]:
-    """Return how many connections there are, by keys of our own."""
+    """Return the counts of connections, by keys of our own."""
     return {
         "connectionCount": str(len(server.sessions)),
         "connectionCountMax": str(server.connections_max or ""),
@@ -211,7 +209,7 @@ def _connections(server: Server) -> dict[str, str]:
 
 
 def _size(count: int) -> str:
-    """Write a number of bytes as RocketMQ does: ``1.5 GiB``."""
+    """Format a number of bytes as RocketMQ does: ``1.5 GiB``."""
     value, unit = float(count), 0
     while value >= 1024 and unit + 1 < len(_UNITS):
         value, unit = value / 1024, unit + 1

@@ -1,4 +1,4 @@
-"""What operators ask and order about groups. (RocketMQ: AdminBrokerProcessor.java.)"""
+"""Operators' requests about consumer and producer groups. (RocketMQ: AdminBrokerProcessor.java.)"""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -49,7 +49,7 @@ from cometmq.wire.headers import (
 
 
 class GroupAdmin:
-    """Carries out what operators want of groups."""
+    """Creates, deletes and describes groups."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class GroupAdmin:
         self._bodies = RequestBodies(settings.body_limits)
 
     def handlers(self) -> Handlers:
-        """Return what answers which request."""
+        """Return the handler of each request code."""
         return {
             RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: self.create,
             RequestCode.DELETE_SUBSCRIPTIONGROUP: self.delete,
@@ -87,7 +87,7 @@ class GroupAdmin:
         }
 
     def create(self, session: Session, command: Command, _header: NoFields) -> None:
-        """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP; answered once that is saved."""
+        """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP; answered once the group is saved."""
         group = self._bodies.decode(GroupConfig, command)
         if not 0 <= group.retry_queue_count <= QUEUE_COUNT_MAX:
             raise Refused(
@@ -96,18 +96,18 @@ class GroupAdmin:
                 f"is not in 0 to {QUEUE_COUNT_MAX}",
             )
         try:
-            self._groups.put(replace(group, attributes=self._changed(group)))
+            self._groups.put(replace(group, attributes=self._changed_attributes(group)))
         except IllegalName as error:
             raise Refused(ResponseCode.INVALID_PARAMETER, str(error)) from None
         self._answer_when_saved(session, command, group.group)
 
     def _answer_when_saved(self, session: Session, command: Command, name: str) -> None:
-        """Answer once the disk has a group as it is now, or why it refuses."""
+        """Answer once a group's present state is on the disk, or with the disk's error."""
         if not command.is_oneway:
             self._groups.when_saved(name, lambda error: session.send(outcome(command, error)))
 
-    def _changed(self, group: GroupConfig) -> dict[str, str]:
-        """Give the attributes that a group has, changed by ``+name`` and ``-name``. Raises Refused."""
+    def _changed_attributes(self, group: GroupConfig) -> dict[str, str]:
+        """Return a group's attributes, changed by ``+name`` and ``-name`` in the request. Raises Refused."""
         known = self._groups.find(group.group)
         changed = dict(known.attributes) if known else {}
         for name, value in group.attributes.items():
@@ -123,7 +123,7 @@ class GroupAdmin:
         return changed
 
     def delete(self, session: Session, command: Command, header: DeleteGroupHeader) -> None:
-        """DELETE_SUBSCRIPTIONGROUP, and once that is saved its offsets, if so ordered."""
+        """DELETE_SUBSCRIPTIONGROUP; its offsets, if requested, are deleted once that is saved."""
         self._groups.delete(valid_group(header.group))
 
         def delete_offsets(error: StoreNotWritable | None) -> None:
@@ -162,7 +162,7 @@ class GroupAdmin:
         return self._reads.answer(session, command, self._all_offsets(), partial(with_body, command))
 
     def consumers(self, session: Session, command: Command, header: ConsumerGroupHeader) -> Command | None:
-        """GET_CONSUMER_CONNECTION_LIST: the members of a group and what it subscribes to."""
+        """GET_CONSUMER_CONNECTION_LIST: the members and subscriptions of a group."""
         name = header.consumer_group
         group = self._consumers.find(name)
         if group is None or not group.members:
@@ -185,15 +185,15 @@ class GroupAdmin:
         return self._reads.answer(session, command, reading, partial(with_body, command))
 
     def progress(self, session: Session, command: Command, header: GetConsumeStatsHeader) -> Command | None:
-        """GET_CONSUME_STATS: how far a group is behind in each queue."""
+        """GET_CONSUME_STATS: the lag of a group in each queue."""
         name = header.consumer_group
-        topics = {topic for topic in (header.topics or "").split(";") if topic}  # these in any case
+        topics = {topic for topic in (header.topics or "").split(";") if topic}  # even if not subscribed to
         if not topics:
             topics = {header.topic} if header.topic else self._offsets.topics_of(name)
-            topics = {topic for topic in topics if self._consumers.concerns(name, topic)}
-        return self._reads.answer(session, command, self._behind(name, topics), partial(with_body, command))
+            topics = {topic for topic in topics if self._consumers.may_consume(name, topic)}
+        return self._reads.answer(session, command, self._progress(name, topics), partial(with_body, command))
 
-    def _behind(self, group: str, topics: Iterable[str]) -> Reading[bytes]:
+    def _progress(self, group: str, topics: Iterable[str]) -> Reading[bytes]:
         store = self._store
         offsets: dict[MessageQueue, ConsumeOffset] = {}
         queues = (
@@ -217,7 +217,7 @@ class GroupAdmin:
         return (yield from encoded(ConsumeStats(offsets=offsets), len(offsets)))
 
     def _all_offsets(self) -> Reading[bytes]:
-        """Copy some in each turn of the loop: those of a group in a topic belong together, all do not."""
+        """Copy some offsets in each turn of the loop: only one group's in one topic must be consistent."""
         keys = self._offsets.keys()
         copies: dict[str, dict[int, int]] = {}
         for first in range(0, len(keys), TURN_MAX):
@@ -250,7 +250,7 @@ def _producing(members: Mapping[Session, ProducerMember]) -> Reading[bytes]:
 
 
 def _connections(members: Mapping[Session, ProducerMember]) -> Reading[list[ClientConnection]]:
-    """Describe some members in each turn of the loop: those that are there now."""
+    """Describe the present members, some in each turn of the loop."""
     connections: list[ClientConnection] = []
     for session, member in list(members.items()):
         if len(connections) % TURN_MAX == TURN_MAX - 1:

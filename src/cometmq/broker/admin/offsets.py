@@ -1,4 +1,4 @@
-"""What operators order about the offsets of groups. (RocketMQ: AdminBrokerProcessor.java.)"""
+"""Operators' requests to reset and clone the offsets of groups. (RocketMQ: AdminBrokerProcessor.java.)"""
 
 import logging
 from collections.abc import Sequence
@@ -23,16 +23,16 @@ from cometmq.wire.codes import RequestCode, ResponseCode
 from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import CloneOffsetHeader, ResetOffsetHeader
 
-SOUGHT_MAX: Final = 50
-"""So many queues are searched by time within one turn of the loop."""
+SEARCHED_MAX: Final = 50
+"""Most queues that one turn of the loop searches by time."""
 LOGGED_MAX: Final = 20
-"""So many topics of a request are named in the log."""
+"""Most topics of a request that are named in the log."""
 
 _log = logging.getLogger(__name__)
 
 
 class OffsetAdmin:
-    """Carries out what operators want of offsets."""
+    """Resets and clones offsets."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class OffsetAdmin:
         self._broker_name = broker_name
 
     def handlers(self) -> Handlers:
-        """Return what answers which request."""
+        """Return the handler of each request code."""
         return {
             RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.reset,
             RequestCode.CLONE_GROUP_OFFSET: self.clone,
@@ -65,8 +65,8 @@ class OffsetAdmin:
     def reset(self, session: Session, command: Command, header: ResetOffsetHeader) -> Command | None:
         """INVOKE_BROKER_TO_RESET_OFFSET: by time in all queues, or in one; or to an offset in one.
 
-        It holds whether members are there or not. Those that are hear of it by their next pull, which is
-        answered with where to go on, and at once if it is held: any client follows such an answer.
+        It takes effect whether members are connected or not. The next pull of each queue, at once if it is
+        held, is answered with the new offset: any client follows such a response.
         """
         group, topic = header.group, header.topic
         config = self._topics.find(topic)
@@ -93,11 +93,11 @@ class OffsetAdmin:
         return self._reads.answer(session, command, reset_all(), partial(with_body, command))
 
     def clone(self, session: Session, command: Command, header: CloneOffsetHeader) -> Command | None:
-        """CLONE_GROUP_OFFSET: of topics that are there, and that the source wants unless it is offline."""
+        """CLONE_GROUP_OFFSET: in existing topics that the source group subscribes to, unless ``offline``."""
         return self._reads.answer(session, command, self._clone(header), lambda _: response(command))
 
     def _clone(self, header: CloneOffsetHeader) -> Reading[None]:
-        source, passed_over = header.source_group, 0
+        source, skipped = header.source_group, 0
         topics = [header.topic] if header.topic else sorted(self._offsets.topics_of(source))
         for number, topic in enumerate(topics):
             if number % TURN_MAX == TURN_MAX - 1:
@@ -106,27 +106,27 @@ class OffsetAdmin:
             if why_not is None:
                 self._offsets.clone(source, header.target_group, topic)
                 continue
-            passed_over += 1
-            if passed_over <= LOGGED_MAX:
+            skipped += 1
+            if skipped <= LOGGED_MAX:
                 _log.warning("offsets of group %.130r in %.130r are not cloned: %s", source, topic, why_not)
-        if (further := passed_over - LOGGED_MAX) > 0:
+        if (further := skipped - LOGGED_MAX) > 0:
             _log.warning("offsets of group %.130r in %d further topics are not cloned", source, further)
 
     def _why_not_cloned(self, header: CloneOffsetHeader, topic: str) -> str | None:
         if self._topics.find(topic) is None:
             return "no such topic"
-        if not header.offline and not self._consumers.concerns(header.source_group, topic):
+        if not header.offline and not self._consumers.may_consume(header.source_group, topic):
             return "its members do not subscribe to it"
         return None
 
     def _targets(
         self, header: ResetOffsetHeader, queue_ids: Sequence[int]
     ) -> Reading[dict[MessageQueue, int]]:
-        """Find out where each queue shall go on. Raises Refused for an offset that the queue has not."""
+        """Find the new offset of each queue. Raises Refused for an offset outside its queue."""
         store, topic = self._store, header.topic
         targets: dict[MessageQueue, int] = {}
         for queue_id in queue_ids:
-            if len(targets) % SOUGHT_MAX == SOUGHT_MAX - 1:
+            if len(targets) % SEARCHED_MAX == SEARCHED_MAX - 1:
                 yield PAUSE
             low, high = store.min_queue_offset(topic, queue_id), store.max_queue_offset(topic, queue_id)
             if header.queue_id >= 0 and header.offset is not None and header.offset != -1:

@@ -1,4 +1,4 @@
-"""What operators order to be removed from the store. (RocketMQ: AdminBrokerProcessor.java.)"""
+"""Operators' requests to remove files, queues and topics. (RocketMQ: AdminBrokerProcessor.java.)"""
 
 from collections.abc import Collection
 from typing import Final
@@ -20,11 +20,11 @@ from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import NoFields
 
 TURN_MAX: Final = 500
-"""So many topics are looked at, or forgotten, within one turn of the loop."""
+"""Most topics that one turn of the loop examines or deletes."""
 
 
 class StoreAdmin:
-    """Removes what operators want to be gone."""
+    """Removes expired files, unused queues and topics, and the data of deleted topics."""
 
     def __init__(self, topics: Topics, store: MessageStore, offsets: Offsets, reads: Reads) -> None:
         self._topics = topics
@@ -34,7 +34,7 @@ class StoreAdmin:
         topics.on_delete(self._delete_data)
 
     def handlers(self) -> Handlers:
-        """Return what answers which request."""
+        """Return the handler of each request code."""
         return {
             RequestCode.DELETE_EXPIRED_COMMITLOG: self.delete_expired,
             RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: self.clean_queues,
@@ -42,22 +42,22 @@ class StoreAdmin:
         }
 
     def delete_expired(self, _session: Session, command: Command, _header: NoFields) -> Command:
-        """DELETE_EXPIRED_COMMITLOG: files past fileReservedTime go in the next rounds, whatever the hour."""
+        """DELETE_EXPIRED_COMMITLOG: the next rounds remove files past fileReservedTime, at any hour."""
         self._store.retention.ask()
         return response(command)
 
     def clean_queues(self, session: Session, command: Command, _header: NoFields) -> Command | None:
-        """CLEAN_EXPIRED_CONSUMEQUEUE: remove the queues whose messages are all gone.
+        """CLEAN_EXPIRED_CONSUMEQUEUE: remove the queues whose messages are all removed.
 
-        A Java broker removes those in use too. They then begin anew at 0, and consumers that stand further
-        on would pass over messages; so here only those of no topic, or beyond its queues, are removed.
+        A Java broker removes those in use too. They then restart at 0, and consumers with higher offsets
+        would miss messages; so here only queues without a topic, or with ids beyond its queues, are removed.
         """
 
-        def forget_offsets(queues: list[QueueKey]) -> None:
+        def delete_offsets(queues: list[QueueKey]) -> None:
             for topic, queue_id in queues:
                 self._offsets.delete_queue(topic, queue_id)
 
-        cleaning = self._store.deletions.unused(self._is_used, forget_offsets)
+        cleaning = self._store.deletions.unused(self._is_used, delete_offsets)
         return self._reads.answer(session, command, cleaning, lambda _: response(command))
 
     def clean_topics(self, session: Session, command: Command, _header: NoFields) -> Command | None:

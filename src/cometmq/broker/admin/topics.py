@@ -1,4 +1,4 @@
-"""What operators ask and order about topics. (RocketMQ: AdminBrokerProcessor.java.)"""
+"""Operators' requests about topics. (RocketMQ: AdminBrokerProcessor.java.)"""
 
 from functools import partial
 from typing import Final
@@ -44,7 +44,7 @@ from cometmq.wire.headers import (
 
 PERM_MAX: Final = 7
 FILTER_TYPES: Final = ("SINGLE_TAG", "MULTI_TAG")
-"""RocketMQ: TopicFilterType.java; brokers make no difference between them."""
+"""RocketMQ: TopicFilterType.java; a broker treats them alike."""
 
 ATTRIBUTES: Final = {
     "queue.type": {"SimpleCQ"},
@@ -55,7 +55,7 @@ ATTRIBUTES: Final = {
 
 
 class TopicRequests:
-    """Carries out what operators want of topics."""
+    """Creates, deletes and describes topics."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class TopicRequests:
         self._bodies = RequestBodies(settings.body_limits)
 
     def handlers(self) -> Handlers:
-        """Return what answers which request."""
+        """Return the handler of each request code."""
         return {
             RequestCode.UPDATE_AND_CREATE_TOPIC: self.create,
             RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: self.create_many,
@@ -88,8 +88,8 @@ class TopicRequests:
         }
 
     def create(self, session: Session, command: Command, header: CreateTopicHeader) -> None:
-        """UPDATE_AND_CREATE_TOPIC; answered once the name servers know, so that the topic can be used."""
-        wanted = TopicConfig(
+        """UPDATE_AND_CREATE_TOPIC; answered once the name servers know the topic, so that it can be used."""
+        topic = TopicConfig(
             order=header.order,
             perm=header.perm,
             read_queue_count=header.read_queue_count,
@@ -98,19 +98,19 @@ class TopicRequests:
             sys_flag=header.sys_flag or 0,
             write_queue_count=header.write_queue_count,
         )
-        self._topics.put(self._checked(wanted, header.attributes or ""))
-        self._answer_when_published(session, command, [wanted.topic])
+        self._topics.put(self._checked(topic, header.attributes or ""))
+        self._answer_when_published(session, command, [topic.topic])
 
     def create_many(self, session: Session, command: Command, _header: NoFields) -> None:
         """UPDATE_AND_CREATE_TOPIC_LIST."""
-        wanted = self._bodies.decode(TopicConfigs, command, is_list=True).topics
-        self._bodies.check_count("topics", wanted, command)
-        topics = [self._checked(topic, ",".join(map("=".join, topic.attributes.items()))) for topic in wanted]
+        sent = self._bodies.decode(TopicConfigs, command, is_list=True).topics
+        self._bodies.check_count("topics", sent, command)
+        topics = [self._checked(topic, ",".join(map("=".join, topic.attributes.items()))) for topic in sent]
         self._topics.put_all(topics)
         self._answer_when_published(session, command, [topic.topic for topic in topics])
 
     def delete(self, session: Session, command: Command, header: TopicHeader) -> None:
-        """DELETE_TOPIC_IN_BROKER: the topic, its messages and the offsets in it."""
+        """DELETE_TOPIC_IN_BROKER: delete a topic, its messages and the offsets in it."""
         name = _checked_name(header.topic)
         self._topics.delete([name])
         self._answer_when_published(session, command, [name])
@@ -137,9 +137,8 @@ class TopicRequests:
         return self._reads.answer(session, command, encoded(table, len(table.topics)), make)
 
     def stats(self, session: Session, command: Command, header: TopicHeader) -> Command | None:
-        """GET_TOPIC_STATS_INFO: the ends of each queue."""
+        """GET_TOPIC_STATS_INFO: the first and the next offset of each queue."""
         topic = self._find(header.topic)
-
         return self._reads.answer(session, command, self._stats(topic), partial(with_body, command))
 
     def groups(self, session: Session, command: Command, header: TopicHeader) -> Command | None:
@@ -155,7 +154,7 @@ class TopicRequests:
         return response(command, body=encode(TopicNames(topics=sorted(names))))
 
     def _answer_when_published(self, session: Session, command: Command, names: list[str]) -> None:
-        """Answer once the disk has these topics and the name servers know them, or why the disk refuses."""
+        """Answer once topics are saved and the name servers know them, or with the disk's error."""
         if not command.is_oneway:
             self._topics.when_published(names, lambda error: session.send(outcome(command, error)))
 
@@ -166,7 +165,7 @@ class TopicRequests:
         return topic
 
     def _checked(self, topic: TopicConfig, changes: str) -> TopicConfig:
-        """Give a topic that may be put, its attributes changed. Raises Refused."""
+        """Check a topic, and return it with its attributes changed. Raises Refused."""
         _checked_name(topic.topic)
         for what, number, most in (
             ("readQueueNums", topic.read_queue_count, QUEUE_COUNT_MAX),
@@ -185,7 +184,7 @@ class TopicRequests:
                 f"{', '.join(FILTER_TYPES)}",
             )
         known = self._topics.find(topic.topic)
-        return replace(topic, attributes=_changed(known.attributes if known else {}, changes))
+        return replace(topic, attributes=_changed_attributes(known.attributes if known else {}, changes))
 
     def _stats(self, topic: TopicConfig) -> Reading[bytes]:
         store, name = self._store, topic.topic
@@ -200,6 +199,7 @@ class TopicRequests:
 
 
 def _checked_name(name: str) -> str:
+    """Check that a name is legal and not a system topic's, and return it. Raises Refused."""
     try:
         valid_topic(name)
     except IllegalName as error:
@@ -209,8 +209,8 @@ def _checked_name(name: str) -> str:
     return name
 
 
-def _changed(attributes: dict[str, str], changes: str) -> dict[str, str]:
-    """Apply ``+name=value,-name``. Raises Refused for what a topic cannot have here."""
+def _changed_attributes(attributes: dict[str, str], changes: str) -> dict[str, str]:
+    """Apply ``+name=value,-name``. Raises Refused for an attribute that a topic cannot have here."""
     changed = dict(attributes)
     for change in filter(None, changes.split(",")):
         name, _, value = change[1:].partition("=")

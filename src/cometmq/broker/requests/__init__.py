@@ -1,1 +1,1 @@
-"""Handlers for the requests of producers and consumers."""
+"""Handlers of clients' requests."""

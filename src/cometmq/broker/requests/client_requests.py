@@ -1,4 +1,4 @@
-"""What clients tell of themselves: heartbeats, goodbyes, who is in a group.
+"""Heartbeats and unregistrations of clients, and the members of consumer groups.
 
 (RocketMQ: ClientManageProcessor.java, ConsumerManageProcessor.java.)
 """
@@ -45,18 +45,17 @@ from cometmq.wire.headers import (
 )
 
 SLICE_WEIGHT: Final = 4_000
-"""Of what heartbeats bring so much is taken in within one turn of the loop: subscriptions and …"""
+"""Most work, in subscriptions, of a heartbeat that one turn of the loop registers."""
 GROUP_WEIGHT: Final = 8
-"""… groups, each of which weighs so many."""
+"""The work of a group, in subscriptions."""
 
-
-TOLD_MAX: Final = 500
-"""So many members are told within one turn of the loop that others came or went."""
+NOTIFIED_MAX: Final = 500
+"""Most members that one turn of the loop notifies of a change of their group."""
 IDS: Final = wire_name(ConsumerIds, "ids")
 
 
 class ClientRequests:
-    """Keeps the registries of producers and consumers, and tells consumers when their group changes."""
+    """Registers producers and consumers, and notifies consumers when their group changes."""
 
     def __init__(
         self,
@@ -81,7 +80,7 @@ class ClientRequests:
         self._opaque = count()
 
     def handlers(self) -> Handlers:
-        """Return what answers which request."""
+        """Return the handler of each request code."""
         return {
             RequestCode.HEART_BEAT: self.heartbeat,
             RequestCode.UNREGISTER_CLIENT: self.unregister,
@@ -90,9 +89,10 @@ class ClientRequests:
         }
 
     def heartbeat(self, session: Session, command: Command, _header: NoFields) -> Command | None:
-        """HEART_BEAT: the client lives, is in these groups and wants these topics.
+        """HEART_BEAT: register the client in its groups, with their subscriptions.
 
-        It is answered once the name servers know the groups' retry topics: the client looks for them then.
+        It is answered once the name servers know the groups' retry topics: the client looks up their routes
+        then.
         """
         beat = self._bodies.decode(Heartbeat, command, is_list=True)
         self._bodies.check_count("groups", [*beat.producers, *beat.consumers], command)
@@ -105,9 +105,9 @@ class ClientRequests:
             self._producers.heartbeat(session, producer.group, member)
         weights = [GROUP_WEIGHT + len(consumer.subscriptions) for consumer in beat.consumers]
         parts = [beat.consumers[part] for part in slices(weights, SLICE_WEIGHT)]
-        return self._take_consumers(session, command, member, parts, [])
+        return self._register_consumers(session, command, member, parts, [])
 
-    def _take_consumers(
+    def _register_consumers(
         self,
         session: Session,
         command: Command,
@@ -117,10 +117,10 @@ class ClientRequests:
     ) -> Command | None:
         """Register the consumers of a heartbeat, one part in each turn of the loop; answer after the last."""
         if parts:
-            taken = [self._take_consumer(session, consumer, member) for consumer in parts[0]]
-            creations = [*creations, *dict.fromkeys(filter(None, taken))]
+            created = [self._register_consumer(session, consumer, member) for consumer in parts[0]]
+            creations = [*creations, *dict.fromkeys(filter(None, created))]
         if len(parts) > 1:
-            again = partial(self._take_later, session, command, member, parts[1:], creations)
+            again = partial(self._register_later, session, command, member, parts[1:], creations)
             asyncio.get_running_loop().call_soon(attempt, session, (command,), again)
             return None
         answer = response(command, ext_fields=fields(HeartbeatResponseHeader(supports_heartbeat_v2=False)))
@@ -129,7 +129,7 @@ class ClientRequests:
         when_all_known(creations, partial(session.send, answer))
         return None
 
-    def _take_later(
+    def _register_later(
         self,
         session: Session,
         command: Command,
@@ -139,12 +139,12 @@ class ClientRequests:
     ) -> None:
         if session.closed:
             return
-        answer = self._take_consumers(session, command, member, parts, creations)
+        answer = self._register_consumers(session, command, member, parts, creations)
         if answer is not None and not command.is_oneway:
             session.send(answer)
 
     def unregister(self, session: Session, command: Command, header: UnregisterClientHeader) -> Command:
-        """UNREGISTER_CLIENT: the client leaves its groups."""
+        """UNREGISTER_CLIENT: remove the client from its groups."""
         if header.producer_group:
             self._producers.unregister(session, header.producer_group)
         if header.consumer_group:
@@ -152,9 +152,9 @@ class ClientRequests:
         return response(command)
 
     def check_config(self, _session: Session, command: Command, _header: NoFields) -> Command:
-        """CHECK_CLIENT_CONFIG: would the broker understand a subscription."""
+        """CHECK_CLIENT_CONFIG: compile the filter of a subscription. Raises Refused if it is illegal."""
         check = self._bodies.decode(ClientConfigCheck, command)
-        self._subscriptions.check(check.subscription.expression_type, check.subscription.expression)
+        self._subscriptions.compile(check.subscription.expression_type, check.subscription.expression)
         return response(command)
 
     def consumer_ids(self, _session: Session, command: Command, header: ConsumerGroupHeader) -> Command:
@@ -167,25 +167,25 @@ class ClientRequests:
         return response(command, body=fastjson.dumps({IDS: ids}).encode())
 
     def closed(self, session: Session) -> None:
-        """Take a lost connection's client out of all groups, and tell the others."""
+        """Remove a closed connection's client from all groups, and notify their members."""
         self._producers.closed(session)
         for notify in self._consumers.closed(session):
             self._notify(notify)
 
     def close_silent(self) -> None:
-        """Close the connections whose client has been silent too long; call it every few seconds."""
+        """Close the connections of clients without heartbeats for too long; call it every few seconds."""
         for session in self._producers.silent() | self._consumers.silent():
             session.close()
-        self._consumers.forget_empty()
+        self._consumers.remove_empty()
 
-    def _take_consumer(
+    def _register_consumer(
         self, session: Session, data: ConsumerData, member: ProducerMember
     ) -> Change[TopicConfig] | None:
-        """Register a consumer; return what creates its retry topic, if that is not known everywhere yet."""
+        """Register a consumer; return the creation of its retry topic unless that is published."""
         try:
             group = self._groups.find_or_create(data.group)
         except IllegalName:
-            return None  # as RocketMQ: such a group is passed over
+            return None  # RocketMQ ignores such a group too
         if group is None:
             return None
         creation = None
@@ -214,7 +214,7 @@ class ClientRequests:
 
 def _send_to(sessions: Sequence[Session], frame: bytes) -> None:
     """Send a frame to some of the sessions now, and to the others in the next turns of the loop."""
-    for session in sessions[:TOLD_MAX]:
+    for session in sessions[:NOTIFIED_MAX]:
         session.send(frame)
-    if len(sessions) > TOLD_MAX:
-        asyncio.get_running_loop().call_soon(_send_to, sessions[TOLD_MAX:], frame)
+    if len(sessions) > NOTIFIED_MAX:
+        asyncio.get_running_loop().call_soon(_send_to, sessions[NOTIFIED_MAX:], frame)

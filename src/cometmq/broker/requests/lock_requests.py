@@ -1,4 +1,4 @@
-"""LOCK_BATCH_MQ and UNLOCK_BATCH_MQ: a lock is given only when the disk knows who has it."""
+"""LOCK_BATCH_MQ and UNLOCK_BATCH_MQ: a lock is granted only once its owner is on the disk."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class LockRequests:
-    """Answers what clients of orderly groups ask; writes in a thread."""
+    """Locks and unlocks queues for clients of orderly groups; writes the locks in a thread."""
 
     def __init__(self, locks: QueueLocks, bodies: RequestBodies) -> None:
         self._locks = locks
@@ -28,18 +28,18 @@ class LockRequests:
         self._stopping = False
 
     def handlers(self) -> Handlers:
-        """Return what answers which request."""
+        """Return the handler of each request code."""
         return {
             RequestCode.LOCK_BATCH_MQ: self.lock,
             RequestCode.UNLOCK_BATCH_MQ: self.unlock,
         }
 
     def lock(self, session: Session, command: Command, _header: NoFields) -> Command | None:
-        """LOCK_BATCH_MQ: a client takes queues, or keeps them for longer."""
+        """LOCK_BATCH_MQ: lock queues for a client, or renew its locks."""
         if self._stopping:
             raise Refused(ResponseCode.SYSTEM_BUSY, "the broker is stopping: try again")
-        wanted = self._bodies.decode(LockRequest, command)
-        granted = self._locks.lock(wanted.consumer_group, wanted.client_id, wanted.queues)
+        body = self._bodies.decode(LockRequest, command)
+        granted = self._locks.lock(body.consumer_group, body.client_id, body.queues)
         answer = response(command, body=encode(LockResponse(granted)))
         if command.is_oneway or not (self._locks.changed or self._saving):
             return answer
@@ -48,14 +48,14 @@ class LockRequests:
         return None
 
     def unlock(self, _session: Session, command: Command, _header: NoFields) -> Command:
-        """UNLOCK_BATCH_MQ: it gives them back."""
-        released = self._bodies.decode(LockRequest, command)
-        self._locks.unlock(released.consumer_group, released.client_id, released.queues)
+        """UNLOCK_BATCH_MQ: unlock queues of a client."""
+        body = self._bodies.decode(LockRequest, command)
+        self._locks.unlock(body.consumer_group, body.client_id, body.queues)
         self._save_soon()
         return response(command)
 
     async def stop(self) -> None:
-        """Give no more locks; answer those who wait."""
+        """Grant no more locks, and wait until all waiting requests are answered."""
         self._stopping = True
         if self._saving is not None:
             await self._saving
@@ -65,7 +65,7 @@ class LockRequests:
             self._saving = asyncio.create_task(self._save())
 
     async def _save(self) -> None:
-        """Write what changed, and answer those who asked before; again if more came meanwhile."""
+        """Write changed locks, then answer the requests that came before; repeat while there are more."""
         answers: list[tuple[Session, Command]] = []
         try:
             while self._waiting or self._locks.changed:
@@ -75,7 +75,7 @@ class LockRequests:
                 for session, answer in answers:
                     session.send(answer)
         except (OSError, StoreNotWritable) as error:
-            _log.error("locks are given although a restart of this broker would forget them: %s", error)
+            _log.error("locks are granted that a restart of this broker would lose: %s", error)
             for session, answer in [*answers, *self._waiting]:
                 session.send(answer)
             self._waiting.clear()

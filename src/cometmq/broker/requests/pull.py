@@ -1,18 +1,18 @@
 """PULL_MESSAGE and LITE_PULL_MESSAGE, held while there is nothing new (long polling).
 
-A pull becomes a row: read with others from the bytes of a turn, or made of a command. What it may be given
-is judged, the store is asked, and what is found is answered with others. What the store's leaf operations
-leave is read by a reading, which may wait for the disk::
+A pull becomes a row: read with others from the bytes of a turn, or built from a command. It is checked, added
+to the store's bulk read, and answered with others. Pulls that the leaf operations of the bulk read leave are
+read by a reading, which may wait for the disk::
 
-    frames ─► rows ─► judged ─► asked ─► answered
-    command ─► row ──┘  │          ├───► held ─► (a message, the deadline, a reset) ─► asked
+    frames ─► rows ─► checked ─► added ─► answered
+    command ─► row ──┘  │          ├───► held ─► (a message, the deadline, a reset) ─► added
                         │          └───► read by a reading ─► answered or held
                         └► refused
 
-A pull that finds nothing new is held if it may wait. It is asked for again when a message that it wants
-arrives, or when its time is up, and answered then whatever is found; if topics, groups or subscriptions have
-changed meanwhile, by what it may be given now. One with an SQL92 filter is read for at any message, and goes
-on waiting behind those that it does not want.
+A pull that finds nothing new is held if it may wait. It is added again when a matching message arrives, or
+when its deadline passes, and answered then whatever is found; if topics, groups or consumers have changed
+meanwhile, it is checked again first. One with an SQL92 filter is added at any message, and is held on after
+messages that do not match.
 (RocketMQ: PullMessageProcessor.java, PullRequestHoldService.java.)
 """
 
@@ -23,7 +23,7 @@ from typing import Final
 
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.reads import Reads
-from cometmq.broker.requests.pull_rows import IfNothing, PullAsks, PullRow
+from cometmq.broker.requests.pull_rows import IfNothing, PullReader, PullRow
 from cometmq.broker.requests.pull_targets import PullTargets
 from cometmq.broker.state.offsets import Offsets
 from cometmq.broker.state.rates import Rates
@@ -57,7 +57,7 @@ from cometmq.wire.headers import PullFlag, PullHeader, PullResponseHeader, field
 from cometmq.wire.template import NumbersTemplate
 
 SUSPEND_MS_MAX: Final = 120_000
-"""No pull is held for longer, whatever it asks for: after so long a silent connection is closed."""
+"""Longest hold of a pull: a connection that is silent for so long is closed."""
 
 CODES: Final = {
     GetStatus.FOUND: ResponseCode.SUCCESS,
@@ -73,19 +73,19 @@ CODES: Final = {
 _FOUND: Final = NumbersTemplate(
     GetStatus.FOUND.name, ("suggestWhichBrokerId", "nextBeginOffset", "minOffset", "maxOffset")
 )
-"""What ``PullResponseHeader`` says of the nearly all pulls that find something."""
+"""The response header of pulls that find messages."""
 _ASKED: Final = int(PullState.ASKED)
 _FOUND_SOME: Final = int(ReadOutcome.FOUND)
 _UNSURE: Final = (int(PullState.OUTSIDE), int(PullState.RARE))
-"""A pull that is one of these may commit more than there is."""
+"""States of a pull whose offset, and so its commit, may lie beyond the end of its queue."""
 _EMPTY: Final = (GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE)
 
 
 class PullRequests:
-    """Answers pulls and holds those that wait.
+    """Answers pulls, and holds those that wait.
 
     Args:
-        short_polling_ms: how long to hold instead of what the pull asks for, or None.
+        short_polling_ms: how long to hold instead of the time in the pull's header; None for the latter.
         lite_pull: whether LITE_PULL_MESSAGE is answered.
     """
 
@@ -106,7 +106,7 @@ class PullRequests:
         self._bulk = store.readings.bulk
         self._subscriptions = subscriptions
         self._targets = PullTargets(subscriptions, lite_pull=lite_pull)
-        self._asks = PullAsks(store, self._targets, offsets, rates)
+        self._reader = PullReader(store, self._targets, offsets, rates)
         self._offsets = offsets
         self._rates = rates
         self._clock = clock
@@ -118,14 +118,14 @@ class PullRequests:
 
     @property
     def held_count(self) -> int:
-        """How many pulls wait."""
+        """The number of held pulls."""
         return len(self._hold)
 
     def take(self, reads: Sequence[Read], ends: Sequence[int]) -> list[Read]:
-        """Take the pulls at the ``position`` of reads, up to another frame or to ``ends``.
+        """Answer or hold the pulls at the ``position`` of reads, up to another frame or to ``ends``.
 
         Moves ``position`` and sets ``commands_end`` as a ``net.turn.BulkHandler`` does. Returns the reads
-        that do not begin with a pull; of these ``commands_end`` is where the next one begins.
+        that do not begin with a pull; their ``commands_end`` is where the next pull begins.
         """
         others: list[Read] = []
         pulls: list[PullRow] = []
@@ -133,12 +133,12 @@ class PullRequests:
         ops = self._bulk.begin()
         for read, end in zip(reads, ends, strict=True):
             if len(pulls) >= PULLS_MAX:
-                read.commands_end = read.position  # its turn comes when these are answered
+                read.commands_end = read.position  # the next call reads it
             elif read.session.congested:
                 read.commands_end = end
             else:
                 first = len(pulls)
-                self._asks.read(ops, read, end, pulls)
+                self._reader.read(ops, read, end, pulls)
                 if len(pulls) > first:
                     begun.append((read, first, len(pulls)))
                 else:
@@ -147,7 +147,7 @@ class PullRequests:
         return others
 
     def handlers(self) -> Handlers:
-        """Return what answers which request."""
+        """Return the handler of each request code."""
         return {
             RequestCode.PULL_MESSAGE: self.handle,
             RequestCode.LITE_PULL_MESSAGE: self.handle,
@@ -155,63 +155,63 @@ class PullRequests:
 
     def handle(self, session: Session, command: Command, header: PullHeader) -> None:
         """Answer a pull, or hold it. Raises CometMQError if it must be refused."""
-        target = self._targets.judge(command.code, header)
+        target = self._targets.check(command.code, header)
         if command.is_oneway:
-            return  # nobody would take what it finds
+            return  # it needs no response
         self._rates.pull_commands += 1
         self._serve([PullRow(session, target, row_of(command, header))])
 
     def offsets_reset(self, group: str, topic: str, queue_id: int) -> None:
-        """Tell a group of a reset of its offset at once, if a pull of it is held; else its next pull will."""
+        """Answer the held pulls of a group whose offset was reset; if there are none, its next pull is."""
         self._serve_again(
             self._hold.release(topic, queue_id, lambda pull: pull.target.header.consumer_group == group)
         )
 
     def arrive(self, arrivals: list[Arrival]) -> None:
-        """Note what can newly be read; all whom it concerns are answered at the end of the loop's turn."""
+        """Wake the held pulls that messages match; they are answered at the end of the loop's turn."""
         if awake := self._hold.arrive(arrivals):
             if not self._awake:
                 asyncio.get_running_loop().call_soon(self._answer_awake)
             self._awake += awake
 
     def expire(self, ahead_ms: int = 0) -> None:
-        """Answer the pulls whose time is up, or will be in ``ahead_ms``; call it every second."""
+        """Answer the pulls whose deadline has passed, or will in ``ahead_ms``; call it every second."""
         self._serve_again(self._hold.expire(self._clock.monotonic_ms() + ahead_ms))
 
     def closed(self, session: Session) -> None:
-        """Forget the pulls of a connection that is gone."""
+        """Drop the held pulls of a closed connection."""
         self._hold.forget(session)
 
     def _answer_awake(self) -> None:
         awake, self._awake = self._awake, []
-        awake.sort(key=lambda pull: id(pull.session))  # answers to one session leave together
+        awake.sort(key=lambda pull: id(pull.session))  # responses to one session are sent together
         self._serve_again(awake, by_arrival=True)
 
     def _serve(self, pulls: list[PullRow]) -> None:
-        """Ask for pulls that are judged, and answer or hold them."""
+        """Add checked pulls to the bulk read, and answer or hold them."""
         while pulls:
             some = pulls[:PULLS_MAX]
             self._bulk.begin()
             for pull in some:
-                self._asks.ask(pull)
+                self._reader.add(pull)
             pulls = self._answer(some) + pulls[PULLS_MAX:]
 
     def _serve_again(self, pulls: Sequence[PullRow], *, by_arrival: bool = False) -> None:
-        """Serve pulls that were held: those that may still be given something."""
-        going_on: list[PullRow] = []
+        """Serve pulls that were held, unless a new check refuses them."""
+        allowed: list[PullRow] = []
         is_out_of_date = self._subscriptions.is_out_of_date
         for pull in pulls:
-            if not is_out_of_date(pull.target.wanted) or self._asks.judge_anew(pull):
-                is_filtered = pull.target.wanted.record_filter is not None
+            if not is_out_of_date(pull.target.pull_filter) or self._reader.check_again(pull):
+                is_filtered = pull.target.pull_filter.record_filter is not None
                 pull.if_nothing = IfNothing.HOLD_ON if by_arrival and is_filtered else IfNothing.ANSWER
-                going_on.append(pull)
-        self._serve(going_on)
+                allowed.append(pull)
+        self._serve(allowed)
 
     def _answer(self, pulls: list[PullRow], begun: Sequence[tuple[Read, int, int]] = ()) -> list[PullRow]:
-        """Answer or hold pulls that were asked for; returns those whose sessions are to take others first.
+        """Answer or hold the pulls of the bulk read; return those left when a session becomes congested.
 
         Args:
-            begun: reads, and from which to before which of the pulls are theirs.
+            begun: reads, each with the begin and end of its pulls in ``pulls``.
         """
         first = 0
         while first < len(pulls):
@@ -223,15 +223,15 @@ class PullRequests:
             for read, begin, behind in begun:
                 if first < behind and begin < end:
                     read.position = pulls[min(behind, end) - 1].row[FRAME_END]
-                read.commands_end = read.position  # what follows is looked at next
+                read.commands_end = read.position  # the frames after it are read by the next call
             self._conclude(pulls[first:end], answered)
             first = end
             if first < len(pulls) and any(pull.session.congested for pull in pulls[first:]):
-                break  # what is left is read or asked for again, by whoever may wait
+                break  # the others are read from their frames again, or added again by ``_serve``
         return pulls[first:]
 
     def _conclude(self, pulls: Sequence[PullRow], answered: list[Answered]) -> None:
-        """Let pulls be answered or held; all that comes of them is noted before anybody is told."""
+        """Answer or hold pulls; all their offsets are recorded before the first response is sent."""
         results = iter(answered)
         notes: list[tuple[str, int, int, int]] = []
         sessions: list[Session] = []
@@ -251,11 +251,11 @@ class PullRequests:
                 notes.append((target.key, queue_id, commit_offset, next_offset))
                 if commit_offset > row[QUEUE_OFFSET] or (commit_offset > 0 and state in _UNSURE):
                     self._offsets.warn_if_ahead(target.key, queue_id, commit_offset)
-        self._offsets.note_pulls(notes)
+        self._offsets.record_pulls(notes)
         self._send_found(sessions, answered)
         now_ms = self._clock.monotonic_ms() if rest else 0
         for pull, one in rest:
-            pull.row[COMMIT_OFFSET] = NOTHING_TO_COMMIT  # that is done
+            pull.row[COMMIT_OFFSET] = NOTHING_TO_COMMIT  # it is committed: a held pull must not repeat it
             if pull.answer is not None:
                 pull.session.send(pull.answer)
                 self._rates.rare_pulls += 1
@@ -263,7 +263,7 @@ class PullRequests:
                 attempt(pull.session, (pull.command,), self._end, pull, one, now_ms)
 
     def _end(self, pull: PullRow, one: Answered | None, now_ms: int) -> None:
-        """Hold or answer a pull for which the leaf operations have found nothing."""
+        """Hold, answer or read by a reading a pull for which the leaf operations have found nothing."""
         if one is not None and one.outcome == ReadOutcome.NONE_WANTED:
             where = one.next_offset, one.min_offset, one.max_offset
             self._settle(pull, GetResult(GetStatus.NO_MATCHED_MESSAGE, *where, []))
@@ -278,7 +278,7 @@ class PullRequests:
             self._read_slowly(pull)
 
     def _send_found(self, sessions: Sequence[Session], answered: Sequence[Answered]) -> None:
-        """Send answers: those of a session that lie side by side together."""
+        """Send the responses with messages; adjacent ones to the same session are sent together."""
         begin = end = 0
         last: Session | None = None
         for session, one in zip(sessions, answered, strict=True):
@@ -291,15 +291,15 @@ class PullRequests:
             last.send(self._bulk.answers(begin, end))
         found = [one.record_count for one in answered if one.outcome == _FOUND_SOME]
         self._rates.found.total += len(found)
-        self._rates.given.total += sum(found)
+        self._rates.delivered.total += sum(found)
 
     def _read_slowly(self, pull: PullRow) -> None:
         """Read a pull's messages by a reading, which may wait for the disk."""
         self._rates.rare_pulls += 1
-        target, wanted = pull.target, pull.target.wanted
+        target, pull_filter = pull.target, pull.target.pull_filter
         reading = self._store.readings.get(
             *(*target.queue, pull.queue_offset, pull.max_count, pull.max_bytes),
-            *(wanted.tags_codes, wanted.record_filter),
+            *(pull_filter.tags_codes, pull_filter.record_filter),
         )
         settle = partial(self._settle, pull)
         refusal = self._reads.answer(pull.session, pull.command, reading, settle)
@@ -307,7 +307,7 @@ class PullRequests:
             pull.session.send(refusal)
 
     def _settle(self, pull: PullRow, result: GetResult) -> None:
-        """Answer a pull by what was read for it, or hold it, or hold it on."""
+        """Answer a pull with the result of a read, or hold it, or hold it on."""
         now_ms = self._clock.monotonic_ms()
         if pull.if_nothing is IfNothing.HOLD:
             if _code(pull, result) is ResponseCode.PULL_NOT_FOUND and self._wait(pull, now_ms):
@@ -322,15 +322,14 @@ class PullRequests:
         self._send(pull, result)
 
     def _wait(self, pull: PullRow, now_ms: int) -> bool:
-        """Hold a pull, if it may wait and there is room."""
+        """Hold a pull if it may wait and there is room; return whether it needs no response now."""
         wait_ms = min(pull.row[SUSPEND_MS], SUSPEND_MS_MAX)
         if self._short_polling_ms is not None:
             wait_ms = self._short_polling_ms
         if not pull.row[SYS_FLAG] & PullFlag.SUSPEND or wait_ms <= 0:
             return False
-        if self._offsets.is_any_reset and (reset := self._asks.reset_of(pull)) is not None:
-            # it came while the pull was being read for
-            pull.session.send(reset)
+        if self._offsets.is_any_reset and (reset := self._reader.reset_answer(pull)) is not None:
+            pull.session.send(reset)  # the reset came during the read
             return True
         pull.wait_until(now_ms + wait_ms)
         return self._hold.hold(pull)
@@ -338,11 +337,11 @@ class PullRequests:
     def _send(self, pull: PullRow, result: GetResult) -> None:
         topic, queue_id = pull.target.queue
         group = pull.target.header.consumer_group
-        self._offsets.note_pulled(group, topic, queue_id, result.next_offset)
+        self._offsets.record_pulled(group, topic, queue_id, result.next_offset)
         where = 0, result.next_offset, result.min_offset, result.max_offset
         if result.status is GetStatus.FOUND:
             self._rates.found.total += 1
-            self._rates.given.total += len(result.sizes)
+            self._rates.delivered.total += len(result.sizes)
             size = sum(result.sizes)
             pull.session.send(b"".join((_FOUND.encode(pull.command, where, size), *result.runs)))
             return
@@ -352,7 +351,7 @@ class PullRequests:
 
 
 def _code(pull: PullRow, result: GetResult) -> ResponseCode:
-    """Return the response code of a read; of an empty queue the first offset is right, any other is not."""
+    """Return the response code of a read; in an empty queue only offset 0 is right."""
     if result.status in _EMPTY and pull.row[QUEUE_OFFSET] == 0:
         return ResponseCode.PULL_NOT_FOUND
     return CODES[result.status]

@@ -1,11 +1,11 @@
-"""Pulls as rows: read from frames or made of commands, judged, and asked of the store."""
+"""Pulls as rows: read from frames or built from commands, checked, and added to the store's bulk read."""
 
 from collections.abc import Container
 from enum import Enum, auto
 from typing import Final
 
 from cometmq.broker.refused import code_of
-from cometmq.broker.requests.pull_targets import NOBODY, PullTarget, PullTargets
+from cometmq.broker.requests.pull_targets import UNCACHED, PullTarget, PullTargets
 from cometmq.broker.state.offsets import Offsets
 from cometmq.broker.state.rates import Rates
 from cometmq.errors import CometMQError
@@ -36,37 +36,37 @@ from cometmq.wire.frame import FRAME_LENGTH_MAX, Command, SerializeType, respons
 from cometmq.wire.headers import PullResponseHeader, fields
 
 BYTES_MAX: Final = FRAME_LENGTH_MAX - 65_536
-"""The most a pull may ask for; RocketMQ has 128 MiB, which no client's frame could hold."""
+"""Most bytes of records for one pull; RocketMQ allows 128 MiB, which no client's frame could hold."""
 
 _SERIALIZE_TYPES: Final = tuple(SerializeType)
 
 
 class IfNothing(Enum):
-    """What becomes of a pull for which nothing is found."""
+    """The next step of a pull for which no messages are found."""
 
     HOLD = auto()
-    """It is held if its queue has nothing new: it has just come."""
+    """Hold it if its queue has nothing new: it has just come."""
     HOLD_ON = auto()
-    """It is held again if what is new is not wanted: it has a filter that only a look at messages decides."""
+    """Hold it again if no new message matches: its filter reads properties."""
     ANSWER = auto()
-    """It is answered: its time is up, or something that it wanted has come."""
+    """Answer it: its deadline has passed, or a matching message had arrived."""
 
 
 class PullRow:
-    """A pull that was read and judged (a ``cluster.hold.HeldPull``).
+    """A pull that was read and checked (a ``cluster.hold.HeldPull``).
 
     Attributes:
-        target: what it may be given; ``NOBODY`` if it is refused.
+        target: its queue and filter; ``UNCACHED`` if it is refused.
         row: its numbers: see ``kernels.pulls.rows.FRAME_AT`` and the others.
-        queue_offset: where to look: behind what was looked at before it was held.
-        if_nothing: what becomes of it if nothing is found.
-        queue: topic and id of its queue, of one that is held.
-        tags_codes: the hashes of the wanted tags, None for any, of one that is held.
-        deadline_ms: when it has been held long enough, on the monotonic clock; 0 unless it is held.
-        answer: what it is answered, of one that is DECIDED.
+        queue_offset: where to read: after the messages that were read before it was held.
+        if_nothing: the next step if no messages are found.
+        queue: topic and id of its queue; set when it is held.
+        tags_codes: the hashes of the accepted tags, None for any; set when it is held.
+        deadline_ms: the end of the hold, on the monotonic clock; 0 unless it is held.
+        answer: the response to it if its state is DECIDED.
     """
 
-    # What differs of few is not set for each: that takes time.
+    # Class attributes: to set these for each pull would take time, and few differ.
     if_nothing = IfNothing.HOLD
     deadline_ms = 0
     answer: Command | None = None
@@ -80,24 +80,24 @@ class PullRow:
         self.queue_offset = row[QUEUE_OFFSET]
 
     def wait_until(self, deadline_ms: int) -> None:
-        """Be one that is held."""
-        self.queue, self.tags_codes = self.target.queue, self.target.wanted.tags_codes
+        """Set the attributes of a held pull."""
+        self.queue, self.tags_codes = self.target.queue, self.target.pull_filter.tags_codes
         self.deadline_ms = deadline_ms
 
     @property
     def command(self) -> Command:
-        """The request, as far as its answer depends on it."""
+        """The request, with the fields that its response depends on."""
         row = self.row
         return Command(self.target.code, row[NUMBER], serialize_type=_SERIALIZE_TYPES[row[IS_BINARY]])
 
     @property
     def max_count(self) -> int:
-        """The most messages that it may be given."""
+        """Most messages in its response."""
         return max(self.row[MAX_COUNT], 1)
 
     @property
     def max_bytes(self) -> int:
-        """The most bytes of records that it may be given."""
+        """Most bytes of records in its response."""
         return min(max(self.row[MAX_BYTES], BYTES_MIN), BYTES_MAX)
 
     @property
@@ -106,8 +106,8 @@ class PullRow:
         return self.session
 
 
-class PullAsks:
-    """Reads and judges pulls, and asks the store for their messages."""
+class PullReader:
+    """Reads and checks pulls, and adds them to the store's bulk read."""
 
     def __init__(self, store: MessageStore, targets: PullTargets, offsets: Offsets, rates: Rates) -> None:
         self._store = store
@@ -118,7 +118,7 @@ class PullAsks:
         self._rows = PullRows()
 
     def read(self, ops: PullOps, read: Read, end: int, pulls: list[PullRow]) -> None:
-        """Read the pulls that a read begins with, and ask the store for them."""
+        """Read the pulls at the ``position`` of a read up to ``end``, and add them to the bulk read."""
         targets = self._targets
         count, _, read.commands_end = ops.read(read.data, read.position, end, self._rows, targets.table)
         self._rates.pull_rows[ops.body] += count
@@ -133,38 +133,38 @@ class PullAsks:
             if end_known < count:
                 row = rows[end_known].tolist()
                 number = row[TARGET]
-                target = NOBODY if number == NO_TARGET else by_number[number]
+                target = UNCACHED if number == NO_TARGET else by_number[number]
                 pulls.append(pull := PullRow(read.session, target, row))
-                if target is NOBODY:
-                    self._judge(pull, read)
+                if target is UNCACHED:
+                    self._check(pull, read)
                 else:
-                    self.ask(pull)
+                    self.add(pull)
                     known[number, QUEUE_NUMBER] = self._reads.number_of(*target.queue)
             at = end_known + 1
 
-    def _judge(self, pull: PullRow, read: Read) -> None:
-        """Judge a pull whose target is not known; refuse it, or ask the store for it."""
+    def _check(self, pull: PullRow, read: Read) -> None:
+        """Check a pull whose target is not cached; refuse it, or add it to the bulk read."""
         row = pull.row
         frame = read.data[row[FRAME_AT] : row[FRAME_END]]
         try:
             if row[TARGET] == NO_TARGET:
-                pull.target = self._targets.learn(frame, row, self._rows.keys)
+                pull.target = self._targets.check_new(frame, row, self._rows.keys)
             else:
-                pull.target = self._targets.judge_frame(frame)
+                pull.target = self._targets.check_frame(frame)
         except CometMQError as error:
             self._decide(pull, response(pull.command, code_of(error), str(error)))
         else:
-            self.ask(pull)
+            self.add(pull)
 
     def _decide(self, pull: PullRow, answer: Command) -> None:
-        """Have a pull answered without a look at the store; it commits nothing."""
+        """Set the response to a pull that neither reads the store nor commits."""
         pull.answer = answer
         pull.row[STATE], pull.row[COMMIT_OFFSET] = PullState.DECIDED, NOTHING_TO_COMMIT
 
-    def ask(self, pull: PullRow) -> None:
-        """Ask the store for a pull's messages, unless it is to be told of a reset, or a reading is needed."""
+    def add(self, pull: PullRow) -> None:
+        """Add a pull to the store's bulk read, unless an offset reset answers it or it needs a reading."""
         row, target, session = pull.row, pull.target, pull.session
-        if self._offsets.is_any_reset and (reset := self.reset_of(pull)) is not None:
+        if self._offsets.is_any_reset and (reset := self.reset_answer(pull)) is not None:
             self._decide(pull, reset)
         elif target.is_rare or session.congested or session.closed:
             row[STATE] = PullState.RARE
@@ -180,13 +180,13 @@ class PullAsks:
                 row[IS_BINARY],
             )
 
-    def reset_of(self, pull: PullRow) -> Command | None:
-        """Return the answer that tells a pull where to go on, if its offset was reset; once for each reset.
+    def reset_answer(self, pull: PullRow) -> Command | None:
+        """Return the response with the new offset if it was reset, once for each reset; else None.
 
-        Also if it begins there: what its client has pulled and not handled yet does not count any more.
+        Also if the pull begins there: its client must drop the messages that it has pulled but not handled.
         """
         topic, queue_id = pull.target.queue
-        offset = self._offsets.take_reset(pull.target.header.consumer_group, topic, queue_id)
+        offset = self._offsets.pop_reset(pull.target.header.consumer_group, topic, queue_id)
         if offset is None:
             return None
         low, high = (
@@ -196,12 +196,12 @@ class PullAsks:
         answer = fields(PullResponseHeader(0, offset, low, high))
         return response(pull.command, ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET", answer)
 
-    def judge_anew(self, pull: PullRow) -> bool:
-        """Judge a pull that was held, as something has changed; refuse it if that is the word now."""
+    def check_again(self, pull: PullRow) -> bool:
+        """Check a held pull by the present state; send the error and return False if it is refused now."""
         try:
-            pull.target = self._targets.judge_anew(pull.target)
+            pull.target = self._targets.check_again(pull.target)
         except CometMQError as error:
             pull.session.send(response(pull.command, code_of(error), str(error)))
             return False
-        pull.queue_offset = pull.row[QUEUE_OFFSET]  # what was not wanted before may be now
+        pull.queue_offset = pull.row[QUEUE_OFFSET]  # messages that did not match before may match now
         return True

@@ -1,7 +1,7 @@
-"""What pulls may be given, judged once and remembered until something changes that it depends on.
+"""The cache of checked pulls: which queue and filter a pull has, until topics, groups or consumers change.
 
-``Subscriptions`` alone judges. Its verdicts are remembered by what a pull says of group, topic and filter, in
-a table that the leaf operations search: see ``kernels.pulls.pull_table``.
+``Subscriptions`` checks pulls. Its results are cached by the group, topic and filter in a pull, in a table
+that the leaf operations search: see ``kernels.pulls.pull_table``.
 """
 
 from dataclasses import dataclass
@@ -28,50 +28,51 @@ from cometmq.wire.frame import decode
 from cometmq.wire.headers import PullHeader, parse
 
 TARGETS_MAX: Final = 100_000
-"""So much is remembered."""
+"""Most targets that are cached."""
 
 _TARGETS_ROOM: Final = 64
 
 
 @dataclass(slots=True, eq=False)
 class PullTarget:
-    """A queue, and what somebody may be given of it.
+    """A queue with the filter of pulls from it.
 
     Attributes:
         code: of the request.
-        header: of a pull that was judged so; what may differ from pull to pull in it says nothing.
+        header: of the first such pull; its fields that differ from pull to pull are ignored.
         key: of group and topic among the offsets.
         queue: topic and id of the queue.
-        wanted: what may be given.
-        tags_codes: hashes of the wanted tags; None for any.
-        is_rare: whether something else than tags decides, so that leaf operations cannot answer.
+        pull_filter: the filter of messages.
+        tags_codes: hashes of the accepted tags; None for any.
+        is_rare: whether not only tags are compared, so that the leaf operations cannot answer.
     """
 
     code: int
     header: PullHeader
     key: str
     queue: tuple[str, int]
-    wanted: PullFilter
+    pull_filter: PullFilter
     tags_codes: frozenset[int] | None
     is_rare: bool
 
 
-NOBODY: Final = PullTarget(
+UNCACHED: Final = PullTarget(
     0, PullHeader("", "", 0, 0, 0, 0, 0, 0), "", ("", 0), PullFilter(), None, is_rare=True
 )
-"""The target of pulls that are refused, and in place of those that are judged each time."""
+"""Stands for the target of a pull that is refused, or that is checked each time."""
 
 
 class PullTargets:
-    """Judges pulls, and remembers the verdicts.
+    """Checks pulls, and caches their targets.
 
     Args:
         lite_pull: whether LITE_PULL_MESSAGE is answered.
 
     Attributes:
-        by_number: what is known, ``NOBODY`` for what is judged each time.
-        table: the numbers of those that are known.
-        known: int64, a row for each number: see ``kernels.pulls.rows.QUEUE_NUMBER`` and the other.
+        by_number: the cached targets, ``UNCACHED`` for those that are checked each time.
+        table: the numbers of cached targets.
+        known: ``int64[n, TARGET_SIZE]``, a row for each number: see ``kernels.pulls.rows.QUEUE_NUMBER`` and
+            ``IS_FILTERED``.
     """
 
     known: Longs
@@ -80,51 +81,51 @@ class PullTargets:
         self._subscriptions = subscriptions
         self._lite_pull = lite_pull
         self.table = PullTable()
-        subscriptions.when_changed(self.forget)
-        self.forget()
+        subscriptions.when_changed(self.clear)
+        self.clear()
 
-    def forget(self, *_: object) -> None:
-        """Forget all verdicts: something has changed that they depend on."""
+    def clear(self, *_: object) -> None:
+        """Drop all cached targets: topics, groups or consumers have changed."""
         self.table.clear()
         self.by_number: list[PullTarget] = []
         self.known = np.empty((_TARGETS_ROOM, TARGET_SIZE), np.int64)
 
-    def judge(self, code: int, header: PullHeader) -> PullTarget:
-        """Judge a pull. Raises CometMQError if it must be refused."""
+    def check(self, code: int, header: PullHeader) -> PullTarget:
+        """Check a pull and return its target. Raises CometMQError if it must be refused."""
         if code == RequestCode.LITE_PULL_MESSAGE and not self._lite_pull:
             raise Refused(
                 ResponseCode.NO_PERMISSION,
                 "LITE_PULL_MESSAGE is switched off here: set litePullMessageEnable, or send PULL_MESSAGE",
             )
-        return self._judged(code, header)
+        return self._check_target(code, header)
 
-    def judge_frame(self, frame: bytes) -> PullTarget:
-        """Judge the pull of a frame. Raises CometMQError if it must be refused."""
+    def check_frame(self, frame: bytes) -> PullTarget:
+        """Check the pull in a frame and return its target. Raises CometMQError if it must be refused."""
         command = decode(frame)
-        return self.judge(command.code, parse(PullHeader, command.ext_fields))
+        return self.check(command.code, parse(PullHeader, command.ext_fields))
 
-    def judge_anew(self, target: PullTarget) -> PullTarget:
-        """Judge again. Raises CometMQError if pulls must be refused now."""
-        return self._judged(target.code, target.header)
+    def check_again(self, target: PullTarget) -> PullTarget:
+        """Return the present target of such pulls. Raises CometMQError if they must be refused now."""
+        return self._check_target(target.code, target.header)
 
-    def learn(self, frame: bytes, row: list[int], keys: Bytes) -> PullTarget:
-        """Judge a pull whose target is not known, and remember the verdict. Raises CometMQError.
+    def check_new(self, frame: bytes, row: list[int], keys: Bytes) -> PullTarget:
+        """Check a pull whose target is not cached, and cache it. Raises CometMQError if it must be refused.
 
         Args:
-            row: as ``PullOps.read`` makes it.
-            keys: the keys that the table did not have.
+            row: the numbers of ``PullOps.read``.
+            keys: the keys that the table did not have, ``uint8[n]``.
         """
         key = keys[row[UNKNOWN_AT] : row[UNKNOWN_END]]
-        target = NOBODY
+        target = UNCACHED
         try:
-            target = self.judge_frame(frame)  # which may change something
+            target = self.check_frame(frame)  # it may create a group, which clears the cache
         finally:
-            self._remember(key, row[HASH], NOBODY if target.is_rare else target)
+            self._add(key, row[HASH], UNCACHED if target.is_rare else target)
         return target
 
-    def _remember(self, key: Bytes, key_hash: int, target: PullTarget) -> None:
+    def _add(self, key: Bytes, key_hash: int, target: PullTarget) -> None:
         if self.table.count >= TARGETS_MAX:
-            self.forget()
+            self.clear()
         if (number := self.table.put(key, key_hash)) == len(self.by_number):
             self.by_number.append(target)
             if number == len(self.known):
@@ -132,16 +133,16 @@ class PullTargets:
             self.known[number, QUEUE_NUMBER] = NO_NUMBER
             self.known[number, IS_FILTERED] = target.tags_codes is not None
 
-    def _judged(self, code: int, header: PullHeader) -> PullTarget:
-        wanted = self._subscriptions.wanted(header)
-        group, topic, tags_codes = header.consumer_group, header.topic, wanted.tags_codes
+    def _check_target(self, code: int, header: PullHeader) -> PullTarget:
+        pull_filter = self._subscriptions.check_pull(header)
+        group, topic, tags_codes = header.consumer_group, header.topic, pull_filter.tags_codes
         is_by_tags = tags_codes is None or (isinstance(tags_codes, frozenset) and bool(tags_codes))
         return PullTarget(
             code,
             header,
             key_of(group, topic),
             (topic, header.queue_id),
-            wanted,
+            pull_filter,
             tags_codes if isinstance(tags_codes, frozenset) else None,
-            not is_by_tags or wanted.record_filter is not None,
+            not is_by_tags or pull_filter.record_filter is not None,
         )

@@ -1,8 +1,8 @@
-"""RECALL_MESSAGE: a producer takes back a timed message, as long as it waits.
+"""RECALL_MESSAGE: a producer recalls a timed message that is not yet due.
 
-What is stored is one more timed message: it comes up with the one that it takes back, and neither is given
-out. The broker does not look whether there is such a message. (RocketMQ: RecallMessageProcessor.java; for
-the handle, SendMessageProcessor.attachRecallHandle.)
+The request stores one more timed message: it is due with the message that it recalls, and neither is
+delivered. The broker does not check whether the recalled message exists. (RocketMQ:
+RecallMessageProcessor.java; for the handle, SendMessageProcessor.attachRecallHandle.)
 """
 
 from typing import Final
@@ -13,8 +13,7 @@ from cometmq.broker.refused import Refused, code_of
 from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.rates import Rates
 from cometmq.broker.state.topics import PERM_WRITE, TIMER_TOPIC, Topics
-from cometmq.broker.timed.delays import Delays
-from cometmq.broker.timed.timed_message import taking_back
+from cometmq.broker.timed.delays import Delays, recall_property
 from cometmq.errors import CometMQError, FormatError, MessageIllegal, StoreNotWritable
 from cometmq.format import properties
 from cometmq.format.layout import RETRY_PREFIX
@@ -42,23 +41,23 @@ from cometmq.wire.recall_handle import parse as parse_handle
 BODY: Final = b"0"
 TAG: Final = "_RECALL_TAG_"
 SHOWN_LENGTH: Final = 80
-"""Longer words are cut in an error's text, characters."""
+"""Most characters of a handle's part that an error shows."""
 
 
 def handle_of(message: NewMessage, broker_name: str) -> str | None:
-    """Give what a message is taken back by; None if it does not wait for a time, or is a consumer's retry."""
+    """Return the handle to recall a message by; None if it is not a timed one, or is a consumer's retry."""
     if message.topic != TIMER_TOPIC:
         return None
     named = properties.decode(message.properties)
     topic = named[REAL_TOPIC]
     if topic.startswith(RETRY_PREFIX):
         return None
-    time = int(named[TIMER_OUT_MS]) + 1  # what asks for this time is rounded down to that of the message
+    time = int(named[TIMER_OUT_MS]) + 1  # a message for this time is rounded down to the same slot
     return str(RecallHandle(topic, broker_name, str(time), named[UNIQ_KEY]))
 
 
 class Recalls:
-    """Takes messages back.
+    """Handles the requests to recall messages.
 
     Args:
         store_host: the broker's address as records hold it.
@@ -87,13 +86,13 @@ class Recalls:
         self._constants = {"MSG_REGION": settings.region_id}
 
     def handlers(self) -> Handlers:
-        """Return what answers which request."""
+        """Return the handler of each request code."""
         return {
             RequestCode.RECALL_MESSAGE: self.handle,
         }
 
     def handle(self, session: Session, command: Command, header: RecallHeader) -> Command | None:
-        """RECALL_MESSAGE; under SYNC_FLUSH it is answered when the disk has what was stored."""
+        """RECALL_MESSAGE; under SYNC_FLUSH it is answered when the stored message is on the disk."""
         try:
             handle = self._check(header)
             self._append(session, header, handle)
@@ -104,15 +103,15 @@ class Recalls:
         answer = response(command, ext_fields=found | self._constants)
         if not self._store.settings.sync_flush or command.is_oneway:
             return answer
-        self._disk_waits.add(lambda _: session.send(answer))  # a success, too, if that takes too long
+        self._disk_waits.add(lambda _: session.send(answer))  # a success even after the timeout
         return None
 
     def _check(self, header: RecallHeader) -> RecallHandle:
-        """Give which message to take back. Raises Refused, in RocketMQ's order and with its codes."""
+        """Return the checked handle. Raises Refused, in RocketMQ's order and with its codes."""
         own, now = self._settings, self._clock.now_ms()
         if not own.recall_message_enable:
             raise Refused(
-                ResponseCode.NO_PERMISSION, "this broker takes no messages back: see recallMessageEnable"
+                ResponseCode.NO_PERMISSION, "this broker recalls no messages: set recallMessageEnable=true"
             )
         if not (own.broker_permission & PERM_WRITE or own.allow_recall_when_broker_not_writeable):
             raise Refused(
@@ -138,16 +137,16 @@ class Recalls:
         if not 0 < time - now < limit_s * 1000:
             raise _illegal(
                 f"message {_cut(handle.unique_id)} is due at {_cut(handle.time)}, now it is {now}: it can be "
-                f"taken back as long as it waits, and none waits longer than {limit_s} s (timerMaxDelaySec)"
+                f"recalled as long as it waits, and none waits longer than {limit_s} s (timerMaxDelaySec)"
             )
         return handle
 
     def _append(self, session: Session, header: RecallHeader, handle: RecallHandle) -> None:
-        """Store what takes a message back. Raises Refused."""
+        """Store the timed message that recalls another one. Raises Refused."""
         now = self._clock.now_ms()
         named = {
             TAGS: TAG,
-            TIMER_DEL_UNIQKEY: taking_back(handle.topic, handle.unique_id, self._store.settings),
+            TIMER_DEL_UNIQKEY: recall_property(handle.topic, handle.unique_id, self._store.settings),
             UNIQ_KEY: handle.unique_id,
             TIMER_DELIVER_MS: handle.time,
             BORN_TIMESTAMP: str(now),
@@ -159,7 +158,7 @@ class Recalls:
             (appended,) = self._store.append([self._delays.waiting(message)])
         except (MessageIllegal, StoreNotWritable) as error:
             raise Refused(
-                ResponseCode.SYSTEM_ERROR, f"message {_cut(handle.unique_id)} is not taken back: {error}"
+                ResponseCode.SYSTEM_ERROR, f"message {_cut(handle.unique_id)} is not recalled: {error}"
             ) from error
         self._rates.stored.total += 1
         self._rates.stored_bytes.total += appended.size
@@ -170,5 +169,5 @@ def _illegal(remark: str) -> Refused:
 
 
 def _cut(text: str) -> str:
-    """Give what an error's text shows of a handle's word."""
+    """Cut a part of a handle for an error's text."""
     return text[:SHOWN_LENGTH]

@@ -1,12 +1,11 @@
-"""What an operator asks one client, by way of the broker that both are connected to.
+"""Requests of operators that the broker forwards to one client, and whose answers it forwards back.
 
-The broker passes the request on, and the client's answer back. (RocketMQ: AdminBrokerProcessor.java,
-callConsumer.)
+(RocketMQ: AdminBrokerProcessor.java, callConsumer.)
 """
 
 from functools import partial
 
-from cometmq.broker.asking import Asking, NoAnswer
+from cometmq.broker.client_calls import ClientCalls, NoAnswer
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused
@@ -21,38 +20,38 @@ from cometmq.wire.headers import ConsumeDirectlyHeader, RunningInfoHeader
 
 
 class Relay:
-    """Passes requests to members of consumer groups, and their answers back."""
+    """Forwards requests to members of consumer groups, and their answers back."""
 
     def __init__(
         self,
         consumers: Consumers[Session],
         store: MessageStore,
         reads: Reads,
-        asking: Asking,
+        calls: ClientCalls,
         *,
         broker_name: str,
     ) -> None:
         self._consumers = consumers
         self._store = store
         self._reads = reads
-        self._asking = asking
+        self._calls = calls
         self._broker_name = broker_name
 
     def handlers(self) -> Handlers:
-        """Return what answers which request."""
+        """Return the handler of each request code."""
         return {
             RequestCode.GET_CONSUMER_RUNNING_INFO: self.running_info,
             RequestCode.CONSUME_MESSAGE_DIRECTLY: self.consume_directly,
         }
 
     def running_info(self, session: Session, command: Command, header: RunningInfoHeader) -> None:
-        """GET_CONSUMER_RUNNING_INFO: how is it doing."""
-        self._pass_on(session, command, header.consumer_group, header.client_id, b"")
+        """GET_CONSUMER_RUNNING_INFO: forward it to a consumer."""
+        self._forward(session, command, header.consumer_group, header.client_id, b"")
 
     def consume_directly(
         self, session: Session, command: Command, header: ConsumeDirectlyHeader
     ) -> Command | None:
-        """CONSUME_MESSAGE_DIRECTLY: handle this message now, whatever the group has committed."""
+        """CONSUME_MESSAGE_DIRECTLY: forward it with a message, which the consumer handles at once."""
         group, client_id = header.consumer_group, header.client_id or ""
         self._member(group, client_id)
         try:
@@ -65,17 +64,18 @@ class Relay:
                 raise Refused(
                     ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {where.physical_offset}"
                 )
-            self._pass_on(session, command, group, client_id, record)
+            self._forward(session, command, group, client_id, record)
 
         return self._reads.answer(session, command, self._store.readings.record(where.physical_offset), make)
 
-    def _pass_on(self, session: Session, command: Command, group: str, client_id: str, body: bytes) -> None:
+    def _forward(self, session: Session, command: Command, group: str, client_id: str, body: bytes) -> None:
         member = self._member(group, client_id)
         named = command.ext_fields | {"brokerName": self._broker_name}
         request = Command(command.code, ext_fields=named, body=body)
-        self._asking.ask(session, command, member, request, partial(_passed_back, client_id))
+        self._calls.call(session, command, member, request, partial(_forwarded_answer, client_id))
 
     def _member(self, group: str, client_id: str) -> Session:
+        """Return the connection of a group's member. Raises Refused if it is not connected."""
         known = self._consumers.find(group)
         for session, member in known.members.items() if known is not None else ():
             if member.client_id == client_id:
@@ -83,7 +83,7 @@ class Relay:
         raise Refused(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{client_id}> not online")
 
 
-def _passed_back(client_id: str, command: Command, answer: Command | NoAnswer) -> Command:
+def _forwarded_answer(client_id: str, command: Command, answer: Command | NoAnswer) -> Command:
     if isinstance(answer, NoAnswer):
         return response(command, answer.code, f"consumer {client_id} {answer.why}")
     return response(command, answer.code, answer.remark, answer.ext_fields, answer.body)

@@ -1,15 +1,15 @@
-"""SEND_REPLY_MESSAGE and its V2: a reply to a request, passed on to the producer that asked.
+"""SEND_REPLY_MESSAGE and its V2: a reply to a request message, pushed to the producer of the request.
 
-Who replies is told whether the producer has taken it. A copy is stored in the topic that the reply is sent
-to, whatever the producer says: for people to look at, so it has no delay, nobody waits until it is on the
-disk, and if it cannot be stored, that is only logged. (RocketMQ: ReplyMessageProcessor.java.)
+The response says whether the producer has accepted it. A copy is stored in the reply's topic in any case, for
+people to read: it has no delay, its response does not wait for the disk, and a failure to store it is only
+logged. (RocketMQ: ReplyMessageProcessor.java.)
 """
 
 import logging
 from functools import partial
 from typing import Final
 
-from cometmq.broker.asking import Asking, NoAnswer
+from cometmq.broker.client_calls import ClientCalls, NoAnswer
 from cometmq.broker.handlers import Handlers
 from cometmq.broker.refused import code_of
 from cometmq.broker.requests.additions import parse as parse_properties
@@ -23,7 +23,6 @@ from cometmq.format.host import host_text
 from cometmq.format.message_id import offset_message_id
 from cometmq.format.properties import PUSH_REPLY_TIME, REPLY_TO_CLIENT, TAGS
 from cometmq.format.sys_flag import COMPRESSED, COMPRESSION_MASK
-from cometmq.io.clock import Clock
 from cometmq.net.boundary import attempt
 from cometmq.net.server import Session
 from cometmq.store.append import NewMessage
@@ -34,16 +33,16 @@ from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import PushReplyHeader, SendHeader, fields
 
 NOT_STORED: Final = {"msgId": "0", "queueOffset": "0"}
-"""What is answered of a reply that is passed on only: clients want these fields."""
+"""Response fields of a reply without a stored copy: clients need them."""
 
 _log = logging.getLogger(__name__)
 
 
 class ReplyRequests:
-    """Takes replies, passes them on and answers.
+    """Pushes replies to the producers of requests, and stores copies of them.
 
     Args:
-        constants: fields that each answer carries, and properties that each reply gets.
+        constants: fields of each response, and properties that each reply gets.
         store_host: the broker's address as records hold it.
         stores: whether copies are stored.
     """
@@ -53,9 +52,8 @@ class ReplyRequests:
         store: MessageStore,
         targets: Targets,
         producers: Producers[Session],
-        asking: Asking,
+        calls: ClientCalls,
         rates: Rates,
-        clock: Clock,
         *,
         store_host: bytes,
         constants: dict[str, str],
@@ -64,15 +62,15 @@ class ReplyRequests:
         self._store = store
         self._targets = targets
         self._producers = producers
-        self._asking = asking
+        self._calls = calls
         self._rates = rates
-        self._clock = clock
+        self._clock = store.clock
         self._store_host = store_host
         self._constants = constants
         self._stores = stores
 
     def handlers(self) -> Handlers:
-        """Return what answers which request."""
+        """Return the handler of each request code."""
         return {
             RequestCode.SEND_REPLY_MESSAGE: self.handle,
             RequestCode.SEND_REPLY_MESSAGE_V2: self.handle,
@@ -81,13 +79,13 @@ class ReplyRequests:
     def handle(self, session: Session, command: Command, header: SendHeader) -> Command | None:
         """SEND_REPLY_MESSAGE and SEND_REPLY_MESSAGE_V2."""
         try:
-            return self._take(session, command, header)
+            return self._handle(session, command, header)
         except CometMQError as error:
             self._rates.refused.total += 1
             return response(command, code_of(error), str(error), self._constants)
 
-    def _take(self, session: Session, command: Command, header: SendHeader) -> Command | None:
-        """Check a reply, store its copy and pass it on. Raises CometMQError: see ``code_of``."""
+    def _handle(self, session: Session, command: Command, header: SendHeader) -> Command | None:
+        """Check a reply, store its copy and push it. Raises CometMQError: see ``code_of``."""
         target = self._targets.find(header, command.version)
         queue_id = self._targets.queue_id(header.queue_id, target)
         size_max = self._store.settings.max_message_size
@@ -96,7 +94,7 @@ class ReplyRequests:
                 f"the reply's body has {len(command.body)} bytes: send 1 to {size_max} (maxMessageSize)"
             )
         if target.creation is not None:
-            self._take_later(session, command, header, target.creation)
+            self._handle_later(session, command, header, target.creation)
             return None
         named = parse_properties(header.properties) | self._constants
         message = NewMessage(
@@ -113,12 +111,12 @@ class ReplyRequests:
             header.reconsume_times,
         )
         stored = self._store_copy(message) if self._stores else {}
-        return self._pass_on(session, command, header, named, {"queueId": str(queue_id)} | stored)
+        return self._push(session, command, header, named, {"queueId": str(queue_id)} | stored)
 
-    def _take_later(
+    def _handle_later(
         self, session: Session, command: Command, header: SendHeader, creation: Change[TopicConfig]
     ) -> None:
-        """Handle a reply once its topic is known; refuse it if the disk refuses the topic."""
+        """Handle a reply once its topic is published; refuse it if the disk refuses the topic."""
 
         def again() -> None:
             answer = self.handle(session, command, header)
@@ -136,18 +134,18 @@ class ReplyRequests:
         creation.when_saved(go_on)
 
     def _store_copy(self, message: NewMessage) -> dict[str, str]:
-        """Store the copy; give what the answer says of it."""
+        """Store the copy; return the response fields of its place, none if it cannot be stored."""
         try:
             (appended,) = self._store.append([message])
         except (StoreNotWritable, MessageIllegal) as error:
-            _log.warning("a reply is passed on, but not stored in topic %s: %s", message.topic, error)
+            _log.warning("a reply is pushed, but not stored in topic %s: %s", message.topic, error)
             return {}
         self._rates.stored.total += 1
         self._rates.stored_bytes.total += appended.size
         message_id = offset_message_id(self._store_host, appended.physical_offset)
         return {"msgId": message_id, "queueOffset": str(appended.queue_offset)}
 
-    def _pass_on(
+    def _push(
         self,
         session: Session,
         command: Command,
@@ -155,19 +153,21 @@ class ReplyRequests:
         named: dict[str, str],
         place: dict[str, str],
     ) -> Command | None:
-        """Ask the producer to take a reply; give the answer if there is none to ask. Raises Refused."""
+        """Push a reply to the producer; return the response if there is no such producer. Raises Refused."""
         client_id = named.get(REPLY_TO_CLIENT)
         if client_id is None:
-            return self._not_taken(command, place, f"reply message properties[{REPLY_TO_CLIENT}] is null")
+            return self._failure(command, place, f"reply message properties[{REPLY_TO_CLIENT}] is null")
         client = self._producers.find(client_id)
         if client is None:
             why = f"push reply message fail, channel of <{client_id}> not found."
-            return self._not_taken(command, place, why)
-        request = self._push(session, header, named, command.body)
-        self._asking.ask(session, command, client, request, partial(self._answer, client_id, place))
+            return self._failure(command, place, why)
+        request = self._push_request(session, header, named, command.body)
+        self._calls.call(session, command, client, request, partial(self._answer, client_id, place))
         return None
 
-    def _push(self, session: Session, header: SendHeader, named: dict[str, str], body: bytes) -> Command:
+    def _push_request(
+        self, session: Session, header: SendHeader, named: dict[str, str], body: bytes
+    ) -> Command:
         now_ms = self._clock.now_ms()
         pushed = PushReplyHeader(
             producer_group=header.producer_group,
@@ -190,16 +190,16 @@ class ReplyRequests:
     def _answer(
         self, client_id: str, place: dict[str, str], command: Command, answer: Command | NoAnswer
     ) -> Command:
-        """Tell who replied whether the producer has taken it."""
+        """Build the response to a reply: whether the producer has accepted it."""
         if isinstance(answer, NoAnswer):
             why = f"it {answer.why}"
         elif answer.code != ResponseCode.SUCCESS:
             why = answer.remark or f"code {answer.code}"
         else:
             return response(command, ext_fields=NOT_STORED | place | self._constants)
-        return self._not_taken(command, place, f"push reply message to {client_id} fail: {why}")
+        return self._failure(command, place, f"push reply message to {client_id} fail: {why}")
 
-    def _not_taken(self, command: Command, place: dict[str, str], why: str) -> Command:
-        _log.info("a reply reached nobody: %s", why)
-        told = place if "msgId" in place else {}
-        return response(command, ResponseCode.SYSTEM_ERROR, why, told | self._constants)
+    def _failure(self, command: Command, place: dict[str, str], why: str) -> Command:
+        _log.info("a reply did not reach its producer: %s", why)
+        stored = place if "msgId" in place else {}
+        return response(command, ResponseCode.SYSTEM_ERROR, why, stored | self._constants)

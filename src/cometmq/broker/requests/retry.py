@@ -1,6 +1,6 @@
-"""CONSUMER_SEND_MSG_BACK: what a consumer could not handle comes again, or goes to the dead letters.
+"""CONSUMER_SEND_MSG_BACK: retry a message that a consumer could not handle, or move it to the dead letters.
 
-It comes again after a delay: of the level that the consumer asks for, or of one that grows with each try.
+It is delivered again after a delay: of the level in the request, or of one that rises with each retry.
 (RocketMQ: AbstractSendMessageProcessor.consumerSendMsgBack.)
 """
 
@@ -33,14 +33,14 @@ from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import SendBackHeader
 
 FIRST_DELAY_LEVEL: Final = 3
-"""Of the first retry, when the consumer leaves it to the broker; each further one is higher."""
+"""Delay level of the first retry if the request has none; it rises with each further retry."""
 
 RECONSUME_TIMES_MAX: Final = 2**31 - 1
-"""What a record can hold."""
+"""The largest number that a record can hold."""
 
 
 class Retries:
-    """Takes messages back."""
+    """Stores messages that consumers send back for another delivery."""
 
     def __init__(
         self,
@@ -65,13 +65,13 @@ class Retries:
         self._delays = delays
 
     def handlers(self) -> Handlers:
-        """Return what answers which request."""
+        """Return the handler of each request code."""
         return {
             RequestCode.CONSUMER_SEND_MSG_BACK: self.send_back,
         }
 
     def send_back(self, session: Session, command: Command, header: SendBackHeader) -> Command | None:
-        """Append the message once more, under the group's retry or dead letter topic."""
+        """CONSUMER_SEND_MSG_BACK: append the message again, to the group's retry topic or dead letters."""
         group = self._groups.find_or_create(header.group)
         if group is None:
             raise Refused(
@@ -95,7 +95,7 @@ class Retries:
         group: GroupConfig,
         data: bytes | None,
     ) -> Command | None:
-        """Append the message, once the disk has its topic; answer once the name servers know that, too."""
+        """Append the message once its topic is saved; answer once that is published, too."""
         if data is None:
             raise Refused(
                 ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.physical_offset}"
@@ -115,9 +115,10 @@ class Retries:
             )
 
         def append() -> Command:
-            appended = self._store.append([self._delays.waiting(self._again(record, header, topic, is_dead))])
+            message = self._delays.waiting(self._message(record, header, topic, is_dead))
+            (appended,) = self._store.append([message])
             self._rates.stored.total += 1
-            self._rates.stored_bytes.total += appended[0].size
+            self._rates.stored_bytes.total += appended.size
             return response(command)
 
         creation = self._topics.creation(topic.topic)
@@ -126,13 +127,10 @@ class Retries:
         creation.when_saved(partial(_append_and_answer, session, command, creation, append))
         return None
 
-    def _again(
-        self,
-        record: Record,
-        header: SendBackHeader,
-        topic: TopicConfig,
-        is_dead: bool,
+    def _message(
+        self, record: Record, header: SendBackHeader, topic: TopicConfig, is_dead: bool
     ) -> NewMessage:
+        """Build the message to append for a record that was sent back."""
         named = properties.decode(record.properties)
         named.setdefault(RETRY_TOPIC, record.topic)
         named.setdefault(ORIGIN_MESSAGE_ID, offset_message_id(record.store_host, record.physical_offset))
@@ -161,7 +159,7 @@ def _append_and_answer(
     append: Callable[[], Command],
     error: StoreNotWritable | None,
 ) -> None:
-    """Append a message whose topic is saved; answer when the name servers know that, or why it is refused."""
+    """Append a message whose topic is saved; answer once the topic is published, or with the error."""
 
     def answer() -> None:
         try:

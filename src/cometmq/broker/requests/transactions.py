@@ -1,9 +1,9 @@
 """END_TRANSACTION: a producer commits a half message, or rolls it back.
 
-A half message that is ended already is not ended again: producers repeat themselves, and are asked while
-their word is on its way. One that nobody ends is asked for: see ``transaction_check``. To end one by a place
-that it had before the broker was started is refused, for where it was put back to is not known any more.
-(RocketMQ: EndTransactionProcessor.java.)
+A half message that is ended already is not ended again: producers retry, and may be asked while their request
+is on its way. For one that nobody ends the producer is asked: see ``transaction_check``. A request with an
+offset that the half message had before the broker was started may be refused: the offset to which it was put
+back is not known any more. (RocketMQ: EndTransactionProcessor.java.)
 """
 
 import logging
@@ -16,7 +16,7 @@ from cometmq.broker.state.deleted_topics import DeletedTopics
 from cometmq.broker.state.rates import Rates
 from cometmq.broker.state.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC
 from cometmq.broker.timed.delays import Delays
-from cometmq.broker.timed.half_message import facts, whole
+from cometmq.broker.timed.half_message import committed, facts
 from cometmq.broker.timed.op_queue import OpQueue
 from cometmq.cluster.transaction import CheckRules
 from cometmq.errors import CometMQError
@@ -54,13 +54,13 @@ class Transactions:
         self._deleted_topics = DeletedTopics(store)
 
     def handlers(self) -> Handlers:
-        """Return what answers which request."""
+        """Return the handler of each request code."""
         return {
             RequestCode.END_TRANSACTION: self.end,
         }
 
     def end(self, session: Session, command: Command, header: EndTransactionHeader) -> Command | None:
-        """END_TRANSACTION; a producer that does not know yet is asked later."""
+        """END_TRANSACTION; a producer that does not know the outcome yet is asked later."""
         if header.decision == TRANSACTION_NOT:
             return response(command)
         if header.decision not in (TRANSACTION_COMMIT, TRANSACTION_ROLLBACK):
@@ -73,7 +73,7 @@ class Transactions:
         return self._reads.answer(session, command, reading, partial(self._end_logged, command, header))
 
     def _end_logged(self, command: Command, header: EndTransactionHeader, data: bytes | None) -> Command:
-        """End a transaction; log why not, for most producers do not wait for an answer."""
+        """End a transaction; log errors, since most producers do not wait for the response."""
         try:
             self._end(header, self._find(header, data))
         except CometMQError as error:
@@ -82,25 +82,25 @@ class Transactions:
         return response(command)
 
     def _end(self, header: EndTransactionHeader, waiting: Record) -> None:
-        self._ops.begin_anew_if_gone()
+        self._ops.restart_if_recreated()
         endings = self._ops.endings
         latest = endings.latest(waiting.queue_offset)
         if not endings.is_remembered(latest):
             raise Refused(
                 ResponseCode.SYSTEM_ERROR,
-                f"the half message at {latest} of the half queue is done with, and how is not known now: "
+                f"the half message at {latest} of the half queue is settled, and its outcome is unknown now: "
                 f"it was ended, or its producers are asked for it, or it is in {CHECK_MAX_TIME_TOPIC}",
             )
         if endings.is_ended(latest):
             return
-        if header.decision == TRANSACTION_COMMIT and not self._deleted_topics.had(waiting):
-            (appended,) = self._store.append([self._delays.waiting(whole(waiting))])
+        if header.decision == TRANSACTION_COMMIT and not self._deleted_topics.has_topic_of(waiting):
+            (appended,) = self._store.append([self._delays.waiting(committed(waiting))])
             self._rates.stored.total += 1
             self._rates.stored_bytes.total += appended.size
         self._ops.end(latest)
 
     def _find(self, header: EndTransactionHeader, data: bytes | None) -> Record:
-        """Give the half message that a request names. Raises Refused."""
+        """Return the half message that a request names. Raises Refused."""
         if data is None:
             raise Refused(ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed")
         waiting = decode(data)
@@ -124,7 +124,7 @@ class Transactions:
         return waiting
 
     def _refuse_late(self, header: EndTransactionHeader, waiting: Record) -> None:
-        """Refuse what comes later than the message wanted its producer to be asked. Raises Refused."""
+        """Check that the message's own immunity is not over, unless the broker asked. Raises Refused."""
         immunity_ms = facts(waiting).own_immunity_ms(self._rules)
         if header.from_check or immunity_ms is None:
             return
@@ -133,6 +133,6 @@ class Transactions:
         if age_ms > immunity_ms:
             raise Refused(
                 ResponseCode.ILLEGAL_OPERATION,
-                f"the message was made {age_ms} ms ago, and by its {CHECK_IMMUNITY_TIME} the broker asks "
-                f"after {immunity_ms} ms: answer that",
+                f"the message was created {age_ms} ms ago, and by its {CHECK_IMMUNITY_TIME} the broker asks "
+                f"after {immunity_ms} ms: answer that request",
             )

@@ -1,1 +1,1 @@
-"""The broker's state: topics, groups, offsets, locks, members, and the tables that store it."""
+"""The broker's state: topics, groups, offsets, locks, members, and the tables that keep it on the disk."""

@@ -1,7 +1,7 @@
-"""Tables that change all the time: written now and then in a thread, and once more at the stop.
+"""Tables that change all the time: written at intervals in a thread, and once more when the broker stops.
 
-A write costs the loop copies of the entries that have changed, and of no others. The texts of all entries are
-kept by whoever writes, so that only changed ones are made text again.
+A write costs the loop copies of the changed entries only. The JSON texts of all entries are kept, so that a
+write encodes only the changed ones.
 """
 
 from abc import ABC, abstractmethod
@@ -16,39 +16,39 @@ NameT = TypeVar("NameT", bound=Hashable)
 EntryT = TypeVar("EntryT")
 
 ENTRY_LEVEL: Final = 2
-"""How deep in a table's file its entries stand, if they are the members of one of its members."""
+"""Nesting level of a table's entries in its file, if they are members of one of its members."""
 
 
 class ChangingTable(ABC, Generic[NameT, EntryT]):
-    """What has changed since it was last written. The loop changes it; one thread at a time may write."""
+    """A table with its changes since the last write. The loop changes it; one thread at a time may write."""
 
     entry_level = ENTRY_LEVEL
 
     def __init__(self, table: JsonTable) -> None:
         self._table = table
-        self._changes: dict[NameT, None] = {}  # the names of what the texts lack, in the order of changes
-        self._is_refused = False  # the disk lacks what the texts have
+        self._changes: dict[NameT, None] = {}  # names of entries whose texts are out of date
+        self._is_refused = False  # the last write failed: the texts are newer than the file
         self._texts: dict[NameT, Written] = {}
 
     @abstractmethod
     def _copy_of(self, name: NameT) -> EntryT | None:
-        """Return an entry as it is now, in a form that nobody changes; None if it is gone."""
+        """Return a copy of an entry as it is now; None if it is gone."""
 
     @abstractmethod
     def _plain(self, entry: EntryT) -> Any:
-        """Return such a copy in RocketMQ's form, in any thread."""
+        """Return such a copy in RocketMQ's form. Safe from any thread."""
 
     @abstractmethod
     def _whole(self, entries: Mapping[NameT, Any]) -> dict[str, Any]:
-        """Return the table that has these entries in RocketMQ's form, in any thread."""
+        """Return the table with these entries, both in RocketMQ's form. Safe from any thread."""
 
     @property
     def changed(self) -> bool:
-        """Whether anything changed since it was last written."""
+        """Whether the file is out of date."""
         return bool(self._changes) or self._is_refused
 
     def take_changed(self) -> dict[NameT, EntryT | None] | None:
-        """Return what has changed since the last time, to be written; None if there is nothing to write."""
+        """Return copies of the entries that changed since the last call, for ``write``; None if none did."""
         if not self.changed:
             return None
         names, self._changes = self._changes, {}
@@ -56,9 +56,9 @@ class ChangingTable(ABC, Generic[NameT, EntryT]):
         return {name: self._copy_of(name) for name in names}
 
     def write(self, changes: Mapping[NameT, EntryT | None]) -> None:
-        """Write the table with these changes, in any thread.
+        """Write the table with these changes. Safe from any thread.
 
-        Raises OSError or StoreNotWritable: it is due again then.
+        Raises OSError or StoreNotWritable; the next call then writes these changes too.
         """
         self._make_texts(changes)
         try:
@@ -68,12 +68,12 @@ class ChangingTable(ABC, Generic[NameT, EntryT]):
             raise
 
     def save(self) -> None:
-        """Write what changed since the last time. Raises OSError or StoreNotWritable."""
+        """Write the table if it has changed. Raises OSError or StoreNotWritable."""
         if (changes := self.take_changed()) is not None:
             self.write(changes)
 
-    def _note_loaded(self, names: Iterable[NameT]) -> None:
-        """Make the texts of entries that were read: they are written as they are, until they change."""
+    def _add_loaded(self, names: Iterable[NameT]) -> None:
+        """Encode entries that were read from the file, so that later writes include them."""
         self._make_texts({name: self._copy_of(name) for name in names})
 
     def _make_texts(self, entries: Mapping[NameT, EntryT | None]) -> None:

@@ -1,9 +1,8 @@
-"""Which groups filter by SQL92, and since when: ``config/consumerFilter.json``.
+"""The SQL92 filters of consumer groups, and their ages: ``config/consumerFilter.json``.
 
-A group's filter on a topic comes with a heartbeat and is *dead* once the group has no members; a day later
-it is forgotten: a day that passes, whatever the wall clock is set to. While it is known, the bitmaps of
-messages are calculated with it, so the time of its birth says which bitmaps can be asked. (RocketMQ:
-ConsumerFilterManager.java.)
+A group's filter on a topic is registered by a heartbeat and is *dead* once the group has no members; it is
+removed a day later by the monotonic clock. Until then the bitmaps of messages are calculated with it, so they
+hold its bits from its birth time on. (RocketMQ: ConsumerFilterManager.java.)
 """
 
 import logging
@@ -13,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from cometmq.broker.state import saved
+from cometmq.broker.state import table_files
 from cometmq.broker.state.changing_table import ChangingTable
 from cometmq.errors import FormatError
 from cometmq.filter import sql92
@@ -35,12 +34,12 @@ TAG: Final = "TAG"
 SQL92: Final = "SQL92"
 
 RESTART_MS: Final = 30_000
-"""Consumers are taken to have left so long before a broker starts again."""
+"""Assumed time between the consumers' leaving and the broker's next start."""
 
 COMPILED_PER_SECOND: Final = 32_768
-"""So many characters of new filters are compiled in a second; others wait for the next heartbeat."""
+"""Most characters of new filters that are compiled in a second; others wait for the next heartbeat."""
 COMPILED_AT_LEAST: Final = 100
-"""A short filter counts as one of so many characters."""
+"""Characters that a filter counts at least."""
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +61,7 @@ class ConsumerFilter(NamedTuple):
         return self.data.dead_time >= self.data.born_time
 
     def may_match(self, store_time: int, bitmap: bytes) -> bool:
-        """Tell whether a message may pass, by its bitmap: an older message's says nothing of this filter."""
+        """Check by its bitmap whether a message may pass; one from before the filter's birth always may."""
         bloom = self.data.bloom
         if bloom is None or store_time <= self.data.born_time or len(bitmap) * BYTE != bloom.bit_count:
             return True
@@ -74,11 +73,11 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
 
     Args:
         keep_ms: how long a dead filter is kept.
-        stored_time: gives the store time, ms, of the newest message: no filter is born before it, though the
-            clock were put back, as bitmaps of older messages do not have its bits.
+        stored_time: returns the store time, ms, of the newest message: no filter is born before it, even if
+            the clock was set back, since bitmaps of older messages lack its bits.
 
     Attributes:
-        bloom: says which bits a group has.
+        bloom: maps a group and topic to bits of the bitmap.
     """
 
     entry_level = 4
@@ -104,20 +103,21 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
         self._dead: dict[Name, int] = {}  # when they died, ms on the monotonic clock; in this order
 
     def load(self, *, trusted: bool = True) -> None:
-        """Read the table; all are dead until they are heard of. Raises StoreDamaged if it holds no filters.
+        """Read the table; all filters are dead until a heartbeat registers them.
 
-        If the bitmaps have another size now, all are forgotten, as their times of birth mean nothing.
+        Raises StoreDamaged if the file holds something else than filters.
+        If the size of bitmaps was changed, all filters are dropped: existing bitmaps do not match them.
 
         Args:
             trusted: whether the broker had been stopped. If it was killed, the table may be older than some
-                bitmaps, so that none of them is to be asked.
+                bitmaps, so that all filters are born now.
         """
-        content = saved.load(self._table, ConsumerFilterTable)
+        content = table_files.load(self._table, ConsumerFilterTable)
         if content is None:
             return
         loaded = [data for topic in content.topics.values() for data in topic.filters.values()]
         if any(data.bloom is None or data.bloom != self._bloom_data(data) for data in loaded):
-            _log.warning("%s: of another Bloom filter, forgotten", self._table.path)
+            _log.warning("%s: filters of another Bloom filter size are dropped", self._table.path)
             return
         now_ms = self._clock.now_ms()
         oldest = now_ms - RESTART_MS
@@ -130,30 +130,30 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
             self._put(data, dead_ms=max(now_ms - data.dead_time, 0))
 
     def find(self, topic: str, group: str) -> ConsumerFilter | None:
-        """Give a group's filter on a topic, or None."""
+        """Return a group's filter on a topic, or None."""
         return self._topics.get(topic, {}).get(group)
 
     def of_topic(self, topic: str) -> Iterable[ConsumerFilter]:
-        """Give all filters on a topic."""
+        """Return all filters on a topic."""
         return self._topics.get(topic, {}).values()
 
     def register(self, group: str, subscriptions: Iterable[SubscriptionData]) -> None:
-        """Take over a heartbeat's subscriptions."""
+        """Register the filters among a heartbeat's subscriptions; the group's other filters die."""
         topics = set()
-        for wanted in subscriptions:
-            topics.add(wanted.topic)
-            if not is_tag(wanted.expression_type) and wanted.expression:
-                self._register(group, wanted)
+        for data in subscriptions:
+            topics.add(data.topic)
+            if not is_tag(data.expression_type) and data.expression:
+                self._register(group, data)
         for known in [known for known in self._of_group(group) if known.data.topic not in topics]:
-            self._die(known)
+            self._mark_dead(known)
 
     def unregister(self, group: str) -> None:
-        """Note that a group has no members any more."""
+        """Mark all filters of a group as dead: its last member is gone."""
         for known in list(self._of_group(group)):
-            self._die(known)
+            self._mark_dead(known)
 
     def bitmap(self, message: NewMessage) -> bytes:
-        """Say which filters a message passes; nothing if its topic has no filters."""
+        """Return the bitmap of the filters that a message passes; empty if its topic has no filters."""
         filters = self._topics.get(message.topic)
         if not filters:
             return b""
@@ -165,8 +165,8 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
         return self.bloom.pack(bits)
 
     def take_changed(self) -> dict[Name, ConsumerFilter | None] | None:
-        """Forget who has been dead for long; return what has changed since the last time, if anything has."""
-        self._forget_dead()
+        """Remove filters that have been dead for long; return the changes as ``ChangingTable`` does."""
+        self._remove_dead()
         return super().take_changed()
 
     def _copy_of(self, name: Name) -> ConsumerFilter | None:
@@ -183,42 +183,39 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
             topics[topic]["groupFilterData"][group] = filter_
         return {"filterDataByTopic": topics}
 
-    def _register(self, group: str, wanted: SubscriptionData) -> None:
-        known = self.find(wanted.topic, group)
-        if known is not None and wanted.version < known.data.client_version:
+    def _register(self, group: str, data: SubscriptionData) -> None:
+        known = self.find(data.topic, group)
+        if known is not None and data.version < known.data.client_version:
             return
         if known is not None and (
-            wanted.version == known.data.client_version
-            or (wanted.expression, wanted.expression_type)
-            == (known.data.expression, known.data.expression_type)
+            data.version == known.data.client_version
+            or (data.expression, data.expression_type) == (known.data.expression, known.data.expression_type)
         ):
-            if known.is_dead or wanted.version != known.data.client_version:
-                self._put(replace(known.data, dead_time=0, client_version=wanted.version))
+            if known.is_dead or data.version != known.data.client_version:
+                self._put(replace(known.data, dead_time=0, client_version=data.version))
             return
-        if not self._has_time_for(wanted):
+        if not self._has_time_for(data):
             _log.warning(
                 "group %.130s, topic %.130s: the filter waits for the next heartbeat: "
                 "more than %d characters of new filters came within a second",
-                group,
-                wanted.topic,
-                COMPILED_PER_SECOND,
+                *(group, data.topic, COMPILED_PER_SECOND),
             )
             return
         new = ConsumerFilterData(
             group,
-            wanted.topic,
-            wanted.expression,
-            wanted.expression_type,
+            data.topic,
+            data.expression,
+            data.expression_type,
             self._birth_time(),
-            client_version=wanted.version,
+            client_version=data.version,
         )
         if not self._put(replace(new, bloom=self._bloom_data(new))) and known is not None:
-            self._forget(wanted.topic, group)  # pulls are answered by what is wrong with the new one
+            self._remove(data.topic, group)  # pulls then get the error of the new filter
 
-    def _has_time_for(self, wanted: SubscriptionData) -> bool:
-        """Return whether a filter may be compiled now: a heartbeat may bring thousands."""
-        length = len(wanted.expression)
-        if length > sql92.LENGTH_MAX or sql92.is_ready(wanted.expression):
+    def _has_time_for(self, data: SubscriptionData) -> bool:
+        """Check whether a filter may be compiled now: a heartbeat may bring thousands."""
+        length = len(data.expression)
+        if length > sql92.LENGTH_MAX or sql92.is_ready(data.expression):
             return True  # that takes no time
         now_ms = self._clock.monotonic_ms()
         since_ms = now_ms - self._may_compile_since_ms
@@ -232,7 +229,7 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
         return True
 
     def _put(self, data: ConsumerFilterData, dead_ms: int = 0) -> bool:
-        """Know a filter, in place of the one that was; False if it means nothing.
+        """Add a filter or replace the present one; return False if its expression is illegal.
 
         Args:
             dead_ms: how long it has been dead, if it is.
@@ -253,7 +250,7 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
             self._dead[name] = self._clock.monotonic_ms() - dead_ms
         return True
 
-    def _die(self, known: ConsumerFilter) -> None:
+    def _mark_dead(self, known: ConsumerFilter) -> None:
         if not known.is_dead:
             self._put(replace(known.data, dead_time=max(self._clock.now_ms(), known.data.born_time)))
 
@@ -263,12 +260,12 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
     def _of_group(self, group: str) -> Iterator[ConsumerFilter]:
         return (self._topics[topic][group] for topic in self._topics_of.get(group, ()))
 
-    def _forget_dead(self) -> None:
+    def _remove_dead(self) -> None:
         oldest_ms = self._clock.monotonic_ms() - self._keep_ms
         for topic, group in list(takewhile(lambda name: self._dead[name] <= oldest_ms, self._dead)):
-            self._forget(topic, group)
+            self._remove(topic, group)
 
-    def _forget(self, topic: str, group: str) -> None:
+    def _remove(self, topic: str, group: str) -> None:
         filters, topics = self._topics[topic], self._topics_of[group]
         del filters[group]
         topics.remove(topic)
@@ -285,12 +282,12 @@ class ConsumerFilters(ChangingTable[Name, ConsumerFilter]):
 
 
 def compile_filter(expression_type: str | None, expression: str) -> Sql92:
-    """Make a filter that is none by tags. Raises FormatError."""
+    """Compile an SQL92 filter. Raises FormatError."""
     if expression_type != SQL92:
-        raise FormatError(f"no filter is called {str(expression_type)[:20]!r}: there are {TAG} and {SQL92}")
+        raise FormatError(f"filter type {str(expression_type)[:20]!r} does not exist: use {TAG} or {SQL92}")
     return sql92.compile(expression)
 
 
 def is_tag(expression_type: str | None) -> bool:
-    """Tell whether an expression is one of tags; so it is if its type is not said."""
+    """Check whether an expression is one of tags; it is if it has no type."""
     return not expression_type or expression_type == TAG

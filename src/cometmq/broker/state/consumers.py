@@ -1,8 +1,7 @@
-"""Who consumes: the members of each consumer group, and what the group subscribes to.
+"""The members of each consumer group, and the group's subscriptions.
 
-Events come in (a heartbeat, a goodbye, a lost connection); what follows from them goes out as a
-``Notify``: the connections that must be told that the members of a group changed, so that they divide
-the queues anew. (RocketMQ: ConsumerManager.java, ConsumerGroupInfo.java.)
+Its methods handle events (a heartbeat, an unregistration, a lost connection) and return a ``Notify`` if the
+members of a group must rebalance. (RocketMQ: ConsumerManager.java, ConsumerGroupInfo.java.)
 """
 
 import logging
@@ -27,24 +26,24 @@ from cometmq.wire.bodies import (
 )
 
 EMPTY_GROUP_MS_MAX: Final = 600_000
-"""The subscriptions of a group without members are kept for so long: its clients may be reconnecting."""
+"""How long the subscriptions of a group without members are kept: its clients may be reconnecting."""
 
 WARNING_PERIOD_MS: Final = 60_000
 WARNINGS_MAX: Final = 20
-"""So many warnings of members that differ are logged in a period: a client decides how often that changes."""
+"""Most warnings in a period of members that differ: clients decide how often subscriptions change."""
 
 _log = logging.getLogger(__name__)
 
 
 class TopicSubscription(NamedTuple):
-    """What a group wants of a topic; ``tags_codes`` None stands for any."""
+    """A group's subscription to a topic, with the tags codes that it selects; None for all."""
 
     data: SubscriptionData
     tags_codes: Container[int] | None
 
 
 class Notify(NamedTuple, Generic[ChannelT]):
-    """An instruction: tell each of ``channels`` that the members of ``group`` changed."""
+    """An instruction: notify each of ``channels`` that the members of ``group`` changed."""
 
     group: str
     channels: tuple[ChannelT, ...]
@@ -52,14 +51,14 @@ class Notify(NamedTuple, Generic[ChannelT]):
 
 @dataclass(slots=True)
 class ConsumerGroup(Generic[ChannelT]):
-    """What its members' heartbeats say about one group.
+    """One consumer group, as its members' heartbeats describe it.
 
     Attributes:
         members: by connection.
-        ids: their client ids by connection, as they stand in JSON: very many are asked for by each of them.
-        subscriptions: by topic, as the latest heartbeat had them.
-        of_members: what each of them subscribes to; pulls go by ``subscriptions``.
-        differing: where they differed when that was last looked at.
+        ids: their client ids as JSON, by connection: each member requests all of them.
+        subscriptions: by topic, from the latest heartbeat; pulls are filtered by these.
+        of_members: the subscriptions of each member.
+        differing: the topics in which they differed at the last comparison.
         empty_since_ms: when the last member left, on the monotonic clock; None while there are members.
     """
 
@@ -79,7 +78,7 @@ class ConsumerGroup(Generic[ChannelT]):
         return self.message_model is MessageModel.BROADCASTING
 
     def join(self, channel: ChannelT, member: ProducerMember) -> bool:
-        """Register a member, or what its heartbeat says now; return whether its connection is new."""
+        """Register or update a member; return whether its connection is new."""
         known = self.members.get(channel)
         if known is None or known.client_id != member.client_id:
             self.ids[channel] = fastjson.dumps(member.client_id)
@@ -91,13 +90,13 @@ class ConsumerGroup(Generic[ChannelT]):
         self.ids.pop(channel, None)
         return self.members.pop(channel, None) is not None
 
-    def subscribe(self, wanted: list[SubscriptionData]) -> bool:
-        """Take over a heartbeat's subscriptions; True if a topic came or went."""
-        topics = {data.topic for data in wanted}
+    def subscribe(self, subscriptions: list[SubscriptionData]) -> bool:
+        """Set the group's subscriptions to those of a heartbeat; return whether their topics changed."""
+        topics = {data.topic for data in subscriptions}
         changed = topics != self.subscriptions.keys()
         for gone in self.subscriptions.keys() - topics:
             del self.subscriptions[gone]
-        for data in wanted:
+        for data in subscriptions:
             known = self.subscriptions.get(data.topic)
             if known is None or data.version > known.data.version:
                 self.subscriptions[data.topic] = subscription_of(data)
@@ -105,13 +104,13 @@ class ConsumerGroup(Generic[ChannelT]):
 
 
 class Consumers(Generic[ChannelT]):
-    """All consumer groups; ``ChannelT`` is what stands for a connection.
+    """All consumer groups with heartbeats; ``ChannelT`` identifies a connection.
 
     Args:
         on_empty: called with the name of a group whose last member is gone.
 
     Attributes:
-        on_change: called when what a group wants, or how its members share it, has changed.
+        on_change: called when a group's subscriptions or message model have changed.
     """
 
     def __init__(self, clock: Clock, on_empty: Callable[[str], None] = lambda _: None) -> None:
@@ -126,7 +125,7 @@ class Consumers(Generic[ChannelT]):
     def heartbeat(
         self, channel: ChannelT, data: ConsumerData, member: ProducerMember
     ) -> Notify[ChannelT] | None:
-        """Note that a client is in a group and what it subscribes to."""
+        """Register a member of a group, and its subscriptions."""
         group = self._groups.setdefault(data.group, ConsumerGroup())
         before = group.message_model, group.subscriptions.copy()
         group.consume_type = data.consume_type
@@ -140,11 +139,11 @@ class Consumers(Generic[ChannelT]):
         if group.of_members.update(channel, member.client_id, data.subscriptions):
             self._compare_members(data.group, group)
         if before != (group.message_model, group.subscriptions):
-            self._tell_change()
+            self._call_on_change()
         return self._notify(data.group) if is_new or changed else None
 
     def unregister(self, channel: ChannelT, name: str) -> Notify[ChannelT] | None:
-        """Note that a client left a group."""
+        """Remove a client from a group."""
         group = self._groups.get(name)
         if group is None or not group.leave(channel):
             return None
@@ -156,33 +155,33 @@ class Consumers(Generic[ChannelT]):
         return self._notify(name)
 
     def closed(self, channel: ChannelT) -> list[Notify[ChannelT]]:
-        """Note that a connection is gone."""
+        """Remove a closed connection from all groups."""
         names = [name for name, group in self._groups.items() if channel in group.members]
         return [notify for name in names if (notify := self.unregister(channel, name))]
 
     def find(self, name: str) -> ConsumerGroup[ChannelT] | None:
-        """Give what is known of a group, or None if it never sent a heartbeat."""
+        """Return a group, or None if none of its members has sent a heartbeat."""
         return self._groups.get(name)
 
-    def concerns(self, name: str, topic: str) -> bool:
-        """Tell whether a topic matters for a group: not if its members subscribe to others only."""
+    def may_consume(self, name: str, topic: str) -> bool:
+        """Check whether a group may consume a topic; not while its members subscribe to others only."""
         group = self._groups.get(name)
         if group is None or not group.members or not group.subscriptions:
             return True
         return topic in group.subscriptions
 
     def groups_of(self, topic: str) -> set[str]:
-        """Give the groups with members that subscribe to ``topic``."""
+        """Return the names of the groups with members that subscribe to ``topic``."""
         return {name for name in self._by_topic.get(topic, ()) if self._groups[name].members}
 
     def differences(self) -> Iterator[tuple[str, list[SubscriptionDifference]]]:
-        """Go through the groups whose members subscribe differently."""
+        """Iterate over the groups whose members subscribe differently, with the differences."""
         return (
             (name, group.of_members.differences()) for name, group in self._groups.items() if group.differing
         )
 
     def silent(self) -> set[ChannelT]:
-        """Give the connections whose client has been silent for too long: they must be closed."""
+        """Return the connections whose client has sent no heartbeat for too long: they must be closed."""
         oldest = self._clock.monotonic_ms() - SILENCE_MS_MAX
         return {
             channel
@@ -191,17 +190,17 @@ class Consumers(Generic[ChannelT]):
             if member.heard_ms < oldest
         }
 
-    def forget_empty(self) -> None:
-        """Forget the groups that have been without members for long."""
+    def remove_empty(self) -> None:
+        """Remove the groups that have been without members for longer than ``EMPTY_GROUP_MS_MAX``."""
         oldest = self._clock.monotonic_ms() - EMPTY_GROUP_MS_MAX
         for name, group in list(self._groups.items()):
             if group.empty_since_ms is not None and group.empty_since_ms < oldest:
                 del self._groups[name]
                 self._index(name, group.subscriptions.keys(), set())
-                self._tell_change()
+                self._call_on_change()
 
     def _index(self, name: str, before: AbstractSet[str], now: AbstractSet[str]) -> None:
-        """Note that a group subscribes to other topics than before."""
+        """Update the index by topic for a group that subscribes to other topics than before."""
         for topic in before - now:
             groups = self._by_topic[topic]
             del groups[name]
@@ -211,7 +210,7 @@ class Consumers(Generic[ChannelT]):
             self._by_topic.setdefault(topic, {})[name] = None
 
     def _compare_members(self, name: str, group: ConsumerGroup[ChannelT]) -> None:
-        """Compare what members subscribe to; log what has changed about that."""
+        """Compare the members' subscriptions; log whether they differ if that has changed."""
         before, group.differing = group.differing, group.of_members.differing()
         if group.differing == before:
             return
@@ -233,9 +232,9 @@ class Consumers(Generic[ChannelT]):
         self._warnings_left -= 1
         return self._warnings_left >= 0
 
-    def _tell_change(self) -> None:
-        for notice in self.on_change:
-            notice()
+    def _call_on_change(self) -> None:
+        for action in self.on_change:
+            action()
 
     def _notify(self, name: str) -> Notify[ChannelT] | None:
         group = self._groups[name]
@@ -245,7 +244,7 @@ class Consumers(Generic[ChannelT]):
 
 
 def subscription_of(data: SubscriptionData) -> TopicSubscription:
-    """Give a subscription with the tags codes to look for."""
+    """Return a subscription with the tags codes that it selects."""
     try:
         return TopicSubscription(data, tag.codes(tag.parse(data.expression)))
     except FormatError:

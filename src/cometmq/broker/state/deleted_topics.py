@@ -1,7 +1,7 @@
-"""What waits for a topic that was deleted meanwhile, and must not appear in one that was made anew.
+"""Messages that wait for a topic that was deleted meanwhile: they must not appear in a topic recreated since.
 
-A delayed, timed or half message lies under another topic until its time comes, so it is not deleted with its
-own topic. The store knows where in the log a topic was deleted: what waited before that is left out.
+A delayed, timed or half message lies under another topic until it is due, so it is not deleted with its own
+topic. The store knows where in the log a topic was deleted: messages that waited before that are dropped.
 """
 
 import logging
@@ -13,7 +13,7 @@ from cometmq.format.record import Record
 from cometmq.store.store import MessageStore
 
 LOGGED_MAX: Final = 1_000
-"""Of so many deletions is remembered that it was logged."""
+"""Most deletions that are remembered as logged."""
 
 _log = logging.getLogger(__name__)
 
@@ -25,8 +25,8 @@ class DeletedTopics:
         self._store = store
         self._logged: set[tuple[str, int]] = set()
 
-    def had(self, waiting: Record) -> bool:
-        """Return whether a record waits for a topic that was deleted since; log each deletion once."""
+    def has_topic_of(self, waiting: Record) -> bool:
+        """Check whether a waiting record's own topic was deleted after it; log each deletion once."""
         topic = properties.decode(waiting.properties).get(REAL_TOPIC, "")
         deleted_before = self._store.deleted_before(topic)
         if waiting.physical_offset >= deleted_before:

@@ -1,8 +1,8 @@
 """The settings of consumer groups: ``config/subscriptionGroup.json``.
 
-A group is replaced, never changed in place. A change counts up the table's version and holds at once, and
-the callbacks in ``on_change`` are told; then it is saved. If the disk refuses, what an operator has changed
-is taken back; a group that a client has created stays in memory, for reading never needs writing.
+A group is replaced, never changed in place. A change increments the table's version, holds at once, and the
+callbacks in ``on_change`` are called; then it is saved. If the disk refuses, an operator's change is undone;
+a group that a client has created stays in memory, so that consumers can read from a full disk.
 (RocketMQ: SubscriptionGroupManager.java.)
 """
 
@@ -12,8 +12,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from cometmq.broker.state import saved
-from cometmq.broker.state.saved_entries import Saved, SavedEntries
+from cometmq.broker.state import table_files
+from cometmq.broker.state.saved_entries import SavedCallback, SavedEntries
 from cometmq.errors import IllegalName
 from cometmq.format.layout import valid_group
 from cometmq.io.clock import Clock
@@ -46,17 +46,17 @@ class Groups:
         self._version = DataVersion(timestamp=clock.now_ms())
         self._forbidden: dict[str, dict[str, int]] = {}
         self._groups = {name: GroupConfig(group=name) for name in BOOT_GROUPS}
-        file = saved.EntryFile[GroupConfig](table, GroupConfigs, "groups")
+        file = table_files.EntryFile[GroupConfig](table, GroupConfigs, "groups")
         self._saved = SavedEntries(file, self._rest, self._groups)
-        self._saved.on_undone = self._tell
+        self._saved.on_undone = self._update_version
 
     def __iter__(self) -> Iterator[GroupConfig]:
-        """Go through the groups."""
+        """Iterate over the groups."""
         return iter(self._groups.values())
 
     def load(self) -> None:
         """Read the table. Raises StoreDamaged if the file holds something else than groups."""
-        content = saved.load(self._table, GroupConfigs)
+        content = table_files.load(self._table, GroupConfigs)
         if content is None:
             return
         self._version = content.data_version
@@ -68,11 +68,11 @@ class Groups:
                 _log.error("%s: a group is left out: %s", self._table.path, error)
 
     def find(self, name: str) -> GroupConfig | None:
-        """Give a group, or None if there is none of this name."""
+        """Return a group, or None if there is none of this name."""
         return self._groups.get(name)
 
     def find_or_create(self, name: str) -> GroupConfig | None:
-        """Find a group, or create it if that is allowed, though the disk may refuse it; None if not.
+        """Find a group, or create it if the settings allow that, even if the disk refuses it; None if not.
 
         Raises IllegalName.
         """
@@ -83,7 +83,7 @@ class Groups:
         return group
 
     def put(self, group: GroupConfig) -> GroupConfig:
-        """Create a group, or replace the one of its name; give it. Raises IllegalName."""
+        """Create a group, or replace the one of its name; return it. Raises IllegalName."""
         if self._groups.get(group.group) != group:
             self._change({valid_group(group.group): group})
         return group
@@ -93,30 +93,30 @@ class Groups:
         if name in self._groups:
             self._change({name: None})
 
-    def when_saved(self, name: str, action: Saved) -> None:
-        """Call ``action`` once the disk has a group as it is now, or with the reason why it refuses."""
+    def when_saved(self, name: str, action: SavedCallback) -> None:
+        """Call ``action`` once the present state of a group is on the disk, or with the error of the disk."""
         self._saved.when_saved(name, action)
 
     async def settled(self) -> None:
-        """Wait until nothing is left to save, or what is left cannot be saved now."""
+        """Wait until all changes are saved, or cannot be saved now."""
         await self._saved.settled()
 
     async def stop(self) -> None:
-        """Save what is left."""
+        """Save all changes."""
         await self._saved.stop()
 
     def as_table(self) -> GroupConfigs:
-        """Give all groups in RocketMQ's form."""
+        """Return all groups in RocketMQ's form."""
         return GroupConfigs(self._version, self._forbidden, self._groups)
 
     def _change(self, groups: Mapping[str, GroupConfig | None], *, optional: bool = False) -> None:
         self._saved.change(groups, optional=optional)
-        self._tell()
+        self._update_version()
 
-    def _tell(self, _: object = None) -> None:
+    def _update_version(self, _: object = None) -> None:
         self._version = self._version.next(self._clock.now_ms())
-        for notice in self.on_change:
-            notice()
+        for action in self.on_change:
+            action()
 
     def _rest(self) -> GroupConfigs:
         """Return the table without the groups."""

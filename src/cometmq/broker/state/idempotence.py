@@ -1,11 +1,11 @@
-"""Sends that are tried again leave one message: those with an idempotence key that is known are not stored.
+"""Idempotent sends: a message whose idempotence key is known already is not stored again.
 
-The key is the property IDEMPOTENCE_KEY. It stands for one message of its topic within
-``idempotenceWindowMs``; a second one is answered as the first was. What is on its way from a consumer back to
-its group, or given up by it, still has the property, but it does not count: it comes again on purpose.
+The key is the property IDEMPOTENCE_KEY. It identifies one message of its topic within
+``idempotenceWindowMs``; a second send of it is answered as the first was. Messages in retry topics and dead
+letters still have the property, but are not compared: they are repeated on purpose.
 
-The log is all that has to be kept. A start reads back the keys of its last records, if
-``config/idempotence.json``, which the first send with a key makes, says that there may be some.
+Only the log stores keys. A start reads those of its last records, if ``config/idempotence.json``, which the
+first send with a key creates, exists.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,22 +29,22 @@ from cometmq.store.tables import JsonTable
 from cometmq.store.upkeep.dispatch import has_queue_entry
 
 _WAITING: Final = (SCHEDULE_TOPIC, TIMER_TOPIC)
-"""Where delayed and timed messages are until their time comes."""
+"""The topics of delayed and timed messages that are not yet due."""
 
 Keys = tuple[bytes | None, ...]
-"""By what each message of a send is known; empty if none has a key."""
+"""The digest of each message's key, None for one without; empty if no message of a send has a key."""
 
 _SOUGHT: Final = f"{IDEMPOTENCE_KEY}{NAME_END}".encode()
 
 
 class Idempotence:
-    """The keys of one store.
+    """The idempotence keys of one store.
 
     Args:
-        table: says whether there may be keys in the log.
+        table: exists if there may be keys in the log.
 
     Attributes:
-        known: the keys that count.
+        known: the keys within the window.
     """
 
     def __init__(self, store: MessageStore, table: JsonTable, settings: BrokerSettings, clock: Clock) -> None:
@@ -57,16 +57,16 @@ class Idempotence:
         self.known = StoredKeys(self._window_ms, settings.idempotence_keys_max)
 
     def load(self) -> None:
-        """Read back the keys of the log's last records, if there may be any. It may take a second."""
+        """Read the keys of the log's last records, if there may be any. It may take a second."""
         self._is_marked = self._table.load() is not None
         if not self._is_marked or not self._window_ms:
             return
         since_ms = self._clock.now_ms() - self._window_ms
         for buffer, head in self._store.recent(since_ms, self._read_back_bytes, _SOUGHT):
-            self._read(buffer, head)
+            self._add_record(buffer, head)
 
     def keys_of(self, topic: str, members: Sequence[Mapping[str, str]]) -> Keys:
-        """Give the keys of a send's messages by their properties; empty if there are none."""
+        """Return the digests of the keys in the properties of a send's messages; empty if there are none."""
         if not self._window_ms or topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
             return ()
         keys = tuple(self._key(topic, named) for named in members)
@@ -84,10 +84,10 @@ class Idempotence:
         Raises like ``append``, and StoreNotWritable if the table cannot be written.
 
         Args:
-            queue_id: the queue that the producer asked for.
+            queue_id: the queue id in the send request.
 
         Returns:
-            Where each message is: itself, or the first one with its key.
+            The place of each message, or of the first message with its key.
         """
         clock = self._store.clock
         now_ms = clock.now_ms()
@@ -105,7 +105,7 @@ class Idempotence:
                 if (key := keys[number]) is not None:
                     self.known.add(key, place)
         for number, key in enumerate(keys):
-            if key in firsts:  # it may be there twice
+            if key in firsts:  # the send may have it twice
                 places[number] = places[firsts[key]]
         return [place for place in places if place is not None]
 
@@ -114,7 +114,7 @@ class Idempotence:
         return None if key is None else digest(topic, self._store.deleted_before(topic), key)
 
     def _mark(self) -> None:
-        """Note, durably, that there are keys in the log, before the first one is."""
+        """Write the table that says that there are keys in the log, before the first key is stored."""
         if self._is_marked:
             return
         try:
@@ -123,8 +123,8 @@ class Idempotence:
             raise StoreNotWritable(describe(error, self._table.path.parent)) from error
         self._is_marked = True
 
-    def _read(self, buffer: Buffer, head: RecordHead) -> None:
-        """Know the key of a record, unless an earlier one has it: what has waited comes twice."""
+    def _add_record(self, buffer: Buffer, head: RecordHead) -> None:
+        """Add the key of a record unless an earlier record has it: a delayed message is in the log twice."""
         topic = str(buffer[head.topic_position : head.topic_position + head.topic_length], "utf-8", "replace")
         begin = head.properties_position
         named = properties.decode(buffer[begin : begin + head.properties_length])

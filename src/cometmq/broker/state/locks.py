@@ -4,9 +4,10 @@
 
     {"lockTable": {group: {client id: [{"topic": "T", "brokerName": "a", "queueId": 0}]}}}     queueLocks.json
 
-A client takes its locks anew every 20 s, and relies on them for 30 s. So they outlive the broker: after a
-restart the first client to come back would else get locks that others rely on. The file has who holds a lock,
-not since when: each begins anew. (RocketMQ: RebalanceLockManager.java, which forgets; the file is our own.)
+A client renews its locks every 20 s, and relies on them for 30 s. So they outlive the broker: after a restart
+the first client to reconnect would otherwise get locks that others rely on. The file has the owner of a lock,
+not its age: a loaded lock counts as renewed now. (RocketMQ: RebalanceLockManager.java, which keeps locks in
+memory only; the file is our own.)
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 
 from msgspec import field
 
-from cometmq.broker.state import saved
+from cometmq.broker.state import table_files
 from cometmq.broker.state.changing_table import ChangingTable
 from cometmq.io.clock import Clock
 from cometmq.message import MessageQueue
@@ -23,7 +24,7 @@ from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import Body, to_plain
 
 LOCK_LIFETIME_MS = 60_000
-"""A lock that its owner has not taken again for so long is free."""
+"""How long after its last renewal a lock expires."""
 
 
 class _Lock(NamedTuple):
@@ -32,29 +33,29 @@ class _Lock(NamedTuple):
 
 
 class QueueLocks(ChangingTable[str, dict[MessageQueue, _Lock]]):
-    """Who holds which queue, by consumer group."""
+    """The queue locks of all consumer groups."""
 
     def __init__(self, table: JsonTable, clock: Clock) -> None:
         super().__init__(table)
         self._clock = clock
         self._groups: dict[str, dict[MessageQueue, _Lock]] = {}
-        self._by_time: dict[tuple[str, MessageQueue], None] = {}  # the one taken the longest ago first
+        self._by_time: dict[tuple[str, MessageQueue], None] = {}  # oldest renewal first
 
     def load(self) -> None:
         """Read the table. Raises StoreDamaged if the file holds something else than locks."""
-        content = saved.load(self._table, _LockTable)
+        content = table_files.load(self._table, _LockTable)
         now = self._clock.monotonic_ms()
         for group, by_client in ({} if content is None else content.locks).items():
             self._groups[group] = {
                 queue: _Lock(client_id, now) for client_id, queues in by_client.items() for queue in queues
             }
         self._by_time = {(group, queue): None for group, locks in self._groups.items() for queue in locks}
-        self._note_loaded(self._groups)
+        self._add_loaded(self._groups)
 
     def lock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> list[MessageQueue]:
-        """Lock or re-lock each of ``queues`` that is free, expired or the client's own; give these."""
+        """Lock each of ``queues`` that is free, expired or the client's own; return those."""
         now = self._clock.monotonic_ms()
-        self._forget_expired(now)
+        self._remove_expired(now)
         locks = self._groups.get(group, {})
         granted = [
             queue for queue in queues if (lock := locks.get(queue)) is None or lock.client_id == client_id
@@ -72,18 +73,18 @@ class QueueLocks(ChangingTable[str, dict[MessageQueue, _Lock]]):
         return granted
 
     def unlock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
-        """Free each of ``queues`` that the client holds."""
+        """Unlock each of ``queues`` that the client holds."""
         locks = self._groups.get(group, {})
         for queue in queues:
             if queue in locks and locks[queue].client_id == client_id:
                 self._remove(group, queue)
 
     def is_orderly(self, group: str) -> bool:
-        """Tell whether any client of ``group`` holds a live lock: it consumes in order then."""
+        """Check whether a client of ``group`` holds an unexpired lock: the group consumes in order then."""
         now = self._clock.monotonic_ms()
         return any(not self._expired(lock, now) for lock in self._groups.get(group, {}).values())
 
-    def _forget_expired(self, now: int) -> None:
+    def _remove_expired(self, now: int) -> None:
         def is_expired(name: tuple[str, MessageQueue]) -> bool:
             group, queue = name
             return self._expired(self._groups[group][queue], now)

@@ -1,8 +1,7 @@
-"""What each member of a consumer group subscribes to, and where members differ.
+"""The subscriptions of each member of a consumer group, and how they differ.
 
-A broker keeps one subscription for a group and topic, the newest; queues are divided among the members. So if
-they differ, each member misses part of the messages that it wants, in RocketMQ as here. Nothing can be done
-about that but to warn of it.
+A broker keeps one subscription of a group to a topic, the newest; queues are divided among the members. So if
+members subscribe differently, each misses part of its messages, in RocketMQ as here. A broker can only warn.
 """
 
 from collections.abc import Hashable, Iterable
@@ -15,35 +14,35 @@ from cometmq.format.layout import RETRY_PREFIX
 from cometmq.wire.bodies import SubscriptionData, SubscriptionDifference
 
 NOTHING: Final = "nothing"
-"""What a member wants of a topic that it does not subscribe to."""
+"""Stands for the expression of a member that does not subscribe to a topic."""
 TOPICS_SHOWN: Final = 10
 MEMBERS_SHOWN: Final = 10
 TEXT_SHOWN: Final = 100
-"""Of a longer expression so many characters are shown."""
+"""Most characters of an expression that are shown."""
 
 KeyT = TypeVar("KeyT", bound=Hashable)
-Wanted = dict[str, str]
+Expressions = dict[str, str]
 """Expressions by topic."""
 Differing = frozenset[tuple[str, frozenset[str]]]
 """Topics, each with the different expressions."""
 
 
 class MemberSubscriptions(Generic[KeyT]):
-    """The subscriptions of one group's members; ``KeyT`` is what stands for a connection.
+    """The subscriptions of one group's members; ``KeyT`` identifies a connection.
 
-    A client that has come again over another connection counts once, with its newest subscription. One that
-    subscribes to nothing only asks, and does not count.
+    A client with several connections counts once, with its newest subscriptions. One without subscriptions
+    only queries, and does not count.
     """
 
     def __init__(self) -> None:
         self._clients: dict[KeyT, str] = {}
-        self._wanted: dict[str, Wanted] = {}
+        self._by_client: dict[str, Expressions] = {}
         self._by_topic: dict[str, dict[str, dict[str, None]]] = {}
         self._counts: dict[str, int] = {}  # of the members that subscribe to a topic
 
     def update(self, channel: KeyT, client_id: str, subscriptions: Iterable[SubscriptionData]) -> bool:
-        """Store a heartbeat's subscriptions; return whether they are other than before."""
-        wanted: Wanted = {}
+        """Store a heartbeat's subscriptions; return whether they have changed."""
+        expressions: Expressions = {}
         texts: dict[tuple[str, str], str] = {}  # thousands of subscriptions have few expressions
         for data in subscriptions:
             if data.topic.startswith(RETRY_PREFIX):
@@ -51,23 +50,23 @@ class MemberSubscriptions(Generic[KeyT]):
             expression = data.expression_type, data.expression
             if expression not in texts:
                 texts[expression] = _text(*expression)
-            wanted[data.topic] = texts[expression]
-        if self._clients.get(channel) == client_id and self._wanted.get(client_id, {}) == wanted:
+            expressions[data.topic] = texts[expression]
+        if self._clients.get(channel) == client_id and self._by_client.get(client_id, {}) == expressions:
             return False
         self.remove(channel)
         self._clients[channel] = client_id
-        self._replace(client_id, wanted)
+        self._replace(client_id, expressions)
         return True
 
     def remove(self, channel: KeyT) -> None:
-        """Forget a connection, and its client unless that has another one."""
+        """Remove a connection, and its client unless that has another one."""
         client_id = self._clients.pop(channel, None)
         if client_id is not None and client_id not in self._clients.values():
             self._replace(client_id, {})
 
     def differing(self) -> Differing:
-        """Return where members differ: the same as before if only other members want the same."""
-        count, counts = len(self._wanted), self._counts
+        """Return the topics in which members differ, with their expressions, whoever has which."""
+        count, counts = len(self._by_client), self._counts
         found = [
             (topic, by_text)
             for topic, by_text in self._by_topic.items()
@@ -79,24 +78,24 @@ class MemberSubscriptions(Generic[KeyT]):
         )
 
     def differences(self) -> list[SubscriptionDifference]:
-        """Return where members differ, and who wants what: of so much as people read."""
+        """Return the differences with the members that have each expression, cut to a length for people."""
         return [
-            SubscriptionDifference(topic, self._who_wants(topic, sorted(texts)))
+            SubscriptionDifference(topic, self._members_by_text(topic, sorted(texts)))
             for topic, texts in islice(sorted(self.differing()), TOPICS_SHOWN)
         ]
 
-    def _who_wants(self, topic: str, texts: list[str]) -> dict[str, list[str]]:
+    def _members_by_text(self, topic: str, texts: list[str]) -> dict[str, list[str]]:
         by_text = self._by_topic[topic]
         found = {}
         for text in texts[:MEMBERS_SHOWN]:
             ids: Iterable[str] = by_text.get(text) or (
-                client_id for client_id, wanted in self._wanted.items() if topic not in wanted
+                client_id for client_id, expressions in self._by_client.items() if topic not in expressions
             )
             found[text[:TEXT_SHOWN]] = sorted(islice(ids, MEMBERS_SHOWN))
         return found
 
-    def _replace(self, client_id: str, wanted: Wanted) -> None:
-        for topic, text in self._wanted.pop(client_id, {}).items():
+    def _replace(self, client_id: str, expressions: Expressions) -> None:
+        for topic, text in self._by_client.pop(client_id, {}).items():
             by_text = self._by_topic[topic]
             del by_text[text][client_id]
             if not by_text[text]:
@@ -104,9 +103,9 @@ class MemberSubscriptions(Generic[KeyT]):
             self._counts[topic] -= 1
             if not by_text:
                 del self._by_topic[topic], self._counts[topic]
-        if wanted:
-            self._wanted[client_id] = wanted
-        for topic, text in wanted.items():
+        if expressions:
+            self._by_client[client_id] = expressions
+        for topic, text in expressions.items():
             if topic not in self._by_topic:
                 self._by_topic[topic], self._counts[topic] = {}, 0
             by_text = self._by_topic[topic]
@@ -117,7 +116,7 @@ class MemberSubscriptions(Generic[KeyT]):
 
 
 def as_text(difference: SubscriptionDifference) -> str:
-    """Return a difference as people read it: ``topic orders: a wants TagA; b, c want TagB``."""
+    """Format a difference for people: ``topic orders: a wants TagA; b, c want TagB``."""
     wants = (
         f"{', '.join(ids)} {'wants' if len(ids) == 1 else 'want'} {text}"
         for text, ids in difference.wants.items()
@@ -126,7 +125,7 @@ def as_text(difference: SubscriptionDifference) -> str:
 
 
 def _text(expression_type: str, expression: str) -> str:
-    """Return an expression so that the same tags in another order make no difference."""
+    """Normalize an expression: its tags are sorted, so that their order makes no difference."""
     if not is_tag(expression_type):
         return f"{expression_type}: {expression}"
     if expression in {"", ALL}:

@@ -1,11 +1,11 @@
-"""How far each consumer group has consumed each queue: ``config/consumerOffset.json``.
+"""The committed offsets of consumer groups: ``config/consumerOffset.json``.
 
 ::
 
     {"dataVersion": {…}, "groupTopicMap": {group: [topic]}, "offsetTable": {"topic@group": {0: 17, 1: 5}}}
 
-``groupTopicMap`` is written as RocketMQ writes it and never read. Saved every few seconds and at the
-stop, so a killed broker may hand out messages again that a consumer had already acknowledged.
+``groupTopicMap`` is written as RocketMQ writes it and never read. Saved every few seconds and when the broker
+stops, so a killed broker may deliver messages again that a consumer had already acknowledged.
 (RocketMQ: ConsumerOffsetManager.java.)
 """
 
@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
-from cometmq.broker.state import saved
+from cometmq.broker.state import table_files
 from cometmq.broker.state.changing_table import ChangingTable
 from cometmq.io.clock import Clock
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import ConsumerOffsets, DataVersion, to_plain
 
 AHEAD_WARNINGS_MAX: Final = 1_000
-"""Of so many queues and groups is remembered that a commit ahead of the queue's end was warned of."""
+"""Most queues and groups for which is remembered that a commit ahead of the queue's end was logged."""
 
 _log = logging.getLogger(__name__)
 
@@ -43,15 +43,15 @@ class Offsets(ChangingTable[str, dict[int, int]]):
         self._ahead: set[tuple[str, int]] = set()
 
     def load(self, max_offset: Callable[[str, int], int]) -> None:
-        """Read the table; no offset may lie beyond what its queue holds after recovery, and none before 0.
+        """Read the table; an offset after its queue's end is set to the end, a negative one is dropped.
 
         Args:
-            max_offset: returns where a queue ends; commits are compared with that from now on, too.
+            max_offset: returns the end of a queue; later commits are compared with it, too.
 
         Raises StoreDamaged if the file holds something else than offsets.
         """
         self._end_of = max_offset
-        content = saved.load(self._table, ConsumerOffsets)
+        content = table_files.load(self._table, ConsumerOffsets)
         if content is None:
             return
         self._version = content.data_version or self._version
@@ -63,7 +63,7 @@ class Offsets(ChangingTable[str, dict[int, int]]):
                 limit = max_offset(topic, queue_id)
                 if offset < 0:
                     _log.warning(
-                        "%s queue %d: committed %d, forgotten: no queue has that", key, queue_id, offset
+                        "%s queue %d: committed offset %d is negative and dropped", key, queue_id, offset
                     )
                     del queues[queue_id]
                     self._changes[key] = None
@@ -73,7 +73,7 @@ class Offsets(ChangingTable[str, dict[int, int]]):
                     )
                     queues[queue_id] = limit
                     self._changes[key] = None
-        self._note_loaded(self._committed)
+        self._add_loaded(self._committed)
 
     def keys(self) -> list[str]:
         """Return the keys of all groups in their topics."""
@@ -92,9 +92,9 @@ class Offsets(ChangingTable[str, dict[int, int]]):
         return {"dataVersion": to_plain(self._version), "groupTopicMap": topics, "offsetTable": dict(offsets)}
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Note that ``group`` has consumed all before ``offset``; it may go back.
+        """Commit that ``group`` has consumed all messages before ``offset``; it may be lower than before.
 
-        After a reset nothing counts until the group's next pull: its members have not heard of it yet.
+        After a reset commits are ignored until the group's next pull: its members do not know of it yet.
         """
         key = key_of(group, topic)
         if self._reset and queue_id in self._reset.get(key, ()):
@@ -106,7 +106,7 @@ class Offsets(ChangingTable[str, dict[int, int]]):
         self.warn_if_ahead(key, queue_id, offset)
 
     def warn_if_ahead(self, key: str, queue_id: int, offset: int) -> None:
-        """Warn, once, of a commit ahead of its queue's end: the group misses what comes up to there."""
+        """Log, once, a commit ahead of its queue's end: the group misses the messages up to that offset."""
         if self._end_of is None:
             return
         topic, _, group = key.partition(SEPARATOR)
@@ -124,19 +124,19 @@ class Offsets(ChangingTable[str, dict[int, int]]):
 
     @property
     def is_any_reset(self) -> bool:
-        """Whether any group may not have heard of a reset yet."""
+        """Whether a reset waits for any group's next pull."""
         return bool(self._reset)
 
     def awaits_reset(self, key: str) -> bool:
-        """Tell whether a group may not have heard of a reset in a topic yet."""
+        """Check whether a reset in a topic waits for the group's next pull."""
         return key in self._reset
 
-    def note_pulls(self, pulls: Iterable[tuple[str, int, int, int]]) -> None:
-        """Note many pulls that await no reset, as ``commit`` and ``note_pulled`` do, without any warning.
+    def record_pulls(self, pulls: Iterable[tuple[str, int, int, int]]) -> None:
+        """Record many pulls that await no reset, as ``commit`` and ``record_pulled`` do, without warnings.
 
         Args:
-            pulls: of each the key of group and topic, the queue id, the offset to commit and the one that the
-                group has been given all before; -1 for none.
+            pulls: of each the key of group and topic, the queue id, the offset to commit and the next offset
+                to pull; -1 for none.
         """
         committed, pulled, changes = self._committed, self._pulled, self._changes
         for key, queue_id, commit_offset, next_offset in pulls:
@@ -151,14 +151,14 @@ class Offsets(ChangingTable[str, dict[int, int]]):
                 queues[queue_id] = next_offset
 
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Let ``group`` go on at ``offset``, whatever its members commit until they hear of it."""
+        """Reset ``group`` to ``offset``, whatever its members commit until their next pull."""
         key = key_of(group, topic)
         self._reset.get(key, {}).pop(queue_id, None)
         self.commit(group, topic, queue_id, offset)
         self._reset.setdefault(key, {})[queue_id] = offset
 
-    def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
-        """Give the offset of a reset that the group has not heard of, once; None if there is none."""
+    def pop_reset(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Return and clear the offset of a reset that waits for a pull; None if there is none."""
         if not self._reset or (queues := self._reset.get(key := key_of(group, topic))) is None:
             return None
         offset = queues.pop(queue_id, None)
@@ -167,44 +167,44 @@ class Offsets(ChangingTable[str, dict[int, int]]):
         return offset
 
     def clone(self, source: str, target: str, topic: str) -> None:
-        """Let a group begin in a topic where another one stands, if that one has offsets there."""
+        """Copy a group's offsets in a topic, if it has any, to another group."""
         if (queues := self._committed.get(f"{topic}{SEPARATOR}{source}")) is not None:
             key = key_of(target, topic)
             self._begin(self._committed, key).update(queues)
             self._changes[key] = None
 
     def committed(self, group: str, topic: str, queue_id: int) -> int | None:
-        """Give the committed offset, or None if there is none."""
+        """Return the committed offset, or None if there is none."""
         queues = self._committed.get(key_of(group, topic))
         return None if queues is None else queues.get(queue_id)
 
-    def note_pulled(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Note that ``group`` has been given all before ``offset``: for operators only, not saved."""
+    def record_pulled(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Record that ``group`` has pulled all before ``offset``: for operators only, not saved."""
         key = key_of(group, topic)
         if (queues := self._pulled.get(key)) is None:
             queues = self._begin(self._pulled, key)
         queues[queue_id] = offset
 
     def pulled(self, group: str, topic: str, queue_id: int) -> int | None:
-        """Give how far the group has pulled since the broker started, or None."""
+        """Return the offset up to which the group has pulled since the broker started, or None."""
         return self._pulled.get(key_of(group, topic), {}).get(queue_id)
 
     def groups_of(self, topic: str) -> set[str]:
-        """Give the groups that have committed offsets in ``topic``."""
+        """Return the groups that have committed offsets in ``topic``."""
         keys = self._keys.of_topic(topic)
         return {key.partition(SEPARATOR)[2] for key in keys if key in self._committed}
 
     def topics_of(self, group: str) -> set[str]:
-        """Give the topics in which ``group`` has committed offsets."""
+        """Return the topics in which ``group`` has committed offsets."""
         keys = self._keys.of_group(group)
         return {key.partition(SEPARATOR)[0] for key in keys if key in self._committed}
 
     def delete_topics(self, topics: Iterable[str]) -> None:
-        """Forget all offsets in topics."""
+        """Delete all offsets in topics."""
         self._delete({key for topic in topics for key in self._keys.of_topic(topic)})
 
     def delete_queue(self, topic: str, queue_id: int) -> None:
-        """Forget all offsets in one queue: it begins anew."""
+        """Delete all offsets in one queue: it restarts at 0."""
         tables = self._committed, self._pulled, self._reset
         for key in list(self._keys.of_topic(topic)):
             for table in tables:
@@ -216,11 +216,11 @@ class Offsets(ChangingTable[str, dict[int, int]]):
                 self._delete({key})
 
     def delete_group(self, group: str) -> None:
-        """Forget all offsets of ``group``."""
+        """Delete all offsets of ``group``."""
         self._delete(set(self._keys.of_group(group)))
 
     def _begin(self, table: dict[str, dict[int, int]], key: str) -> dict[int, int]:
-        """Return the new offsets of a group in a topic."""
+        """Add and return the empty offsets of a group in a topic."""
         self._keys.add(key)
         queues = table[key] = {}
         return queues
@@ -276,5 +276,5 @@ class _GroupTopicKeys:
 
 
 def key_of(group: str, topic: str) -> str:
-    """Give the key of a group's offsets in a topic."""
+    """Return the key of a group's offsets in a topic."""
     return f"{topic}{SEPARATOR}{group}"

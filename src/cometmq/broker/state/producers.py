@@ -1,4 +1,4 @@
-"""Who produces: the members of each producer group, by connection. (RocketMQ: ProducerManager.java.)"""
+"""The members of each producer group, by connection. (RocketMQ: ProducerManager.java.)"""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from cometmq.io.clock import Clock
 from cometmq.wire.codes import LanguageCode
 
 SILENCE_MS_MAX: Final = 120_000
-"""A client that has sent no heartbeat for so long is gone."""
+"""How long after its last heartbeat a client counts as gone."""
 
 ChannelT = TypeVar("ChannelT", bound=Hashable)
 
@@ -18,8 +18,8 @@ class ProducerMember:
     """A client in a group.
 
     Attributes:
-        client_id: what it calls itself, ``ip@instance``.
-        version: the release that it speaks, an ordinal of ``wire.codes.Version``.
+        client_id: ``ip@instance``.
+        version: its RocketMQ release, an ordinal of ``wire.codes.Version``.
         heard_ms: when its last heartbeat came, on the monotonic clock.
     """
 
@@ -30,7 +30,7 @@ class ProducerMember:
 
 
 class Producers(Generic[ChannelT]):
-    """All producer groups; ``ChannelT`` is what stands for a connection."""
+    """All producer groups; ``ChannelT`` identifies a connection."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -38,7 +38,7 @@ class Producers(Generic[ChannelT]):
         self._clients: dict[str, dict[ChannelT, set[str]]] = {}
 
     def heartbeat(self, channel: ChannelT, group: str, member: ProducerMember) -> None:
-        """Note that a client is in ``group``."""
+        """Register or update a member of ``group``."""
         known = self._groups.get(group, {}).get(channel)
         if known is not None and known.client_id != member.client_id:
             self.unregister(channel, group)
@@ -46,7 +46,7 @@ class Producers(Generic[ChannelT]):
         self._clients.setdefault(member.client_id, {}).setdefault(channel, set()).add(group)
 
     def unregister(self, channel: ChannelT, group: str) -> None:
-        """Note that a client left ``group``."""
+        """Remove a client from ``group``."""
         members = self._groups.get(group, {})
         member = members.pop(channel, None)
         if not members:
@@ -55,21 +55,21 @@ class Producers(Generic[ChannelT]):
             self._leave(member.client_id, channel, group)
 
     def closed(self, channel: ChannelT) -> None:
-        """Note that a connection is gone."""
+        """Remove a closed connection from all groups."""
         for group in [group for group, members in self._groups.items() if channel in members]:
             self.unregister(channel, group)
 
     def members(self, group: str) -> dict[ChannelT, ProducerMember]:
-        """Give the members of ``group`` by connection; none if nobody knows it."""
+        """Return the members of ``group`` by connection; empty if the group is unknown."""
         return self._groups.get(group, {})
 
     def find(self, client_id: str) -> ChannelT | None:
-        """Give the connection of a client; of several the one that came last."""
+        """Return the connection of a client, its newest one if it has several."""
         channels = self._clients.get(client_id)
         return next(reversed(channels)) if channels else None
 
     def silent(self) -> set[ChannelT]:
-        """Give the connections whose client has been silent for too long: they must be closed."""
+        """Return the connections whose client has sent no heartbeat for too long: they must be closed."""
         oldest = self._clock.monotonic_ms() - SILENCE_MS_MAX
         return {
             channel
@@ -79,7 +79,7 @@ class Producers(Generic[ChannelT]):
         }
 
     def _leave(self, client_id: str, channel: ChannelT, group: str) -> None:
-        """Note that a client has left a group; with the last one its connection is forgotten."""
+        """Remove a group from a client's connection, and the connection with its last group."""
         channels = self._clients[client_id]
         channels[channel].discard(group)
         if not channels[channel]:

@@ -1,20 +1,18 @@
-"""How long sends take, from when they are taken to their answers: what operators' tools show of it.
+"""Times of sends, from their arrival to their responses, as operators' tools show them.
 
 Source: RocketMQ ``store/StoreStatsService.java`` (names and bounds of the classes; a minute each).
 """
 
 from collections import Counter
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Final
 
+from cometmq.broker.disk_wait import Done
 from cometmq.io.clock import Clock
-
-Done = Callable[[str | None], None]
 
 SPAN_MS: Final = 60_000
 LIMIT_MS: Final = 10_000
-"""What took longer counts as long."""
+"""Longer times are counted as one class."""
 CLASSES: Final = {
     "<=0ms": 0,
     "0~10ms": 10,
@@ -34,7 +32,7 @@ CLASSES: Final = {
 
 
 class PutTimes:
-    """Counts sends by their times.
+    """Counts messages by the time that their send took.
 
     Attributes:
         longest_ms: the longest time since the start.
@@ -48,25 +46,25 @@ class PutTimes:
         self._last: Counter[int] = Counter()
 
     def begin(self) -> int:
-        """Give what ``end`` needs to know."""
+        """Return the start of a send, ms on the monotonic clock."""
         return self._clock.monotonic_ms()
 
     def since(self, begun_ms: int) -> int:
-        """Give the time since ``begin`` gave that, ms."""
+        """Return the time since ``begin`` returned ``begun_ms``, ms."""
         return self._clock.monotonic_ms() - begun_ms
 
     def end(self, begun_ms: int, count: int) -> None:
-        """Note that ``count`` messages were answered."""
+        """Record that ``count`` messages are answered now."""
         self.note(self.since(begun_ms), count)
 
     def note(self, took_ms: int, count: int) -> None:
-        """Note that ``count`` messages took so long."""
+        """Record the time of ``count`` messages."""
         if took_ms > self.longest_ms:
             self.longest_ms = took_ms
         self._times[took_ms if took_ms <= LIMIT_MS else LIMIT_MS + 1] += count
 
     def ending(self, begun_ms: int, count: int, done: Done) -> Done:
-        """Give what calls ``done`` and notes that ``count`` messages were answered."""
+        """Return a callback that calls ``done`` and then ``end``."""
 
         def answer(unsafe: str | None) -> None:
             done(unsafe)
@@ -75,14 +73,14 @@ class PutTimes:
         return answer
 
     def sample(self) -> None:
-        """Begin a new minute when the last one is over; call it every second."""
+        """Start a new minute when the last one is over; call it every second."""
         now_ms = self._clock.monotonic_ms()
         if now_ms - self._began_ms >= SPAN_MS:
             self._began_ms = now_ms
             self._last, self._times = self._times, Counter()
 
     def distribution(self) -> str:
-        """Tell how many messages of the last minute took how long: ``[<=0ms]:12 [0~10ms]:3 …``."""
+        """Return the counts of the last minute's messages by time: ``[<=0ms]:12 [0~10ms]:3 …``."""
         counts = [
             sum(count for took_ms, count in self._last.items() if low < took_ms <= high)
             for low, high in pairwise((-1, *CLASSES.values()))
@@ -90,10 +88,10 @@ class PutTimes:
         return "".join(f"[{name}]:{count} " for name, count in zip(CLASSES, counts, strict=True))
 
     def within(self, share: float) -> str:
-        """Tell in how many ms this share of the last minute's messages was answered, as text."""
-        wanted = self._last.total() * share
+        """Return the time, ms as text, within which a share of the last minute's messages was answered."""
+        left = self._last.total() * share
         for took_ms, count in sorted(self._last.items()):
-            wanted -= count
-            if wanted <= 0:
+            left -= count
+            if left <= 0:
                 return f"{took_ms:.2f}"
         return "0.00"

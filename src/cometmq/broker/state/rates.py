@@ -1,4 +1,4 @@
-"""How much goes through the broker: totals, and averages over the last 10, 60 and 600 seconds."""
+"""The broker's traffic: totals, and averages over the last 10, 60 and 600 seconds."""
 
 import time
 from array import array
@@ -11,7 +11,7 @@ from cometmq.io.clock import Clock
 SAMPLE_INTERVAL_MS: Final = 1_000
 SPANS_S: Final = (10, 60, 600)
 SAMPLES: Final = SPANS_S[-1] + 1
-"""So many samples of a rate are kept, in place of the oldest."""
+"""Most samples of a rate that are kept; a new one replaces the oldest."""
 
 
 class Rate:
@@ -19,7 +19,7 @@ class Rate:
 
     Attributes:
         total: since the start.
-        this_morning: what the total was when the day began, local time.
+        this_morning: the total when the day began, local time.
         yesterday_morning: … when yesterday began.
     """
 
@@ -27,23 +27,23 @@ class Rate:
         self.total = 0
         self.this_morning = 0
         self.yesterday_morning = 0
-        # All their room from the start: a broker's memory is not to grow for ten minutes.
+        # Allocated in full at the start: a broker's memory must not grow for ten minutes.
         self._times_ms = array("q", bytes(8 * SAMPLES))
         self._totals = array("q", bytes(8 * SAMPLES))
         self._sampled = 0
 
     def sample(self, now_ms: int) -> None:
-        """Note the total at ``now_ms``, on the monotonic clock; call it every second."""
+        """Record the total at ``now_ms``, on the monotonic clock; call it every second."""
         at = self._sampled % SAMPLES
         self._times_ms[at], self._totals[at] = now_ms, self.total
         self._sampled += 1
 
     def begin_day(self) -> None:
-        """Note that a day has begun."""
+        """Record the total at the beginning of a day."""
         self.yesterday_morning, self.this_morning = self.this_morning, self.total
 
     def per_second(self) -> tuple[float, ...]:
-        """Give the averages over the last 10, 60 and 600 seconds, as far as the samples go."""
+        """Return the averages over the last 10, 60 and 600 seconds, or over all samples if they are fewer."""
         samples = [number % SAMPLES for number in range(max(self._sampled - SAMPLES, 0), self._sampled)]
         if len(samples) < 2:
             return tuple(0.0 for _ in SPANS_S)
@@ -56,7 +56,7 @@ class Rate:
         return tuple(averages)
 
     def text(self) -> str:
-        """Give the averages as RocketMQ's runtime info has them: ``a b c``."""
+        """Format the averages as in RocketMQ's runtime info: ``a b c``."""
         return sum_text(self)
 
 
@@ -67,12 +67,12 @@ class Rates:
         stored: messages stored.
         stored_bytes: bytes of their records.
         refused: messages that could not be stored.
-        found: pulls that gave messages.
-        missed: pulls that gave none.
-        given: messages given to consumers.
-        put_times: how long sends took.
-        pull_rows: pulls that were read as rows, by which body of the leaf operations read them.
-        pull_commands: pulls that came as commands: in an unusual spelling, or to a peer that lags behind.
+        found: pulls answered with messages.
+        missed: pulls answered without messages.
+        delivered: messages sent to consumers.
+        put_times: times of sends.
+        pull_rows: pulls that were read as rows, by the body of the leaf operations that read them.
+        pull_commands: pulls that were decoded as commands: in an unusual form, or from a congested peer.
         rare_pulls: pulls that the leaf operations did not answer or hold: refused, or answered by a reading.
     """
 
@@ -82,7 +82,7 @@ class Rates:
         self.refused = Rate()
         self.found = Rate()
         self.missed = Rate()
-        self.given = Rate()
+        self.delivered = Rate()
         self.put_times = PutTimes(clock)
         self.pull_rows: Counter[str] = Counter()
         self.pull_commands = 0
@@ -91,9 +91,9 @@ class Rates:
         self._day = self._today()
 
     def sample(self) -> None:
-        """Note all totals; call it every second."""
+        """Record all totals; call it every second."""
         now_ms, today = self._clock.monotonic_ms(), self._today()
-        for rate in (self.stored, self.stored_bytes, self.refused, self.found, self.missed, self.given):
+        for rate in (self.stored, self.stored_bytes, self.refused, self.found, self.missed, self.delivered):
             rate.sample(now_ms)
             if today != self._day:
                 rate.begin_day()
@@ -105,7 +105,7 @@ class Rates:
 
 
 def sum_text(*rates: Rate) -> str:
-    """Give the averages of several counts together, as RocketMQ's runtime info has them: ``a b c``."""
+    """Format the sums of several rates' averages as in RocketMQ's runtime info: ``a b c``."""
     return " ".join(
         str(sum(averages)) for averages in zip(*[rate.per_second() for rate in rates], strict=True)
     )

@@ -1,4 +1,7 @@
-"""Filters that look at a record's properties. (RocketMQ: ExpressionMessageFilter.java and its heir.)"""
+"""Filters by a record's properties.
+
+(RocketMQ: ExpressionMessageFilter.java, ExpressionForRetryMessageFilter.java.)
+"""
 
 from typing import Final, NamedTuple
 
@@ -8,52 +11,52 @@ from cometmq.format import properties
 from cometmq.format.record import read_head
 
 USUAL_SIZE: Final = 256
-"""A record of so many bytes more has so much more to be looked at, be it in its properties or not."""
+"""Bytes of a record that count as one unit of work, whether in its properties or not."""
 USUAL_LENGTH: Final = 1_000
-"""Characters that are counted for a filter that is not known."""
+"""Assumed characters of a filter's expression where it is not looked up."""
 
 
 class SqlFilter(NamedTuple):
-    """What a group wants of a topic.
+    """A group's filter on a topic.
 
     Attributes:
-        known: the filter that the group registered, by which bitmaps were made; None for one sent along.
+        known: the registered filter, whose bits are in bitmaps; None for a filter that came with the pull.
     """
 
     compiled: Sql92
     known: ConsumerFilter | None = None
 
     def may_match(self, store_time: int, bitmap: bytes) -> bool:
-        """Tell whether a record may be wanted, by its bitmap."""
+        """Check by its bitmap whether a record may match."""
         return self.known is None or self.known.may_match(store_time, bitmap)
 
     def matches(self, record: bytes) -> bool:
-        """Tell whether a record is wanted."""
+        """Check whether a record matches."""
         return self.compiled.matches(_properties_of(record))
 
     def work(self, record: bytes) -> int:
-        """Return how much work ``matches`` is."""
+        """Return the work of ``matches``, in characters of the expression times units of the record."""
         return len(self.compiled.expression) * (1 + len(record) // USUAL_SIZE)
 
 
 class RetryFilter(NamedTuple):
-    """What a group wants of its retry topic: of each message what it wants of the topic that it came from."""
+    """A group's filter on its retry topic: each message is matched by the filter on its original topic."""
 
     filters: ConsumerFilters
     group: str
 
     def may_match(self, _store_time: int, _bitmap: bytes) -> bool:
-        """Tell that any record may be wanted: bitmaps are by filters on the retry topic itself."""
+        """Return True: bitmaps are of filters on the retry topic itself."""
         return True
 
     def matches(self, record: bytes) -> bool:
-        """Tell whether a record is wanted; it is if its topic has no filter."""
+        """Check whether a record matches; it does if its original topic has no filter."""
         by_name = _properties_of(record)
         known = self.filters.find(by_name.get(properties.RETRY_TOPIC, ""), self.group)
         return known is None or known.compiled.matches(by_name)
 
     def work(self, record: bytes) -> int:
-        """Return about how much work ``matches`` is: the filter is not looked for again."""
+        """Estimate the work of ``matches`` without looking up the filter: see ``SqlFilter.work``."""
         return USUAL_LENGTH * (1 + len(record) // USUAL_SIZE)
 
 

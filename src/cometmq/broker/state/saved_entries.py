@@ -1,16 +1,16 @@
-"""Entries by name that a table on the disk keeps, changed in the loop and written in a thread.
+"""Entries by name of a table on the disk, changed in the loop and written in a thread.
 
 Theory of operation: a change holds in memory at once. All changes of one turn of the loop are one write, one
-write is under way at a time, and what changes meanwhile is the next one; so what a write costs is shared by
-all who wait for it, and the loop waits for none. Who must not be answered before the disk has a change waits
+write is under way at a time, and changes made meanwhile are the next write; so many changes share the cost of
+a write, and the loop waits for none. A response that must not be sent before a change is on the disk waits
 for it (``Change.when_saved``).
 
-If the disk refuses, a change is taken back and who waits is told why. Changes that are ``optional``, those
-that reading needs, stay in memory all the same and are tried again.
+If the disk refuses, a change is undone and the callbacks get the error. ``optional`` changes, those that
+consumers need, stay in memory all the same, and the write is retried.
 
-What belongs to entries that are removed is deleted first (``delete_data``): no later change is saved before
-that is done. So an entry that is made anew, under the same name, finds nothing of the one before it; and one
-whose removal is refused only after that is there again, without what belonged to it.
+The data of removed entries is deleted first (``delete_data``): no later change is saved before. So an entry
+that is recreated under the same name finds no data of the former one; and if the removal itself is refused
+after that, the entry is restored without its data.
 """
 
 import asyncio
@@ -19,30 +19,31 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from functools import partial
 from typing import Any, Final, Generic
 
-from cometmq.broker.state.saved import EntryFile
+from cometmq.broker.state.table_files import EntryFile
 from cometmq.errors import StoreNotWritable
 from cometmq.wire.bodies import Body
 from cometmq.wire.bodies.body import BodyType
 
 RETRY_S: Final = 5.0
-"""Until the next try to write what is in memory only, if nothing changes before."""
+"""Wait before the next try to write what is in memory only, if nothing changes before."""
 
-Saved = Callable[[StoreNotWritable | None], None]
+SavedCallback = Callable[[StoreNotWritable | None], None]
+"""Called with None once a change is on the disk, or with the error if the disk refuses."""
 
 _log = logging.getLogger(__name__)
 
 
 class Change(Generic[BodyType]):
-    """Changes that are written together, and who waits for them.
+    """Changes that are written together, and the callbacks that wait for them.
 
     Attributes:
-        entries: what changed; None for what is gone.
-        before: what was there, for those that are taken back if they cannot be written.
-        is_optional: some of them are not taken back.
-        created: the names that were not there, or not there for good yet.
-        removed: the names of entries that were removed, though they may be there again.
-        is_saved: the disk has them, or has refused them.
-        is_known: and all who are to know of them know.
+        entries: the changed entries; None for removed ones.
+        before: the former entries, of those that are restored if the write fails.
+        is_optional: some of the entries are not restored.
+        created: the names that did not exist, or whose creation was not yet published.
+        removed: the names of entries that were removed, even if they were recreated since.
+        is_saved: the write is over, successful or not.
+        is_known: the change is published (see ``SavedEntries``), or the time for that is over.
     """
 
     def __init__(self) -> None:
@@ -54,32 +55,32 @@ class Change(Generic[BodyType]):
         self.is_saved = False
         self.is_known = False
         self._error: StoreNotWritable | None = None
-        self._when_saved: list[Saved] = []
+        self._when_saved: list[SavedCallback] = []
         self._when_known: list[Callable[[], None]] = []
 
-    def when_saved(self, action: Saved) -> None:
-        """Call ``action`` once the disk has the change, with None, or has refused it, with the reason."""
+    def when_saved(self, action: SavedCallback) -> None:
+        """Call ``action`` once the change is on the disk, or with the error if the disk has refused it."""
         if self.is_saved:
             action(self._error)
         else:
             self._when_saved.append(action)
 
     def when_known(self, action: Callable[[], None]) -> None:
-        """Call ``action`` once all who are to know of the change do, or have had time enough."""
+        """Call ``action`` once the change is published, or the time for that is over."""
         if self.is_known:
             action()
         else:
             self._when_known.append(action)
 
-    def note_saved(self, error: StoreNotWritable | None) -> None:
-        """Call those who wait for the disk."""
+    def set_saved(self, error: StoreNotWritable | None) -> None:
+        """Mark the change as written or refused, and call the callbacks that wait for that."""
         self.is_saved, self._error = True, error
         actions, self._when_saved = self._when_saved, []
         for action in actions:
             action(error)
 
-    def note_known(self) -> None:
-        """Call those who wait until others know."""
+    def set_known(self) -> None:
+        """Mark the change as published, and call the callbacks that wait for that."""
         self.is_known = True
         actions, self._when_known = self._when_known, []
         for action in actions:
@@ -90,15 +91,14 @@ class SavedEntries(Generic[BodyType]):
     """The entries of one table.
 
     Args:
-        rest: gives the table as it is now; its entries do not count.
-        entries: those that are there from the start.
-        publish: makes a change known to all who are to know of it, and calls ``note_known`` then; by default
-            nobody else is to know.
+        rest: returns the table as it is now; its entries are ignored.
+        entries: the initial ones.
+        publish: publishes a saved change, and calls ``set_known`` then; by default nothing is published.
 
     Attributes:
         entries: all of them by name; changed here only.
-        on_undone: called with the names of entries that are as they were before a change.
-        delete_data: deletes what belongs to entries of these names. Raises StoreNotWritable.
+        on_undone: called with the names of entries that were restored.
+        delete_data: deletes the data of entries of these names. Raises StoreNotWritable.
     """
 
     def __init__(
@@ -113,20 +113,20 @@ class SavedEntries(Generic[BodyType]):
         self.delete_data: Callable[[Collection[str]], Awaitable[None]] = _nothing
         self._file = file
         self._rest = rest
-        self._publish = publish or self.note_known
-        self._unwritten: dict[str, BodyType | None] | None = None  # what the file's texts lack; at first all
+        self._publish = publish or self.set_known
+        self._unwritten: dict[str, BodyType | None] | None = None  # changes that the file lacks; None for all
         self._next: Change[BodyType] | None = None
-        self._is_behind = False  # something is in memory only
+        self._is_behind = False  # an optional change is in memory only
         self._unfinished: dict[str, Change[BodyType]] = {}
         self._writing: asyncio.Task[None] | None = None
         self._retry: asyncio.TimerHandle | None = None
 
     def change(self, entries: Mapping[str, BodyType | None], *, optional: bool = False) -> Change[BodyType]:
-        """Change entries at once, and have them written soon.
+        """Change entries in memory at once, and start to write them.
 
         Args:
-            entries: what is new of each name; None to remove it.
-            optional: these stay in memory if they cannot be written.
+            entries: the new entry of each name; None to remove it.
+            optional: whether they stay in memory if they cannot be written.
         """
         change = self._next
         if change is None:
@@ -151,38 +151,38 @@ class SavedEntries(Generic[BodyType]):
         """Publish all entries, as if they had just been created and saved."""
         change = Change[BodyType]()
         change.entries, change.created = dict(self.entries), set(self.entries)
-        change.note_saved(None)
+        change.set_saved(None)
         self._unfinished = dict.fromkeys(self.entries, change) | self._unfinished
         self._publish(change)
 
     def unfinished(self, name: str) -> Change[BodyType] | None:
-        """Return the last change of an entry, unless all who are to know of it do."""
+        """Return the last change of an entry; None if it is published."""
         return self._unfinished.get(name)
 
-    def when_saved(self, name: str, action: Saved) -> None:
-        """Call ``action`` as the last change of an entry does, or at once if that is over."""
+    def when_saved(self, name: str, action: SavedCallback) -> None:
+        """Call ``action`` when the last change of an entry is saved: see ``Change.when_saved``."""
         change = self._unfinished.get(name)
         if change is None:
             action(None)
         else:
             change.when_saved(action)
 
-    def note_known(self, change: Change[BodyType]) -> None:
-        """Call those who wait until all who are to know of a change do."""
+    def set_known(self, change: Change[BodyType]) -> None:
+        """Mark a change as published: see ``Change.set_known``."""
         for name in change.entries:
             if self._unfinished.get(name) is change:
                 del self._unfinished[name]
-        change.note_known()
+        change.set_known()
 
     async def settled(self) -> None:
-        """Wait until nothing is left to write, or what is left cannot be written now."""
+        """Wait until all changes are written, or cannot be written now."""
         while self._writing is not None:
             await asyncio.shield(self._writing)
             if self._next is None:
                 return
 
     async def stop(self) -> None:
-        """Write what is left, and try nothing again after that."""
+        """Write all changes, and retry nothing after that."""
         if self._is_behind:
             self._write_soon()
         await self.settled()
@@ -196,7 +196,7 @@ class SavedEntries(Generic[BodyType]):
             self.entries[name] = entry
 
     def _write_soon(self) -> None:
-        """Begin to write in the next turn of the loop, unless a write is under way: that goes on with it."""
+        """Start to write in the next turn of the loop, or after the write that is under way."""
         if self._retry is not None:
             self._retry.cancel()
             self._retry = None
@@ -221,7 +221,7 @@ class SavedEntries(Generic[BodyType]):
                 self._retry = asyncio.get_running_loop().call_later(RETRY_S, self._write_soon)
 
     async def _delete_data(self, change: Change[BodyType]) -> StoreNotWritable | None:
-        """Delete what belongs to entries that a change removed; return why that cannot be."""
+        """Delete the data of the entries that a change removed; return the error if that fails."""
         if not change.removed:
             return None
         try:
@@ -231,24 +231,24 @@ class SavedEntries(Generic[BodyType]):
         return None
 
     def _begin_write(self) -> tuple[Change[BodyType], Callable[[], StoreNotWritable | None]]:
-        """Return what has changed, and what writes it in any thread and returns why it could not."""
+        """Return the next change, and a function for any thread that writes it and returns its error."""
         change, self._next = self._next or Change(), None
         unwritten = dict(self.entries) if self._unwritten is None else self._unwritten | change.entries
         self._unwritten = {}
-        return change, partial(_written, self._file, self._rest(), unwritten)
+        return change, partial(_write, self._file, self._rest(), unwritten)
 
     def _end_write(self, change: Change[BodyType], error: StoreNotWritable | None) -> None:
         if error is None:
             self._is_behind = False
         else:
-            self._note_refused(change, error)
-        change.note_saved(error)
+            self._undo(change, error)
+        change.set_saved(error)
         self._publish(change)
 
-    def _note_refused(self, change: Change[BodyType], error: StoreNotWritable) -> None:
-        """Undo a change, but for what stays in memory."""
+    def _undo(self, change: Change[BodyType], error: StoreNotWritable) -> None:
+        """Restore the entries before a refused change; optional ones stay as they are."""
         if change.is_optional and not self._is_behind:
-            _log.error("what reading needs is in memory only, and tried again: %s", error)
+            _log.error("entries that consumers need are in memory only, the write is retried: %s", error)
         self._is_behind |= change.is_optional
         undone = []
         for name, old in change.before.items():
@@ -265,7 +265,7 @@ class SavedEntries(Generic[BodyType]):
             self.on_undone(undone)
 
 
-def _written(
+def _write(
     file: EntryFile[BodyType], rest: Body, changes: Mapping[str, BodyType | None]
 ) -> StoreNotWritable | None:
     try:
@@ -275,8 +275,8 @@ def _written(
     return None
 
 
-def when_all_published(changes: Sequence[Change[Any]], action: Saved) -> None:
-    """Call ``action`` when all of these changes are saved and known, or with why one cannot be saved."""
+def when_all_published(changes: Sequence[Change[Any]], action: SavedCallback) -> None:
+    """Call ``action`` once all changes are saved and published, or with the error of one that is refused."""
     if not changes:
         action(None)
         return
@@ -292,11 +292,11 @@ def when_all_published(changes: Sequence[Change[Any]], action: Saved) -> None:
 
 
 async def _nothing(_: Collection[str]) -> None:
-    """Nothing belongs to the entries."""
+    """Delete nothing: the entries have no data."""
 
 
 def when_all_known(changes: Iterable[Change[Any]], action: Callable[[], None]) -> None:
-    """Call ``action`` once all who are to know of these changes do."""
+    """Call ``action`` once all changes are published."""
     left = [change for change in dict.fromkeys(changes) if not change.is_known]
     if left:
         left[0].when_known(partial(when_all_known, left[1:], action))

@@ -1,7 +1,7 @@
-"""Which idempotence keys were stored of late, and where: what is sent again is then not stored again.
+"""The places of the messages whose idempotence keys were stored within the window.
 
-Two tables hold them. When the younger one has become as old as the window, or is full, it takes the place of
-the older, which is dropped as a whole. So a key is known for the window, unless too many come.
+Two tables hold them. When the younger one is as old as the window, or full, it replaces the older one, which
+is dropped as a whole. So a key is known for the window, unless too many come.
 """
 
 from collections.abc import Callable
@@ -16,24 +16,24 @@ _DIGEST_SIZE: Final = 16
 
 
 class StoredPlace(NamedTuple):
-    """Where the first message of a key is, as its producer was told."""
+    """The place of the first message with a key, as in the response to its send."""
 
     queue_id: int
     appended: Appended
 
 
 def digest(topic: str, life: int, key: str) -> bytes:
-    """Give what a key of a topic is known by, of one length; ``life`` tells topics of the same name apart."""
+    """Return the digest of a topic's key; ``life`` distinguishes a topic from a deleted one of its name."""
     text = f"{topic}\0{life}\0{key}".encode("utf-8", "surrogatepass")
     return blake2b(text, digest_size=_DIGEST_SIZE).digest()
 
 
 class StoredKeys:
-    """The keys of the last while.
+    """The keys within the window.
 
     Args:
         window_ms: how long a key is known, from the store time of its message.
-        keys_max: so many are known at most; of the oldest half some may be forgotten earlier.
+        keys_max: most keys that are held; with more, some of the older half are dropped earlier.
     """
 
     def __init__(self, window_ms: int, keys_max: int) -> None:
@@ -44,16 +44,16 @@ class StoredKeys:
         self._young_since_ms = 0
 
     def __len__(self) -> int:
-        """How many are held."""
+        """Return how many keys are held."""
         return len(self._young) + len(self._old)
 
     def find(
         self, key: bytes, now_ms: int, set_since: Callable[[int], int] = lambda _: 0
     ) -> StoredPlace | None:
-        """Return where the message with a key is, None if none was stored inside the window.
+        """Return the place of the message with a key, None if none was stored within the window.
 
         Args:
-            set_since: says by how much the wall clock was set since the record at an offset was stored.
+            set_since: returns by how many ms the wall clock was set since the record at an offset was stored.
         """
         packed = self._young.get(key) or self._old.get(key)
         if packed is None:
@@ -65,7 +65,7 @@ class StoredKeys:
         return place if passed_ms < self._window_ms else None
 
     def add(self, key: bytes, place: StoredPlace) -> None:
-        """Know a key from now on; they are added in the order of their store times."""
+        """Add a key; call it in the order of store times."""
         store_time = place.appended.store_time
         if len(self._young) >= self._half or store_time - self._young_since_ms >= self._window_ms:
             self._old, self._young, self._young_since_ms = self._young, {}, store_time

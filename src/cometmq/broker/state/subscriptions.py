@@ -1,6 +1,6 @@
-"""May this pull be answered, and with which messages: the group, the topic and the subscription.
+"""The checks of a pull's group, topic and subscription, and the filter of its messages.
 
-The checks come in RocketMQ's order, with its codes. (RocketMQ: PullMessageProcessor.java.)
+The checks are in RocketMQ's order, with its codes. (RocketMQ: PullMessageProcessor.java.)
 """
 
 from collections.abc import Callable, Container
@@ -24,23 +24,23 @@ from cometmq.wire.headers import PullFlag, PullHeader
 
 
 class PullFilter(NamedTuple):
-    """Which messages a pull may be answered with: all that pass both; None lets any pass.
+    """The filter of a pull: messages must pass both parts; None lets any message pass.
 
     Attributes:
-        judged: when that was judged: how often something that it goes by had changed before.
+        state_version: counts the changes of topics, groups and consumers before the pull was checked.
     """
 
     tags_codes: Container[int] | None = None
     record_filter: RecordFilter | None = None
-    judged: int = 0
+    state_version: int = 0
 
 
 class Subscriptions:
-    """Judges pulls.
+    """Checks pulls, and finds the filters of their messages.
 
     Args:
         property_filter: whether other filters than tags are allowed.
-        filter_retry: whether they hold for the group's retry topic too.
+        filter_retry: whether they apply to the group's retry topic too.
     """
 
     def __init__(
@@ -61,17 +61,17 @@ class Subscriptions:
         self._permission = permission
         self._property_filter = property_filter
         self._filter_retry = filter_retry
-        self._changes = 0
+        self._state_version = 0
         self.when_changed(self._count_change)
 
     def when_changed(self, action: Callable[..., object]) -> None:
-        """Have an action called whenever something changes that ``wanted`` goes by, but for other filters."""
+        """Call ``action`` when topics, groups or consumers change: ``check_pull`` may differ then."""
         self._topics.on_change.append(action)
         self._groups.on_change.append(action)
         self._consumers.on_change.append(action)
 
-    def check(self, expression_type: str | None, expression: str | None) -> Sql92 | None:
-        """Compile a filter; None for one by tags. Raises Refused."""
+    def compile(self, expression_type: str | None, expression: str | None) -> Sql92 | None:
+        """Compile a filter; return None for one by tags. Raises Refused."""
         if is_tag(expression_type):
             return None
         self._check_allowed(expression_type)
@@ -80,28 +80,31 @@ class Subscriptions:
         except FormatError as error:
             raise Refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from None
 
-    def wanted(self, header: PullHeader) -> PullFilter:
-        """Give what a pull may be answered with. Raises Refused, IllegalName."""
+    def check_pull(self, header: PullHeader) -> PullFilter:
+        """Check a pull and return its filter; its group is created if the settings allow that.
+
+        Raises Refused, IllegalName.
+        """
         if not self._permission & PERM_READ:
             raise Refused(
                 ResponseCode.NO_PERMISSION,
-                f"this broker gives no messages: brokerPermission is {self._permission}, "
+                f"this broker delivers no messages: brokerPermission is {self._permission}, "
                 f"reading needs {PERM_READ}",
             )
-        group = self._group(header.consumer_group)
+        group = self._find_or_create_group(header.consumer_group)
         self._check_queue(header)
-        is_sent_along = header.sys_flag & PullFlag.SUBSCRIPTION
-        wanted = self._sent_along(header) if is_sent_along else self._registered(header, group)
-        return wanted._replace(judged=self._changes)
+        has_own = header.sys_flag & PullFlag.SUBSCRIPTION
+        found = self._own_filter(header) if has_own else self._registered_filter(header, group)
+        return found._replace(state_version=self._state_version)
 
-    def is_out_of_date(self, wanted: PullFilter) -> bool:
-        """Tell whether something has changed since a pull was judged."""
-        return wanted.judged != self._changes
+    def is_out_of_date(self, pull_filter: PullFilter) -> bool:
+        """Check whether topics, groups or consumers have changed since a pull was checked."""
+        return pull_filter.state_version != self._state_version
 
     def _count_change(self, *_: object) -> None:
-        self._changes += 1
+        self._state_version += 1
 
-    def _group(self, name: str) -> GroupConfig:
+    def _find_or_create_group(self, name: str) -> GroupConfig:
         group = self._groups.find_or_create(name)
         if group is None:
             raise Refused(
@@ -129,15 +132,17 @@ class Subscriptions:
                 f"topicConfig.readQueueNums:[{topic.read_queue_count}]",
             )
 
-    def _sent_along(self, header: PullHeader) -> PullFilter:
-        if (compiled := self.check(header.expression_type, header.subscription)) is not None:
+    def _own_filter(self, header: PullHeader) -> PullFilter:
+        """Return the filter in a pull's own header."""
+        if (compiled := self.compile(header.expression_type, header.subscription)) is not None:
             return self._by_sql(header, SqlFilter(compiled))
         try:
             return PullFilter(tag.codes(tag.parse(header.subscription)))
         except FormatError as error:
             raise Refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from None
 
-    def _registered(self, header: PullHeader, config: GroupConfig) -> PullFilter:
+    def _registered_filter(self, header: PullHeader, config: GroupConfig) -> PullFilter:
+        """Return the filter that heartbeats of a pull's group have registered."""
         name = header.consumer_group
         group = self._consumers.find(name)
         if group is None:
@@ -185,7 +190,7 @@ class Subscriptions:
         return PullFilter(record_filter=own)
 
     def _check_allowed(self, expression_type: str | None) -> None:
-        """Refuse what is no TAG expression unless that is allowed."""
+        """Check that filters other than tags are allowed. Raises Refused."""
         if not self._property_filter:
             raise Refused(
                 ResponseCode.SYSTEM_ERROR,

@@ -1,10 +1,9 @@
 """The broker's topics: ``config/topics.json``, and how a send creates one.
 
-A topic is replaced, never changed in place: who holds one sees it as it was. A change counts up the table's
-version and holds at once, and the callbacks in ``on_change`` are told the names; then it is saved, and after
-that the name servers are told. No answer that says or implies that a topic exists leaves before
-(``when_published``). If the disk refuses, a change is taken back, unless reading needs it
-(``saved_entries.py``). (RocketMQ: TopicConfigManager.java.)
+A topic is replaced, never changed in place. A change increments the table's version, holds at once, and the
+callbacks in ``on_change`` get the names; then it is saved, and after that published to the name servers. No
+response that implies that a topic exists is sent before (``when_published``). If the disk refuses, a change
+is undone, unless it is optional (``saved_entries.py``). (RocketMQ: TopicConfigManager.java.)
 """
 
 import logging
@@ -15,8 +14,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from cometmq.broker.settings import BrokerSettings
-from cometmq.broker.state import saved
-from cometmq.broker.state.saved_entries import Change, Saved, SavedEntries, when_all_published
+from cometmq.broker.state import table_files
+from cometmq.broker.state.saved_entries import Change, SavedCallback, SavedEntries, when_all_published
 from cometmq.errors import IllegalName
 from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.format.layout import DLQ_PREFIX, REPLY_SUFFIX, RETRY_PREFIX, valid_topic
@@ -33,16 +32,16 @@ READ_WRITE: Final = PERM_READ | PERM_WRITE
 INHERITED: Final = READ_WRITE | PERM_INHERIT
 
 AUTO_CREATE_TOPIC: Final = "TBW102"
-"""The pattern of topics that a send creates."""
+"""The default pattern topic: topics that a send creates are copies of it."""
 HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
 HALF_OP_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 CHECK_MAX_TIME_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"
-"""Where half messages go whose producers were asked too often."""
+"""Holds half messages that are given up: their producers were asked too often."""
 SELF_TEST_TOPIC: Final = "SELF_TEST_TOPIC"
 OFFSET_MOVED_TOPIC: Final = "OFFSET_MOVED_EVENT"
 SYSTEM_PREFIX: Final = "rmq_sys_"
 TIMER_TOPIC: Final = f"{SYSTEM_PREFIX}wheel_timer"
-"""Where timed messages wait."""
+"""Holds timed messages until they are due."""
 
 NOT_FOR_PRODUCERS: Final = frozenset(
     {
@@ -66,13 +65,13 @@ class Topics:
     """All topics of one broker, by name.
 
     Args:
-        boot_topics: those that exist without anyone creating them.
+        boot_topics: topics that exist from the start.
         auto_create: whether ``TBW102`` is a pattern for new topics.
 
     Attributes:
         on_change: called with the names of topics that have changed in memory.
-        when_informed: calls an action once the name servers know the topics as they are now.
-        inform_again: does so too, and tells them in any case.
+        when_informed: calls an action once the name servers know the present topics.
+        inform_again: registers all topics again, then does the same.
     """
 
     def __init__(
@@ -86,42 +85,42 @@ class Topics:
         self._clock = clock
         self._auto_create = auto_create
         self._topics = {topic.topic: topic for topic in boot_topics}
-        file = saved.EntryFile[TopicConfig](table, TopicTable, "topics")
+        file = table_files.EntryFile[TopicConfig](table, TopicTable, "topics")
         self._saved = SavedEntries(file, self._rest, self._topics, self._publish)
-        self._saved.on_undone = self._tell
+        self._saved.on_undone = self._update_version
 
     def __iter__(self) -> Iterator[TopicConfig]:
-        """Go through the topics."""
+        """Iterate over the topics."""
         return iter(self._topics.values())
 
     def load(self) -> None:
-        """Read the table; topics that it holds win over those that exist at boot.
+        """Read the table; its topics replace boot topics of the same name.
 
-        But whether a topic is a pattern for others is what the settings say now.
+        But the settings decide whether a topic is a pattern for others.
 
         Raises StoreDamaged if the file holds something else than topics.
         """
-        content = saved.load(self._table, TopicTable)
+        content = table_files.load(self._table, TopicTable)
         if content is None:
             return
         self.data_version = content.data_version
-        boot, mended = self._topics.copy(), False
+        boot, corrected = self._topics.copy(), False
         for name, topic in content.topics.items():
             try:
                 named = replace(topic, topic=valid_topic(name))
             except IllegalName as error:
                 _log.error("%s: a topic is left out: %s", self._table.path, error)
                 continue
-            if name == AUTO_CREATE_TOPIC:  # there, and as large, as the settings say now
-                mended |= boot.get(name) != named
+            if name == AUTO_CREATE_TOPIC:  # the settings decide whether it exists, and its size
+                corrected |= boot.get(name) != named
                 continue
-            self._topics[name] = loaded = self._mended(named, boot.get(name))
-            mended |= loaded != named
-        if mended:  # name servers must hear of it
+            self._topics[name] = loaded = self._corrected(named, boot.get(name))
+            corrected |= loaded != named
+        if corrected:  # name servers compare versions
             self.data_version = self.data_version.next(self._clock.now_ms())
 
-    def _mended(self, topic: TopicConfig, boot: TopicConfig | None) -> TopicConfig:
-        """Return a topic of the table within its limits; whether it is a pattern is what the settings say."""
+    def _corrected(self, topic: TopicConfig, boot: TopicConfig | None) -> TopicConfig:
+        """Return a loaded topic with its numbers cut to their limits, and the inherit bit of the settings."""
         read_count, write_count = (
             min(max(count, 0), QUEUE_COUNT_MAX) for count in (topic.read_queue_count, topic.write_queue_count)
         )
@@ -140,19 +139,19 @@ class Topics:
         return replace(within, perm=within.perm & ~PERM_INHERIT | boot.perm & PERM_INHERIT)
 
     def find(self, name: str) -> TopicConfig | None:
-        """Give a topic, or None if there is none of this name."""
+        """Return a topic, or None if there is none of this name."""
         return self._topics.get(name)
 
     def creation(self, name: str) -> Change[TopicConfig] | None:
-        """Return what creates a topic, as long as the disk or a name server does not know of it."""
+        """Return the change that creates a topic; None once it is saved and published."""
         change = self._saved.unfinished(name)
         return change if change is not None and name in change.created else None
 
-    def when_published(self, names: Iterable[str], action: Saved) -> None:
-        """Call ``action`` once the disk has topics as they are now and the name servers have been told.
+    def when_published(self, names: Iterable[str], action: SavedCallback) -> None:
+        """Call ``action`` once the present state of topics is saved and published, or with the disk's error.
 
-        It gets None; if the disk refuses, it gets the reason at once. Where nothing has changed, the name
-        servers are told once more: an operator may have had them forget a topic.
+        Where nothing has changed, the topics are registered again: an operator may have removed one from the
+        name servers.
         """
         changes = [change for name in names if (change := self._saved.unfinished(name)) is not None]
         if changes:
@@ -161,28 +160,28 @@ class Topics:
             self.inform_again(partial(action, None))
 
     def publish_all(self) -> None:
-        """Hold back answers that rely on any topic until the name servers know it: the broker starts."""
+        """Publish all topics at the broker's start: sends to a topic wait until the name servers know it."""
         self._saved.announce()
 
     async def settled(self) -> None:
-        """Wait until nothing is left to save, or what is left cannot be saved now."""
+        """Wait until all changes are saved, or cannot be saved now."""
         await self._saved.settled()
 
     async def stop(self) -> None:
-        """Save what is left."""
+        """Save all changes."""
         await self._saved.stop()
 
     def create_by_send(
         self, name: str, *, pattern: str, queue_count: int, sys_flag: int = 0
     ) -> TopicConfig | None:
-        """Create a topic after the pattern topic; None if that does not exist or is no pattern.
+        """Create a copy of the pattern topic; return None if that does not exist or is no pattern.
 
         Raises IllegalName.
         """
         model = self._topics.get(pattern)
         if model is None or not model.perm & PERM_INHERIT:
             return None
-        if pattern == AUTO_CREATE_TOPIC and not self._auto_create:  # it may be there from before
+        if pattern == AUTO_CREATE_TOPIC and not self._auto_create:  # a table of a former start may have it
             return None
         count = max(min(queue_count, model.write_queue_count), 0)
         return self.put(
@@ -197,10 +196,10 @@ class Topics:
         )
 
     def find_or_create(self, name: str, queue_count: int = 1, *, optional: bool = False) -> TopicConfig:
-        """Give a topic that the broker needs, created if it is not there: a group's retries, say.
+        """Find a topic that the broker needs, such as a group's retry topic, or create it.
 
         Args:
-            optional: it is there although the disk refuses it: reading needs it.
+            optional: whether it stays in memory if the disk refuses it, since consumers need it.
 
         Raises:
             IllegalName: no topic can have this name.
@@ -213,7 +212,7 @@ class Topics:
         return topic
 
     def put(self, topic: TopicConfig) -> TopicConfig:
-        """Create a topic, or replace the one of its name; give it. Raises IllegalName."""
+        """Create a topic, or replace the one of its name; return it. Raises IllegalName."""
         if self._topics.get(topic.topic) != topic:
             self._change({valid_topic(topic.topic): topic})
         return topic
@@ -225,30 +224,30 @@ class Topics:
             self._change(changed)
 
     def delete(self, names: Iterable[str]) -> Change[TopicConfig]:
-        """Remove topics, with what ``on_delete`` deletes of them; no error if there are none."""
+        """Remove topics, and their data by the callback of ``on_delete``; unknown names are no error."""
         gone = dict.fromkeys(names)
         known = gone.keys() & self._topics.keys()
         change = self._saved.change(gone)
         if known:
-            self._tell(known)
+            self._update_version(known)
         return change
 
     def as_table(self) -> TopicTable:
-        """Give all topics in RocketMQ's form."""
+        """Return all topics in RocketMQ's form."""
         return TopicTable(self.data_version, topics=self._topics)
 
     def on_delete(self, delete_data: Callable[[Collection[str]], Awaitable[None]]) -> None:
-        """Delete by ``delete_data`` what there is in topics that are removed. It raises StoreNotWritable."""
+        """Set the callback that deletes the data of removed topics; it may raise StoreNotWritable."""
         self._saved.delete_data = delete_data
 
     def _change(self, topics: Mapping[str, TopicConfig], *, optional: bool = False) -> None:
         self._saved.change(topics, optional=optional)
-        self._tell(topics)
+        self._update_version(topics)
 
-    def _tell(self, names: Collection[str]) -> None:
+    def _update_version(self, names: Collection[str]) -> None:
         self.data_version = self.data_version.next(self._clock.now_ms())
-        for notice in self.on_change:
-            notice(names)
+        for action in self.on_change:
+            action(names)
 
     def _rest(self) -> TopicTable:
         """Return the table without the topics."""
@@ -256,16 +255,16 @@ class Topics:
 
     def _publish(self, change: Change[TopicConfig]) -> None:
         """Register a change with the name servers."""
-        self.when_informed(partial(self._saved.note_known, change))
+        self.when_informed(partial(self._saved.set_known, change))
 
 
 def _at_once(action: Callable[[], None]) -> None:
-    """Where nobody outside needs to know."""
+    """Call ``action`` at once: there are no name servers."""
     action()
 
 
 def boot_topics(settings: BrokerSettings) -> list[TopicConfig]:
-    """List the topics that a broker has without anyone creating them."""
+    """Return the topics that a broker has from the start."""
     cluster, broker = settings.broker_cluster_name, settings.broker_name
     topics = [
         _topic(SELF_TEST_TOPIC, 1),
@@ -287,7 +286,7 @@ def boot_topics(settings: BrokerSettings) -> list[TopicConfig]:
 
 
 def is_legal(name: str) -> bool:
-    """Tell whether a topic can have this name."""
+    """Check whether a topic can have this name."""
     try:
         return bool(valid_topic(name))
     except IllegalName:
@@ -295,12 +294,12 @@ def is_legal(name: str) -> bool:
 
 
 def is_system_topic(name: str) -> bool:
-    """Tell whether a topic is the broker's own: it cannot be created or deleted by request."""
+    """Check whether a topic is the broker's own: it cannot be created or deleted by request."""
     return name in SYSTEM_TOPICS or name.startswith(SYSTEM_PREFIX)
 
 
 def is_group_topic(name: str) -> bool:
-    """Tell whether a topic holds a group's retries or dead letters."""
+    """Check whether a topic holds a group's retries or dead letters."""
     return name.startswith((RETRY_PREFIX, DLQ_PREFIX))
 
 

@@ -1,1 +1,1 @@
-"""Messages that wait: delayed, timed, and those of open transactions."""
+"""Messages that are stored until they are due: delayed, timed, and those of open transactions."""

@@ -1,18 +1,54 @@
-"""What makes messages wait: a level of delay, or a time of their own."""
+"""How a message that asks for a delay or a time is stored until it is due, and how it is delivered then.
 
-from cometmq.broker.timed.delayed import delayed
-from cometmq.broker.timed.timed_message import timed
-from cometmq.format.delay_level import DelayLevels
+A message with a delay level waits in the schedule topic, that of level n in queue n - 1. One that asks for
+seconds or milliseconds from now, or for a time, waits in the timer topic; its time is rounded down, to a
+second unless ``timerPrecisionMs`` says otherwise. The topic and queue that a message is for are among its
+properties meanwhile; the delivered message keeps these properties, as RocketMQ's does.
+(RocketMQ: HookUtils.java, ScheduleMessageService.java, TimerMessageStore.java.)
+"""
+
+from contextlib import suppress
+from typing import Final
+
+from cometmq.broker.refused import Refused
+from cometmq.broker.state.topics import TIMER_TOPIC
+from cometmq.errors import MessageIllegal
+from cometmq.format import properties
+from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels
+from cometmq.format.properties import (
+    DELAY,
+    REAL_QUEUE_ID,
+    REAL_TOPIC,
+    TIMER_ASKS,
+    TIMER_DEL_UNIQKEY,
+    TIMER_DELAY_SEC,
+    TIMER_DELIVER_MS,
+    TIMER_DEQUEUE_MS,
+    TIMER_ENQUEUE_MS,
+    TIMER_OUT_MS,
+    TIMER_ROLL_TIMES,
+    UNIQ_KEY,
+)
+from cometmq.format.property_numbers import number, number_or
+from cometmq.format.record import Record, size_of
+from cometmq.format.timer.log import ROLL, Unit
 from cometmq.io.clock import Clock
-from cometmq.store.append import NewMessage
+from cometmq.store.append import NewMessage, once_more
 from cometmq.store.settings import StoreSettings
+from cometmq.store.timer.timer import Timed
+from cometmq.wire.codes import ResponseCode
+
+QUEUE_ID: Final = 0
+"""Of the timer topic."""
+ADDED_SIZE: Final = 100
+"""Most bytes of properties that are added while a timed message waits."""
 
 
 class Delays:
-    """Gives messages as they wait.
+    """Turns a message that asks for a delay or a time into the one that is stored until it is due.
 
     Attributes:
-        levels: the broker's.
+        levels: the broker's delay levels.
     """
 
     def __init__(self, settings: StoreSettings, clock: Clock) -> None:
@@ -21,9 +57,141 @@ class Delays:
         self.levels = DelayLevels.parse(settings.message_delay_level)
 
     def waiting(self, message: NewMessage) -> NewMessage:
-        """Give a message as it waits; itself if it asks for no delay.
+        """Return the message to store until ``message`` is due; ``message`` itself if it is due now.
 
         Raises MessageIllegal, or Refused if the broker takes no timed messages.
         """
         by_level = delayed(message, self.levels)
         return timed(message, self._settings, self._clock.now_ms()) if by_level is message else by_level
+
+
+def delayed(message: NewMessage, levels: DelayLevels) -> NewMessage:
+    """Return the message for the schedule topic; ``message`` itself if it has no delay level.
+
+    Raises MessageIllegal if its properties get too long.
+    """
+    named = properties.decode(message.properties)
+    level = levels.nearest(number_or(DELAY, named.get(DELAY), 0))
+    if not level:
+        return message
+    for name in TIMER_ASKS:  # a level has priority
+        named.pop(name, None)
+    named |= {DELAY: str(level), REAL_TOPIC: message.topic, REAL_QUEUE_ID: str(message.queue_id)}
+    return message._replace(topic=SCHEDULE_TOPIC, queue_id=level - 1, properties=properties.encode(named))
+
+
+def timed(message: NewMessage, settings: StoreSettings, now: int) -> NewMessage:
+    """Return the message for the timer topic; ``message`` itself if it asks for no time, or a past one.
+
+    Args:
+        now: ms since the epoch.
+
+    Raises MessageIllegal, or Refused if the broker takes no timed messages.
+    """
+    named = properties.decode(message.properties)
+    name = next((name for name in TIMER_ASKS if name in named), None)
+    if name is None or TIMER_OUT_MS in named:
+        return message
+    if not settings.timer_wheel_enable:
+        raise Refused(ResponseCode.SYSTEM_ERROR, "this broker takes no timed messages: see timerWheelEnable")
+    time = _deliver_time(name, named[name], now)
+    if time <= now:
+        if TIMER_DEL_UNIQKEY in named:
+            raise MessageIllegal(f"property {name} = {named[name]}: the message to be recalled is due by now")
+        return message
+    if time - now > settings.timer_max_delay_sec * 1000:
+        raise MessageIllegal(
+            f"property {name} = {named[name]}: a message may wait for {settings.timer_max_delay_sec} s "
+            "(timerMaxDelaySec)"
+        )
+    precision_ms = settings.timer_precision_ms
+    out_ms = (time - 1) // precision_ms * precision_ms
+    named |= {TIMER_OUT_MS: str(out_ms), REAL_TOPIC: message.topic, REAL_QUEUE_ID: str(message.queue_id)}
+    data = properties.encode(named)
+    if len(data) > properties.MAX_LENGTH - ADDED_SIZE:
+        raise MessageIllegal(
+            f"the properties have {len(data)} bytes: of a timed message they may have "
+            f"{properties.MAX_LENGTH - ADDED_SIZE}"
+        )
+    return message._replace(topic=TIMER_TOPIC, queue_id=QUEUE_ID, properties=data)
+
+
+def due(record: Record) -> NewMessage | None:
+    """Return the message for its own topic and queue; None if its properties do not name them.
+
+    Raises MessageIllegal if the queue id is no number.
+    """
+    named = properties.decode(record.properties)
+    topic, queue_id = named.get(REAL_TOPIC), named.get(REAL_QUEUE_ID)
+    if topic is None or queue_id is None:
+        return None
+    if not queue_id.isdecimal():
+        raise MessageIllegal(f"property {REAL_QUEUE_ID} = {queue_id[:20]!r} is no queue")
+    return once_more(record)._replace(topic=topic, queue_id=int(queue_id))
+
+
+def timer_due(waiting: Record, unit: Unit, now: int) -> NewMessage | None:
+    """Return the message to append when the time of a unit's slot has passed: see ``due``.
+
+    A unit that is to roll goes back to the timer topic.
+    """
+    message = once_more(waiting) if unit.magic & ROLL else due(waiting)
+    if message is None:
+        return None
+    named = properties.decode(waiting.properties)
+    named |= {TIMER_ENQUEUE_MS: str(unit.write_time), TIMER_DEQUEUE_MS: str(now)}
+    if unit.magic & ROLL:
+        times = named.get(TIMER_ROLL_TIMES, "0")
+        named[TIMER_ROLL_TIMES] = str(int(times) + 1) if times.isdecimal() else "1"
+    with suppress(MessageIllegal):  # one that another broker stored may have no room for them
+        message = message._replace(properties=properties.encode(named))
+    return message
+
+
+def timer_entry(waiting: Record) -> Timed:
+    """Return the timer's entry of a timed message; it is due at once if its properties name no time."""
+    named = properties.decode(waiting.properties)
+    time = named.get(TIMER_OUT_MS, "")
+    return Timed(
+        int(time) if time.isdecimal() else 0,
+        waiting.physical_offset,
+        size_of(waiting),
+        named.get(REAL_TOPIC, ""),
+        TIMER_DEL_UNIQKEY in named,
+    )
+
+
+def recalled_by(waiting: Record) -> frozenset[str]:
+    """Return the names that the message recalled by this one may have: see ``recall_name``.
+
+    RocketMQ 5.3.2 and 5.3.3 write its topic, a plus and its unique key, those before them the unique key
+    alone; 5.5 that, or with ``appendTopicForTimerDeleteKey`` the first. A store may come from any of them. A
+    unique key alone belongs to the recalling message's topic: another topic may have the same key.
+    """
+    named = properties.decode(waiting.properties)
+    name = named.get(TIMER_DEL_UNIQKEY)
+    return frozenset() if name is None else frozenset({name, _name(named.get(REAL_TOPIC), name)})
+
+
+def recall_property(topic: str, unique_key: str, settings: StoreSettings) -> str:
+    """Return the value of TIMER_DEL_UNIQKEY by which this broker recalls a message: see ``recalled_by``."""
+    return _name(topic, unique_key) if settings.append_topic_for_timer_delete_key else unique_key
+
+
+def recall_name(waiting: Record) -> str | None:
+    """Return the name by which a timed message is recalled; None if it has no unique key."""
+    named = properties.decode(waiting.properties)
+    key = named.get(UNIQ_KEY)
+    return None if key is None else _name(named.get(REAL_TOPIC), key)
+
+
+def _name(topic: str | None, unique_key: str) -> str:
+    return f"{topic}+{unique_key}"
+
+
+def _deliver_time(name: str, value: str, now: int) -> int:
+    """Return the time, ms since the epoch, that a property asks for. Raises MessageIllegal."""
+    asked = number(name, value)
+    if name == TIMER_DELIVER_MS:
+        return asked
+    return now + asked * (1000 if name == TIMER_DELAY_SEC else 1)

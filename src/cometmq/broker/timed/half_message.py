@@ -1,7 +1,7 @@
-"""The forms of a message in a transaction: half, whole, put back, asked for, given up; and the op message.
+"""The forms of a message in a transaction: half, committed, put back, checked, given up; and the op message.
 
 A half message waits in the half topic with the topic that it is for among its properties, and its transaction
-bits cleared. The whole one has all other properties, and the CommitLog offset of its half.
+bits cleared. The committed message has all other properties, and the CommitLog offset of its half message.
 
 An op message names half messages that are ended: ``5,6,`` ends those at offsets 5 and 6 of the half queue.
 
@@ -34,12 +34,12 @@ from cometmq.store.append import NewMessage, once_more
 QUEUE_ID: Final = 0
 """Of the half topic, and of the op topic."""
 ENDED_TAG: Final = "d"
-"""Of op messages; others mean nothing."""
+"""Tag of op messages that end half messages; op messages with other tags are ignored."""
 SEPARATOR: Final = ","
 
 
 def half(message: NewMessage) -> NewMessage:
-    """Give a message as it waits for its transaction's end. Raises MessageIllegal."""
+    """Return the half message of a transactional message. Raises MessageIllegal."""
     named = properties.decode(message.properties)
     if not named.get(PRODUCER_GROUP):
         raise MessageIllegal(
@@ -57,8 +57,8 @@ def half(message: NewMessage) -> NewMessage:
     )
 
 
-def whole(waiting: Record) -> NewMessage:
-    """Give the message that a half message becomes when it is committed. Raises MessageIllegal."""
+def committed(waiting: Record) -> NewMessage:
+    """Return the message that a half message becomes when it is committed. Raises MessageIllegal."""
     topic, queue_id, named = _real(waiting)
     del named[REAL_TOPIC], named[REAL_QUEUE_ID]
     return once_more(waiting)._replace(
@@ -71,7 +71,11 @@ def whole(waiting: Record) -> NewMessage:
 
 
 def put_back(waiting: Record, *, is_asked: bool) -> NewMessage:
-    """Build a half message as it is put back: its producer is asked, which counts, or it waits on."""
+    """Return the copy of a half message to append to the half queue.
+
+    Args:
+        is_asked: whether its producer is asked for the state of the transaction: such requests are counted.
+    """
     named = properties.decode(waiting.properties)
     if is_asked:
         named[TRANSACTION_CHECK_TIMES] = str(_number(named, TRANSACTION_CHECK_TIMES) + 1)
@@ -80,12 +84,12 @@ def put_back(waiting: Record, *, is_asked: bool) -> NewMessage:
     return once_more(waiting)._replace(properties=properties.encode(named))
 
 
-def asked_for(back: NewMessage, waiting: Record, physical_offset: int, queue_offset: int) -> bytes:
-    """Give the record that a producer is shown: the half message that was put back, as it was sent.
+def check_record(back: NewMessage, waiting: Record, physical_offset: int, queue_offset: int) -> bytes:
+    """Encode the record for a check request: the half message that was put back, in its own topic and queue.
 
     Args:
         waiting: the half message before it was put back.
-        physical_offset: of the one that was put back, as is ``queue_offset``.
+        physical_offset: of ``back``, as is ``queue_offset``.
 
     Raises MessageIllegal.
     """
@@ -103,19 +107,19 @@ def asked_for(back: NewMessage, waiting: Record, physical_offset: int, queue_off
 
 
 def given_up(waiting: Record) -> NewMessage:
-    """Give a half message as operators find it whose producer was asked too often."""
+    """Return the message for operators that stands for a half message that is given up."""
     return once_more(waiting)._replace(topic=CHECK_MAX_TIME_TOPIC)
 
 
 def op_messages(
     half_offsets: Sequence[int], time: int, store_host: bytes, size_max: int
 ) -> list[tuple[NewMessage, list[int]]]:
-    """Give messages that end half messages, each with those that it ends.
+    """Build the op messages that end half messages, each with the half offsets that it names.
 
     Args:
-        time: now, ms.
+        time: now, ms since the epoch.
         store_host: the broker's address as records hold it.
-        size_max: a body that has so many bytes takes no more.
+        size_max: bytes from which a body is full.
     """
     parts: list[list[int]] = []
     size = size_max
@@ -134,7 +138,7 @@ def op_messages(
 
 
 def ended_by(op: Record) -> list[int]:
-    """Give the offsets of the half messages that an op message ends; brokers before 5.0 name one each."""
+    """Return the half offsets that an op message names; brokers before 5.0 name one each."""
     if properties.decode(op.properties).get(TAGS) != ENDED_TAG:
         return []
     pieces = op.body.decode("ascii", "replace").split(SEPARATOR)
@@ -142,7 +146,7 @@ def ended_by(op: Record) -> list[int]:
 
 
 def facts(waiting: Record) -> HalfMessage:
-    """Give what a round must know of a half message."""
+    """Return the facts on which a round decides about a half message."""
     named = properties.decode(waiting.properties)
     immunity_ms = _number(named, CHECK_IMMUNITY_TIME) * 1000 if CHECK_IMMUNITY_TIME in named else None
     return HalfMessage(
@@ -151,13 +155,13 @@ def facts(waiting: Record) -> HalfMessage:
 
 
 def _number(named: Mapping[str, str], name: str) -> int:
-    """Give a property that is a number; 0 if it is none, as RocketMQ does."""
+    """Return the number in a property; 0 if it is no number, as in RocketMQ."""
     value = named.get(name, "")
     return int(value) if value.isdecimal() else 0
 
 
 def _real(waiting: Record) -> tuple[str, int, dict[str, str]]:
-    """Give for which topic and queue a half message is, and its properties. Raises MessageIllegal."""
+    """Return the topic and queue id that a half message is for, and its properties. Raises MessageIllegal."""
     named = properties.decode(waiting.properties)
     topic, queue_id = named.get(REAL_TOPIC), named.get(REAL_QUEUE_ID, "")
     if topic is None or not queue_id.isdecimal():

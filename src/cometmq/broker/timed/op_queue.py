@@ -1,7 +1,7 @@
-"""The op queue: which half messages are ended. What it says is noted in ``cluster.transaction.Endings``.
+"""The op queue: which half messages are ended, as recorded in ``cluster.transaction.Endings``.
 
-The half messages that are ended in one turn of the loop share an op message, which is written at the turn's
-end: behind the messages that were committed, so that none can be lost by it. (RocketMQ's broker collects them
+The half messages that are ended in one turn of the loop share an op message. It is written at the end of the
+turn, after the committed messages, so that no crash loses one of these. (RocketMQ's broker collects endings
 for three seconds; if it is killed meanwhile, their producers are asked again.)
 """
 
@@ -23,7 +23,7 @@ from cometmq.store.read.get_result import GetStatus
 from cometmq.store.store import MessageStore
 
 SYSTEM_GROUP: Final = "CID_RMQ_SYS_TRANS"
-"""Whose committed offsets say how far half messages and op messages are done with."""
+"""The group whose committed offsets say which half messages and op messages are settled."""
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class OpQueue:
 
     Args:
         store_host: the broker's address as records hold it.
-        size_max: an op message with a body of so many bytes takes no more.
+        size_max: bytes from which an op message's body is full.
 
     Attributes:
         endings: which half messages are ended.
@@ -51,14 +51,14 @@ class OpQueue:
         self.endings = Endings(self._committed(HALF_TOPIC), self._committed(HALF_OP_TOPIC))
 
     def end(self, half_offset: int) -> None:
-        """Note that a half message is ended, and write it at the end of the turn."""
+        """Record that a half message is ended; its op message is written at the end of the turn."""
         self.endings.end(half_offset)
         if not self._unwritten:
             asyncio.get_running_loop().call_soon(self.write)
         self._unwritten.append(half_offset)
 
     def write(self) -> None:
-        """Write what is not written yet; if the store takes nothing now, it stays for the next time."""
+        """Write the op messages of recorded endings; those that the store refuses wait for the next call."""
         unwritten, self._unwritten = self._unwritten, []
         for op, half_offsets in self._messages(unwritten):
             try:
@@ -70,7 +70,7 @@ class OpQueue:
                 self._note(appended.queue_offset, half_offsets)
 
     def put_back(self, half_offset: int, message: NewMessage) -> tuple[int, int]:
-        """Append a half message once more, and that it stands for the former one.
+        """Append the copy of a half message, with the op message that ends the former one.
 
         Raises MessageIllegal or StoreNotWritable.
 
@@ -84,7 +84,7 @@ class OpQueue:
         return back.physical_offset, back.queue_offset
 
     async def read_on(self) -> None:
-        """Note what the queue holds up to its end. Raises OSError."""
+        """Record all op messages up to the end of the op queue. Raises OSError."""
         endings = self.endings
         while (offset := endings.next_op_offset) < self._store.max_queue_offset(HALF_OP_TOPIC, QUEUE_ID):
             found = await read(self._store, self._store.readings.get(HALF_OP_TOPIC, QUEUE_ID, offset))
@@ -95,14 +95,14 @@ class OpQueue:
             else:
                 return
 
-    def begin_anew_if_gone(self) -> None:
-        """Begin at the queues' begins if they end before the place that was reached: they were made anew."""
+    def restart_if_recreated(self) -> None:
+        """Restart at the beginning of both queues if one ends before its offset: it was recreated."""
         reached = {HALF_TOPIC: self.endings.half_offset, HALF_OP_TOPIC: self.endings.next_op_offset}
         if any(self._store.max_queue_offset(topic, QUEUE_ID) < offset for topic, offset in reached.items()):
             self.endings = Endings(*(self._store.min_queue_offset(topic, QUEUE_ID) for topic in reached))
 
     async def save(self) -> None:
-        """Commit how far half and op messages are done with, once what was put back is on the disk.
+        """Commit the offsets of half and op queue once the messages that were put back are on the disk.
 
         Raises StoreNotWritable if it will never be there.
         """
@@ -120,7 +120,7 @@ class OpQueue:
         return op_messages(half_offsets, self._clock.now_ms(), self._store_host, self._size_max)
 
     def _note(self, op_offset: int, half_offsets: Sequence[int]) -> None:
-        """Note an op message that was just written; behind others that are not read yet it is read too."""
+        """Record an op message that was just written, unless others before it have yet to be read."""
         if op_offset == self.endings.next_op_offset:
             self.endings.record_op(op_offset, half_offsets, op_offset + 1)
 

@@ -1,19 +1,19 @@
-"""Gives delayed messages to their topics when they are due: ``config/delayOffset.json`` says how far it is.
+"""Delivery of delayed messages when they are due; ``config/delayOffset.json`` holds its offsets.
 
 ::
 
     {"dataVersion": {…}, "offsetTable": {1: 13, 2: 10}}        level → next queue offset of its queue
 
-When a message is due was computed as it came, by the levels of then, and stands in its queue entry: that is
-what counts, whatever the levels are now, be there one for its queue or not.
+The time at which a message is due was computed when it was stored, by the levels of then, and is in its queue
+entry: it counts whatever the levels are now, even if none is left for its queue.
 
-Messages of one level are due in the order in which they came, so only the first of each queue is looked at.
-(Where the setting was changed, those behind one with a longer delay wait for it.) While none is due nothing
-runs: who calls ``deliver`` is told how long to wait, and that a message came (``on_change``).
+Messages of one level are due in the order in which they came, so only the first of each queue is examined.
+(Where the setting was changed, those after one with a longer delay wait for it.) While none is due nothing
+runs: ``wait_ms`` returns how long to wait, and ``on_change`` is called when a message arrives.
 
-A message is appended to its topic before the offset moves on, and the offset is saved only when what was
-appended before is on the disk: after a crash a message may come twice, but none is lost. What is not in
-memory is fetched by the store's threads; its level waits for it, and nothing else does.
+A message is appended to its topic before the offset advances, and the offset is saved only when the message
+is on the disk: after a crash a message may be delivered twice, but none is lost. Records that are not in
+memory are read by the store's threads; only their level waits for them.
 (RocketMQ: ScheduleMessageService.java.)
 """
 
@@ -24,11 +24,11 @@ from concurrent.futures import Future
 from typing import Any, Final, TypeAlias
 
 from cometmq.broker.handlers import Handlers
-from cometmq.broker.state import saved
+from cometmq.broker.state import table_files
 from cometmq.broker.state.changing_table import ChangingTable
 from cometmq.broker.state.deleted_topics import DeletedTopics
 from cometmq.broker.state.topics import HALF_TOPIC
-from cometmq.broker.timed.delayed import due
+from cometmq.broker.timed.delays import due
 from cometmq.errors import MessageIllegal, StoreNotWritable
 from cometmq.format.delay_level import SCHEDULE_TOPIC, DelayLevels, may_be_due
 from cometmq.format.java import fastjson
@@ -46,11 +46,11 @@ from cometmq.wire.frame import Command, response
 from cometmq.wire.headers import NoFields
 
 AT_ONCE_MAX: Final = 32
-"""So many messages of a level are given out before others have their turn."""
+"""Most messages of a level that are delivered before other work of the loop continues."""
 LOOK_AGAIN_MS: Final = 60_000
-"""The clocks are looked at again after so long at the latest: the machine may have slept."""
+"""Longest wait before the clocks are compared again: the machine may have slept."""
 PAUSE_MS: Final = 1_000
-"""So long nothing is tried after the disk has refused."""
+"""Pause before the next try after the disk has refused."""
 UNKNOWN: Final = -1
 """No tags code, and no time."""
 
@@ -61,10 +61,10 @@ _log = logging.getLogger(__name__)
 
 
 class Schedule(ChangingTable[int, int]):
-    """The levels' queues, and how far each has been given out.
+    """The queues of the delay levels, and the offset that is delivered next in each.
 
     Attributes:
-        on_change: called when ``deliver`` has something to do sooner than ``wait_ms`` said.
+        on_change: called when ``deliver`` has work sooner than ``wait_ms`` returned.
     """
 
     def __init__(self, store: MessageStore, table: JsonTable) -> None:
@@ -83,11 +83,11 @@ class Schedule(ChangingTable[int, int]):
         self.on_change: Callable[[], None] = lambda: None
 
     def load(self) -> None:
-        """Read the table; no offset may lie outside its queue.
+        """Read the table; an offset outside its queue is set to the nearest one in it.
 
         Raises StoreDamaged if the file holds something else than offsets.
         """
-        content = saved.load(self._table, DelayOffsets)
+        content = table_files.load(self._table, DelayOffsets)
         if content is not None:
             self._version = content.data_version or self._version
             for level, offset in content.offsets.items():
@@ -96,11 +96,11 @@ class Schedule(ChangingTable[int, int]):
                 self._offsets[level] = max(
                     least, min(offset, self._store.max_queue_offset(SCHEDULE_TOPIC, queue_id))
                 )
-            self._note_loaded(self._offsets)
-        self._find_levels_of_old()
+            self._add_loaded(self._offsets)
+        self._add_former_levels()
 
     def deliver(self) -> bool:
-        """Give out what is due; tell whether there is more of it now."""
+        """Deliver the messages that are due; return whether more are due now."""
         now = self._clock.monotonic_ms()
         more = False
         for level in self._levels:
@@ -109,7 +109,7 @@ class Schedule(ChangingTable[int, int]):
         return more
 
     def wait_ms(self) -> int | None:
-        """Return after how many ms there may be something to do; None if not before a message comes."""
+        """Return how long to wait before the next ``deliver``, ms; None if until a message arrives."""
         first = min(self._due_ms.values(), default=None)
         if first is None:
             return None
@@ -117,22 +117,22 @@ class Schedule(ChangingTable[int, int]):
 
     @property
     def offsets(self) -> Mapping[int, int]:
-        """Which queue offset of each level is given out next; a level without messages is left out."""
+        """The queue offset that is delivered next, by level; levels without messages are absent."""
         return self._offsets
 
     def stop(self) -> None:
-        """Give out nothing any more."""
+        """Deliver nothing any more."""
         self._stopped = True
 
     def take_changed(self) -> dict[int, int | None] | None:
-        """Return what was given out since the last time, to be written, if anything was."""
+        """Return the offsets that changed since the last call, to be written; None if none did."""
         changes = super().take_changed()
         if changes is not None:
             self._synced = self._store.wait_flushed()
         return changes
 
     def handlers(self) -> Handlers:
-        """Return what answers which request."""
+        """Return the handler of each request code."""
         return {
             RequestCode.GET_ALL_DELAY_OFFSET: self.all_offsets,
         }
@@ -151,12 +151,12 @@ class Schedule(ChangingTable[int, int]):
         return {"dataVersion": to_plain(self._version), "offsetTable": dict(sorted(entries.items()))}
 
     def _write(self, content: dict[str, Any]) -> None:
-        """Write the table once what was given out till then is on the disk."""
+        """Write the table once all messages that were delivered before it was copied are on the disk."""
         self._synced.result()
         super()._write(content)
 
-    def _find_levels_of_old(self) -> None:
-        """Find the queues of levels that the setting has no more; what waits there comes when it is due."""
+    def _add_former_levels(self) -> None:
+        """Add the levels that have a queue but are not in the setting any more, to deliver their messages."""
         highest = self._delays.max_level
         levels = {queue_id + 1 for topic, queue_id in self._store.queues() if topic == SCHEDULE_TOPIC}
         for level in sorted(level for level in levels if level > highest):
@@ -164,16 +164,16 @@ class Schedule(ChangingTable[int, int]):
             if count := self._count(level):
                 _log.warning(
                     "%d messages wait in delay level %d, and messageDelayLevel has %d levels now: "
-                    "they come when they were due by the levels of then",
+                    "they are delivered when they are due by the levels of when they were sent",
                     *(count, level, highest),
                 )
 
     def _count(self, level: int) -> int:
-        """Return how many messages of a level wait."""
+        """Count the messages of a level that wait."""
         return self._store.max_queue_offset(SCHEDULE_TOPIC, level - 1) - self._offsets.get(level, 0)
 
     def _reading(self, level: int) -> Reading[_Found]:
-        """Read the first messages of a level, and what their queue entries say."""
+        """Read the first messages of a level, and the tags codes of their queue entries."""
         queue_id, offset = level - 1, self._offsets.get(level, 0)
         found = yield from self._store.readings.get(SCHEDULE_TOPIC, queue_id, offset, AT_ONCE_MAX)
         count = found.next_offset - offset if found.status is GetStatus.FOUND else 0
@@ -181,23 +181,23 @@ class Schedule(ChangingTable[int, int]):
         return found, codes
 
     def _deliver(self, level: int) -> bool:
-        """Give out what is due of one level; tell whether there may be more now."""
+        """Deliver the messages of one level that are due; return whether more may be due now."""
         self._due_ms.pop(level, None)
         run = Run(self._reading(level))
         if not run.go_on():
             self._fetch(level, run)
             return False
-        return self._give_out(level, run.answer)
+        return self._deliver_found(level, run.answer)
 
     def _fetch(self, level: int, run: Run[_Found]) -> None:
-        """Have a thread fetch what is not in memory."""
+        """Read in a thread what is not in memory."""
         loop = asyncio.get_running_loop()
         self._fetching.add(level)
         future = self._store.fetch(run.step)
         future.add_done_callback(lambda done: loop.call_soon_threadsafe(self._fetched, level, run, done))
 
     def _fetched(self, level: int, run: Run[_Found], future: "Future[Any]") -> None:
-        """Go on in the loop."""
+        """Continue a reading in the loop."""
         self._fetching.remove(level)
         if self._stopped or future.cancelled():
             return
@@ -210,12 +210,12 @@ class Schedule(ChangingTable[int, int]):
             if not is_read:
                 self._fetch(level, run)
                 return
-            if self._give_out(level, run.answer):
+            if self._deliver_found(level, run.answer):
                 self._deliver(level)
         self.on_change()
 
-    def _give_out(self, level: int, answer: _Found) -> bool:
-        """Give out what is due of what was found; tell whether there may be more."""
+    def _deliver_found(self, level: int, answer: _Found) -> bool:
+        """Deliver those of the found messages that are due; return whether more may be due."""
         found, codes = answer
         offset = self._offsets.get(level, 0)
         if found.status is not GetStatus.FOUND:
@@ -233,8 +233,8 @@ class Schedule(ChangingTable[int, int]):
                 self._due_ms[level] = self._clock.monotonic_ms() + wait_ms
                 next_offset = waiting.queue_offset
                 break
-            if not self._deleted_topics.had(waiting):
-                messages += _message_of(waiting)
+            if not self._deleted_topics.has_topic_of(waiting):
+                messages += _due_message(waiting)
         if messages and not self._append(messages):
             self._try_later(level)
             return False
@@ -243,35 +243,35 @@ class Schedule(ChangingTable[int, int]):
         return level not in self._due_ms and self._count(level) > 0
 
     def _wait_of(self, waiting: Record, level: int, tags_code: int) -> int:
-        """Return how many ms a message waits on.
+        """Return how long a message has yet to wait, ms.
 
         What counts is the time that has passed since it was stored, however the wall clock was set in
-        between. One that was stored in the future was so before this process began: it waits no longer.
+        between. A store time in the future is from before this process started: the message waits no longer.
         """
         passed_ms = self._clock.now_ms() - waiting.store_time - self._clock.since(waiting.physical_offset)
         if passed_ms <= -STEP_MS:
             return 0
         if may_be_due(tags_code, waiting.store_time):
             delay_ms = tags_code - waiting.store_time
-        else:  # the entry does not say it: it is of a Java broker, and its unit is lost
+        else:  # the entry has no due time: a Java broker wrote it, and its extension unit is lost
             delay_ms = self._delays.delays_ms[level - 1] if level <= self._delays.max_level else 0
         return min(delay_ms, delay_ms - passed_ms)
 
     def _try_later(self, level: int) -> None:
-        """Postpone the next try of a level: the disk has refused."""
+        """Postpone a level because the disk has refused."""
         self._due_ms[level] = self._clock.monotonic_ms() + PAUSE_MS
 
     def _append(self, messages: list[NewMessage]) -> bool:
-        """Append messages to their topics; False if the store takes none now."""
+        """Append messages to their topics; return False if the store takes none now."""
         try:
             self._store.append(messages)
         except StoreNotWritable as error:
             _log.warning("delayed messages wait on: %s", error)
             return False
         except MessageIllegal as error:
-            if len(messages) > 1:  # one of them is to blame, the others are not
+            if len(messages) > 1:  # only one of them may be illegal
                 return all(self._append([message]) for message in messages)
-            _log.error("a delayed message for %s cannot be given out: %s", messages[0].topic, error)
+            _log.error("a delayed message for %s cannot be delivered: %s", messages[0].topic, error)
         return True
 
     def _move(self, level: int, offset: int) -> None:
@@ -279,12 +279,12 @@ class Schedule(ChangingTable[int, int]):
         self._changes[level] = None
 
 
-def _message_of(waiting: Record) -> list[NewMessage]:
-    """Give the message for its consumers: one, or none if it does not say for whom it is."""
+def _due_message(waiting: Record) -> list[NewMessage]:
+    """Return the message for its consumers in a list, empty if the record does not name its topic."""
     try:
         message = due(waiting)
     except MessageIllegal as error:
-        _log.error("the delayed message at %d cannot be given out: %s", waiting.physical_offset, error)
+        _log.error("the delayed message at %d cannot be delivered: %s", waiting.physical_offset, error)
         return []
     if message is None or message.topic == HALF_TOPIC:
         _log.error("the delayed message at %d does not say for which topic it is", waiting.physical_offset)

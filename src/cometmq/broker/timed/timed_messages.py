@@ -1,12 +1,12 @@
-"""Timed messages: taken from the timer topic into the store's timer, and given out when they are due.
+"""Timed messages: put from the timer topic into the store's timer, and delivered when they are due.
 
 They are appointments: each waits for a time of the wall clock, which its sender named, or which the broker
 computed when it came, and stored. So when the wall clock is set, they follow it, as those of RocketMQ do:
 set back by an hour, all come an hour later; set ahead, those that were due in that hour come now.
 
 A slot's messages are appended to their topics before the slot counts as done, and that is saved only when
-they are on the disk: after a crash a message may come twice, but none is lost. What is not in memory is
-fetched by the store's threads, and nothing else waits for it. (RocketMQ: TimerMessageStore.java.)
+they are on the disk: after a crash a message may be delivered twice, but none is lost. Records that are not
+in memory are read by the store's threads. (RocketMQ: TimerMessageStore.java.)
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from typing import Final
 from cometmq.broker.reads import read
 from cometmq.broker.state.deleted_topics import DeletedTopics
 from cometmq.broker.state.topics import HALF_TOPIC, TIMER_TOPIC
-from cometmq.broker.timed.timed_message import QUEUE_ID, facts, given_out, name_of, takes_back
+from cometmq.broker.timed.delays import QUEUE_ID, recall_name, recalled_by, timer_due, timer_entry
 from cometmq.errors import CometMQError, MessageIllegal, StoreNotWritable
 from cometmq.format.record import Record, decode
 from cometmq.format.timer.log import DELETE, ROLL, Unit
@@ -31,17 +31,17 @@ from cometmq.store.store import MessageStore
 from cometmq.store.timer.timer import Timer
 
 AT_ONCE_MAX: Final = 32
-"""So many messages are given out before others have their turn."""
+"""Most messages that are delivered before other work of the loop continues."""
 LOOK_AGAIN_MS: Final = 10_000
-"""While messages wait, the wall clock, which may be set, is looked at again after so long at the latest."""
+"""Longest wait, while there are messages, before the wall clock is read again: it may have been set."""
 PAUSE_MS: Final = 1_000
-"""So long nothing is tried after a round that could not do what is due."""
+"""Pause after a round that failed."""
 
 _log = logging.getLogger(__name__)
 
 
 class TimedMessages:
-    """Takes timed messages in, and gives them out."""
+    """Moves timed messages into the timer, and delivers them when they are due."""
 
     def __init__(self, store: MessageStore, timer: Timer, clock: Clock) -> None:
         self._store = store
@@ -49,13 +49,13 @@ class TimedMessages:
         self._clock = clock
         self._slot: Slot | None = None
         self._left: deque[Unit] | None = None
-        self._taken_back: set[str] = set()
+        self._recalled: set[str] = set()  # by the messages of ``_slot``, by name: see ``recall_name``
         self._not_before_ms = 0
         self._stopped = False
         self._deleted_topics = DeletedTopics(store)
 
     async def load(self) -> None:
-        """Find out what waits. Raises StoreDamaged or OSError."""
+        """Load the timer, and find its next message in the timer topic. Raises StoreDamaged or OSError."""
         last = await asyncio.to_thread(self._timer.load, self._store.written_offset)
         queue_offset = self._timer.queue_offset
         if last is not None and (waiting := await self._read(last)) is not None:
@@ -63,7 +63,7 @@ class TimedMessages:
         self._timer.put([], min(queue_offset, self._end), self._clock.now_ms())
 
     def wait_ms(self) -> int | None:
-        """Return after how many ms a round may have something to do; None if not before a message comes."""
+        """Return how long to wait before the next round, ms; None if until a message arrives."""
         if self._slot is not None or self._timer.queue_offset != self._end:
             wait_ms = 0
         elif (time := self._timer.next_time()) is None:
@@ -74,25 +74,25 @@ class TimedMessages:
         return max(min(wait_ms, LOOK_AGAIN_MS), pause_ms, 0)
 
     async def round(self) -> None:
-        """Take in all that is new, and give out all that is due; where that fails, the next one goes on.
+        """Add all new messages to the timer, and deliver all that are due; a failed round can be repeated.
 
         Raises OSError or CometMQError.
         """
         try:
-            while not self._stopped and await self._take_in():
+            while not self._stopped and await self._add_new():
                 pass
-            while not self._stopped and await self._give_out():
+            while not self._stopped and await self._deliver():
                 pass
         except (OSError, CometMQError):
             self._pause()
             raise
 
     def stop(self) -> None:
-        """Give out nothing any more."""
+        """Deliver nothing any more."""
         self._stopped = True
 
     async def save(self) -> None:
-        """Save how far all is, once what was given out till now is on the disk.
+        """Save the timer's progress once all messages that were delivered before are on the disk.
 
         Raises OSError or StoreNotWritable.
         """
@@ -108,7 +108,7 @@ class TimedMessages:
             await asyncio.to_thread(self._timer.remove, expired)
 
     def close(self) -> None:
-        """Save all here and now, and close the timer's files. Raises OSError or StoreNotWritable."""
+        """Save the timer's progress and close its files, blocking. Raises OSError or StoreNotWritable."""
         try:
             if (changes := self._timer.take_changes(self._clock.now_ms())) is not None:
                 self._store.wait_flushed().result()
@@ -117,32 +117,32 @@ class TimedMessages:
             self._timer.close()
 
     def _pause(self) -> None:
-        """Postpone the next round: what it is to read or write cannot be, for now."""
+        """Postpone the next round."""
         self._not_before_ms = self._clock.monotonic_ms() + PAUSE_MS
 
     @property
     def _end(self) -> int:
         return self._store.max_queue_offset(TIMER_TOPIC, QUEUE_ID)
 
-    async def _take_in(self) -> bool:
-        """Take some in; tell whether there may be more."""
+    async def _add_new(self) -> bool:
+        """Add some messages of the timer topic to the timer; return whether there may be more."""
         offset = self._timer.queue_offset
         if offset == self._end:
             return False
-        if offset > self._end:  # the topic was made anew
+        if offset > self._end:  # the topic was recreated
             self._timer.put([], self._store.min_queue_offset(TIMER_TOPIC, QUEUE_ID), self._clock.now_ms())
             return True
         found = await read(self._store, self._store.readings.get(TIMER_TOPIC, QUEUE_ID, offset, AT_ONCE_MAX))
         if found.status is not GetStatus.FOUND and found.next_offset <= offset:
             self._pause()
             return False
-        waiting = [facts(decode(data)) for data in found.records]
-        self._timer.put(waiting, found.next_offset, self._clock.now_ms())
+        entries = [timer_entry(decode(data)) for data in found.records]
+        self._timer.put(entries, found.next_offset, self._clock.now_ms())
         await asyncio.sleep(0)  # others have their turn
         return True
 
-    async def _give_out(self) -> bool:
-        """Give some out; tell whether there may be more."""
+    async def _deliver(self) -> bool:
+        """Deliver some messages that are due; return whether there may be more."""
         self._slot = self._slot or self._timer.take(self._clock.now_ms())
         if self._slot is None:
             return False
@@ -158,21 +158,25 @@ class TimedMessages:
         return True
 
     async def _units(self, slot: Slot) -> deque[Unit]:
-        """Give the units of a slot whose messages are to be given out, and note which are taken back."""
+        """Return the units of a slot whose messages are to be delivered, and remember which are recalled."""
         units = await asyncio.to_thread(self._timer.units, slot)
-        records = [await self._read(unit) for unit in units if _takes_back(unit)]
-        self._taken_back = {name for record in records if record is not None for name in takes_back(record)}
-        return deque(unit for unit in units if not _takes_back(unit))
+        records = [await self._read(unit) for unit in units if _is_recall(unit)]
+        self._recalled = {name for record in records if record is not None for name in recalled_by(record)}
+        return deque(unit for unit in units if not _is_recall(unit))
 
     async def _message(self, unit: Unit) -> list[NewMessage]:
-        """Give the message of a unit as it is given out: one, or none if it was taken back or cannot be."""
+        """Return the message to deliver of a unit in a list, empty if there is none or it is recalled."""
         waiting = await self._read(unit)
-        if waiting is None or name_of(waiting) in self._taken_back or self._deleted_topics.had(waiting):
+        if (
+            waiting is None
+            or recall_name(waiting) in self._recalled
+            or self._deleted_topics.has_topic_of(waiting)
+        ):
             return []
         try:
-            message = given_out(waiting, unit, self._clock.now_ms())
+            message = timer_due(waiting, unit, self._clock.now_ms())
         except MessageIllegal as error:
-            _log.error("the timed message at %d cannot be given out: %s", unit.physical_offset, error)
+            _log.error("the timed message at %d cannot be delivered: %s", unit.physical_offset, error)
             return []
         if message is None or message.topic == HALF_TOPIC:
             _log.error("the timed message at %d does not say for which topic it is", unit.physical_offset)
@@ -180,7 +184,7 @@ class TimedMessages:
         return [message]
 
     async def _read(self, unit: Unit) -> Record | None:
-        """Give the message of a unit as it waits; None if it is gone."""
+        """Read the record of a unit's timed message; None if it is gone."""
         data = await read(self._store, self._store.readings.record(unit.physical_offset))
         waiting = None if data is None else decode(data)
         if waiting is None or waiting.topic != TIMER_TOPIC:
@@ -194,13 +198,13 @@ class TimedMessages:
             if messages:
                 self._store.append(messages)
         except MessageIllegal as error:
-            if len(messages) > 1:  # one of them is to blame, the others are not
+            if len(messages) > 1:  # only one of them may be illegal
                 for message in messages:
                     self._append([message])
             else:
-                _log.error("a timed message for %s cannot be given out: %s", messages[0].topic, error)
+                _log.error("a timed message for %s cannot be delivered: %s", messages[0].topic, error)
 
 
-def _takes_back(unit: Unit) -> bool:
-    """Tell whether a unit's message takes another one of its slot back; one that waits on does not yet."""
+def _is_recall(unit: Unit) -> bool:
+    """Check whether a unit's message recalls another one of its slot: one that is to roll does not yet."""
     return bool(unit.magic & DELETE) and not unit.magic & ROLL

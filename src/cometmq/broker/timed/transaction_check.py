@@ -1,11 +1,12 @@
-"""Asking producers what became of half messages that nobody has ended (CHECK_TRANSACTION_STATE).
+"""The transaction check: ask producers for the state of transactions that nobody has ended.
 
-A round asks for all that are old enough, as ``cluster.transaction`` decides. A half message is put back, and
-that it was is written, in one append; how far the round came is committed once that is on the disk. So a
-crash may have producers asked twice, but no half message is forgotten.
+A round sends CHECK_TRANSACTION_STATE for all half messages that are old enough, as ``cluster.transaction``
+decides. A half message is put back, with the op message that says so, in one append; the offset of the round
+is committed once these are on the disk. So after a crash producers may be asked twice, but no half message is
+forgotten.
 
-One that waits on is left where it is, so that waiting writes nothing, as long as few lie behind it and it
-lies in the file that the CommitLog is written to: retention removes no record of that one.
+One that waits on is left where it is, so that waiting writes nothing, as long as few lie after it and it
+lies in the file that the CommitLog is written to: retention removes no record of that file.
 (RocketMQ: TransactionalMessageServiceImpl.java, AbstractTransactionalMessageCheckListener.java.)
 """
 
@@ -18,7 +19,7 @@ from cometmq.broker.reads import read
 from cometmq.broker.state.deleted_topics import DeletedTopics
 from cometmq.broker.state.producers import Producers
 from cometmq.broker.state.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, Topics
-from cometmq.broker.timed.half_message import QUEUE_ID, asked_for, facts, given_up, put_back
+from cometmq.broker.timed.half_message import QUEUE_ID, check_record, facts, given_up, put_back
 from cometmq.broker.timed.op_queue import OpQueue
 from cometmq.cluster.transaction import LEFT_BEFORE_MAX, CheckRules, Verdict, judge
 from cometmq.errors import MessageIllegal, StoreNotWritable
@@ -35,7 +36,7 @@ from cometmq.wire.frame import ONEWAY_FLAG, Command
 from cometmq.wire.headers import CheckTransactionStateHeader, fields
 
 AT_ONCE_MAX: Final = 1_000
-"""So many half messages that are ended are passed over before others have their turn."""
+"""Most settled half messages that are skipped before other work of the loop continues."""
 
 HOUR_MS: Final = 3_600_000
 
@@ -64,29 +65,29 @@ class TransactionCheck:
         self._opaque = count()
         self._turn = count()
         self._absent: set[str] = set()
-        self._at = 0  # where the round is; what it left waits at or behind ``half_offset``
+        self._at = 0  # half offset of the round; a half message that it left is at or after ``half_offset``
         self._stopped = False
         self._deleted_topics = DeletedTopics(store)
 
     async def round(self) -> None:
-        """Ask for all half messages that are due. Raises OSError or StoreNotWritable."""
+        """Check all half messages that are old enough. Raises OSError or StoreNotWritable."""
         self._absent.clear()
         self._ops.write()
-        self._ops.begin_anew_if_gone()
+        self._ops.restart_if_recreated()
         end = self._store.max_queue_offset(HALF_TOPIC, QUEUE_ID)
         self._at = self._ops.endings.half_offset
-        while not self._stopped and await self._go_on(end):
+        while not self._stopped and await self._check_some(end):
             pass
         for group in sorted(self._absent):
             _log.warning("no producer of group %s is connected to be asked for its half messages", group)
         await self._ops.save()
 
     def stop(self) -> None:
-        """Ask for no more."""
+        """Check no more half messages."""
         self._stopped = True
 
-    async def _go_on(self, end: int) -> bool:
-        """Look at some half messages before the offset ``end``; tell whether there may be more to do."""
+    async def _check_some(self, end: int) -> bool:
+        """Check some half messages before the offset ``end``; return whether there may be more."""
         await asyncio.sleep(0)  # others have their turn
         await self._ops.read_on()
         if self._pass_settled():
@@ -103,16 +104,16 @@ class TransactionCheck:
             await self._ops.read_on()
             if waiting.queue_offset >= end:
                 return False
-            is_over = endings.is_settled(waiting.queue_offset) or self._deleted_topics.had(waiting)
+            is_over = endings.is_settled(waiting.queue_offset) or self._deleted_topics.has_topic_of(waiting)
             if not is_over and not self._handle(waiting, end):
                 return False
             is_settled = is_over or endings.is_settled(waiting.queue_offset)
             self._pass(waiting.queue_offset + 1, is_settled=is_settled)
-            await asyncio.sleep(0)  # what was asked leaves
+            await asyncio.sleep(0)  # requests to producers are sent
         return True
 
     def _pass_settled(self) -> bool:
-        """Pass over half messages that are ended; tell whether there may be more of them."""
+        """Skip settled half messages; return whether there may be more of them."""
         for _ in range(AT_ONCE_MAX):
             if not self._ops.endings.is_settled(self._at):
                 return False
@@ -120,13 +121,13 @@ class TransactionCheck:
         return True
 
     def _pass(self, offset: int, *, is_settled: bool) -> None:
-        """Go on at an offset; all before it are done with unless this one or one before it was left."""
+        """Advance the round to an offset; all half messages before it are settled unless one was left."""
         if is_settled and self._at == self._ops.endings.half_offset:
             self._ops.endings.advance(offset)
         self._at = offset
 
     def _handle(self, waiting: Record, end: int) -> bool:
-        """Do about a half message what is to be done; False ends the round before it."""
+        """Carry out the verdict on a half message; return False to end the round before it."""
         half = facts(waiting)
         verdict = judge(half, self._rules, self._now(waiting))
         if verdict is Verdict.END_ROUND:
@@ -141,11 +142,11 @@ class TransactionCheck:
             return False
 
     def _now(self, waiting: Record) -> int:
-        """Return the wall clock, without what it was set by since a half message was stored."""
+        """Return the wall clock's time, without the steps by which it was set since a record was stored."""
         return self._store.clock.now_ms() - self._store.clock.since(waiting.physical_offset)
 
     def _wait_on(self, waiting: Record, end: int) -> bool:
-        """Keep a half message where it is; put it back, uncounted, if it is safe there no more."""
+        """Leave a half message where it is, or put it back, uncounted, if retention may remove it there."""
         is_near_the_end = end - waiting.queue_offset <= LEFT_BEFORE_MAX
         if is_near_the_end and self._store.retention.keeps(waiting.physical_offset):
             return True
@@ -156,7 +157,7 @@ class TransactionCheck:
         return True
 
     def _wait_for_producer(self, waiting: Record, group: str, end: int) -> bool:
-        """Keep a half message for which nobody can be asked now, unless it has waited long enough."""
+        """Keep a half message whose group has no producer connected; give it up if it is too old."""
         if facts(waiting).is_too_old(self._rules, self._now(waiting)):
             hours = self._rules.age_ms_max // HOUR_MS
             why = f"it is older than {hours} h, and no producer of group {group} is connected"
@@ -166,7 +167,7 @@ class TransactionCheck:
         return self._wait_on(waiting, end)
 
     def _ask(self, waiting: Record, end: int) -> bool:
-        """Put a half message back and ask for it; False if its producers do not read what they were asked."""
+        """Ask a producer about a half message that is put back; return False if all of them are congested."""
         named = properties.decode(waiting.properties)
         group = named.get(PRODUCER_GROUP, "")
         members = list(self._producers.members(group))
@@ -177,7 +178,7 @@ class TransactionCheck:
             return False
         try:
             back = put_back(waiting, is_asked=True)
-            asked_for(back, waiting, 0, 0)
+            check_record(back, waiting, 0, 0)
             physical_offset, queue_offset = self._ops.put_back(waiting.queue_offset, back)
         except MessageIllegal as error:  # its properties have no room, or do not say for which queue it is
             self._give_up(waiting, str(error))
@@ -192,17 +193,17 @@ class TransactionCheck:
             broker_name=self._broker_name,
         )
         free[next(self._turn) % len(free)].send(
-            self._question(header, asked_for(back, waiting, physical_offset, queue_offset))
+            self._check_request(header, check_record(back, waiting, physical_offset, queue_offset))
         )
         return True
 
-    def _question(self, header: CheckTransactionStateHeader, record: bytes) -> Command:
+    def _check_request(self, header: CheckTransactionStateHeader, record: bytes) -> Command:
         opaque = next(self._opaque) & 0x7FFF_FFFF
         code = RequestCode.CHECK_TRANSACTION_STATE
         return Command(code, opaque, ONEWAY_FLAG, ext_fields=fields(header), body=record)
 
     def _give_up(self, waiting: Record, why: str) -> None:
-        """Move a half message to where operators find it. Raises StoreNotWritable."""
+        """Append a half message to the topic for operators, and settle it. Raises StoreNotWritable."""
         message: NewMessage = given_up(waiting)
         self._topics.find_or_create(CHECK_MAX_TIME_TOPIC)
         self._store.append([message])

@@ -1,4 +1,4 @@
-"""What is asked of clients: see also what ``test_relay`` and ``test_replies`` ask."""
+"""Calls of clients: see also ``test_relay`` and ``test_replies``."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import pytest
 from tests.broker.conftest import Client
 
-from cometmq.broker import asking as asking_module
-from cometmq.broker.asking import Asking, NoAnswer
+from cometmq.broker import client_calls
+from cometmq.broker.client_calls import ClientCalls, NoAnswer
 from cometmq.broker.refused import Refused
 from cometmq.errors import ProtocolError
 from cometmq.net.server import Server, Session
@@ -25,7 +25,7 @@ class Host:
     """A server that asks the client for whoever wants to be told."""
 
     def __init__(self) -> None:
-        self.asking = Asking()
+        self.calls = ClientCalls()
         self.made: list[Command | NoAnswer] = []
         self.fails = False
         self._client: Session | None = None
@@ -33,17 +33,17 @@ class Host:
     def handle(self, session: Session, commands: list[Command]) -> None:
         for command in commands:
             if command.is_response:
-                self.asking.answered(session, command)
+                self.calls.answered(session, command)
             elif command.code == HELLO:
                 self._client = session
                 session.send(response(command))
             else:
                 assert self._client is not None
                 request = Command(QUESTION, body=command.body)
-                self.asking.ask(session, command, self._client, request, self._make)
+                self.calls.call(session, command, self._client, request, self._make)
 
     def closed(self, session: Session) -> None:
-        self.asking.closed(session)
+        self.calls.closed(session)
 
     def _make(self, command: Command, answer: Command | NoAnswer) -> Command:
         assert command.body == b""
@@ -71,7 +71,7 @@ async def play(scene: Callable[[Scene], Awaitable[None]]) -> None:
     await client.connection.request(Command(HELLO))
     try:
         await scene(Scene(host, asker, client))
-        assert host.asking.waiting_count == 0
+        assert host.calls.waiting_count == 0
     finally:
         await asker.connection.close()
         await client.connection.close()
@@ -130,7 +130,7 @@ async def test_who_asks_a_client_that_goes_is_told() -> None:
 
 
 async def test_who_asks_a_client_that_says_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking_module, "ANSWER_S_MAX", 0.01)
+    monkeypatch.setattr(client_calls, "ANSWER_S_MAX", 0.01)
 
     async def scene(scene: Scene) -> None:
         told = scene.tell()
@@ -168,13 +168,13 @@ async def test_a_one_way_request_is_passed_on_and_not_answered() -> None:
 
 
 async def test_no_more_is_asked_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking_module, "WAITING_MAX", 1)
+    monkeypatch.setattr(client_calls, "WAITING_MAX", 1)
 
     async def scene(scene: Scene) -> None:
         told = scene.tell()
         question = await scene.client.told.get()
-        with pytest.raises(Refused, match="1 answers of clients are waited for"):
-            scene.host.handle(next(iter(scene.host.asking._asked)), [Command(TELL)])
+        with pytest.raises(Refused, match="1 requests wait for answers of clients"):
+            scene.host.handle(next(iter(scene.host.calls._asked)), [Command(TELL)])
         scene.client.connection.send(response(question))
         assert (await told).code == ResponseCode.SUCCESS
 

@@ -1,4 +1,4 @@
-"""Answers that need a client's: the broker asks it, and the loop goes on until it answers or cannot any more.
+"""Requests of the broker to a client, whose answer another request waits for.
 
 (RocketMQ: Broker2Client.java, callClient.)
 """
@@ -17,18 +17,18 @@ from cometmq.wire.codes import ResponseCode
 from cometmq.wire.frame import Command, encode
 
 ANSWER_S_MAX: Final = 10.0
-"""How long a client may take to answer."""
+"""Timeout of a client's answer."""
 WAITING_MAX: Final = 10_000
-"""So many answers are waited for at once; more is not asked."""
+"""Most calls that wait for answers; more are refused."""
 OPAQUE_MAX: Final = 0x7FFF_FFFF
 
 
 class NoAnswer(NamedTuple):
-    """Why a client has not answered.
+    """The reason why a client has not answered.
 
     Attributes:
-        code: what to tell who wants to know.
-        why: goes on from the client's name.
+        code: the response code for the requester.
+        why: a predicate to the client's name: ``is gone: …``.
     """
 
     code: ResponseCode
@@ -36,63 +36,63 @@ class NoAnswer(NamedTuple):
 
 
 Make = Callable[[Command, Command | NoAnswer], Command]
-"""Makes an answer to the first of what a client answered, whatever its code, or of why it has not."""
+"""Builds the response to a command from a client's answer, whatever its code, or from the reason for none."""
 
 
-class _ClientRequest(NamedTuple):
-    """A request to a client, and the command that is answered when it is."""
+class _Call(NamedTuple):
+    """A call, and the requester's command that waits for its answer."""
 
-    asker: Session
+    requester: Session
     command: Command
     make: Make
     timer: asyncio.TimerHandle
 
 
-class Asking:
-    """The requests that clients were asked and have not answered.
+class ClientCalls:
+    """The requests to clients that have not been answered yet.
 
     Attributes:
-        waiting_count: how many those are.
+        waiting_count: their number.
     """
 
     def __init__(self) -> None:
         self.waiting_count = 0
         self._opaque = count()
-        self._asked: dict[Session, dict[int, _ClientRequest]] = {}
+        self._calls: dict[Session, dict[int, _Call]] = {}
 
-    def ask(self, asker: Session, command: Command, client: Session, request: Command, make: Make) -> None:
-        """Ask ``client``, then answer ``command`` of ``asker`` with what ``make`` gives.
+    def call(
+        self, requester: Session, command: Command, client: Session, request: Command, make: Make
+    ) -> None:
+        """Send ``request`` to ``client``; answer ``command`` of ``requester`` by ``make`` when that answers.
 
         Args:
-            command: its body is not kept until then.
+            command: its body is not kept.
             request: its opaque number is set here.
 
         Raises:
-            Refused: too many answers are waited for; nobody was asked.
+            Refused: too many calls wait for answers; nothing was sent.
             ProtocolError: the request is too long to be sent.
         """
         if self.waiting_count >= WAITING_MAX:
             raise Refused(
-                ResponseCode.SYSTEM_BUSY, f"{WAITING_MAX} answers of clients are waited for: try again"
+                ResponseCode.SYSTEM_BUSY, f"{WAITING_MAX} requests wait for answers of clients: try again"
             )
         request.opaque = opaque = next(self._opaque) & OPAQUE_MAX
         frame = encode(request)
         timer = asyncio.get_running_loop().call_later(ANSWER_S_MAX, self._expire, client, opaque)
-        self._asked.setdefault(client, {})[opaque] = _ClientRequest(
-            asker, replace(command, body=b""), make, timer
-        )
+        self._calls.setdefault(client, {})[opaque] = _Call(requester, replace(command, body=b""), make, timer)
         self.waiting_count += 1
         client.send(frame)
 
     def answered(self, client: Session, answer: Command) -> None:
-        """Take an answer; one that nobody waits for any more is dropped."""
-        if answer.opaque in self._asked.get(client, ()):
+        """End the call that a client's answer belongs to; a late answer is dropped."""
+        if answer.opaque in self._calls.get(client, ()):
             self._end(client, answer.opaque, answer)
 
     def closed(self, client: Session) -> None:
-        """Tell those who wait for a client that is gone."""
+        """End the calls to a client whose connection is closed."""
         gone = NoAnswer(ResponseCode.SYSTEM_ERROR, "is gone: it closed its connection")
-        for opaque in list(self._asked.get(client, ())):
+        for opaque in list(self._calls.get(client, ())):
             self._end(client, opaque, gone)
 
     def _expire(self, client: Session, opaque: int) -> None:
@@ -100,15 +100,15 @@ class Asking:
         self._end(client, opaque, NoAnswer(ResponseCode.CONSUME_MSG_TIMEOUT, late))
 
     def _end(self, client: Session, opaque: int, answer: Command | NoAnswer) -> None:
-        of_client = self._asked[client]
-        asked = of_client.pop(opaque)
+        of_client = self._calls[client]
+        call = of_client.pop(opaque)
         if not of_client:
-            del self._asked[client]
+            del self._calls[client]
         self.waiting_count -= 1
-        asked.timer.cancel()
-        attempt(asked.asker, (asked.command,), _send, asked, answer)
+        call.timer.cancel()
+        attempt(call.requester, (call.command,), _answer, call, answer)
 
 
-def _send(asked: _ClientRequest, answer: Command | NoAnswer) -> None:
-    if not asked.command.is_oneway:
-        asked.asker.send(asked.make(asked.command, answer))
+def _answer(call: _Call, answer: Command | NoAnswer) -> None:
+    if not call.command.is_oneway:
+        call.requester.send(call.make(call.command, answer))

@@ -1,4 +1,4 @@
-"""Tables on the disk as the types that they must have, and what is wrong with them as our errors."""
+"""The files of the broker's tables: read as their types; a write encodes only changed entries."""
 
 import os
 from collections.abc import Mapping
@@ -15,17 +15,17 @@ from cometmq.wire.bodies import Body, from_plain, to_plain
 from cometmq.wire.bodies.body import BodyType, wire_name
 
 ENTRY_LEVEL: Final = 2
-"""How deep in a table's file the entries of one of its members stand."""
+"""Nesting level of the entries in a table's file, as members of one of its members."""
 
 
 class EntryFile(Generic[BodyType]):
-    """The file of a table that has entries by name; a write makes text of those only that have changed.
+    """The file of a table with entries by name; a write encodes only the changed ones.
 
     One thread at a time may write.
 
     Args:
-        table_type: the type of the whole table.
-        attribute: the one of the table's type that holds the entries by name.
+        table_type: the type of the table.
+        attribute: the attribute of that type which holds the entries by name.
     """
 
     def __init__(self, table: JsonTable, table_type: type[Body], attribute: str) -> None:
@@ -35,15 +35,15 @@ class EntryFile(Generic[BodyType]):
         self._texts: dict[str, str] = {}
 
     def write(self, rest: Body, changes: Mapping[str, BodyType | None]) -> None:
-        """Write the table anew.
+        """Write the table.
 
         Args:
-            rest: the table; its entries do not count.
-            changes: the entries that have changed since the last write, be it one that failed; None for those
-                that are gone.
+            rest: the table; its entries are ignored.
+            changes: the entries that have changed since the last write, even a failed one; None for removed
+                ones.
 
         Raises:
-            StoreNotWritable: the disk refuses: the old content stays.
+            StoreNotWritable: the disk refuses; the file keeps its content.
         """
         for name, entry in changes.items():
             if entry is None:
@@ -52,13 +52,16 @@ class EntryFile(Generic[BodyType]):
                 self._texts[name] = _text_of(name, entry)
         plain: dict[str, Any] = to_plain(replace(rest, **{self._attribute: {}}))
         plain[self._member] = fastjson.Written(_object(self._texts))
-        _save(self.table, plain)
+        try:
+            self.table.save(plain)
+        except OSError as error:
+            raise StoreNotWritable(_refusal(error, self.table.path)) from error
 
 
 def load(table: JsonTable, body_type: type[BodyType]) -> BodyType | None:
-    """Give the table's content, or None if there is none yet.
+    """Read a table; return None if there is no file yet.
 
-    Raises StoreDamaged if it is JSON of something else.
+    Raises StoreDamaged if it is JSON of another type.
     """
     content = table.load()
     if content is None:
@@ -72,33 +75,21 @@ def load(table: JsonTable, body_type: type[BodyType]) -> BodyType | None:
         ) from None
 
 
-def save(table: JsonTable, content: Body) -> None:
-    """Replace the table's content. Raises StoreNotWritable if the disk refuses: the old content stays."""
-    _save(table, to_plain(content))
-
-
-def _save(table: JsonTable, plain: dict[str, Any]) -> None:
-    try:
-        table.save(plain)
-    except OSError as error:
-        raise StoreNotWritable(_why(error, table.path)) from error
-
-
-def _why(error: OSError, path: Path) -> str:
-    """Describe what the disk refused, and what helps."""
+def _refusal(error: OSError, path: Path) -> str:
+    """Return the error text with its remedy for a write that the disk refused."""
     if error.errno in FULL:
         return f"{path} is not saved, disk full: free some space, then try again"
     return f"{path} is not saved: {os.strerror(error.errno or 0)}: make it writable, then try again"
 
 
 def _text_of(name: str, entry: Body) -> str:
-    """Return an entry as a member of the table's file, name and value."""
+    """Encode an entry as a member, name and value, of the table's file."""
     value = fastjson.dumps(to_plain(entry), pretty=True, level=ENTRY_LEVEL)
     return f"{fastjson.dumps(name)}:{value}"
 
 
 def _object(members: Mapping[str, str]) -> str:
-    """Return the object of these members as it stands in the table's file."""
+    """Encode the object of these members as in the table's file."""
     end = "\n" + "\t" * (ENTRY_LEVEL - 1)
     line = end + "\t"
     return f"{{{line}{f',{line}'.join(members.values())}{end}}}"
