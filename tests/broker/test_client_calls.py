@@ -174,7 +174,7 @@ async def test_no_more_is_asked_than_the_limit(monkeypatch: pytest.MonkeyPatch) 
         told = scene.tell()
         question = await scene.client.told.get()
         with pytest.raises(Refused, match="1 requests wait for answers of clients"):
-            scene.host.handle(next(iter(scene.host.calls._asked)), [Command(TELL)])
+            scene.host.handle(next(iter(scene.host.calls._calls)), [Command(TELL)])
         scene.client.connection.send(response(question))
         assert (await told).code == ResponseCode.SUCCESS
 

@@ -9,17 +9,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from cometmq import kernels
-from cometmq.broker.alarm import Alarm
 from cometmq.broker.assembly import Assembly
 from cometmq.broker.handlers import Starting
 from cometmq.broker.own_address import own_ip
-from cometmq.broker.periodic import Periodic
 from cometmq.broker.registration import NameServers
 from cometmq.broker.settings import BrokerSettings, Settings
 from cometmq.broker.state.changing_table import ChangingTable
 from cometmq.broker.state.topics import TIMER_TOPIC
 from cometmq.broker.timed.schedule import Schedule
 from cometmq.broker.timed.timed_messages import TimedMessages
+from cometmq.broker.timers import Alarm, Periodic
 from cometmq.errors import SettingsError, StoreNotWritable
 from cometmq.format.delay_level import SCHEDULE_TOPIC
 from cometmq.io import memory

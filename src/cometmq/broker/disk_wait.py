@@ -43,7 +43,7 @@ class DiskWaits:
         store.on_synced = self._release
 
     def add(self, done: Done, count: int = 1) -> None:
-        """Call ``done`` once the bytes written by now are on the disk, or on a timeout; ``count`` sends wait."""
+        """Call ``done`` once the bytes written by now are on the disk or time out; ``count`` sends wait."""
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._timeout_ms / 1000
         self.count += count

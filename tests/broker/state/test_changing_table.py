@@ -23,7 +23,7 @@ class Counters(ChangingTable[str, int]):
     def load(self) -> None:
         content = self._table.load()
         self.counts = {} if content is None else content["counts"]
-        self._note_loaded(self.counts)
+        self._add_loaded(self.counts)
 
     def add(self, name: str) -> None:
         self.counts[name] = self.counts.get(name, 0) + 1

@@ -113,7 +113,7 @@ def test_after_a_reset_no_commit_counts_until_the_group_has_heard_of_it(tmp_path
     assert (offsets.committed("g", "T", 0), offsets.committed("g", "T", 1)) == (3, 8)
     offsets.reset("g", "T", 0, 5)
     assert offsets.pop_reset("g", "T", 1) is None
-    assert (offsets.pop_reset("g", "T", 0), offsets.take_reset("g", "T", 0)) == (5, None)
+    assert (offsets.pop_reset("g", "T", 0), offsets.pop_reset("g", "T", 0)) == (5, None)
     offsets.commit("g", "T", 0, 6)
     assert offsets.committed("g", "T", 0) == 6
 

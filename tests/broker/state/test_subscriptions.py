@@ -124,7 +124,7 @@ async def test_a_pull_by_sql_gets_what_the_properties_let_pass(tmp_path: Path) -
         ({"subscription": "size > 'x'"}, "at character 8"),
         ({"subscription": ""}, "ends too early"),
         ({"subscription": None}, "ends too early"),
-        ({"expression_type": "SQL99"}, "there are TAG and SQL92"),
+        ({"expression_type": "SQL99"}, "use TAG or SQL92"),
     ],
 )
 async def test_a_filter_that_means_nothing_is_refused_with_its_place(
