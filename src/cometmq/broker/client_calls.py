@@ -39,7 +39,7 @@ Make = Callable[[Command, Command | NoAnswer], Command]
 """Builds the response to a command from a client's answer, whatever its code, or from the reason for none."""
 
 
-class _Call(NamedTuple):
+class _ClientCall(NamedTuple):
     """A call, and the requester's command that waits for its answer."""
 
     requester: Session
@@ -58,7 +58,7 @@ class ClientCalls:
     def __init__(self) -> None:
         self.waiting_count = 0
         self._opaque = count()
-        self._calls: dict[Session, dict[int, _Call]] = {}
+        self._calls: dict[Session, dict[int, _ClientCall]] = {}
 
     def call(
         self, requester: Session, command: Command, client: Session, request: Command, make: Make
@@ -80,7 +80,9 @@ class ClientCalls:
         request.opaque = opaque = next(self._opaque) & OPAQUE_MAX
         frame = encode(request)
         timer = asyncio.get_running_loop().call_later(ANSWER_S_MAX, self._expire, client, opaque)
-        self._calls.setdefault(client, {})[opaque] = _Call(requester, replace(command, body=b""), make, timer)
+        self._calls.setdefault(client, {})[opaque] = _ClientCall(
+            requester, replace(command, body=b""), make, timer
+        )
         self.waiting_count += 1
         client.send(frame)
 
@@ -109,6 +111,6 @@ class ClientCalls:
         attempt(call.requester, (call.command,), _answer, call, answer)
 
 
-def _answer(call: _Call, answer: Command | NoAnswer) -> None:
+def _answer(call: _ClientCall, answer: Command | NoAnswer) -> None:
     if not call.command.is_oneway:
         call.requester.send(call.make(call.command, answer))

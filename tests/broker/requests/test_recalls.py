@@ -1,4 +1,4 @@
-"""Timed messages that are taken back: the handle that a send is answered with, and what becomes of it."""
+"""Timed messages that are recalled: the handle that a send is answered with, and what becomes of it."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.broker.conftest import SYNC, Bench, GatedDisk, send_header, serving
 from tests.broker.halves import records
-from tests.broker.timed.test_timed_messages import TIMER, given_out, pass_time
+from tests.broker.timed.test_timed_messages import TIMER, delivered, pass_time
 
 from cometmq.errors import MessageIllegal, StoreNotWritable
 from cometmq.format import properties
@@ -99,9 +99,7 @@ async def test_a_repetition_that_is_not_stored_has_no_handle_of_its_own(tmp_path
 
 
 @pytest.mark.parametrize("with_topic", [False, True])
-async def test_what_is_taken_back_does_not_come_and_all_else_does(
-    tmp_path: Path, *, with_topic: bool
-) -> None:
+async def test_what_is_recalled_does_not_come_and_all_else_does(tmp_path: Path, *, with_topic: bool) -> None:
     store = {"append_topic_for_timer_delete_key": with_topic}
     async with serving(tmp_path, store, **ENABLED) as bench:
         await bench.parts.timed_messages.load()
@@ -112,11 +110,11 @@ async def test_what_is_taken_back_does_not_come_and_all_else_does(
         assert (await recall(bench, handles[b"b"].rstrip("="), group=None)).code == OK
         assert bench.parts.rates.stored.total == stored_before + 1
         await pass_time(bench, 8_000)
-        assert given_out(bench) == [b"a", b"c"]
-        taken_back, again = records(bench, TIMER)[3:]
-        named = properties.decode(taken_back.properties)
+        assert delivered(bench) == [b"a", b"c"]
+        recalled, again = records(bench, TIMER)[3:]
+        named = properties.decode(recalled.properties)
         out_ms = int(parse(handles[b"b"]).time) - 1
-        assert (taken_back.body, named) == (
+        assert (recalled.body, named) == (
             b"0",
             {
                 "TAGS": "_RECALL_TAG_",
@@ -133,7 +131,7 @@ async def test_what_is_taken_back_does_not_come_and_all_else_does(
         assert "PGROUP" not in properties.decode(again.properties)
 
 
-async def test_one_can_be_taken_back_in_its_last_millisecond_and_not_later(tmp_path: Path) -> None:
+async def test_one_can_be_recalled_in_its_last_millisecond_and_not_later(tmp_path: Path) -> None:
     async with serving(tmp_path, **ENABLED) as bench:
         await bench.parts.timed_messages.load()
         first, second = await sent(bench, b"a"), await sent(bench, b"b")
@@ -144,10 +142,10 @@ async def test_one_can_be_taken_back_in_its_last_millisecond_and_not_later(tmp_p
         code, remark = await refused(bench, second)
         assert code == ILLEGAL and "message b is due at" in remark and "as long as it waits" in remark
         await pass_time(bench, 3_000)
-        assert given_out(bench) == [b"b"]
+        assert delivered(bench) == [b"b"]
 
 
-async def test_what_is_taken_back_late_does_not_come_after_a_kill_either(tmp_path: Path) -> None:
+async def test_what_is_recalled_late_does_not_come_after_a_kill_either(tmp_path: Path) -> None:
     async with serving(tmp_path, **ENABLED) as bench:
         timed = bench.parts.timed_messages
         await timed.load()
@@ -161,7 +159,7 @@ async def test_what_is_taken_back_late_does_not_come_after_a_kill_either(tmp_pat
         bench.clock.set_wall(killed_ms + 60_000)
         await bench.parts.timed_messages.load()
         await pass_time(bench, 2_000)
-        assert given_out(bench) == [b"b"]
+        assert delivered(bench) == [b"b"]
 
 
 async def test_a_broker_takes_nothing_back_unless_it_is_told_to(tmp_path: Path) -> None:
@@ -171,7 +169,7 @@ async def test_a_broker_takes_nothing_back_unless_it_is_told_to(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-async def test_without_write_permission_messages_are_taken_back_if_that_is_allowed(
+async def test_without_write_permission_messages_are_recalled_if_that_is_allowed(
     tmp_path: Path, *, allowed: bool
 ) -> None:
     settings: dict[str, Any] = {"broker_permission": 4, "allow_recall_when_broker_not_writeable": allowed}
@@ -231,7 +229,7 @@ async def test_a_made_up_name_adds_no_properties(tmp_path: Path, unique_id: str)
     async with serving(tmp_path, **ENABLED) as bench:
         good = parse(await sent(bench))
         code, remark = await refused(bench, good._replace(unique_id=unique_id))
-        assert (code, "is not taken back: " in remark) == (ResponseCode.SYSTEM_ERROR, True)
+        assert (code, "is not recalled: " in remark) == (ResponseCode.SYSTEM_ERROR, True)
 
 
 async def test_a_broker_without_a_timer_takes_nothing_back(tmp_path: Path) -> None:
@@ -243,7 +241,7 @@ async def test_a_broker_without_a_timer_takes_nothing_back(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("error", [StoreNotWritable("the disk is full"), MessageIllegal("too long")])
-async def test_what_cannot_be_stored_is_not_taken_back(
+async def test_what_cannot_be_stored_is_not_recalled(
     tmp_path: Path, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(tmp_path, **ENABLED) as bench:
@@ -253,7 +251,7 @@ async def test_what_cannot_be_stored_is_not_taken_back(
             raise error
 
         monkeypatch.setattr(bench.store, "append", refuse)
-        remark = f"message x is not taken back: {error}"
+        remark = f"message x is not recalled: {error}"
         assert await refused(bench, handle) == (ResponseCode.SYSTEM_ERROR, remark)
 
 

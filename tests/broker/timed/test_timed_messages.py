@@ -36,7 +36,7 @@ async def pass_time(bench: Bench, ms: int) -> None:
             await timed.round()
 
 
-def given_out(bench: Bench, topic: str = "T") -> list[bytes]:
+def delivered(bench: Bench, topic: str = "T") -> list[bytes]:
     return [message.body for message in records(bench, topic, 2)]
 
 
@@ -48,13 +48,13 @@ async def test_a_message_comes_when_it_is_due(tmp_path: Path) -> None:
         await send(bench, b"sooner", TIMER_DELAY_MS="4500")
         await send(bench, b"at", TIMER_DELIVER_MS=str(now + 7_000))
         await send(bench, b"passed", TIMER_DELIVER_MS=str(now - 1))
-        assert given_out(bench) == [b"passed"]
+        assert delivered(bench) == [b"passed"]
         await pass_time(bench, 4_000)
-        assert given_out(bench) == [b"passed"]
+        assert delivered(bench) == [b"passed"]
         await pass_time(bench, 1_000)
-        assert given_out(bench) == [b"passed", b"sooner"]
+        assert delivered(bench) == [b"passed", b"sooner"]
         await pass_time(bench, 6_000)
-        assert given_out(bench) == [b"passed", b"sooner", b"at", b"later"]
+        assert delivered(bench) == [b"passed", b"sooner", b"at", b"later"]
         message = records(bench, "T", 2)[-1]
         named = properties.decode(message.properties)
         assert (named["TIMER_DELAY_SEC"], named["REAL_TOPIC"], named["REAL_QID"]) == ("10", "T", "2")
@@ -64,15 +64,15 @@ async def test_a_message_comes_when_it_is_due(tmp_path: Path) -> None:
         assert int(named["TIMER_ENQUEUE_MS"]) // 1000 in (now // 1000, now // 1000 + 1)
 
 
-async def test_a_unique_key_alone_takes_back_one_of_its_own_topic_only(tmp_path: Path) -> None:
+async def test_a_unique_key_alone_recalls_one_of_its_own_topic_only(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         await bench.parts.timed_messages.load()
         due = str(bench.clock.now_ms() + 5_000)
         for topic in ("T", "U"):
             await send(bench, topic.encode(), topic=topic, UNIQ_KEY="same", TIMER_DELIVER_MS=due)
-        await send(bench, b"who takes back", TIMER_DEL_UNIQKEY="same", TIMER_DELIVER_MS=due)
+        await send(bench, b"recall", TIMER_DEL_UNIQKEY="same", TIMER_DELIVER_MS=due)
         await pass_time(bench, 8_000)
-        assert (given_out(bench, "T"), given_out(bench, "U")) == ([], [b"U"])
+        assert (delivered(bench, "T"), delivered(bench, "U")) == ([], [b"U"])
 
 
 async def test_one_that_waits_for_a_deleted_topic_is_not_in_the_one_made_anew(
@@ -86,46 +86,46 @@ async def test_one_that_waits_for_a_deleted_topic_is_not_in_the_one_made_anew(
         await bench.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader("T"))
         await send(bench, b"new", TIMER_DELAY_SEC="5")
         await pass_time(bench, 120_000)
-        assert given_out(bench) == [b"new"]
+        assert delivered(bench) == [b"new"]
         (warning,) = [text for text in caplog.messages if "messages waited for it" in text]
         assert warning.startswith("topic T was deleted while messages waited for it: they are left out")
 
 
-async def test_one_that_is_taken_back_does_not_come_and_others_do(tmp_path: Path) -> None:
+async def test_one_that_is_recalled_does_not_come_and_others_do(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         await bench.parts.timed_messages.load()
         due = str(bench.clock.now_ms() + 5_000)
         await send(bench, b"wanted", UNIQ_KEY="a", TIMER_DELIVER_MS=due)
-        await send(bench, b"taken back", UNIQ_KEY="b", TIMER_DELIVER_MS=due)
+        await send(bench, b"recalled", UNIQ_KEY="b", TIMER_DELIVER_MS=due)
         await send(bench, b"another topic's", topic="U", UNIQ_KEY="b", TIMER_DELIVER_MS=due)
-        await send(bench, b"who takes back", TIMER_DEL_UNIQKEY="T+b", TIMER_DELIVER_MS=due)
+        await send(bench, b"recall", TIMER_DEL_UNIQKEY="T+b", TIMER_DELIVER_MS=due)
         await pass_time(bench, 8_000)
-        assert given_out(bench) == [b"wanted"]
-        assert given_out(bench, "U") == [b"another topic's"]
+        assert delivered(bench) == [b"wanted"]
+        assert delivered(bench, "U") == [b"another topic's"]
 
 
-async def test_one_is_taken_back_by_its_unique_key_alone_too_and_in_its_second_only(tmp_path: Path) -> None:
+async def test_one_is_recalled_by_its_unique_key_alone_too_and_in_its_second_only(tmp_path: Path) -> None:
     async with serving(tmp_path) as bench:
         await bench.parts.timed_messages.load()
         due = bench.clock.now_ms() + 5_000
         await send(bench, b"wanted", UNIQ_KEY="a", TIMER_DELIVER_MS=str(due))
-        await send(bench, b"taken back", UNIQ_KEY="b", TIMER_DELIVER_MS=str(due))
+        await send(bench, b"recalled", UNIQ_KEY="b", TIMER_DELIVER_MS=str(due))
         await send(bench, b"of another second", UNIQ_KEY="b", TIMER_DELIVER_MS=str(due + 1_000))
-        await send(bench, b"who takes back", TIMER_DEL_UNIQKEY="b", TIMER_DELIVER_MS=str(due))
+        await send(bench, b"recall", TIMER_DEL_UNIQKEY="b", TIMER_DELIVER_MS=str(due))
         await pass_time(bench, 8_000)
-        assert given_out(bench) == [b"wanted", b"of another second"]
+        assert delivered(bench) == [b"wanted", b"of another second"]
 
 
-async def test_one_that_waits_in_stages_is_taken_back_too(tmp_path: Path) -> None:
+async def test_one_that_waits_in_stages_is_recalled_too(tmp_path: Path) -> None:
     async with serving(tmp_path, {"timer_roll_window_slot": 3}) as bench:
         await bench.parts.timed_messages.load()
         due = str(bench.clock.now_ms() + 10_000)
         await send(bench, b"wanted", UNIQ_KEY="a", TIMER_DELIVER_MS=due)
-        await send(bench, b"taken back", UNIQ_KEY="b", TIMER_DELIVER_MS=due)
+        await send(bench, b"recalled", UNIQ_KEY="b", TIMER_DELIVER_MS=due)
         await pass_time(bench, 4_000)
-        await send(bench, b"who takes back", TIMER_DEL_UNIQKEY="T+b", TIMER_DELIVER_MS=due)
+        await send(bench, b"recall", TIMER_DEL_UNIQKEY="T+b", TIMER_DELIVER_MS=due)
         await pass_time(bench, 8_000)
-        assert given_out(bench) == [b"wanted"]
+        assert delivered(bench) == [b"wanted"]
 
 
 async def test_what_is_far_off_waits_in_stages_and_comes_when_it_is_due(tmp_path: Path) -> None:
@@ -133,9 +133,9 @@ async def test_what_is_far_off_waits_in_stages_and_comes_when_it_is_due(tmp_path
         await bench.parts.timed_messages.load()
         await send(bench, b"x", TIMER_DELAY_SEC="10")
         await pass_time(bench, 9_000)
-        assert given_out(bench) == []
+        assert delivered(bench) == []
         await pass_time(bench, 2_000)
-        assert given_out(bench) == [b"x"]
+        assert delivered(bench) == [b"x"]
         named = properties.decode(records(bench, "T", 2)[0].properties)
         stages = len(records(bench, TIMER)) - 1
         assert int(named["TIMER_ROLL_TIMES"]) == stages == 2
@@ -160,12 +160,12 @@ async def test_a_transaction_s_message_waits_from_its_commit(tmp_path: Path) -> 
         await bench.parts.timed_messages.load()
         half = await prepare(bench, TIMER_DELAY_SEC="5")
         await pass_time(bench, 10_000)
-        assert given_out(bench) == []
+        assert delivered(bench) == []
         await end(bench, half)
         await pass_time(bench, 4_000)
-        assert given_out(bench) == []
+        assert delivered(bench) == []
         await pass_time(bench, 2_000)
-        assert given_out(bench) == [b"x"]
+        assert delivered(bench) == [b"x"]
 
 
 async def test_on_a_full_disk_messages_wait_on_and_come_when_there_is_room() -> None:
@@ -178,10 +178,10 @@ async def test_on_a_full_disk_messages_wait_on_and_come_when_there_is_room() -> 
         disk.space_bytes = 0
         with pytest.raises((OSError, StoreNotWritable)):
             await pass_time(bench, 3_000)
-        assert given_out(bench) == [] and timed.wait_ms() != 0
+        assert delivered(bench) == [] and timed.wait_ms() != 0
         disk.space_bytes = 1 << 40
         await pass_time(bench, 1_000)
-        assert given_out(bench) == [body]
+        assert delivered(bench) == [body]
 
 
 @pytest.mark.parametrize("wait", ["x", "99999999", "9" * 30])
@@ -219,14 +219,14 @@ async def test_a_round_that_is_stopped_gives_out_no_more_and_the_next_start_the_
         monkeypatch.setattr(bench.store, "append", append_and_stop)
         bench.clock.advance(4_000)
         await timed.round()
-        assert given_out(bench) == all_of_them[:32]
+        assert delivered(bench) == all_of_them[:32]
         timed.close()
         passed_ms = bench.clock.now_ms()
     async with serving(tmp_path) as bench:
         bench.clock.set_wall(passed_ms)
         await bench.parts.timed_messages.load()
         await pass_time(bench, 2_000)
-        assert given_out(bench) == all_of_them[:32] + all_of_them  # a slot comes as a whole
+        assert delivered(bench) == all_of_them[:32] + all_of_them  # a slot comes as a whole
 
 
 async def test_a_topic_that_was_made_anew_is_read_from_its_begin(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ async def test_a_topic_that_was_made_anew_is_read_from_its_begin(tmp_path: Path)
         bench.store.delete_topic(TIMER)
         await send(bench, b"new", TIMER_DELAY_SEC="3")
         await pass_time(bench, 5_000)
-        assert given_out(bench) == [b"new"]
+        assert delivered(bench) == [b"new"]
 
 
 async def test_what_another_has_put_into_the_timer_topic_stops_nobody(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ async def test_what_another_has_put_into_the_timer_topic_stops_nobody(tmp_path: 
             bench.store.append([NewMessage(TIMER, 0, b"strange", data, 0, host, host, None)])
         await send(bench, b"good", TIMER_DELAY_SEC="1")
         await pass_time(bench, 3_000)
-        assert sorted(given_out(bench)) == [b"good", b"strange"]
+        assert sorted(delivered(bench)) == [b"good", b"strange"]
 
 
 async def test_what_could_not_be_saved_is_saved_by_the_next() -> None:
@@ -287,7 +287,7 @@ async def test_who_asks_is_told_how_long_there_is_nothing_to_do(tmp_path: Path) 
         await timed.round()
         assert 4_000 <= (timed.wait_ms() or 0) <= 6_000
         await pass_time(bench, 6_000)
-        assert (timed.wait_ms(), given_out(bench)) == (None, [b"x"])
+        assert (timed.wait_ms(), delivered(bench)) == (None, [b"x"])
         await send(bench, TIMER_DELAY_SEC="3600")
         await timed.round()
         assert timed.wait_ms() == LOOK_AGAIN_MS
@@ -300,7 +300,7 @@ async def test_timed_messages_are_appointments_by_the_wall_clock(tmp_path: Path)
         await pass_time(bench, 1_000)
         bench.clock.set_wall(bench.clock.now_ms() - 30_000)
         await pass_time(bench, 61_000)
-        assert given_out(bench) == []
+        assert delivered(bench) == []
         bench.clock.set_wall(bench.clock.now_ms() + 30_000)
         await pass_time(bench, 1_000)
-        assert given_out(bench) == [b"x"]
+        assert delivered(bench) == [b"x"]

@@ -1,4 +1,4 @@
-"""Timed messages held against a model: however the broker ends, each comes in time, or is taken back."""
+"""Timed messages held against a model: however the broker ends, each comes in time, or is recalled."""
 
 import asyncio
 from collections import Counter
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.broker.conftest import Bench, serving
-from tests.broker.timed.test_timed_messages import given_out, pass_time
+from tests.broker.timed.test_timed_messages import delivered, pass_time
 
 from cometmq.format.timer import wheel as timer_wheel
 from cometmq.testing.memory_disk import MemoryDisk
@@ -24,7 +24,7 @@ SLOTS = 3_600
 ACTIONS = st.lists(
     st.one_of(
         st.tuples(st.just("send"), st.integers(1, DELAY_S_MAX)),
-        st.tuples(st.just("take back"), st.integers(0, 24)),
+        st.tuples(st.just("recall"), st.integers(0, 24)),
         st.tuples(st.just("pass"), st.sampled_from([500, 2_000, 6_000])),
         st.tuples(st.just("save")),
         st.tuples(st.just("round")),
@@ -42,8 +42,8 @@ class Model:
     Attributes:
         started_ms: when the broker was started for the last time: what was due then comes in its next second.
         due_ms: when each message may come, at the earliest.
-        handles: with which each can be taken back.
-        taken_back: those that were.
+        handles: with which each can be recalled.
+        recalled: those that were.
         came: how often each has come so far.
         saved: the same as of the last save.
         more: how often each may come beside the first time, because of crashes.
@@ -54,7 +54,7 @@ class Model:
         self.started_ms = 0
         self.due_ms: dict[bytes, int] = {}
         self.handles: dict[bytes, str] = {}
-        self.taken_back: set[bytes] = set()
+        self.recalled: set[bytes] = set()
         self.came: Counter[bytes] = Counter()
         self.saved: Counter[bytes] = Counter()
         self.more: Counter[bytes] = Counter()
@@ -65,8 +65,8 @@ class Model:
             assert came[body] <= 1 + self.more[body], "too often"
         due = {body: max(due_ms, self.started_ms) for body, due_ms in self.due_ms.items()}
         late = {body for body, due_ms in due.items() if due_ms + 2_000 <= self.now_ms}
-        assert late - self.taken_back <= came.keys(), "too late, or lost"
-        assert not self.taken_back & came.keys(), "taken back, and given out"
+        assert late - self.recalled <= came.keys(), "too late, or lost"
+        assert not self.recalled & came.keys(), "recalled, and delivered"
         self.came = came
 
     def crashed(self) -> None:
@@ -84,20 +84,20 @@ async def act(bench: Bench, model: Model, action: tuple[Any, ...]) -> None:
             )
             model.handles[body] = answer.ext_fields["recallHandle"]
             await asyncio.wrap_future(bench.store.wait_flushed())
-        case ("take back", number) if model.handles:
+        case ("recall", number) if model.handles:
             body = b"m%d" % (number % len(model.handles))
             answer = await bench.ask(RequestCode.RECALL_MESSAGE, RecallHeader("T", model.handles[body]))
             if answer.code == ResponseCode.SUCCESS:
                 assert body not in model.came
-                model.taken_back.add(body)
+                model.recalled.add(body)
             await asyncio.wrap_future(bench.store.wait_flushed())
         case ("round",):
             await bench.parts.timed_messages.round()
-            model.check(Counter(given_out(bench)))
+            model.check(Counter(delivered(bench)))
         case ("pass", ms):
             await pass_time(bench, ms)
             model.now_ms += ms
-            model.check(Counter(given_out(bench)))
+            model.check(Counter(delivered(bench)))
         case ("save",):
             await bench.parts.timed_messages.save()
             model.saved = model.came
@@ -132,7 +132,7 @@ async def live(disk: MemoryDisk, model: Model, actions: list[tuple[Any, ...]]) -
 
 @settings(deadline=None)
 @given(ACTIONS)
-def test_each_comes_in_time_and_once_if_nothing_crashes_and_it_is_not_taken_back(
+def test_each_comes_in_time_and_once_if_nothing_crashes_and_it_is_not_recalled(
     actions: list[tuple[Any, ...]],
 ) -> None:
     async def main() -> None:
