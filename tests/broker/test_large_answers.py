@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.broker.conftest import serving
 
-from cometmq.broker.large_answers import TURN_MAX, encoded, made, with_body
+from cometmq.broker.large_answers import TURN_MAX, encoded, made, page, with_body
 from cometmq.broker.state.topics import QUEUE_COUNT_MAX
 from cometmq.store.read.reading import Run, run
 from cometmq.wire.bodies import TopicConfig, TopicNames, TopicTable, decode, encode
@@ -23,6 +23,14 @@ def test_little_is_written_at_once_and_much_apart_from_the_loop() -> None:
     assert not apart.go_on()
     assert apart.go_on(apart.step.fetch()) and apart.answer == encode(names)
     assert run(encoded(names, TURN_MAX + 1)) == encode(names)
+
+
+def test_a_page_is_a_range_of_the_sorted_names_and_without_a_size_all_of_them() -> None:
+    entries = {"b": 2, "c": 3, "a": 1}
+    assert page(entries, None, 2) == {"a": 1, "b": 2}
+    assert page(entries, 2, 2) == {"c": 3}
+    everything = page(entries, 1, None)
+    assert everything == entries and everything is not entries
 
 
 def test_what_is_made_is_made_once() -> None:

@@ -18,7 +18,7 @@ from cometmq.broker.state.consumer_filters import ConsumerFilters
 from cometmq.broker.state.consumers import Consumers
 from cometmq.broker.state.locks import LOCK_LIFETIME_MS, QueueLocks
 from cometmq.broker.state.offsets import Offsets
-from cometmq.broker.state.producers import ProducerMember
+from cometmq.broker.state.producers import ConnectedMember
 from cometmq.filter.bloom import BloomFilter
 from cometmq.format.host import pack_host
 from cometmq.format.java import fastjson
@@ -229,7 +229,7 @@ class NotAll(dict[str, Any]):
 def test_the_groups_that_subscribe_to_a_topic_are_found_without_a_look_at_the_others() -> None:
     clock = ManualClock()
     consumers = Consumers[str](clock)
-    member = ProducerMember("c", LanguageCode.JAVA, 479, clock.monotonic_ms())
+    member = ConnectedMember("c", LanguageCode.JAVA, 479, clock.monotonic_ms())
     for n in range(9):
         wanted = [tag_subscription(f"T{n % 5}", "*", 1)]
         consumers.heartbeat("a", ConsumerData(f"g{n}", subscriptions=wanted), member)

@@ -4,13 +4,15 @@ They are readings (``store/read/reading.py``), with the same limits as answers t
 of each connection are under way, and none is built before its peer has room for it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from cometmq.store.read.reading import InThread, Reading
 from cometmq.wire.bodies import Body, encode
 from cometmq.wire.frame import Command, response
+
+EntryT = TypeVar("EntryT")
 
 TURN_MAX: Final = 500
 """Most entries that one turn of the loop collects; answers with more are encoded in a thread."""
@@ -27,6 +29,14 @@ def made(make: Callable[[], bytes], count: int) -> Reading[bytes]:
         return make()
     data: bytes = yield InThread(make)
     return data
+
+
+def page(entries: Mapping[str, EntryT], first: int | None, max_count: int | None) -> dict[str, EntryT]:
+    """Return a copy of all entries, or of at most ``max_count`` from the ``first`` one on, by name."""
+    if max_count is None:
+        return dict(entries)
+    begin = first or 0
+    return {name: entries[name] for name in sorted(entries)[begin : begin + max_count]}
 
 
 def with_body(command: Command, body: bytes, ext_fields: dict[str, str] | None = None) -> Command:

@@ -9,7 +9,7 @@ from cometmq.broker.state.consumers import (
     Notify,
     subscription_of,
 )
-from cometmq.broker.state.producers import SILENCE_MS_MAX, ProducerMember
+from cometmq.broker.state.producers import SILENCE_MS_MAX, ConnectedMember
 from cometmq.io.clock import ManualClock
 from cometmq.wire.bodies import ConsumerData, MessageModel, SubscriptionData, tag_subscription
 from cometmq.wire.codes import LanguageCode
@@ -21,8 +21,8 @@ def data(*subscriptions: SubscriptionData, model: MessageModel = MessageModel.CL
     return ConsumerData("g", subscriptions=list(subscriptions), message_model=model)
 
 
-def member(clock: ManualClock) -> ProducerMember:
-    return ProducerMember("c", LanguageCode.JAVA, 479, clock.monotonic_ms())
+def member(clock: ManualClock) -> ConnectedMember:
+    return ConnectedMember("c", LanguageCode.JAVA, 479, clock.monotonic_ms())
 
 
 def test_a_new_member_is_told_to_all_and_to_itself() -> None:
@@ -162,7 +162,7 @@ def join(consumers: Consumers[str], clock: ManualClock, name: str, *tags: str) -
     consumers.heartbeat(name, data(*subscriptions), replace_id(member(clock), name))
 
 
-def replace_id(member: ProducerMember, client_id: str) -> ProducerMember:
+def replace_id(member: ConnectedMember, client_id: str) -> ConnectedMember:
     member.client_id = client_id
     return member
 

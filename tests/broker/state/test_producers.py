@@ -1,10 +1,10 @@
-from cometmq.broker.state.producers import SILENCE_MS_MAX, ProducerMember, Producers
+from cometmq.broker.state.producers import SILENCE_MS_MAX, ConnectedMember, Producers
 from cometmq.io.clock import ManualClock
 from cometmq.wire.codes import LanguageCode
 
 
-def member(clock: ManualClock, client_id: str = "c") -> ProducerMember:
-    return ProducerMember(client_id, LanguageCode.JAVA, 479, clock.monotonic_ms())
+def member(clock: ManualClock, client_id: str = "c") -> ConnectedMember:
+    return ConnectedMember(client_id, LanguageCode.JAVA, 479, clock.monotonic_ms())
 
 
 def test_a_heartbeat_makes_a_member_and_a_goodbye_ends_it() -> None:

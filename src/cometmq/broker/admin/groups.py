@@ -6,7 +6,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from cometmq.broker.handlers import Handlers
-from cometmq.broker.large_answers import TURN_MAX, encoded, made, with_body
+from cometmq.broker.large_answers import TURN_MAX, encoded, made, page, with_body
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused, outcome
 from cometmq.broker.request_body import RequestBodies
@@ -14,7 +14,7 @@ from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.consumers import ConsumerGroup, Consumers
 from cometmq.broker.state.groups import Groups
 from cometmq.broker.state.offsets import Offsets
-from cometmq.broker.state.producers import ProducerMember, Producers
+from cometmq.broker.state.producers import ConnectedMember, Producers
 from cometmq.broker.state.topics import QUEUE_COUNT_MAX, Topics
 from cometmq.errors import IllegalName, StoreNotWritable
 from cometmq.format.java import fastjson
@@ -146,14 +146,8 @@ class GroupAdmin:
     ) -> Command | None:
         """GET_ALL_SUBSCRIPTIONGROUP_CONFIG: all of them, or a page."""
         table = self._groups.as_table()
-        total = len(table.groups)
-        if header.max_count is not None:
-            first = header.first or 0
-            page = sorted(table.groups)[first : first + header.max_count]
-            table.groups = {name: table.groups[name] for name in page}
-        else:
-            table.groups = table.groups.copy()
-        answer = fields(GetAllGroupConfigResponseHeader(total))
+        answer = fields(GetAllGroupConfigResponseHeader(len(table.groups)))
+        table.groups = page(table.groups, header.first, header.max_count)
         make = partial(with_body, command, ext_fields=answer)
         return self._reads.answer(session, command, encoded(table, len(table.groups)), make)
 
@@ -244,12 +238,12 @@ def _consuming(group: ConsumerGroup[Session]) -> Reading[bytes]:
     return (yield from encoded(answer, len(connections) + len(group.subscriptions)))
 
 
-def _producing(members: Mapping[Session, ProducerMember]) -> Reading[bytes]:
+def _producing(members: Mapping[Session, ConnectedMember]) -> Reading[bytes]:
     connections = yield from _connections(members)
     return (yield from encoded(ProducerConnections(connections), len(connections)))
 
 
-def _connections(members: Mapping[Session, ProducerMember]) -> Reading[list[ClientConnection]]:
+def _connections(members: Mapping[Session, ConnectedMember]) -> Reading[list[ClientConnection]]:
     """Describe the present members, some in each turn of the loop."""
     connections: list[ClientConnection] = []
     for session, member in list(members.items()):

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from cometmq.broker.handlers import Handlers
-from cometmq.broker.large_answers import TURN_MAX, encoded, made, with_body
+from cometmq.broker.large_answers import TURN_MAX, encoded, made, page, with_body
 from cometmq.broker.reads import Reads
 from cometmq.broker.refused import Refused, outcome
 from cometmq.broker.request_body import RequestBodies
@@ -124,15 +124,9 @@ class TopicRequests:
     ) -> Command | None:
         """GET_ALL_TOPIC_CONFIG: all of them, or a page."""
         table = self._topics.as_table()
-        total = len(table.topics)
-        if header.max_count is not None:
-            first = header.first or 0
-            page = sorted(table.topics)[first : first + header.max_count]
-            table.topics = {name: table.topics[name] for name in page}
-        else:
-            table.topics = table.topics.copy()
+        answer = fields(GetAllTopicConfigResponseHeader(len(table.topics)))
+        table.topics = page(table.topics, header.first, header.max_count)
         table.mapping_version, table.mapping_details = DataVersion(), {}
-        answer = fields(GetAllTopicConfigResponseHeader(total))
         make = partial(with_body, command, ext_fields=answer)
         return self._reads.answer(session, command, encoded(table, len(table.topics)), make)
 

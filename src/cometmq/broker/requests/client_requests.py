@@ -16,7 +16,7 @@ from cometmq.broker.settings import BrokerSettings
 from cometmq.broker.state.consumer_filters import ConsumerFilters
 from cometmq.broker.state.consumers import Consumers, Notify
 from cometmq.broker.state.groups import Groups
-from cometmq.broker.state.producers import ProducerMember, Producers
+from cometmq.broker.state.producers import ConnectedMember, Producers
 from cometmq.broker.state.saved_entries import Change, when_all_known
 from cometmq.broker.state.subscriptions import Subscriptions
 from cometmq.broker.state.topics import Topics
@@ -100,7 +100,9 @@ class ClientRequests:
             self._bodies.check_count(
                 f"subscriptions of group {consumer.group}", consumer.subscriptions, command
             )
-        member = ProducerMember(beat.client_id, command.language, command.version, self._clock.monotonic_ms())
+        member = ConnectedMember(
+            beat.client_id, command.language, command.version, self._clock.monotonic_ms()
+        )
         for producer in beat.producers:
             self._producers.heartbeat(session, producer.group, member)
         weights = [GROUP_WEIGHT + len(consumer.subscriptions) for consumer in beat.consumers]
@@ -111,7 +113,7 @@ class ClientRequests:
         self,
         session: Session,
         command: Command,
-        member: ProducerMember,
+        member: ConnectedMember,
         parts: list[list[ConsumerData]],
         creations: list[Change[TopicConfig]],
     ) -> Command | None:
@@ -133,7 +135,7 @@ class ClientRequests:
         self,
         session: Session,
         command: Command,
-        member: ProducerMember,
+        member: ConnectedMember,
         parts: list[list[ConsumerData]],
         creations: list[Change[TopicConfig]],
     ) -> None:
@@ -179,7 +181,7 @@ class ClientRequests:
         self._consumers.remove_empty()
 
     def _register_consumer(
-        self, session: Session, data: ConsumerData, member: ProducerMember
+        self, session: Session, data: ConsumerData, member: ConnectedMember
     ) -> Change[TopicConfig] | None:
         """Register a consumer; return the creation of its retry topic unless that is published."""
         try:

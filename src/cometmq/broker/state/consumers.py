@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple
 
 from cometmq.broker.state.member_subscriptions import Differing, MemberSubscriptions, as_text
-from cometmq.broker.state.producers import SILENCE_MS_MAX, ChannelT, ProducerMember
+from cometmq.broker.state.producers import ChannelT, ConnectedMember, silent
 from cometmq.errors import FormatError
 from cometmq.filter import tag
 from cometmq.format.java import fastjson
@@ -65,7 +65,7 @@ class ConsumerGroup(Generic[ChannelT]):
     consume_type: ConsumeType = ConsumeType.CONSUME_PASSIVELY
     message_model: MessageModel = MessageModel.CLUSTERING
     consume_from_where: ConsumeFromWhere = ConsumeFromWhere.LAST_OFFSET
-    members: dict[ChannelT, ProducerMember] = field(default_factory=dict)
+    members: dict[ChannelT, ConnectedMember] = field(default_factory=dict)
     ids: dict[ChannelT, str] = field(default_factory=dict)
     subscriptions: dict[str, TopicSubscription] = field(default_factory=dict)
     of_members: MemberSubscriptions[ChannelT] = field(default_factory=MemberSubscriptions)
@@ -77,7 +77,7 @@ class ConsumerGroup(Generic[ChannelT]):
         """Whether each member gets all messages."""
         return self.message_model is MessageModel.BROADCASTING
 
-    def join(self, channel: ChannelT, member: ProducerMember) -> bool:
+    def join(self, channel: ChannelT, member: ConnectedMember) -> bool:
         """Register or update a member; return whether its connection is new."""
         known = self.members.get(channel)
         if known is None or known.client_id != member.client_id:
@@ -123,7 +123,7 @@ class Consumers(Generic[ChannelT]):
         self._warnings_since_ms = clock.monotonic_ms()
 
     def heartbeat(
-        self, channel: ChannelT, data: ConsumerData, member: ProducerMember
+        self, channel: ChannelT, data: ConsumerData, member: ConnectedMember
     ) -> Notify[ChannelT] | None:
         """Register a member of a group, and its subscriptions."""
         group = self._groups.setdefault(data.group, ConsumerGroup())
@@ -182,13 +182,7 @@ class Consumers(Generic[ChannelT]):
 
     def silent(self) -> set[ChannelT]:
         """Return the connections whose client has sent no heartbeat for too long: they must be closed."""
-        oldest = self._clock.monotonic_ms() - SILENCE_MS_MAX
-        return {
-            channel
-            for group in self._groups.values()
-            for channel, member in group.members.items()
-            if member.heard_ms < oldest
-        }
+        return silent((group.members for group in self._groups.values()), self._clock.monotonic_ms())
 
     def remove_empty(self) -> None:
         """Remove the groups that have been without members for longer than ``EMPTY_GROUP_MS_MAX``."""

@@ -1,6 +1,6 @@
 """The members of each producer group, by connection. (RocketMQ: ProducerManager.java.)"""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -14,8 +14,8 @@ ChannelT = TypeVar("ChannelT", bound=Hashable)
 
 
 @dataclass(slots=True)
-class ProducerMember:
-    """A client in a group.
+class ConnectedMember:
+    """A client that is a member of a producer or consumer group.
 
     Attributes:
         client_id: ``ip@instance``.
@@ -34,10 +34,10 @@ class Producers(Generic[ChannelT]):
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._groups: dict[str, dict[ChannelT, ProducerMember]] = {}
+        self._groups: dict[str, dict[ChannelT, ConnectedMember]] = {}
         self._clients: dict[str, dict[ChannelT, set[str]]] = {}
 
-    def heartbeat(self, channel: ChannelT, group: str, member: ProducerMember) -> None:
+    def heartbeat(self, channel: ChannelT, group: str, member: ConnectedMember) -> None:
         """Register or update a member of ``group``."""
         known = self._groups.get(group, {}).get(channel)
         if known is not None and known.client_id != member.client_id:
@@ -59,7 +59,7 @@ class Producers(Generic[ChannelT]):
         for group in [group for group, members in self._groups.items() if channel in members]:
             self.unregister(channel, group)
 
-    def members(self, group: str) -> dict[ChannelT, ProducerMember]:
+    def members(self, group: str) -> dict[ChannelT, ConnectedMember]:
         """Return the members of ``group`` by connection; empty if the group is unknown."""
         return self._groups.get(group, {})
 
@@ -70,13 +70,7 @@ class Producers(Generic[ChannelT]):
 
     def silent(self) -> set[ChannelT]:
         """Return the connections whose client has sent no heartbeat for too long: they must be closed."""
-        oldest = self._clock.monotonic_ms() - SILENCE_MS_MAX
-        return {
-            channel
-            for members in self._groups.values()
-            for channel, member in members.items()
-            if member.heard_ms < oldest
-        }
+        return silent(self._groups.values(), self._clock.monotonic_ms())
 
     def _leave(self, client_id: str, channel: ChannelT, group: str) -> None:
         """Remove a group from a client's connection, and the connection with its last group."""
@@ -86,3 +80,11 @@ class Producers(Generic[ChannelT]):
             del channels[channel]
         if not channels:
             del self._clients[client_id]
+
+
+def silent(groups: Iterable[Mapping[ChannelT, ConnectedMember]], now_ms: int) -> set[ChannelT]:
+    """Return the connections of members that have sent no heartbeat for longer than SILENCE_MS_MAX."""
+    oldest_ms = now_ms - SILENCE_MS_MAX
+    return {
+        channel for members in groups for channel, member in members.items() if member.heard_ms < oldest_ms
+    }
