@@ -145,13 +145,14 @@ def test_many_pulls_are_noted_as_one_by_one(tmp_path: Path) -> None:
     assert offsets.take_changed() is not None
 
 
-def test_who_has_not_heard_of_a_reset_is_known(tmp_path: Path) -> None:
-    offsets, key = load(tmp_path), key_of("g", "T")
-    assert not offsets.awaits_reset(key)
+def test_a_reset_waits_for_the_groups_next_pull_of_its_queue(tmp_path: Path) -> None:
+    offsets = load(tmp_path)
+    assert not offsets.is_any_reset
     offsets.reset("g", "T", 1, 5)
-    assert offsets.awaits_reset(key) and not offsets.awaits_reset(key_of("h", "T"))
+    assert offsets.pop_reset("h", "T", 1) is None and offsets.pop_reset("g", "T", 0) is None
+    assert offsets.is_any_reset
     assert offsets.pop_reset("g", "T", 1) == 5
-    assert not offsets.awaits_reset(key)
+    assert not offsets.is_any_reset
 
 
 def test_a_commit_ahead_of_the_queues_end_is_warned_of_once(

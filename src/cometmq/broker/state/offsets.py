@@ -127,10 +127,6 @@ class Offsets(ChangingTable[str, dict[int, int]]):
         """Whether a reset waits for any group's next pull."""
         return bool(self._reset)
 
-    def awaits_reset(self, key: str) -> bool:
-        """Check whether a reset in a topic waits for the group's next pull."""
-        return key in self._reset
-
     def record_pulls(self, pulls: Iterable[tuple[str, int, int, int]]) -> None:
         """Record many pulls that await no reset, as ``commit`` and ``record_pulled`` do, without warnings.
 

@@ -8,7 +8,6 @@ from typing import Final
 from cometmq.broker.state.put_times import PutTimes
 from cometmq.io.clock import Clock
 
-SAMPLE_INTERVAL_MS: Final = 1_000
 SPANS_S: Final = (10, 60, 600)
 SAMPLES: Final = SPANS_S[-1] + 1
 """Most samples of a rate that are kept; a new one replaces the oldest."""

@@ -18,7 +18,7 @@ from cometmq.broker.state import table_files
 from cometmq.broker.state.saved_entries import Change, SavedCallback, SavedEntries, when_all_published
 from cometmq.errors import IllegalName
 from cometmq.format.delay_level import SCHEDULE_TOPIC
-from cometmq.format.layout import DLQ_PREFIX, REPLY_SUFFIX, RETRY_PREFIX, valid_topic
+from cometmq.format.layout import REPLY_SUFFIX, valid_topic
 from cometmq.io.clock import Clock
 from cometmq.store.tables import JsonTable
 from cometmq.wire.bodies import DataVersion, TopicConfig, TopicTable
@@ -296,11 +296,6 @@ def is_legal(name: str) -> bool:
 def is_system_topic(name: str) -> bool:
     """Check whether a topic is the broker's own: it cannot be created or deleted by request."""
     return name in SYSTEM_TOPICS or name.startswith(SYSTEM_PREFIX)
-
-
-def is_group_topic(name: str) -> bool:
-    """Check whether a topic holds a group's retries or dead letters."""
-    return name.startswith((RETRY_PREFIX, DLQ_PREFIX))
 
 
 def _topic(name: str, queue_count: int, perm: int = READ_WRITE) -> TopicConfig:
