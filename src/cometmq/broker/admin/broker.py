@@ -30,7 +30,7 @@ _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 NO_POOL: Final = 2**31 - 1
 """Number of free buffers that RocketMQ shows of a store without a transient store pool."""
 _POOLS: Final = ("send", "pull", "litePull", "query", "ack")
-_NOT_HERE: Final = dict.fromkeys(
+_ABSENT: Final = dict.fromkeys(
     (
         *(
             f"{pool}ThreadPoolQueue{what}"
@@ -172,7 +172,7 @@ class BrokerAdmin:
     def _traffic(self) -> dict[str, str]:
         rates = self._rates
         stored, delivered = rates.stored.total, rates.delivered.total
-        return _NOT_HERE | {
+        return _ABSENT | {
             "putTps": rates.stored.text(),
             "getFoundTps": rates.found.text(),
             "getMissTps": rates.missed.text(),

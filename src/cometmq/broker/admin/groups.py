@@ -233,7 +233,7 @@ def _consuming(group: ConsumerGroup[Session]) -> Reading[bytes]:
         group.consume_type,
         group.message_model,
         {topic: subscription.data for topic, subscription in group.subscriptions.items()},
-        group.of_members.differences() or None,
+        group.member_subscriptions.differences() or None,
     )
     return (yield from encoded(answer, len(connections) + len(group.subscriptions)))
 

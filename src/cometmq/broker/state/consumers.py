@@ -57,7 +57,7 @@ class ConsumerGroup(Generic[ChannelT]):
         members: by connection.
         ids: their client ids as JSON, by connection: each member requests all of them.
         subscriptions: by topic, from the latest heartbeat; pulls are filtered by these.
-        of_members: the subscriptions of each member.
+        member_subscriptions: the subscriptions of each member.
         differing: the topics in which they differed at the last comparison.
         empty_since_ms: when the last member left, on the monotonic clock; None while there are members.
     """
@@ -68,7 +68,7 @@ class ConsumerGroup(Generic[ChannelT]):
     members: dict[ChannelT, ConnectedMember] = field(default_factory=dict)
     ids: dict[ChannelT, str] = field(default_factory=dict)
     subscriptions: dict[str, TopicSubscription] = field(default_factory=dict)
-    of_members: MemberSubscriptions[ChannelT] = field(default_factory=MemberSubscriptions)
+    member_subscriptions: MemberSubscriptions[ChannelT] = field(default_factory=MemberSubscriptions)
     differing: Differing = frozenset()
     empty_since_ms: int | None = None
 
@@ -136,7 +136,7 @@ class Consumers(Generic[ChannelT]):
         changed = group.subscribe(data.subscriptions)
         if changed:
             self._index(data.group, before[1].keys(), group.subscriptions.keys())
-        if group.of_members.update(channel, member.client_id, data.subscriptions):
+        if group.member_subscriptions.update(channel, member.client_id, data.subscriptions):
             self._compare_members(data.group, group)
         if before != (group.message_model, group.subscriptions):
             self._call_on_change()
@@ -147,7 +147,7 @@ class Consumers(Generic[ChannelT]):
         group = self._groups.get(name)
         if group is None or not group.leave(channel):
             return None
-        group.of_members.remove(channel)
+        group.member_subscriptions.remove(channel)
         self._compare_members(name, group)
         if not group.members:
             group.empty_since_ms = self._clock.monotonic_ms()
@@ -177,7 +177,9 @@ class Consumers(Generic[ChannelT]):
     def differences(self) -> Iterator[tuple[str, list[SubscriptionDifference]]]:
         """Iterate over the groups whose members subscribe differently, with the differences."""
         return (
-            (name, group.of_members.differences()) for name, group in self._groups.items() if group.differing
+            (name, group.member_subscriptions.differences())
+            for name, group in self._groups.items()
+            if group.differing
         )
 
     def silent(self) -> set[ChannelT]:
@@ -205,7 +207,7 @@ class Consumers(Generic[ChannelT]):
 
     def _compare_members(self, name: str, group: ConsumerGroup[ChannelT]) -> None:
         """Compare the members' subscriptions; log whether they differ if that has changed."""
-        before, group.differing = group.differing, group.of_members.differing()
+        before, group.differing = group.differing, group.member_subscriptions.differing()
         if group.differing == before:
             return
         if not group.differing:
@@ -216,7 +218,7 @@ class Consumers(Generic[ChannelT]):
                 "group %.130s: members subscribe differently, so each misses messages that it wants: %s; "
                 "let all members of a group subscribe to the same, or use several groups",
                 name,
-                ". ".join(map(as_text, group.of_members.differences())),
+                ". ".join(map(as_text, group.member_subscriptions.differences())),
             )
 
     def _may_warn(self) -> bool:

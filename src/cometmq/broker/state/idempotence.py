@@ -34,7 +34,7 @@ _WAITING: Final = (SCHEDULE_TOPIC, TIMER_TOPIC)
 Keys = tuple[bytes | None, ...]
 """The digest of each message's key, None for one without; empty if no message of a send has a key."""
 
-_SOUGHT: Final = f"{IDEMPOTENCE_KEY}{NAME_END}".encode()
+_KEY_NAME: Final = f"{IDEMPOTENCE_KEY}{NAME_END}".encode()
 
 
 class Idempotence:
@@ -62,7 +62,7 @@ class Idempotence:
         if not self._is_marked or not self._window_ms:
             return
         since_ms = self._clock.now_ms() - self._window_ms
-        for buffer, head in self._store.recent(since_ms, self._read_back_bytes, _SOUGHT):
+        for buffer, head in self._store.recent(since_ms, self._read_back_bytes, _KEY_NAME):
             self._add_record(buffer, head)
 
     def keys_of(self, topic: str, members: Sequence[Mapping[str, str]]) -> Keys:
